@@ -1,0 +1,158 @@
+"""Everything that sharecons raises.
+
+    Error
+    ├── ConfigurationError (also ValueError)   an argument makes no sense
+    ├── ConsumerStateError                     called at the wrong time
+    │   ├── ClosedError                        the consumer is closed
+    │   └── NotSubscribedError                 no topic to consume
+    ├── RecordStateError                       a record no longer held, or settled
+    ├── RecordsError                           records that cannot be handed out
+    │   ├── CorruptRecordsError                a batch whose bytes are damaged
+    │   └── DeserializationError               a deserializer raised
+    ├── ConnectionFailedError                  no broker, or a broken connection
+    │   ├── RequestTimedOutError               no answer in time
+    │   └── ProtocolError                      an answer that is not Kafka's
+    ├── BrokerError                            the broker answered with an error code
+    │   ├── AuthorizationError                 not allowed
+    │   └── GroupError                         the group does not admit this member
+    ├── UnsupportedVersionError                the broker is too old
+    └── CommitTimeoutError (also TimeoutError) results still under way
+
+A class exists only where a caller would act differently; what else there is to
+know is an attribute. A test compares this drawing with the classes.
+"""
+
+__all__ = [
+    "AuthorizationError",
+    "BrokerError",
+    "ClosedError",
+    "CommitTimeoutError",
+    "ConfigurationError",
+    "ConnectionFailedError",
+    "ConsumerStateError",
+    "CorruptRecordsError",
+    "DeserializationError",
+    "Error",
+    "GroupError",
+    "NotSubscribedError",
+    "ProtocolError",
+    "RecordStateError",
+    "RecordsError",
+    "RequestTimedOutError",
+    "UnsupportedVersionError",
+]
+
+
+class Error(Exception):
+    """The base of all errors of sharecons; every other exception is a bug to report."""
+
+
+class ConfigurationError(Error, ValueError):
+    """An argument makes no sense; nothing was started."""
+
+
+class ConsumerStateError(Error):
+    """The consumer cannot do that now."""
+
+
+class ClosedError(ConsumerStateError):
+    """The consumer is closed: what it held was released, nothing more can be said."""
+
+
+class NotSubscribedError(ConsumerStateError):
+    """There is no topic to consume; `subscribe()` first."""
+
+
+class RecordStateError(Error):
+    """The record is not held any more, or was settled in another way already."""
+
+
+class RecordsError(Error):
+    """Records that were acquired but cannot be handed out; they were not accepted."""
+
+
+class CorruptRecordsError(RecordsError):
+    """A record batch is damaged: its offsets were released, later ones follow.
+
+    Attributes:
+        topic, partition: whose batch it is.
+        first_offset, last_offset: the damaged range, both inclusive.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        topic: str,
+        partition: int,
+        first_offset: int,
+        last_offset: int,
+    ) -> None:
+        super().__init__(
+            f"{topic}-{partition}, offsets {first_offset} to {last_offset}: {reason}; "
+            "they were released for another delivery"
+        )
+        self.topic = topic
+        self.partition = partition
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class DeserializationError(RecordsError):
+    """A deserializer raised; the exception it raised is this one's `__cause__`.
+
+    Attributes:
+        record: the record with its raw bytes; say `record.reject()` to be rid of it.
+            Unless told otherwise, it is released when the next one is asked for.
+        part: "key" or "value".
+    """
+
+    def __init__(self, record: object, part: str, where: str) -> None:
+        super().__init__(
+            f"{where}: the {part}_deserializer raised; the record was not accepted "
+            "(reject() it through the error's `record` to be rid of it)"
+        )
+        self.record = record
+        self.part = part
+
+
+class ConnectionFailedError(Error):
+    """A broker cannot be reached, or the connection to it broke."""
+
+
+class RequestTimedOutError(ConnectionFailedError):
+    """A broker did not answer in time; whether it acted is unknown."""
+
+
+class ProtocolError(ConnectionFailedError):
+    """What came back is not what Kafka would say; the connection was dropped."""
+
+
+class BrokerError(Error):
+    """The broker answered with an error code that this client cannot mend.
+
+    Attributes:
+        code: Kafka's number for it.
+        name: Kafka's name for it.
+    """
+
+    def __init__(self, message: str, *, code: int, name: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+
+
+class AuthorizationError(BrokerError):
+    """The group, a topic or the cluster may not be used by this principal."""
+
+
+class GroupError(BrokerError):
+    """The group does not admit this member: its id is invalid, taken, or it is full."""
+
+
+class UnsupportedVersionError(Error):
+    """The broker does not speak what is needed."""
+
+
+class CommitTimeoutError(Error, TimeoutError):
+    """`commit()` ran out of time; the requests go on, their results reach the callback."""
