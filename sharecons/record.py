@@ -7,16 +7,25 @@ was acquired under, and the acknowledgement batcher carries it to the broker
 """
 
 import enum
-from typing import Final, Generic, Protocol, final
+from typing import Final, Generic, NamedTuple, Protocol, final
 
 from typing_extensions import TypeVar
 
 from sharecons.errors import RecordStateError
 
-__all__ = ["AcknowledgeType", "Headers", "Holder", "Record", "TimestampType"]
+__all__ = [
+    "AcknowledgeType",
+    "Headers",
+    "Holder",
+    "KeyT",
+    "Record",
+    "TimestampType",
+    "TopicPartition",
+    "ValueT",
+]
 
-KeyT = TypeVar("KeyT", default=bytes | None)
-ValueT = TypeVar("ValueT", default=bytes | None)
+KeyT = TypeVar("KeyT", default=bytes)
+ValueT = TypeVar("ValueT", default=bytes)
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -38,6 +47,13 @@ ACCEPT: Final = AcknowledgeType.ACCEPT
 RELEASE: Final = AcknowledgeType.RELEASE
 REJECT: Final = AcknowledgeType.REJECT
 RENEW: Final = AcknowledgeType.RENEW
+
+
+class TopicPartition(NamedTuple):
+    """A partition by its topic's name."""
+
+    topic: str
+    partition: int
 
 
 class TimestampType(enum.IntEnum):
@@ -107,8 +123,8 @@ class Record(Generic[KeyT, ValueT]):
         offset: int,
         timestamp: int,
         timestamp_type: TimestampType,
-        key: KeyT,
-        value: ValueT,
+        key: KeyT | None,
+        value: ValueT | None,
         headers: Headers,
         delivery_count: int,
         holder: Holder,

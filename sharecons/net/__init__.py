@@ -1,0 +1,1 @@
+"""Does: sockets, connections, and the loop that carries the machines out."""

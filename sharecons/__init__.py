@@ -1,0 +1,24 @@
+"""An async client for Kafka share groups (KIP-932): a topic as a queue.
+
+    async with ShareConsumer("orders", group_id="billing") as consumer:
+        async for record in consumer:
+            await charge(record.value)
+"""
+
+from sharecons.batch import Batch
+from sharecons.consumer import ShareConsumer
+from sharecons.errors import Error
+from sharecons.protocol.acknowledgements import AcknowledgeError, AcknowledgeResult
+from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
+
+__all__ = [
+    "AcknowledgeError",
+    "AcknowledgeResult",
+    "AcknowledgeType",
+    "Batch",
+    "Error",
+    "Record",
+    "ShareConsumer",
+    "TimestampType",
+    "TopicPartition",
+]

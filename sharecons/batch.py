@@ -1,0 +1,76 @@
+"""Records of one partition that were handed out together."""
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, final, overload
+
+from sharecons.protocol.leases import Lease
+from sharecons.record import AcknowledgeType, KeyT, Record, ValueT
+
+__all__ = ["Batch"]
+
+
+@final
+class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
+    """A sequence of records of one partition, acknowledged by one call for all.
+
+    The verbs mark those records of which nothing was said yet: mark single ones
+    first, then the rest. They promise and raise what a record's verbs do.
+
+    Attributes:
+        topic, partition: whose records they are.
+    """
+
+    __slots__ = ("_lease", "_records", "_start", "_stop", "partition", "topic")
+
+    def __init__(self, lease: Lease, start: int, stop: int) -> None:
+        self.topic = lease.topic
+        self.partition = lease.share_partition.partition
+        self._lease = lease
+        self._start = start
+        self._stop = stop
+        self._records: Sequence[Record[KeyT, ValueT]] = lease.records[start:stop]
+
+    @property
+    def lock_deadline(self) -> float:
+        """When the first of its locks ends, on `anyio.current_time()`'s clock."""
+        return min(record.lock_deadline for record in self._records)
+
+    def accept(self) -> None:
+        """Mark the records as processed; see `Record.accept`."""
+        self._say(AcknowledgeType.ACCEPT)
+
+    def release(self) -> None:
+        """Give the records back, to be delivered again; see `Record.release`."""
+        self._say(AcknowledgeType.RELEASE)
+
+    def reject(self) -> None:
+        """Archive the records; see `Record.reject`."""
+        self._say(AcknowledgeType.REJECT)
+
+    def renew(self) -> None:
+        """Ask for the locks to start anew; see `Record.renew`."""
+        self._say(AcknowledgeType.RENEW)
+
+    def _say(self, kind: AcknowledgeType) -> None:
+        self._lease.acknowledge_open(self._start, self._stop, kind)
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def __iter__(self) -> Iterator[Record[KeyT, ValueT]]:
+        return iter(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> Record[KeyT, ValueT]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Record[KeyT, ValueT]]: ...
+
+    def __getitem__(
+        self, index: int | slice
+    ) -> Record[KeyT, ValueT] | Sequence[Record[KeyT, ValueT]]:
+        return self._records[index]
+
+    def __repr__(self) -> str:
+        first, last = self._records[0].offset, self._records[-1].offset
+        return f"<Batch {self.topic}-{self.partition}@{first}..{last}, {len(self)} records>"

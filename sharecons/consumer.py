@@ -1,0 +1,387 @@
+"""`ShareConsumer`: a Kafka topic as a queue, one record or batch at a time.
+
+The path of a record, for who reads on from here: `net.driver` asks
+`protocol.leader` for the next request; `wire.share_fetch` makes its bytes,
+`net.connection` sends them and receives the answer's; `wire.share_fetch` reads
+them into values, of which `protocol.leader` makes leases; `net.member` passes
+these to `deliveries`, where `records.batch` decodes them when `loops` asks for
+records; the record's verbs mark the lease; `protocol.acknowledgements` gathers
+the marks, and the next request of `protocol.leader` carries them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Final, Generic, Literal, Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons import options
+from sharecons.deliveries import SLICE, Acknowledged, Deliveries
+from sharecons.deserializers import Deserializers
+from sharecons.errors import ClosedError, CommitTimeoutError, ConsumerStateError
+from sharecons.loops import BatchLoop, Poller, RecordLoop
+from sharecons.metrics import Counters
+from sharecons.net.clock import running_clock
+from sharecons.net.cluster import Cluster
+from sharecons.net.connection import Connection
+from sharecons.net.driver import Bell
+from sharecons.net.member import Member
+from sharecons.net.transport import Network, TcpNetwork
+from sharecons.protocol.acknowledgements import AcknowledgeResult
+from sharecons.protocol.leader import FetchSettings
+from sharecons.record import KeyT, Record, TopicPartition, ValueT
+from sharecons.start import prepare_group, read_delivery_limit
+from sharecons.version import VERSION
+from sharecons.wire import apis
+
+__all__ = ["ShareConsumer"]
+
+HOUR: Final = 3600.0
+
+
+class ShareConsumer(Generic[KeyT, ValueT]):
+    """A member of a share group (KIP-932).
+
+    Used as an asynchronous context manager: entering it connects and joins the
+    group, leaving it sends what was acknowledged, lets go the rest and leaves.
+
+        async with ShareConsumer("orders", group_id="billing") as consumer:
+            async for record in consumer:
+                await charge(record.value)
+
+    Delivery is at least once. With `acknowledgement="implicit"` asking for the next
+    record accepts the last, unless a verb of the record said otherwise; leaving the
+    loop by break, a cancel or an exception does not accept the record in hand, and
+    it is released when another loop asks or the consumer closes. With "explicit"
+    nothing is acknowledged unless you say so.
+
+    Args:
+        topics: names of topics to consume; more by `subscribe`.
+        group_id: the share group. An id that is not in use makes a new group.
+        bootstrap_servers: `host:port`, several with commas or as a sequence.
+        acknowledgement: "implicit" or "explicit".
+        auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
+            "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group as
+            it is; Kafka's default is latest, so that a new group's first run sees
+            only what comes after it joined.
+        max_records: at most so many records in one round of fetches, softly: whole
+            batches of producers come together. The consumer's own pace decides below.
+        acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
+        max_wait: seconds that a fetch waits at the broker for records.
+        min_bytes, max_bytes: of one answer; the latter yields for the first batch.
+        client_id: for the broker's logs and quotas.
+        member_id: who this member is. One that a process keeps over its restarts (a
+            pod's name, say) finds its partitions again at once, where a new one waits
+            for the session timeout of its former self (45 s). Never use one twice at
+            the same time. Any name: it is made into the UUID that Kafka wants.
+        client_rack: for brokers that assign by rack.
+        on_acknowledged: called with results (`AcknowledgeResult`) of what was
+            acknowledged, also by itself. A plain function; what it raises is raised
+            by the next asking for records.
+        key_deserializer, value_deserializer: make objects of bytes; None stays None.
+            A record that cannot be deserialized raises `DeserializationError` and is
+            released unless you reject it.
+        connect_timeout: seconds to reach a broker in, when entering.
+        request_timeout: seconds to wait for one answer.
+        network: how to connect, for tests; plain TCP by default.
+
+    Raises:
+        ConfigurationError: an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        group_id: str,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        acknowledgement: Literal["implicit", "explicit"] = "implicit",
+        auto_offset_reset: str | None = None,
+        max_records: int = 500,
+        acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
+        max_wait: float = 0.5,
+        min_bytes: int = 1,
+        max_bytes: int = 50 << 20,
+        client_id: str = "sharecons",
+        member_id: str | None = None,
+        client_rack: str | None = None,
+        on_acknowledged: Acknowledged | None = None,
+        key_deserializer: Callable[[bytes], KeyT] | None = None,
+        value_deserializer: Callable[[bytes], ValueT] | None = None,
+        connect_timeout: float = 10.0,
+        request_timeout: float = 30.0,
+        network: Network | None = None,
+    ) -> None:
+        options.check_choice("acknowledgement", acknowledgement, ("implicit", "explicit"))
+        modes = ("batch_optimized", "record_limit")
+        options.check_choice("acquire_mode", acquire_mode, modes)
+        options.check_number("max_records", max_records, 1, options.INT32_MAX)
+        options.check_number("max_wait", max_wait, 0, HOUR)
+        options.check_number("min_bytes", min_bytes, 0, options.INT32_MAX)
+        options.check_number("max_bytes", max_bytes, 1, options.INT32_MAX)
+        options.check_number("connect_timeout", connect_timeout, 0.001, HOUR)
+        options.check_number("request_timeout", request_timeout, 0.001, HOUR)
+        self._topics = options.check_topics(topics)
+        self._offset_reset = options.check_offset_reset(auto_offset_reset)
+        self._settings = FetchSettings(
+            group_id=options.check_group_id(group_id),
+            member_id=options.member_id_of(member_id),
+            max_wait=max_wait,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            max_records=max_records,
+            record_limit=acquire_mode == "record_limit",
+        )
+        self._cluster = Cluster(
+            options.parse_bootstrap(bootstrap_servers),
+            network if network is not None else TcpNetwork(),
+            client_id=client_id,
+            software_version=VERSION,
+        )
+        self._implicit = acknowledgement == "implicit"
+        self._rack = client_rack
+        self._on_acknowledged = on_acknowledged
+        self._deserializers = Deserializers(key_deserializer, value_deserializer)
+        self._connect_timeout = connect_timeout
+        self._request_timeout = request_timeout
+        self._counters = Counters()
+        self._state: Literal["new", "open", "closing", "closed"] = "new"
+        self._tick = Bell()
+
+    # Entering and leaving.
+
+    async def __aenter__(self) -> Self:
+        """Connect, and begin to join the group; records come about a second later.
+
+        Cancelling this leaves nothing behind but, perhaps, the group's config set.
+
+        Raises:
+            ConnectionFailedError: no broker answered within `connect_timeout`.
+            UnsupportedVersionError: the broker has no share groups.
+            AuthorizationError: `auto_offset_reset` may not be set.
+        """
+        if self._state != "new":
+            raise ConsumerStateError("a consumer can be entered once; make another one")
+        connection = await self._cluster.connect_any(timeout=self._connect_timeout)
+        try:
+            await self._prepare(connection)
+        except BaseException:
+            await connection.aclose()
+            raise
+        self._make(connection)
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._state = "open"
+        self._member.start(self._tasks, connection)
+        self._tasks.start_soon(self._keep_passing)
+        self.subscribe(*self._topics)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self.aclose()
+        finally:
+            self._tasks.cancel_scope.cancel()
+            # An exception of the application's passes by as it is, in no group.
+            await self._tasks.__aexit__(None, None, None)
+
+    async def aclose(self, *, timeout: float = 10.0) -> None:
+        """Send what was acknowledged, let go the rest, and leave the group.
+
+        Loops end; in implicit mode the record in hand is not accepted. A second call
+        does nothing. Within the `async with`, and bounded: after `timeout` seconds
+        the connections are cut, which lets go the records all the same, and the
+        broker forgets the member by its session timeout. Cancelling waits for that.
+        """
+        if self._state != "open":
+            self._state = "closed" if self._state == "new" else self._state
+            return
+        self._deliveries.pass_by()
+        self._state = "closing"
+        self._deliveries.close()
+        try:
+            with anyio.move_on_after(timeout, shield=True):
+                await self._member.close()
+        finally:
+            self._state = "closed"
+            self._member.abandon()
+            self._tasks.cancel_scope.cancel()
+
+    # Records.
+
+    def __aiter__(self) -> RecordLoop[KeyT, ValueT]:
+        """Loop over records.
+
+        In implicit mode each asking accepts the record before. Cancelling while it
+        waits loses nothing.
+
+        Raises:
+            ClosedError, NotSubscribedError, ConsumerStateError: not now.
+            DeserializationError, CorruptRecordsError: the loop may be entered again.
+            Error: what ended the consumer; it is raised again and again.
+        """
+        self._check_open()
+        loop: RecordLoop[KeyT, ValueT] = RecordLoop(self._deliveries, self._tick.ring)
+        self._deliveries.take_over(loop)
+        return loop
+
+    def batches(self) -> BatchLoop[KeyT, ValueT]:
+        """Loop over batches: records of one partition, acknowledged together.
+
+        In implicit mode each asking accepts the batch before, but for records of
+        which something else was said. Raises as the loop over records does.
+        """
+        self._check_open()
+        loop: BatchLoop[KeyT, ValueT] = BatchLoop(self._deliveries)
+        self._deliveries.take_over(loop)
+        return loop
+
+    async def poll(
+        self, *, timeout: float = 0.0, max_records: int | None = None
+    ) -> list[Record[KeyT, ValueT]]:
+        """Give the records that are there, after waiting at most `timeout` seconds.
+
+        In implicit mode it accepts what the poll before gave. Cancelling it loses
+        nothing. Raises as the loop over records does.
+        """
+        options.check_number("timeout", timeout, 0, float("inf"))
+        if max_records is not None:
+            options.check_number("max_records", max_records, 1, options.INT32_MAX)
+        self._check_open()
+        self._deliveries.take_over(self._poller)
+        deadline = self._deliveries.clock() + timeout
+        return await self._poller.poll(deadline, max_records)
+
+    async def commit(self, *, timeout: float = 30.0) -> list[AcknowledgeResult]:
+        """Send what is acknowledged now, and give what became of each range.
+
+        Those under way already are waited for too. In implicit mode the record in
+        hand is not acknowledged yet, unless by a verb of its own. Cancelling this, or
+        its timeout, cancels nothing that was sent: results reach `on_acknowledged`.
+
+        Raises:
+            CommitTimeoutError: some results are still to come.
+            ClosedError: the consumer is closed.
+        """
+        self._check_open()
+        self._deliveries.raise_refusal()
+        self._deliveries.pass_by()
+        try:
+            with anyio.fail_after(timeout):
+                return await self._member.commit()
+        except TimeoutError as error:
+            raise CommitTimeoutError(
+                f"results of acknowledgements still under way after {timeout:g} s; they "
+                "are sent all the same, and on_acknowledged gets what becomes of them"
+            ) from error
+
+    # The subscription.
+
+    def subscribe(self, *topics: str) -> None:
+        """Consume these topics from now on, in place of those before.
+
+        Records of other topics that are here already are released; what was
+        acknowledged is sent. No topics: as `unsubscribe()`. A topic that does not
+        exist is waited for.
+
+        Raises:
+            ConfigurationError: a name is empty, or given twice.
+            ClosedError: the consumer is closed.
+        """
+        self._check_open()
+        self._topics = options.check_topics(topics)
+        self._deliveries.subscribed = bool(self._topics)
+        self._deliveries.keep_only(self._topics)
+        self._member.subscribe(self._topics)
+
+    def unsubscribe(self) -> None:
+        """Consume nothing, and leave the group, until `subscribe` is called again."""
+        self.subscribe()
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The topics asked for."""
+        return self._topics
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that the coordinator assigned; others may share them."""
+        if self._state == "new":
+            return frozenset()
+        return self._member.assignment
+
+    @property
+    def group_id(self) -> str:
+        """The share group."""
+        return self._settings.group_id
+
+    @property
+    def member_id(self) -> str:
+        """This member's id, as the coordinator knows it."""
+        return self._settings.member_id
+
+    def metrics(self) -> Mapping[str, int]:
+        """Count what happened so far, under KIP-932's names ("Client metrics")."""
+        return self._counters.snapshot()
+
+    # Small things.
+
+    async def _prepare(self, connection: Connection) -> None:
+        apis.check_share_groups(connection.served, connection.broker)
+        if self._settings.record_limit:
+            apis.check_record_limit(connection.served, connection.broker)
+        if self._offset_reset is not None:
+            await prepare_group(
+                connection, self.group_id, self._offset_reset, self._request_timeout
+            )
+        self._delivery_limit = await read_delivery_limit(
+            connection, self.group_id, self._request_timeout
+        )
+
+    def _make(self, connection: Connection) -> None:
+        """The parts that need to know the running event loop."""
+        self._deliveries = Deliveries(
+            clock=running_clock(),
+            counters=self._counters,
+            deserializers=self._deserializers,
+            implicit=self._implicit,
+            delivery_limit=self._delivery_limit,
+            on_acknowledged=self._on_acknowledged,
+        )
+        self._member = Member(
+            self._settings,
+            self._cluster,
+            self._deliveries,
+            self._counters,
+            rack=self._rack,
+            request_timeout=self._request_timeout,
+        )
+        self._deliveries.attach(self._member.pace, self._member.wake_leaders)
+        self._poller = Poller(self._deliveries)
+
+    async def _keep_passing(self) -> None:
+        """Accept what a loop has passed, though it is long in asking for the next.
+
+        A loop rings at least every SLICE seconds in which it asks; so after a look
+        that found nothing new, the next asking will ring.
+        """
+        while True:
+            await self._tick.wait_until(float("inf"))
+            await anyio.sleep(SLICE)
+            while self._deliveries.pass_by():
+                await anyio.sleep(SLICE)
+
+    def _check_open(self) -> None:
+        if self._state == "new":
+            raise ConsumerStateError("enter the consumer first: `async with consumer:`")
+        if self._state != "open":
+            raise ClosedError("the consumer is closed")
+
+    def __repr__(self) -> str:
+        topics = ", ".join(self._topics)
+        return f"<ShareConsumer {self._state}, group {self.group_id!r}, topics: {topics}>"

@@ -1,0 +1,387 @@
+"""What was delivered to the application, and what is ready to be.
+
+The one place between the member's tasks, which put leases in, and the loops of
+the application, which take records out. Decisions on it are plain calls, with no
+await inside: a cancelled asker loses nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Protocol
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from sharecons.deserializers import Deserializers
+from sharecons.errors import (
+    ClosedError,
+    ConsumerStateError,
+    CorruptRecordsError,
+    DeserializationError,
+    Error,
+    NotSubscribedError,
+)
+from sharecons.hands import Hand
+from sharecons.log import get_logger
+from sharecons.metrics import Counters
+from sharecons.net.clock import Clock
+from sharecons.protocol.acknowledgements import AcknowledgeResult
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.pace import Pace
+from sharecons.record import Record
+from sharecons.records.batch import decode
+
+__all__ = ["SLICE", "Asker", "Deliveries"]
+
+SLICE: Final = 0.005
+"""How long a loop may run without letting others run; acknowledgements of what it
+has passed leave at the same pace."""
+
+Acknowledged = Callable[[Sequence[AcknowledgeResult]], object]
+
+
+class Asker(Protocol):
+    """Who asks for records: a loop, or poll(). One at a time has the records.
+
+    `passes` says that it goes record by record: what it handed out before the last
+    one is worked off, though it did not ask us.
+    """
+
+    passes: bool
+
+    def interrupt(self) -> None:
+        """What you believe to have may be gone: look again at the next asking."""
+
+
+class Deliveries:
+    """Leases on their way to the application; the member's `Listener`.
+
+    Attributes:
+        lease: what the present asker is being served from; its cursor says where.
+        closed: nothing is handed out any more.
+        subscribed: there are topics to wait for.
+    """
+
+    def __init__(
+        self,
+        *,
+        implicit: bool,
+        clock: Clock,
+        counters: Counters,
+        deserializers: Deserializers,
+        delivery_limit: int,
+        on_acknowledged: Acknowledged | None,
+    ) -> None:
+        self.clock = clock
+        self.lease: Lease | None = None
+        self.closed = False
+        self.subscribed = False
+        self.deserializers = deserializers
+        self.on_acknowledged = on_acknowledged
+        self._delivery_limit = delivery_limit
+        self._counters = counters
+        self._asker: Asker | None = None
+        self._hand = Hand(implicit=implicit)
+        self._ready: deque[Lease] = deque()
+        self._errors: deque[Exception] = deque()
+        self._refusal: Error | None = None
+        self._arrived: anyio.Event | None = None
+        self._log = get_logger(__name__)
+
+    def attach(self, pace: Pace, wake: Callable[[], None]) -> None:
+        """Name the pace to keep, and what to call when it changed."""
+        self._pace = pace
+        self._wake = wake
+
+    # What the member tells.
+
+    def acquired(self, lease: Lease) -> None:
+        # A record that may be on its last delivery is worked first: if it is let go
+        # it is archived. Few records are, so the scan is short.
+        count = lease.highest_delivery_count
+        place = 0
+        while place < len(self._ready) and self._ready[place].highest_delivery_count >= count:
+            place += 1
+        self._ready.insert(place, lease)
+        self._ring()
+
+    def lost(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            if lease in self._ready:
+                self._ready.remove(lease)
+                self._pace.dropped(lease.count)
+        if self._asker is not None:
+            self._asker.interrupt()
+        self._counters.add("locks-lost-total", sum(lease.count for lease in leases))
+        self._ring()
+
+    def troubled(self, error: Error) -> None:
+        self._errors.append(error)
+        self._ring()
+
+    def refused(self, error: Error) -> None:
+        self._refusal = self._refusal or error
+        self._ring()
+
+    def acknowledged(self, results: list[AcknowledgeResult]) -> None:
+        failed = [result for result in results if result.error is not None]
+        if failed:
+            self._log.warning(
+                "acknowledgements failed", ranges=len(failed), first=failed[0]
+            )
+        if self.on_acknowledged is None:
+            return
+        try:
+            self.on_acknowledged(results)
+        except Exception as error:
+            # The callback is the application's: so is its exception, at its next call.
+            self._errors.append(error)
+            self._ring()
+
+    # What askers do.
+
+    def take_over(self, asker: Asker) -> None:
+        """Serve this asker from now on; the one before asks in vain."""
+        if self._asker is not asker:
+            if self._asker is not None:
+                self._asker.interrupt()
+            self._asker = asker
+            if not self.closed:
+                self._hand.put_down(accept=False)
+
+    def check(self, asker: Asker) -> None:
+        """See that an asker may be served.
+
+        Raises:
+            ClosedError, NotSubscribedError, ConsumerStateError: it may not.
+            Error: what ended the consumer.
+        """
+        if self.closed:
+            raise ClosedError("the consumer is closed")
+        self.raise_refusal()
+        if asker is not self._asker:
+            raise ConsumerStateError(
+                "another loop or poll() has taken over this consumer's records; use one "
+                "at a time, or a consumer for each task"
+            )
+        if self._arrived is not None:
+            raise ConsumerStateError(
+                "another task is waiting for this consumer's records already; use a "
+                "consumer for each task"
+            )
+        if not (self.subscribed or self.lease or self._ready or self._errors):
+            raise NotSubscribedError("no topic to consume: subscribe() first")
+
+    def raise_refusal(self) -> None:
+        """Raise what ended the consumer, if anything did."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    async def ask(self, asker: Asker, deadline: float) -> Lease | None:
+        """Give the lease to hand out from, its cursor on; None past the deadline.
+
+        What the asker was given before is settled by asking. Cancelling this loses
+        nothing.
+
+        Raises: as `check`, and what went wrong with records.
+        """
+        self.check(asker)
+        self._hand.put_down(accept=True)
+        await checkpoint()
+        while not self._serve():
+            if not await self._wait(deadline):
+                return None
+            self.check(asker)
+        return self.lease
+
+    def _serve(self) -> bool:
+        """Find the next records; raises errors once those before were handed out."""
+        while not self._is_live():
+            self._leave_lease()
+            if self._errors:
+                raise self._errors.popleft()
+            if not self._ready:
+                return False
+            self._unpack(self._ready.popleft())
+        return True
+
+    def hand(self) -> None:
+        """What is handed out of `lease` from its cursor on is in the asker's hand."""
+        assert self.lease is not None, "served"
+        self._hand.take(self.lease)
+
+    def take(self, most: int | None) -> tuple[int, int]:
+        """Hand out records of `lease` together; gives the first index and the end.
+
+        Raises:
+            DeserializationError: for the first of them; it is in hand then.
+        """
+        assert self.lease is not None, "served"
+        lease, start = self.lease, self.lease.cursor
+        stop = len(lease.records) if most is None else min(len(lease.records), start + most)
+        self.hand()
+        if self.deserializers:
+            stop = self._deserialize_until(lease, start, stop)
+        lease.cursor = stop
+        return start, stop
+
+    def take_more(self) -> Lease | None:
+        """Give the next lease if it is here, and no error is to be raised before."""
+        if self._errors and not self._is_live():
+            return None
+        return self.lease if self._serve() else None
+
+    def deserialize(self, lease: Lease, record: Record[Any, Any]) -> None:
+        """Deserialize one record that is in hand; raises DeserializationError."""
+        try:
+            self.deserializers.apply(record)
+        except DeserializationError:
+            self._hand.cannot_use(lease, record)
+            if self._asker is not None:
+                self._asker.interrupt()
+            raise
+
+    def pass_by(self) -> bool:
+        """Accept what a loop over records has passed; tells whether there was any."""
+        passing = self._asker is not None and self._asker.passes
+        return passing and not self.closed and self._hand.pass_by()
+
+    async def _wait(self, deadline: float) -> bool:
+        """Wait for something to serve, or raise; False if the deadline passed."""
+        self._pace.asked(self.clock())
+        self._pace.waiting += 1
+        self._arrived = anyio.Event()
+        self._wake()
+        try:
+            with anyio.CancelScope(deadline=deadline):
+                await self._arrived.wait()
+                return True
+            return False
+        finally:
+            self._arrived = None
+            self._pace.waiting -= 1
+
+    def remaining(self) -> int:
+        """Records of the present lease that were not handed out."""
+        return len(self.lease.records) - self.lease.cursor if self.lease else 0
+
+    def keep_only(self, topics: Collection[str]) -> None:
+        """Hand out records of these topics only; release the others that are here."""
+        for lease in [lease for lease in self._unworked() if lease.topic not in topics]:
+            lease.let_go()
+            if lease is self.lease:
+                self.lease = None
+            else:
+                self._ready.remove(lease)
+                self._pace.dropped(lease.count)
+        if self._asker is not None:
+            self._asker.interrupt()
+
+    def close(self) -> None:
+        """Hand out nothing more; the session's end lets go what is open.
+
+        In implicit mode a record in hand is not accepted by this.
+        """
+        self.closed = True
+        unworked = self._unworked()
+        count = sum(lease.count for lease in unworked)
+        last = sum(self._count_last(lease) for lease in unworked)
+        self._counters.add("records-released-unworked-total", count)
+        self._counters.add("last-deliveries-unworked-total", last)
+        if last:
+            self._log.warning(
+                "records let go unworked on what may be their last delivery",
+                records=last,
+                delivery_limit=self._delivery_limit,
+            )
+        self._forget_unworked()
+        self._ring()
+
+    # Small things.
+
+    def _ring(self) -> None:
+        if self._arrived is not None:
+            self._arrived.set()
+
+    def _deserialize_until(self, lease: Lease, start: int, stop: int) -> int:
+        """Deserialize; end before the first that cannot be, unless it is the first."""
+        for index in range(start, stop):
+            try:
+                self.deserializers.apply(lease.records[index])
+            except DeserializationError:
+                if index > start:
+                    return index
+                lease.cursor = index + 1
+                self._hand.cannot_use(lease, lease.records[index])
+                raise
+        return stop
+
+    def _is_live(self) -> bool:
+        lease = self.lease
+        if lease is None or lease.cursor >= len(lease.records):
+            return False
+        if lease.term.over:
+            return False
+        if self.clock() < lease.deadline:
+            return True
+        self._counters.add("locks-expired-total", self.remaining())
+        self._log.warning(
+            "acquisition locks ended before the records were handed out",
+            topic=lease.topic,
+            partition=lease.share_partition.partition,
+            records=self.remaining(),
+        )
+        return False
+
+    def _leave_lease(self) -> None:
+        if self.lease is not None:
+            self.lease = None
+            self._pace.asked(self.clock())
+
+    def _unpack(self, lease: Lease) -> None:
+        if lease.term.over or self.clock() >= lease.deadline:
+            self._pace.dropped(lease.count)
+            if not lease.term.over:
+                self._counters.add("locks-expired-total", lease.count)
+            return
+        partition = lease.share_partition.partition
+        decoded = decode(lease.payload, lease.acquired, lease.topic, partition, lease)
+        unfit = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
+        lease.unpacked(
+            decoded.records, gaps=decoded.gaps, unfit=[*unfit, *decoded.unseen]
+        )
+        for bad in decoded.undecodable:
+            self._errors.append(
+                CorruptRecordsError(
+                    bad.reason,
+                    topic=lease.topic,
+                    partition=partition,
+                    first_offset=bad.first_offset,
+                    last_offset=bad.last_offset,
+                )
+            )
+        self.lease = lease
+        self._counters.add("records-consumed-total", len(decoded.records))
+        self._pace.handed_out(lease.count, self.clock())
+        self._wake()
+
+    def _unworked(self) -> list[Lease]:
+        present = [self.lease] if self.lease is not None and self.remaining() else []
+        return [*present, *self._ready]
+
+    def _forget_unworked(self) -> None:
+        self._pace.dropped(sum(lease.count for lease in self._ready))
+        self._ready.clear()
+        self.lease = None
+        if self._asker is not None:
+            self._asker.interrupt()
+
+    def _count_last(self, lease: Lease) -> int:
+        if lease is self.lease:
+            rest = lease.records[lease.cursor :]
+            return sum(record.delivery_count >= self._delivery_limit for record in rest)
+        return sum(
+            last - first + 1
+            for first, last, count in lease.acquired
+            if count >= self._delivery_limit
+        )

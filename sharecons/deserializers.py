@@ -1,0 +1,44 @@
+"""What the application makes of keys and values."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sharecons.errors import DeserializationError
+from sharecons.record import Record
+
+__all__ = ["Deserializer", "Deserializers"]
+
+Deserializer = Callable[[bytes], Any]
+
+
+class Deserializers:
+    """Applies the application's functions; None stays None."""
+
+    def __init__(self, key: Deserializer | None, value: Deserializer | None) -> None:
+        self._key = key
+        self._value = value
+
+    def __bool__(self) -> bool:
+        return self._key is not None or self._value is not None
+
+    def apply(self, record: Record[Any, Any]) -> None:
+        """Put the application's objects in place of the bytes.
+
+        Raises:
+            DeserializationError: one of them raised; the record is as it was.
+        """
+        key = _deserialized(record, "key", self._key, record.key)
+        value = _deserialized(record, "value", self._value, record.value)
+        record.key, record.value = key, value
+
+
+def _deserialized(
+    record: Record[Any, Any], part: str, how: Deserializer | None, raw: Any
+) -> Any:
+    if how is None or raw is None:
+        return raw
+    try:
+        return how(raw)
+    except Exception as error:
+        where = f"{record.topic}-{record.partition}@{record.offset}"
+        raise DeserializationError(record, part, where) from error

@@ -1,0 +1,94 @@
+"""Ways to the brokers: addresses, and links that connect when they are used."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final
+
+import anyio
+
+from sharecons.errors import ConnectionFailedError, Error, UnsupportedVersionError
+from sharecons.net.connection import Connection
+from sharecons.net.transport import Network
+from sharecons.protocol.values import Endpoint
+
+__all__ = ["Cluster", "Link"]
+
+CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
+
+
+class Link:
+    """A connection that is made when it is asked for, and again when it was lost.
+
+    Askers take turns. `ask` raises what `Connection.open` and `Connection.ask`
+    raise; after either, the next `ask` connects anew.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._turn = anyio.Lock()
+
+    async def ask(self, request: Any, timeout: float) -> Any:
+        async with self._turn:
+            if self._connection is None or self._connection.closed:
+                self._connection = await self._connect()
+            return await self._connection.ask(request, timeout)
+
+    def use(self, connection: Connection) -> None:
+        """Start with a connection that is there already."""
+        self._connection = connection
+
+    async def aclose(self) -> None:
+        if self._connection is not None:
+            await self._connection.aclose()
+
+
+class Cluster:
+    """The addresses of one cluster, and how to connect to them."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Endpoint],
+        network: Network,
+        *,
+        client_id: str,
+        software_version: str,
+    ) -> None:
+        self.bootstrap = tuple(bootstrap)
+        self._network = network
+        self._client_id = client_id
+        self._software_version = software_version
+
+    async def connect(
+        self, endpoint: Endpoint, timeout: float = CONNECT_TIMEOUT
+    ) -> Connection:
+        """Connect to one broker; raises what `Connection.open` does."""
+        return await Connection.open(
+            self._network,
+            endpoint,
+            client_id=self._client_id,
+            software_version=self._software_version,
+            timeout=timeout,
+        )
+
+    async def connect_any(
+        self, known: Iterable[Endpoint] = (), timeout: float = CONNECT_TIMEOUT
+    ) -> Connection:
+        """Connect to the first broker that answers: known ones, then bootstrap.
+
+        Raises:
+            ConnectionFailedError: none did; names each address and its reason.
+        """
+        endpoints = list(dict.fromkeys([*known, *self.bootstrap]))
+        failures: list[str] = []
+        # Each gets its share, so that a silent first address leaves time for others.
+        share = timeout / len(endpoints)
+        for endpoint in endpoints:
+            try:
+                return await self.connect(endpoint, share)
+            except UnsupportedVersionError:
+                raise
+            except Error as error:
+                failures.append(str(error))
+        raise ConnectionFailedError(
+            f"no broker answered within {timeout:g} s; tried: " + "; ".join(failures)
+        )

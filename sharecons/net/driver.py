@@ -1,0 +1,76 @@
+"""The one loop that carries a machine out, and the bell that wakes it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import anyio
+
+from sharecons.errors import Error
+
+__all__ = ["Bell", "Machine", "drive"]
+
+
+class Machine(Protocol):
+    """See `sharecons.protocol` for what these promise."""
+
+    @property
+    def finished(self) -> bool: ...
+
+    def next_request(self, now: float) -> Any: ...
+
+    def next_deadline(self, now: float) -> float: ...
+
+    def answered(self, request: Any, answer: Any, now: float) -> None: ...
+
+    def failed(self, request: Any, error: Error, now: float) -> None: ...
+
+
+class Bell:
+    """Wakes whoever waits; a ring while nobody waits is heard by the next who does."""
+
+    def __init__(self) -> None:
+        self._rung = False
+        self._event: anyio.Event | None = None
+
+    def ring(self) -> None:
+        self._rung = True
+        if self._event is not None:
+            self._event.set()
+
+    async def wait_until(self, deadline: float) -> None:
+        """Wait for a ring, or until the deadline on `anyio.current_time()`'s clock."""
+        if not self._rung:
+            self._event = anyio.Event()
+            try:
+                with anyio.CancelScope(deadline=deadline):
+                    await self._event.wait()
+            finally:
+                self._event = None
+        self._rung = False
+
+
+async def drive(
+    machine: Machine,
+    send: Callable[[Any], Awaitable[Any]],
+    bell: Bell,
+    told: Callable[[], None],
+) -> None:
+    """Do what a machine says, until it is finished.
+
+    `told` runs after each thing that the machine was told: it takes what the
+    machine has for others. Cancelling this leaves a request with unknown outcome.
+    """
+    while not machine.finished:
+        request = machine.next_request(anyio.current_time())
+        told()
+        if request is None:
+            if not machine.finished:
+                await bell.wait_until(machine.next_deadline(anyio.current_time()))
+            continue
+        try:
+            answer = await send(request)
+        except Error as error:
+            machine.failed(request, error, anyio.current_time())
+        else:
+            machine.answered(request, answer, anyio.current_time())
+        told()

@@ -1,0 +1,395 @@
+"""One member of a share group, alive: the machines' tasks, and what they tell.
+
+Three kinds of machine run here, each in a task with a connection of its own:
+membership with the coordinator, routing with any broker, and one leader machine
+for each broker that leads partitions of ours. What they tell each other goes
+through this class; what they have for the application goes to its `Listener`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.log import get_logger
+from sharecons.metrics import Counters
+from sharecons.net.cluster import Cluster, Link
+from sharecons.net.connection import Connection
+from sharecons.net.driver import Bell, drive
+from sharecons.protocol.acknowledgements import (
+    AcknowledgeResult,
+    Acknowledgements,
+    Journal,
+    Ticket,
+)
+from sharecons.protocol.backoff import spread_of
+from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.happenings import (
+    Acquired,
+    EndpointsTold,
+    Happened,
+    LeaderMoved,
+    LocksLost,
+    MetadataStale,
+    Refused,
+    Strange,
+    Troubled,
+)
+from sharecons.protocol.leader import FetchSettings, Leader
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.membership import Membership
+from sharecons.protocol.pace import Pace
+from sharecons.protocol.routing import Routing, TopicTrouble
+from sharecons.protocol.values import FindCoordinator, ShareFetch, SharePartition
+from sharecons.record import TopicPartition
+
+__all__ = ["Listener", "Member"]
+
+_FORBIDDEN = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
+
+
+class Listener(Protocol):
+    """Whom a member tells what the application should know; plain calls."""
+
+    def acquired(self, lease: Lease) -> None:
+        """Records came."""
+
+    def lost(self, leases: Sequence[Lease]) -> None:
+        """The locks of these are gone."""
+
+    def troubled(self, error: Error) -> None:
+        """An error to raise once."""
+
+    def refused(self, error: Error) -> None:
+        """An error that ends it all."""
+
+    def acknowledged(self, results: list[AcknowledgeResult]) -> None:
+        """What became of acknowledgements."""
+
+
+@dataclass(slots=True, eq=False)
+class _Led:
+    """A leader machine with its bell."""
+
+    machine: Leader
+    bell: Bell
+
+
+class Member:
+    """Runs a member's machines in a task group of its caller's.
+
+    Attributes:
+        membership, routing, pace: the machines that the consumer may look at.
+    """
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        cluster: Cluster,
+        listener: Listener,
+        counters: Counters,
+        *,
+        rack: str | None,
+        request_timeout: float,
+    ) -> None:
+        self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
+        self.routing = Routing(spread_of(settings.member_id))
+        self.pace = Pace(settings.max_records)
+        self._settings = settings
+        self._cluster = cluster
+        self._listener = listener
+        self._counters = counters
+        self._request_timeout = request_timeout
+        self._membership_bell = Bell()
+        self._routing_bell = Bell()
+        self._journal = Journal(self._membership_bell.ring)
+        self._leaders: dict[int, _Led] = {}
+        self._running: set[_Led] = set()
+        self._changed = anyio.Event()
+        self._assignment: frozenset[SharePartition] = frozenset()
+        self._any_broker = Link(self._connect_any)
+        self._tasks: TaskGroup | None = None
+        self._closing = False
+        self._log = get_logger(
+            __name__, group=settings.group_id, member=settings.member_id
+        )
+
+    # What the consumer does.
+
+    def start(self, tasks: TaskGroup, connection: Connection) -> None:
+        """Run in `tasks`; `connection` serves for whatever any broker can answer."""
+        self._tasks = tasks
+        self._any_broker.use(connection)
+        tasks.start_soon(self._run_membership)
+        tasks.start_soon(self._run_routing)
+
+    async def ask_any(self, request: Any) -> Any:
+        """Ask whichever broker; raises what `Link.ask` does."""
+        return await self._any_broker.ask(request, self._request_timeout)
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        now = anyio.current_time()
+        self.membership.subscribe(topics, now)
+        self.routing.subscribed(topics, now)
+        self._membership_bell.ring()
+        self._routing_bell.ring()
+        self._membership_told()
+
+    def wake_leaders(self) -> None:
+        """The pace changed: leaders may have something to fetch."""
+        for led in self._leaders.values():
+            led.bell.ring()
+
+    async def commit(self) -> list[AcknowledgeResult]:
+        """Send what was marked, and wait for what becomes of it.
+
+        Cancelling this changes nothing but that nobody waits: the requests go on.
+        """
+        ticket = Ticket()
+        for led in self._running:
+            led.machine.acknowledgements.freeze(ticket)
+            led.machine.hasten()
+            led.bell.ring()
+        while not ticket.done:
+            await self._changed.wait()
+        return ticket.results
+
+    async def close(self) -> None:
+        """Say what is to be said, close the sessions, leave the group.
+
+        Cancelling this leaves the rest to the broker: the connections' end closes
+        the sessions, the session timeout ends the membership.
+        """
+        self._closing = True
+        self.routing.close()
+        self._routing_bell.ring()
+        for led in self._running:
+            led.machine.close()
+            led.bell.ring()
+        while self._running:
+            await self._changed.wait()
+        self.abandon()
+        self._report()
+        self.membership.close(anyio.current_time())
+        self._membership_bell.ring()
+        while not self.membership.finished:
+            await self._changed.wait()
+
+    def abandon(self) -> None:
+        """Nothing may be said of records any more; what was left unsaid failed."""
+        self._journal.closed = True
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The assigned partitions, as far as their topics' names are known."""
+        names = self.routing.names
+        return frozenset(
+            TopicPartition(names[topic_id], partition)
+            for topic_id, partition in self.membership.assignment
+            if topic_id in names
+        )
+
+    # The tasks.
+
+    async def _run_membership(self) -> None:
+        link: Link | None = None
+        where = None
+
+        async def send(request: Any) -> Any:
+            nonlocal link, where
+            if isinstance(request, FindCoordinator):
+                return await self.ask_any(request)
+            self._counters.add("heartbeat-total")
+            coordinator = self.membership.coordinator
+            if link is None or where != coordinator:
+                if link is not None:
+                    await link.aclose()
+                assert coordinator is not None, "heartbeats follow a look-up"
+                link, where = Link(partial(self._cluster.connect, coordinator)), coordinator
+            return await link.ask(request, self._request_timeout)
+
+        try:
+            await drive(
+                self.membership, send, self._membership_bell, self._membership_told
+            )
+        finally:
+            if link is not None:
+                await link.aclose()
+
+    async def _run_routing(self) -> None:
+        try:
+            await drive(self.routing, self.ask_any, self._routing_bell, self._routing_told)
+        finally:
+            await self._any_broker.aclose()
+
+    async def _run_leader(self, led: _Led) -> None:
+        machine = led.machine
+        link = Link(partial(self._connect_leader, machine.node_id))
+
+        async def send(request: Any) -> Any:
+            wait = request.max_wait if isinstance(request, ShareFetch) else 0.0
+            if isinstance(request, ShareFetch):
+                self._counters.add("fetch-total")
+            return await link.ask(request, self._request_timeout + wait)
+
+        try:
+            await drive(machine, send, led.bell, partial(self._leader_told, led))
+        finally:
+            await link.aclose()
+            self._running.discard(led)
+            if self._leaders.get(machine.node_id) is led:
+                del self._leaders[machine.node_id]
+            self._notify()
+
+    async def _connect_any(self) -> Connection:
+        return await self._cluster.connect_any(self.routing.brokers.values())
+
+    async def _connect_leader(self, node_id: int) -> Connection:
+        endpoint = self.routing.brokers.get(node_id)
+        if endpoint is None:
+            raise BrokerError(
+                f"node {node_id} is no longer in the cluster's metadata",
+                code=Code.BROKER_NOT_AVAILABLE,
+                name=Code.BROKER_NOT_AVAILABLE.name,
+            )
+        return await self._cluster.connect(endpoint)
+
+    # What the machines tell.
+
+    def _membership_told(self) -> None:
+        membership = self.membership
+        if membership.reported is not None:
+            error, membership.reported = membership.reported, None
+            self._listener.troubled(error)
+        if membership.refusal is not None:
+            self._listener.refused(membership.refusal)
+        if membership.assignment != self._assignment:
+            self._assigned(membership.assignment)
+        self._report()
+        self._notify()
+
+    def _assigned(self, assignment: frozenset[SharePartition]) -> None:
+        self._assignment = assignment
+        self._counters.add("rebalance-total")
+        self._log.info("assigned", partitions=len(assignment))
+        self.routing.assigned(assignment, anyio.current_time())
+        self._routing_bell.ring()
+        self._lead()
+
+    def _routing_told(self) -> None:
+        troubles, self.routing.troubles = self.routing.troubles, []
+        for trouble in troubles:
+            self._topic_troubled(trouble)
+        if self.routing.appeared:
+            self.routing.appeared = False
+            self.membership.hurry(anyio.current_time())
+            self._membership_bell.ring()
+        self._lead()
+
+    def _topic_troubled(self, trouble: TopicTrouble) -> None:
+        topic, code = trouble
+        if code == Code.NONE:
+            self._log.info("topic is there", topic=topic)
+        elif code in _FORBIDDEN:
+            name = code_name(code)
+            text = f"topic {topic!r} may not be read: {name}; the principal needs READ on it"
+            self._listener.troubled(AuthorizationError(text, code=code, name=name))
+        elif code == Code.INVALID_TOPIC_EXCEPTION:
+            text = f"{topic!r} is no name for a topic"
+            self._listener.troubled(BrokerError(text, code=code, name=code_name(code)))
+        else:
+            self._log.warning("waiting for topic", topic=topic, reason=code_name(code))
+
+    def _leader_told(self, led: _Led) -> None:
+        happened, led.machine.happened = led.machine.happened, []
+        for happening in happened:
+            self._happened(happening)
+        self._report()
+        if not led.machine.wanted and not self._closing:
+            self._retire(led)
+
+    def _report(self) -> None:
+        results, self._journal.results = self._journal.results, []
+        if results:
+            self._counters.add_results(results)
+            self._listener.acknowledged(results)
+            self._notify()
+
+    def _happened(self, happening: Happened) -> None:
+        match happening:
+            case Acquired(lease):
+                self._listener.acquired(lease)
+            case LeaderMoved(share_partition, leader):
+                now = anyio.current_time()
+                self.routing.leader_moved(share_partition, leader, now)
+                self._routing_bell.ring()
+                self._lead()
+            case EndpointsTold(endpoints):
+                self.routing.endpoints_told(endpoints)
+            case LocksLost(why, leases):
+                self._log.warning("locks lost", reason=why, leases=len(leases))
+                self._listener.lost(leases)
+            case MetadataStale(why):
+                self._log.info("metadata is stale", reason=why)
+                self.routing.stale(anyio.current_time())
+                self._routing_bell.ring()
+            case Troubled(share_partition, code, message):
+                self._listener.troubled(self._trouble(share_partition, code, message))
+            case Refused(error):
+                self._listener.refused(error)
+            case Strange(what):
+                self._log.warning("strange answer", what=what)
+
+    def _trouble(
+        self, share_partition: SharePartition, code: int, message: str | None
+    ) -> Error:
+        topic = self.routing.names.get(share_partition.topic_id, "?")
+        name = code_name(code)
+        kind = AuthorizationError if code in _FORBIDDEN else BrokerError
+        text = f"fetching {topic}-{share_partition.partition}: {name}"
+        if message:
+            text += f" ({message})"
+        return kind(text, code=code, name=name)
+
+    # Leaders come and go.
+
+    def _lead(self) -> None:
+        """See that each leader fetches what it leads of our assignment."""
+        if self._closing or self._tasks is None:
+            return
+        by_node = self.routing.leaders()
+        for node_id in by_node.keys() - self._leaders.keys():
+            self._start_leader(node_id)
+        for node_id, led in list(self._leaders.items()):
+            led.machine.topics = self.routing.names
+            led.machine.leaders = len(by_node)
+            led.machine.want(by_node.get(node_id, frozenset()))
+            if not led.machine.wanted:
+                self._retire(led)
+            led.bell.ring()
+
+    def _start_leader(self, node_id: int) -> None:
+        assert self._tasks is not None, "started"
+        bell = Bell()
+        acknowledgements = Acknowledgements(bell.ring, self._journal)
+        machine = Leader(node_id, self._settings, self.pace, acknowledgements)
+        led = _Led(machine, bell)
+        self._leaders[node_id] = led
+        self._running.add(led)
+        self._tasks.start_soon(self._run_leader, led)
+
+    def _retire(self, led: _Led) -> None:
+        """Close a session that has nothing to fetch, once all is said there."""
+        if led.machine.moved_away(anyio.current_time()):
+            if self._leaders.get(led.machine.node_id) is led:
+                del self._leaders[led.machine.node_id]
+            led.machine.close()
+            led.bell.ring()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

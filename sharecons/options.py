@@ -1,0 +1,113 @@
+"""What a consumer's arguments must be; every complaint names the argument."""
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from collections.abc import Collection, Sequence
+from typing import Final
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
+
+from sharecons.errors import ConfigurationError
+from sharecons.protocol.values import Endpoint
+
+__all__ = [
+    "check_choice",
+    "check_group_id",
+    "check_number",
+    "check_offset_reset",
+    "check_topics",
+    "member_id_of",
+    "parse_bootstrap",
+]
+
+INT32_MAX: Final = 0x7FFFFFFF
+
+_ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]\s/]+)):(?P<port>\d+)")
+_OFFSET_RESET: Final = re.compile(r"latest|earliest|by_duration:P\S+")
+
+
+def parse_bootstrap(servers: str | Sequence[str]) -> list[Endpoint]:
+    """Read `host:port`, several of them with commas or as a sequence."""
+    addresses = servers.split(",") if isinstance(servers, str) else list(servers)
+    endpoints = [_parse_address(address.strip()) for address in addresses if address.strip()]
+    if not endpoints:
+        raise ConfigurationError("bootstrap_servers is empty; give host:port, or several")
+    return endpoints
+
+
+def _parse_address(address: str) -> Endpoint:
+    # Java's clients take a listener's name in front; people paste it.
+    bare = address.split("://", 1)[-1]
+    match = _ADDRESS.fullmatch(bare)
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise ConfigurationError(
+            f"bootstrap_servers: {address!r} is no host:port (as in localhost:9092)"
+        )
+    return Endpoint(match["v6"] or match["host"], int(match["port"]))
+
+
+def check_group_id(group_id: str) -> str:
+    if not isinstance(group_id, str) or not group_id.strip():
+        raise ConfigurationError(f"group_id must be a name, not {group_id!r}")
+    return group_id
+
+
+def check_topics(topics: Sequence[str]) -> tuple[str, ...]:
+    for topic in topics:
+        if not isinstance(topic, str) or not topic.strip():
+            raise ConfigurationError(f"topics must be names, {topic!r} is none")
+    if len(set(topics)) != len(topics):
+        twice = sorted({topic for topic in topics if topics.count(topic) > 1})
+        raise ConfigurationError(f"topics given twice: {', '.join(twice)}")
+    return tuple(topics)
+
+
+def check_choice(name: str, value: str, choices: Collection[str]) -> str:
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise ConfigurationError(f"{name} must be one of {known}, not {value!r}")
+    return value
+
+
+def check_offset_reset(value: str | None) -> str | None:
+    if value is not None and not _OFFSET_RESET.fullmatch(value):
+        raise ConfigurationError(
+            "auto_offset_reset must be 'earliest', 'latest', 'by_duration:' with an ISO "
+            f"8601 duration (as in by_duration:PT1H), or None, not {value!r}"
+        )
+    return value
+
+
+def check_number(name: str, value: float, lowest: float, highest: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigurationError(f"{name} must be a number, not {value!r}")
+    if not lowest <= value <= highest:
+        raise ConfigurationError(
+            f"{name} must be between {lowest:g} and {highest:g}, not {value!r}"
+        )
+
+
+def member_id_of(name: str | None) -> str:
+    """Give the member id that a name stands for, as Kafka spells UUIDs.
+
+    An id spelt so already is taken as it is; any other name always gives the same
+    id, and None gives a new one.
+    """
+    if name is None:
+        return _spell(uuid4())
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"member_id must be a name, not {name!r}")
+    return name if _is_kafka_uuid(name) else _spell(uuid5(NAMESPACE_OID, name))
+
+
+def _spell(uuid: UUID) -> str:
+    return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode()
+
+
+def _is_kafka_uuid(text: str) -> bool:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{22}", text):
+        return False
+    try:
+        return len(urlsafe_b64decode(text + "==")) == 16
+    except Base64Error:
+        return False

@@ -1,0 +1,106 @@
+"""How many records to fetch, and when: as the application works them off.
+
+Rule 1: how far a consumer fetches ahead is decided here, from its own pace.
+Rule 2: this file does not know brokers; `leader` asks it how much to ask for.
+
+Theory of operation
+-------------------
+What is fetched and then let go has used up a delivery, and at the group's limit
+that archives it (measured on 4.3.0). So nothing is fetched before somebody asks
+for records, and the first fetch asks for one. Each time the application has
+worked off what it was given and asks again, the allowance may double, up to what
+it works in HORIZON seconds: ten round trips from one record to a thousand, while
+an application that takes a second for each record never holds a second one.
+
+Fetching ahead begins when what is left of the work would be done in LEAD
+seconds, a round trip with something to spare: a fast application overlaps its
+work with the next fetch, a slow one holds what it works on.
+
+The pace is measured between two askings, without the time spent waiting.
+"""
+
+from typing import Final
+
+__all__ = ["Pace"]
+
+NEVER: Final = float("inf")
+
+HORIZON: Final = 0.25
+LEAD: Final = 0.02
+PATIENCE: Final = 0.1
+DEMAND: Final = 0.5
+"""How long an asking that was not served is remembered: poll(timeout=0) in a loop
+is never seen waiting."""
+
+WEIGHT: Final = 0.5
+"""How much the newest measurement counts; a pace changes with the work."""
+
+
+class Pace:
+    """Measures the application, and answers how much to ask the leaders for.
+
+    Attributes:
+        allowance: records that one round of fetches may bring.
+        buffered: records acquired and not handed out.
+        waiting: how many are waiting for records just now.
+        full_speed: the allowance is all that the user allows.
+    """
+
+    def __init__(self, max_records: int) -> None:
+        self.allowance = 1
+        self.buffered = 0
+        self.waiting = 0
+        self._max_records = max_records
+        self._rate = 0.0
+        self._handed = 0
+        self._handed_at = 0.0
+        self._wanted_until = 0.0
+
+    @property
+    def full_speed(self) -> bool:
+        return self.allowance >= self._max_records
+
+    def acquired(self, count: int) -> None:
+        self.buffered += count
+
+    def dropped(self, count: int) -> None:
+        """Records left the buffer without being handed out."""
+        self.buffered -= count
+
+    def handed_out(self, count: int, now: float) -> None:
+        self.buffered -= count
+        self._handed += count
+        self._handed_at = now
+        self._wanted_until = 0.0
+
+    def asked(self, now: float) -> None:
+        """The application has worked off what it was handed, and wants more."""
+        self._wanted_until = now + DEMAND
+        if not self._handed:
+            return
+        seconds = max(now - self._handed_at, 1e-6)
+        rate = self._handed / seconds
+        before = self._rate or rate
+        self._rate = before + (rate - before) * WEIGHT
+        self._handed = 0
+        fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
+        self.allowance = max(1, fitting)
+
+    def next_due(self, now: float) -> float:
+        """When a fetch is due if nothing else happens; at or before `now`: it is.
+
+        An application that takes much longer than its pace foretold is given no
+        more until it asks: what we know of its pace does not hold.
+        """
+        if self.buffered >= self.allowance:
+            return NEVER
+        if self.waiting or now < self._wanted_until:
+            return now
+        if not self._rate or not self._handed:
+            return NEVER  # nobody asked yet, or we do not know how fast they work
+        done = self._handed_at + (self._handed + self.buffered) / self._rate
+        return done - LEAD if now < done + PATIENCE else NEVER
+
+    def share(self, leaders: int) -> int:
+        """How many records one of so many leaders is asked for."""
+        return max(1, -(-self.allowance // max(1, leaders)))

@@ -1,0 +1,230 @@
+"""What the machines say and hear: requests, answers and their parts.
+
+Rule 1: these are plain values with the KIP's names, in seconds and sets.
+Rule 2: nothing here knows how they look on the wire; `sharecons.wire` does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+__all__ = [
+    "JOIN_EPOCH",
+    "LEAVE_EPOCH",
+    "AlterGroupConfig",
+    "ConfigAltered",
+    "CoordinatorFound",
+    "DescribeGroupConfig",
+    "DescribeTopics",
+    "Endpoint",
+    "FetchedPartition",
+    "FindCoordinator",
+    "GroupConfig",
+    "Heartbeat",
+    "HeartbeatAnswer",
+    "PartitionLeader",
+    "Range",
+    "ShareAcknowledge",
+    "ShareAcknowledged",
+    "ShareFetch",
+    "ShareFetched",
+    "SharePartition",
+    "TopicDescription",
+    "TopicsDescribed",
+]
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+
+
+class Endpoint(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class SharePartition(NamedTuple):
+    """A partition by its topic's id: ids stay apart when a topic is made anew."""
+
+    topic_id: UUID
+    partition: int
+
+
+class Range(NamedTuple):
+    """Offsets to acknowledge, both ends included (KIP-932, "AcknowledgementBatch").
+
+    `kinds` holds one acknowledge type for all of them, or one for each.
+    """
+
+    first_offset: int
+    last_offset: int
+    kinds: bytes
+
+
+class PartitionLeader(NamedTuple):
+    """Who leads a partition; a leader of -1 says that nobody does just now."""
+
+    leader_id: int
+    leader_epoch: int
+
+
+Acknowledgements = Mapping[SharePartition, tuple[Range, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindCoordinator:
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorFound:
+    error: int
+    message: str | None
+    node_id: int
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """ShareGroupHeartbeat. `topics` and `rack` of None mean "as before"."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    rack: str | None
+    topics: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatAnswer:
+    """`assignment` of None means "as before"; an empty one revokes everything."""
+
+    error: int
+    message: str | None
+    member_epoch: int
+    heartbeat_interval: float
+    assignment: frozenset[SharePartition] | None
+    throttle: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeTopics:
+    """Metadata of topics by name and by id."""
+
+    names: tuple[str, ...]
+    ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    error: int
+    name: str | None
+    topic_id: UUID | None
+    leaders: Mapping[int, PartitionLeader]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsDescribed:
+    brokers: Mapping[int, Endpoint]
+    topics: tuple[TopicDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareFetch:
+    """`share_session_epoch` 0 opens; `added` join the session, `forgotten` leave it.
+
+    Acknowledgements ride along; a partition that carries some joins the session
+    too, as the broker sees it, unless it is forgotten in the same request.
+    """
+
+    group_id: str
+    member_id: str
+    share_session_epoch: int
+    max_wait: float
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    record_limit: bool
+    added: frozenset[SharePartition]
+    forgotten: frozenset[SharePartition]
+    acknowledgements: Acknowledgements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareAcknowledge:
+    """`share_session_epoch` -1 closes the session, letting go what it still holds."""
+
+    group_id: str
+    member_id: str
+    share_session_epoch: int
+    renewing: bool
+    acknowledgements: Acknowledgements
+
+
+class FetchedPartition(NamedTuple):
+    """One partition's part of an answer; fetch and acknowledgement fail apart.
+
+    `acquired` are ranges of first offset, last offset and delivery count. In the
+    answer to a ShareAcknowledge the fetch's parts are empty.
+    """
+
+    share_partition: SharePartition
+    error: int
+    message: str | None
+    acknowledge_error: int
+    acknowledge_message: str | None
+    leader: PartitionLeader
+    records: bytes
+    acquired: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareFetched:
+    error: int
+    message: str | None
+    lock_timeout: float
+    renewable: bool
+    partitions: tuple[FetchedPartition, ...]
+    endpoints: Mapping[int, Endpoint]
+    throttle: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareAcknowledged:
+    error: int
+    message: str | None
+    lock_timeout: float
+    partitions: tuple[FetchedPartition, ...]
+    endpoints: Mapping[int, Endpoint]
+    throttle: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroupConfig:
+    group_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    error: int
+    message: str | None
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterGroupConfig:
+    group_id: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigAltered:
+    error: int
+    message: str | None

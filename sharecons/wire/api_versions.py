@@ -1,0 +1,52 @@
+"""ApiVersions (18): which APIs and versions a broker speaks; asked first.
+
+Version 3 is asked. A broker that does not know it answers in version 0 with
+UNSUPPORTED_VERSION (KIP-511); none such serves share groups, so the list it gives
+is used only to say so. Alone among the answers, this one's header is version 0.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from sharecons.protocol.codes import Code, code_name
+from sharecons.errors import ProtocolError
+from sharecons.wire.api import read_entity, write_entity
+
+__all__ = ["KEY", "VERSION", "VersionRange", "read_versions", "write_versions_request"]
+
+v0: Any = import_module("kio.schema.api_versions.v0")
+v3: Any = import_module("kio.schema.api_versions.v3")
+
+KEY = 18
+VERSION = 3
+
+
+class VersionRange(NamedTuple):
+    lowest: int
+    highest: int
+
+
+def write_versions_request(software: str, version: str) -> bytes:
+    return write_entity(
+        v3.ApiVersionsRequest(
+            client_software_name=software, client_software_version=version
+        )
+    )
+
+
+def read_versions(frame: bytes, offset: int) -> Mapping[int, VersionRange]:
+    """Read the broker's list, by API key.
+
+    Raises:
+        ProtocolError: this is no answer to ApiVersions.
+    """
+    code = int.from_bytes(frame[offset : offset + 2], "big", signed=True)
+    if code not in (Code.NONE, Code.UNSUPPORTED_VERSION):
+        raise ProtocolError(f"ApiVersions was refused: {code_name(code)}")
+    version = v3 if code == Code.NONE else v0
+    answer = read_entity(version.ApiVersionsResponse, frame, offset)
+    return {
+        api.api_key: VersionRange(api.min_version, api.max_version)
+        for api in answer.api_keys
+    }

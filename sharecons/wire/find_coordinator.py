@@ -1,0 +1,46 @@
+"""FindCoordinator (10): which broker coordinates the group.
+
+The key type is GROUP for share groups too; type SHARE names the coordinators of
+the share-partitions' state, which heartbeats do not go to (KIP-932).
+"""
+
+from importlib import import_module
+
+from sharecons.errors import ProtocolError
+from sharecons.protocol.values import CoordinatorFound, Endpoint, FindCoordinator
+from sharecons.wire.api import Api, read_entity, write_entity
+
+__all__ = ["FIND_COORDINATOR"]
+
+GROUP = 0
+VERSIONS = range(4, 7)
+
+_SCHEMAS = {
+    version: import_module(f"kio.schema.find_coordinator.v{version}")
+    for version in VERSIONS
+}
+
+
+def _write(request: FindCoordinator, version: int) -> bytes:
+    kind = _SCHEMAS[version].FindCoordinatorRequest
+    return write_entity(kind(key_type=GROUP, coordinator_keys=(request.group_id,)))
+
+
+def _read(frame: bytes, offset: int, version: int) -> CoordinatorFound:
+    kind = _SCHEMAS[version].FindCoordinatorResponse
+    answer = read_entity(kind, frame, offset)
+    if len(answer.coordinators) != 1:
+        count = len(answer.coordinators)
+        raise ProtocolError(f"asked for one coordinator, the answer names {count}")
+    found = answer.coordinators[0]
+    return CoordinatorFound(
+        error=int(found.error_code),
+        message=found.error_message,
+        node_id=found.node_id,
+        endpoint=Endpoint(found.host, found.port),
+    )
+
+
+FIND_COORDINATOR: Api[FindCoordinator, CoordinatorFound] = Api(
+    key=10, name="FindCoordinator", versions=VERSIONS, write=_write, read=_read
+)

@@ -1,0 +1,84 @@
+"""DescribeConfigs (32) and IncrementalAlterConfigs (44), for a group's configs."""
+
+from importlib import import_module
+from typing import Any
+
+from sharecons.errors import ProtocolError
+from sharecons.protocol.values import (
+    AlterGroupConfig,
+    ConfigAltered,
+    DescribeGroupConfig,
+    GroupConfig,
+)
+from sharecons.wire.api import Api, read_entity, write_entity
+
+__all__ = ["ALTER_GROUP_CONFIG", "DESCRIBE_GROUP_CONFIG"]
+
+GROUP = 32
+"""ConfigResource.Type.GROUP"""
+
+SET = 0
+"""AlterConfigOp.OpType.SET"""
+
+_describe: Any = import_module("kio.schema.describe_configs.v4")
+_alter: Any = import_module("kio.schema.incremental_alter_configs.v1")
+
+
+def _write_describe(request: DescribeGroupConfig, version: int) -> bytes:
+    resource = _describe.request.DescribeConfigsResource(
+        resource_type=GROUP,
+        resource_name=request.group_id,
+        configuration_keys=(request.name,),
+    )
+    return write_entity(_describe.DescribeConfigsRequest(resources=(resource,)))
+
+
+def _read_describe(frame: bytes, offset: int, version: int) -> GroupConfig:
+    answer = read_entity(_describe.DescribeConfigsResponse, frame, offset)
+    result = _only(answer.results)
+    values = [config.value for config in result.configs]
+    return GroupConfig(
+        error=int(result.error_code),
+        message=result.error_message,
+        value=values[0] if values else None,
+    )
+
+
+def _write_alter(request: AlterGroupConfig, version: int) -> bytes:
+    config = _alter.request.AlterableConfig(
+        name=request.name, config_operation=SET, value=request.value
+    )
+    resource = _alter.request.AlterConfigsResource(
+        resource_type=GROUP, resource_name=request.group_id, configs=(config,)
+    )
+    return write_entity(
+        _alter.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    )
+
+
+def _read_alter(frame: bytes, offset: int, version: int) -> ConfigAltered:
+    answer = read_entity(_alter.IncrementalAlterConfigsResponse, frame, offset)
+    result = _only(answer.responses)
+    return ConfigAltered(error=int(result.error_code), message=result.error_message)
+
+
+def _only(results: tuple[Any, ...]) -> Any:
+    if len(results) != 1:
+        raise ProtocolError(f"asked about one group, the answer has {len(results)}")
+    return results[0]
+
+
+DESCRIBE_GROUP_CONFIG: Api[DescribeGroupConfig, GroupConfig] = Api(
+    key=32,
+    name="DescribeConfigs",
+    versions=range(4, 5),
+    write=_write_describe,
+    read=_read_describe,
+)
+ALTER_GROUP_CONFIG: Api[AlterGroupConfig, ConfigAltered] = Api(
+    key=44,
+    name="IncrementalAlterConfigs",
+    versions=range(1, 2),
+    write=_write_alter,
+    read=_read_alter,
+)

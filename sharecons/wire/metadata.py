@@ -1,0 +1,64 @@
+"""Metadata (3): brokers, and topics with their ids and leaders."""
+
+from importlib import import_module
+
+from sharecons.protocol.values import (
+    DescribeTopics,
+    Endpoint,
+    PartitionLeader,
+    TopicDescription,
+    TopicsDescribed,
+)
+from sharecons.wire.api import Api, read_entity, write_entity
+
+__all__ = ["METADATA"]
+
+VERSIONS = range(12, 14)
+
+_SCHEMAS = {
+    version: import_module(f"kio.schema.metadata.v{version}") for version in VERSIONS
+}
+
+
+def _write(request: DescribeTopics, version: int) -> bytes:
+    schema = _SCHEMAS[version]
+    by_name = [
+        schema.request.MetadataRequestTopic(topic_id=None, name=name)
+        for name in request.names
+    ]
+    by_id = [
+        schema.request.MetadataRequestTopic(topic_id=topic_id, name=None)
+        for topic_id in request.ids
+    ]
+    return write_entity(
+        schema.MetadataRequest(
+            topics=(*by_name, *by_id),
+            # A consumer that misspells a topic must not make it.
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+    )
+
+
+def _read(frame: bytes, offset: int, version: int) -> TopicsDescribed:
+    answer = read_entity(_SCHEMAS[version].MetadataResponse, frame, offset)
+    return TopicsDescribed(
+        brokers={b.node_id: Endpoint(b.host, b.port) for b in answer.brokers},
+        topics=tuple(
+            TopicDescription(
+                error=int(topic.error_code),
+                name=topic.name,
+                topic_id=topic.topic_id,
+                leaders={
+                    p.partition_index: PartitionLeader(p.leader_id, p.leader_epoch)
+                    for p in topic.partitions
+                },
+            )
+            for topic in answer.topics
+        ),
+    )
+
+
+METADATA: Api[DescribeTopics, TopicsDescribed] = Api(
+    key=3, name="Metadata", versions=VERSIONS, write=_write, read=_read
+)

@@ -1,0 +1,89 @@
+"""ShareAcknowledge (79): acknowledgements by themselves, and a session's close."""
+
+from importlib import import_module
+
+from sharecons.protocol.values import (
+    FetchedPartition,
+    PartitionLeader,
+    ShareAcknowledge,
+    ShareAcknowledged,
+    SharePartition,
+)
+from sharecons.wire.api import Api, read_entity, seconds, write_entity
+from sharecons.wire.share_topics import batches, by_topic, endpoints
+
+__all__ = ["SHARE_ACKNOWLEDGE"]
+
+VERSIONS = range(1, 3)
+RENEW_SINCE = 2
+
+_SCHEMAS = {
+    version: import_module(f"kio.schema.share_acknowledge.v{version}")
+    for version in VERSIONS
+}
+
+
+def _write(request: ShareAcknowledge, version: int) -> bytes:
+    schema = _SCHEMAS[version]
+    said = request.acknowledgements
+    mode = {"is_renew_ack": request.renewing} if version >= RENEW_SINCE else {}
+    topics = tuple(
+        schema.request.AcknowledgeTopic(
+            topic_id=topic_id,
+            partitions=tuple(
+                schema.request.AcknowledgePartition(
+                    partition_index=p.partition,
+                    acknowledgement_batches=batches(schema.request, said[p]),
+                )
+                for p in partitions
+            ),
+        )
+        for topic_id, partitions in by_topic(said).items()
+    )
+    return write_entity(
+        schema.ShareAcknowledgeRequest(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            share_session_epoch=request.share_session_epoch,
+            topics=topics,
+            **mode,
+        )
+    )
+
+
+def _read(frame: bytes, offset: int, version: int) -> ShareAcknowledged:
+    answer = read_entity(_SCHEMAS[version].ShareAcknowledgeResponse, frame, offset)
+    lock = seconds(answer.acquisition_lock_timeout) if version >= RENEW_SINCE else 0.0
+    return ShareAcknowledged(
+        error=int(answer.error_code),
+        message=answer.error_message,
+        lock_timeout=max(0.0, lock),
+        partitions=tuple(
+            FetchedPartition(
+                share_partition=SharePartition(topic.topic_id, part.partition_index),
+                error=0,
+                message=None,
+                acknowledge_error=int(part.error_code),
+                acknowledge_message=part.error_message,
+                leader=PartitionLeader(
+                    part.current_leader.leader_id, part.current_leader.leader_epoch
+                ),
+                records=b"",
+                acquired=(),
+            )
+            for topic in answer.responses
+            for part in topic.partitions
+        ),
+        endpoints=endpoints(answer.node_endpoints),
+        throttle=seconds(answer.throttle_time),
+    )
+
+
+SHARE_ACKNOWLEDGE: Api[ShareAcknowledge, ShareAcknowledged] = Api(
+    key=79,
+    name="ShareAcknowledge",
+    versions=VERSIONS,
+    write=_write,
+    read=_read,
+    since="4.1",
+)

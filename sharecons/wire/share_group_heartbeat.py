@@ -1,0 +1,54 @@
+"""ShareGroupHeartbeat (76): joining a share group, staying in it, leaving it."""
+
+from importlib import import_module
+from typing import Any
+
+from sharecons.protocol.values import Heartbeat, HeartbeatAnswer, SharePartition
+from sharecons.wire.api import Api, read_entity, seconds, write_entity
+
+__all__ = ["SHARE_GROUP_HEARTBEAT"]
+
+v1: Any = import_module("kio.schema.share_group_heartbeat.v1")
+
+
+def _write(request: Heartbeat, version: int) -> bytes:
+    return write_entity(
+        v1.ShareGroupHeartbeatRequest(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            rack_id=request.rack,
+            subscribed_topic_names=request.topics,
+        )
+    )
+
+
+def _read(frame: bytes, offset: int, version: int) -> HeartbeatAnswer:
+    answer = read_entity(v1.ShareGroupHeartbeatResponse, frame, offset)
+    assignment = None
+    if answer.assignment is not None:
+        assignment = frozenset(
+            SharePartition(topic.topic_id, partition)
+            for topic in answer.assignment.topic_partitions
+            for partition in topic.partitions
+            # A broker was seen (by a peer's tests) to hand out partition -1.
+            if topic.topic_id is not None and partition >= 0
+        )
+    return HeartbeatAnswer(
+        error=int(answer.error_code),
+        message=answer.error_message,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval=seconds(answer.heartbeat_interval),
+        assignment=assignment,
+        throttle=seconds(answer.throttle_time),
+    )
+
+
+SHARE_GROUP_HEARTBEAT: Api[Heartbeat, HeartbeatAnswer] = Api(
+    key=76,
+    name="ShareGroupHeartbeat",
+    versions=range(1, 2),
+    write=_write,
+    read=_read,
+    since="4.1",
+)

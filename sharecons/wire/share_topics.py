@@ -1,0 +1,31 @@
+"""What ShareFetch and ShareAcknowledge have in common on the wire."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+from sharecons.protocol.values import Endpoint, Range, SharePartition
+
+__all__ = ["batches", "by_topic", "endpoints"]
+
+
+def by_topic(partitions: Iterable[SharePartition]) -> dict[UUID, list[SharePartition]]:
+    """Group partitions as the wire lists them: one entry for each topic."""
+    topics: dict[UUID, list[SharePartition]] = {}
+    for share_partition in sorted(partitions):
+        topics.setdefault(share_partition.topic_id, []).append(share_partition)
+    return topics
+
+
+def batches(schema: ModuleType, ranges: Sequence[Range]) -> tuple[Any, ...]:
+    return tuple(
+        schema.AcknowledgementBatch(
+            first_offset=first, last_offset=last, acknowledge_types=tuple(kinds)
+        )
+        for first, last, kinds in ranges
+    )
+
+
+def endpoints(nodes: Iterable[Any]) -> Mapping[int, Endpoint]:
+    return {node.node_id: Endpoint(node.host, node.port) for node in nodes}
