@@ -1,8 +1,8 @@
 """An async client for Kafka share groups (KIP-932): a topic as a queue.
 
-    async with ShareConsumer("orders", group_id="billing") as consumer:
-        async for record in consumer:
-            await charge(record.value)
+async with ShareConsumer("orders", group_id="billing") as consumer:
+    async for record in consumer:
+        await charge(record.value)
 """
 
 from sharecons.batch import Batch

@@ -73,4 +73,5 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
     def __repr__(self) -> str:
         first, last = self._records[0].offset, self._records[-1].offset
-        return f"<Batch {self.topic}-{self.partition}@{first}..{last}, {len(self)} records>"
+        where = f"{self.topic}-{self.partition}@{first}..{last}"
+        return f"<Batch {where}, {len(self)} records>"

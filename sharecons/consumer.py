@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Final, Generic, Literal, Self
 
 import anyio
-from anyio.abc import TaskGroup
 
 from sharecons import options
 from sharecons.deliveries import SLICE, Acknowledged, Deliveries
@@ -112,7 +111,9 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         request_timeout: float = 30.0,
         network: Network | None = None,
     ) -> None:
-        options.check_choice("acknowledgement", acknowledgement, ("implicit", "explicit"))
+        options.check_choice(
+            "acknowledgement", acknowledgement, ("implicit", "explicit")
+        )
         modes = ("batch_optimized", "record_limit")
         options.check_choice("acquire_mode", acquire_mode, modes)
         options.check_number("max_records", max_records, 1, options.INT32_MAX)
@@ -276,8 +277,8 @@ class ShareConsumer(Generic[KeyT, ValueT]):
                 return await self._member.commit()
         except TimeoutError as error:
             raise CommitTimeoutError(
-                f"results of acknowledgements still under way after {timeout:g} s; they "
-                "are sent all the same, and on_acknowledged gets what becomes of them"
+                f"results of acknowledgements still under way after {timeout:g} s; "
+                "they are sent all the same, and on_acknowledged gets the results"
             ) from error
 
     # The subscription.
@@ -374,7 +375,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             await self._tick.wait_until(float("inf"))
             await anyio.sleep(SLICE)
             while self._deliveries.pass_by():
-                await anyio.sleep(SLICE)
+                await anyio.sleep(SLICE)  # noqa: ASYNC110 (a pace, not a wait)
 
     def _check_open(self) -> None:
         if self._state == "new":
@@ -384,4 +385,6 @@ class ShareConsumer(Generic[KeyT, ValueT]):
 
     def __repr__(self) -> str:
         topics = ", ".join(self._topics)
-        return f"<ShareConsumer {self._state}, group {self.group_id!r}, topics: {topics}>"
+        return (
+            f"<ShareConsumer {self._state}, group {self.group_id!r}, topics: {topics}>"
+        )

@@ -100,7 +100,10 @@ class Deliveries:
         # it is archived. Few records are, so the scan is short.
         count = lease.highest_delivery_count
         place = 0
-        while place < len(self._ready) and self._ready[place].highest_delivery_count >= count:
+        while (
+            place < len(self._ready)
+            and self._ready[place].highest_delivery_count >= count
+        ):
             place += 1
         self._ready.insert(place, lease)
         self._ring()
@@ -133,7 +136,7 @@ class Deliveries:
             return
         try:
             self.on_acknowledged(results)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # The callback is the application's: so is its exception, at its next call.
             self._errors.append(error)
             self._ring()
@@ -161,8 +164,8 @@ class Deliveries:
         self.raise_refusal()
         if asker is not self._asker:
             raise ConsumerStateError(
-                "another loop or poll() has taken over this consumer's records; use one "
-                "at a time, or a consumer for each task"
+                "another loop or poll() has taken over this consumer's records; use "
+                "one at a time, or a consumer for each task"
             )
         if self._arrived is not None:
             raise ConsumerStateError(
@@ -218,7 +221,11 @@ class Deliveries:
         """
         assert self.lease is not None, "served"
         lease, start = self.lease, self.lease.cursor
-        stop = len(lease.records) if most is None else min(len(lease.records), start + most)
+        stop = (
+            len(lease.records)
+            if most is None
+            else min(len(lease.records), start + most)
+        )
         self.hand()
         if self.deserializers:
             stop = self._deserialize_until(lease, start, stop)

@@ -155,4 +155,4 @@ class UnsupportedVersionError(Error):
 
 
 class CommitTimeoutError(Error, TimeoutError):
-    """`commit()` ran out of time; the requests go on, their results reach the callback."""
+    """`commit()` ran out of time; the requests go on, the callback gets the results."""

@@ -40,7 +40,9 @@ class Hand:
         leases, self._leases = self._leases, []
         if self._implicit:
             for lease, start in leases:
-                lease.acknowledge_open(start, lease.cursor, ACCEPT if accept else RELEASE)
+                lease.acknowledge_open(
+                    start, lease.cursor, ACCEPT if accept else RELEASE
+                )
 
     def pass_by(self) -> bool:
         """Accept all but the last record, in a loop that goes record by record.

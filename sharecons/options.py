@@ -22,16 +22,22 @@ __all__ = [
 
 INT32_MAX: Final = 0x7FFFFFFF
 
-_ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]\s/]+)):(?P<port>\d+)")
+_ADDRESS: Final = re.compile(
+    r"(?:\[(?P<v6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]\s/]+)):(?P<port>\d+)"
+)
 _OFFSET_RESET: Final = re.compile(r"latest|earliest|by_duration:P\S+")
 
 
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Endpoint]:
     """Read `host:port`, several of them with commas or as a sequence."""
     addresses = servers.split(",") if isinstance(servers, str) else list(servers)
-    endpoints = [_parse_address(address.strip()) for address in addresses if address.strip()]
+    endpoints = [
+        _parse_address(address.strip()) for address in addresses if address.strip()
+    ]
     if not endpoints:
-        raise ConfigurationError("bootstrap_servers is empty; give host:port, or several")
+        raise ConfigurationError(
+            "bootstrap_servers is empty; give host:port, or several"
+        )
     return endpoints
 
 
@@ -72,8 +78,8 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> str:
 def check_offset_reset(value: str | None) -> str | None:
     if value is not None and not _OFFSET_RESET.fullmatch(value):
         raise ConfigurationError(
-            "auto_offset_reset must be 'earliest', 'latest', 'by_duration:' with an ISO "
-            f"8601 duration (as in by_duration:PT1H), or None, not {value!r}"
+            "auto_offset_reset must be 'earliest', 'latest', 'by_duration:' with an "
+            f"ISO 8601 duration (as in by_duration:PT1H), or None, not {value!r}"
         )
     return value
 

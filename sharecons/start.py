@@ -50,13 +50,14 @@ async def prepare_group(
     request = AlterGroupConfig(group_id=group_id, name=OFFSET_RESET, value=offset_reset)
     _check(await connection.ask(request, timeout), group_id, f"set to {offset_reset!r}")
     with anyio.move_on_after(APPLY_TIMEOUT):
-        while await _value(connection, group_id, OFFSET_RESET, timeout) != offset_reset:
+        while await _value(connection, group_id, OFFSET_RESET, timeout) != offset_reset:  # noqa: ASYNC110, E501
+            # The broker offers nothing to wait for but asking again.
             await anyio.sleep(APPLY_INTERVAL)
         return
     code = Code.REQUEST_TIMED_OUT
     raise BrokerError(
-        f"group {group_id!r}: {OFFSET_RESET}={offset_reset!r} was set, but the broker does "
-        f"not show it after {APPLY_TIMEOUT:g} s",
+        f"group {group_id!r}: {OFFSET_RESET}={offset_reset!r} was set, but the broker "
+        f"does not show it after {APPLY_TIMEOUT:g} s",
         code=code,
         name=code.name,
     )
@@ -96,8 +97,8 @@ def _check(answer: GroupConfig | ConfigAltered, group_id: str, doing: str) -> No
         text += f" ({answer.message})"
     if answer.error in _FORBIDDEN:
         hint = (
-            "; this principal needs DESCRIBE_CONFIGS and ALTER_CONFIGS on the group, or "
-            "leave auto_offset_reset out and have an operator set it"
+            "; this needs DESCRIBE_CONFIGS and ALTER_CONFIGS on the group; or leave "
+            "auto_offset_reset out and have an operator set it"
         )
         raise AuthorizationError(text + hint, code=answer.error, name=name)
     raise BrokerError(text, code=answer.error, name=name)

@@ -113,11 +113,15 @@ class Connection:
         self, key: int, version: int, name: str, body: bytes, timeout: float
     ) -> tuple[bytes, int]:
         if self.closed or self._busy:
-            raise ConnectionFailedError(f"{name} to {self.broker}: the connection is closed")
+            raise ConnectionFailedError(
+                f"{name} to {self.broker}: the connection is closed"
+            )
         self._busy = True
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         correlation_id = self._correlation_id
-        request = frames.request_frame(key, version, correlation_id, self._client_id, body)
+        request = frames.request_frame(
+            key, version, correlation_id, self._client_id, body
+        )
         try:
             with Troubles(f"{name} to {self.broker}"):
                 with anyio.fail_after(timeout):

@@ -21,8 +21,8 @@ from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import Bell, drive
 from sharecons.protocol.acknowledgements import (
-    AcknowledgeResult,
     Acknowledgements,
+    AcknowledgeResult,
     Journal,
     Ticket,
 )
@@ -209,7 +209,10 @@ class Member:
                 if link is not None:
                     await link.aclose()
                 assert coordinator is not None, "heartbeats follow a look-up"
-                link, where = Link(partial(self._cluster.connect, coordinator)), coordinator
+                link, where = (
+                    Link(partial(self._cluster.connect, coordinator)),
+                    coordinator,
+                )
             return await link.ask(request, self._request_timeout)
 
         try:
@@ -222,7 +225,9 @@ class Member:
 
     async def _run_routing(self) -> None:
         try:
-            await drive(self.routing, self.ask_any, self._routing_bell, self._routing_told)
+            await drive(
+                self.routing, self.ask_any, self._routing_bell, self._routing_told
+            )
         finally:
             await self._any_broker.aclose()
 
@@ -296,7 +301,7 @@ class Member:
             self._log.info("topic is there", topic=topic)
         elif code in _FORBIDDEN:
             name = code_name(code)
-            text = f"topic {topic!r} may not be read: {name}; the principal needs READ on it"
+            text = f"topic {topic!r} may not be read: {name}; this needs READ on it"
             self._listener.troubled(AuthorizationError(text, code=code, name=name))
         elif code == Code.INVALID_TOPIC_EXCEPTION:
             text = f"{topic!r} is no name for a topic"

@@ -59,7 +59,9 @@ class Troubles:
             raise ConnectionFailedError(
                 f"{self._doing}: the broker closed the connection"
             ) from error
-        if isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError):
+        if isinstance(
+            error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError
+        ):
             reason = _innermost(error)
             raise ConnectionFailedError(f"{self._doing}: {reason}") from error
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from sharecons.protocol.codes import Code, code_name
 from sharecons.errors import ProtocolError
+from sharecons.protocol.codes import Code, code_name
 from sharecons.wire.api import read_entity, write_entity
 
 __all__ = ["KEY", "VERSION", "VersionRange", "read_versions", "write_versions_request"]

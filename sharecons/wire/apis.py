@@ -70,8 +70,8 @@ def check_record_limit(served: Served, broker: str) -> None:
     """
     if choose_version(SHARE_FETCH, served, broker) < RECORD_LIMIT_SINCE:
         raise UnsupportedVersionError(
-            f"acquire_mode='record_limit' needs Kafka 4.2 or newer; broker {broker} serves "
-            "ShareFetch only in version 1, where whole batches are acquired"
+            f"acquire_mode='record_limit' needs Kafka 4.2 or newer; broker {broker} "
+            "serves ShareFetch only in version 1, where whole batches are acquired"
         )
 
 

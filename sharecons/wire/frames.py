@@ -44,12 +44,12 @@ def frame_length(prefix: bytes, limit: int) -> int:
     length = int.from_bytes(prefix, "big", signed=True)
     if length < SHORTEST:
         raise ProtocolError(
-            f"a frame of {length} bytes: no answer of Kafka's is shorter than {SHORTEST}"
+            f"a frame of {length} bytes: no answer of Kafka's is below {SHORTEST}"
         )
     if length > limit:
         raise ProtocolError(
-            f"a frame of {length} bytes, where at most {limit} were to come: this is no "
-            "Kafka listener (a TLS or HTTP port?), or max_bytes is too small"
+            f"a frame of {length} bytes, where at most {limit} were to come: this is "
+            "no Kafka listener (a TLS or HTTP port?), or max_bytes is too small"
         )
     return length
 

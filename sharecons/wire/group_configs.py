@@ -52,7 +52,9 @@ def _write_alter(request: AlterGroupConfig, version: int) -> bytes:
         resource_type=GROUP, resource_name=request.group_id, configs=(config,)
     )
     return write_entity(
-        _alter.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        _alter.IncrementalAlterConfigsRequest(
+            resources=(resource,), validate_only=False
+        )
     )
 
 
