@@ -37,7 +37,7 @@ SLICE: Final = 0.005
 """How long a loop may run without letting others run; acknowledgements of what it
 has passed leave at the same pace."""
 
-Acknowledged = Callable[[Sequence[AcknowledgeResult]], object]
+Acknowledged = Callable[[list[AcknowledgeResult]], object]
 
 
 class Asker(Protocol):
@@ -146,6 +146,8 @@ class Deliveries:
     def take_over(self, asker: Asker) -> None:
         """Serve this asker from now on; the one before asks in vain."""
         if self._asker is not asker:
+            # What the one before has passed is worked off; its last is not.
+            self.pass_by()
             if self._asker is not None:
                 self._asker.interrupt()
             self._asker = asker

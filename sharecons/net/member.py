@@ -25,6 +25,7 @@ from sharecons.protocol.acknowledgements import (
     AcknowledgeResult,
     Journal,
     Ticket,
+    join_results,
 )
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.codes import Code, code_name
@@ -156,7 +157,7 @@ class Member:
             led.bell.ring()
         while not ticket.done:
             await self._changed.wait()
-        return ticket.results
+        return join_results(ticket.results)
 
     async def close(self) -> None:
         """Say what is to be said, close the sessions, leave the group.

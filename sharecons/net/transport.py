@@ -4,6 +4,7 @@
 own. TLS and SASL have their place here, around the stream that `connect` gives.
 """
 
+import os
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -73,5 +74,11 @@ def _innermost(error: BaseException) -> str:
         if isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
         if cause is None:
-            return str(error) or type(error).__name__
+            return _reason(error)
         error = cause
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)  # asyncio's own words leave this out
+    return str(error) or type(error).__name__

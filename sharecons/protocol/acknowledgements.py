@@ -18,7 +18,7 @@ Every piece ends in results, for the callback and for whoever waits in commit():
 a `Ticket` counts the pieces that it waits for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
@@ -31,7 +31,14 @@ from sharecons.protocol.session import Term
 from sharecons.protocol.values import FetchedPartition, Range, SharePartition
 from sharecons.record import RENEW, AcknowledgeType
 
-__all__ = ["AcknowledgeError", "AcknowledgeResult", "Acknowledgements", "Journal", "Ticket"]
+__all__ = [
+    "AcknowledgeError",
+    "AcknowledgeResult",
+    "Acknowledgements",
+    "Journal",
+    "Ticket",
+    "join_results",
+]
 
 NEAR_ITS_END: Final = 1.0
 """Seconds before a lock's end in which an acknowledgement is not to be trusted:
@@ -63,6 +70,23 @@ class AcknowledgeResult(NamedTuple):
     last_offset: int
     type: AcknowledgeType
     error: AcknowledgeError | None
+
+
+def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult]:
+    """Sort results, and make one of neighbours with the same fate."""
+    joined: list[AcknowledgeResult] = []
+    for result in sorted(results, key=lambda result: result[:3]):
+        before = joined[-1] if joined else None
+        if (
+            before is not None
+            and before[:2] == result[:2]
+            and before.last_offset + 1 == result.first_offset
+            and before[4:] == result[4:]
+        ):
+            joined[-1] = before._replace(last_offset=result.last_offset)
+        else:
+            joined.append(result)
+    return joined
 
 
 @final
@@ -187,7 +211,9 @@ class Acknowledgements:
             for deadline, runs in lease.take():
                 self._waiting.append(Piece(lease, ranges_of(runs), deadline))
         if ticket is not None:
-            under_way = [piece for pieces in self._under_way.values() for piece in pieces]
+            under_way = [
+                piece for pieces in self._under_way.values() for piece in pieces
+            ]
             for piece in [*self._waiting, *under_way]:
                 piece.tickets += (ticket,)
                 ticket.waiting += 1
@@ -202,9 +228,7 @@ class Acknowledgements:
         waiting, self._waiting = self._waiting, []
         for piece in waiting:
             share_partition = piece.lease.share_partition
-            if _urgency(piece, now) != chosen[share_partition]:
-                self._waiting.append(piece)
-            elif share_partition in self._under_way and not self._fits(piece):
+            if _urgency(piece, now) != chosen[share_partition] or (share_partition in self._under_way and not self._fits(piece)):
                 self._waiting.append(piece)
             else:
                 self._under_way.setdefault(share_partition, []).append(piece)
@@ -235,7 +259,9 @@ class Acknowledgements:
             elif share_partition not in told:
                 self._failed(pieces, _LEFT_OUT)
             else:
-                self._partition_answered(pieces, told[share_partition], renewed_until, now)
+                self._partition_answered(
+                    pieces, told[share_partition], renewed_until, now
+                )
 
     def resend(self) -> None:
         """The request that carried the last `take` was not applied: send it again."""
@@ -275,7 +301,9 @@ class Acknowledgements:
         now: float,
     ) -> None:
         code = answer.acknowledge_error
-        error = AcknowledgeError(code, code_name(code), answer.acknowledge_message or "")
+        error = AcknowledgeError(
+            code, code_name(code), answer.acknowledge_message or ""
+        )
         match reaction(reactions.ACKNOWLEDGE, code):
             case Reaction.PROCEED:
                 for piece in pieces:

@@ -26,8 +26,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from sharecons.errors import AuthorizationError, BrokerError, Error
-from sharecons.errors import UnsupportedVersionError
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    Error,
+    UnsupportedVersionError,
+)
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgements
 from sharecons.protocol.backoff import Backoff, spread_of
@@ -177,7 +181,9 @@ class Leader:
                 self.acknowledgements.resend()
                 self._pause(now, answer.throttle)
             case Reaction.LOSE_SESSION:
-                self._lose(f"the broker no longer knows the session of node {self.node_id}")
+                self._lose(
+                    f"the broker no longer knows the session of node {self.node_id}"
+                )
                 self._pause(now, answer.throttle)
             case Reaction.REFUSE:
                 self._fail_acknowledgements(answer, now)
@@ -226,7 +232,9 @@ class Leader:
             return request  # what must travel alone takes a request more
         said = {
             # A renewal has no sense any more: its record is given back.
-            partition: tuple(r._replace(kinds=r.kinds.replace(b"\4", b"\2")) for r in ranges)
+            partition: tuple(
+                r._replace(kinds=r.kinds.replace(b"\4", b"\2")) for r in ranges
+            )
             for partition, ranges in request.acknowledgements.items()
         }
         return replace(
@@ -314,7 +322,9 @@ class Leader:
     def _mind_trouble(self, answer: Answer, now: float) -> None:
         """Nothing that failed is asked for again at the speed of a round trip."""
         partitions = answer.partitions
-        idle = any(p.error for p in partitions) and not any(p.acquired for p in partitions)
+        idle = any(p.error for p in partitions) and not any(
+            p.acquired for p in partitions
+        )
         if idle or self.acknowledgements.to_retry:
             self._pause(now, answer.throttle)
         else:
@@ -363,11 +373,17 @@ class Leader:
     def _partition_failed(self, partition: FetchedPartition) -> None:
         match reaction(reactions.FETCH_PARTITION, partition.error):
             case Reaction.MOVE:
-                self.happened.append(LeaderMoved(partition.share_partition, partition.leader))
+                self.happened.append(
+                    LeaderMoved(partition.share_partition, partition.leader)
+                )
             case Reaction.DESCRIBE:
                 self.happened.append(MetadataStale(code_name(partition.error)))
             case Reaction.REPORT:
-                trouble = (partition.share_partition, partition.error, partition.message)
+                trouble = (
+                    partition.share_partition,
+                    partition.error,
+                    partition.message,
+                )
                 self.happened.append(Troubled(*trouble))
             case _:
                 pass  # silent: the next fetch asks again, after a pause
@@ -375,7 +391,9 @@ class Leader:
     def _follow_hint(self, request: Request, partition: FetchedPartition) -> None:
         moved = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
         if partition.acknowledge_error in moved and not partition.error:
-            self.happened.append(LeaderMoved(partition.share_partition, partition.leader))
+            self.happened.append(
+                LeaderMoved(partition.share_partition, partition.leader)
+            )
 
     def _fail_acknowledgements(self, answer: Answer, now: float) -> None:
         error = AcknowledgeError(
@@ -395,7 +413,7 @@ class Leader:
         self._session.lost(why)
         self.acknowledgements.lost(term)
         self._gathered()
-        if held:
+        if held and not self._closing:
             self.happened.append(LocksLost(why, held))
 
     def _finish(self, why: str) -> None:
@@ -406,7 +424,8 @@ class Leader:
         name = code_name(answer.error)
         text = (
             f"share group {self._settings.group_id!r}: node {self.node_id} refuses to "
-            f"serve this member: {name}" + (f" ({answer.message})" if answer.message else "")
+            f"serve this member: {name}"
+            + (f" ({answer.message})" if answer.message else "")
         )
         if answer.error == Code.GROUP_AUTHORIZATION_FAILED:
             hint = "; the principal needs READ on the group"

@@ -218,7 +218,9 @@ class Lease:
         """Release what was not handed out."""
         if self._packed:
             self._open_up()
-            self._beside += [Run(first, last, RELEASE) for first, last, _ in self.acquired]
+            self._beside += [
+                Run(first, last, RELEASE) for first, last, _ in self.acquired
+            ]
             self._tell()
         else:
             self._say(slice(self.cursor, len(self.records)), RELEASE)
@@ -240,7 +242,7 @@ class Lease:
         elif mark & KIND != kind:
             raise RecordStateError(
                 f"cannot {kind.name.lower()} {self._name}@{offset}: it was settled by "
-                f"{AcknowledgeType(mark & KIND).name.lower()} already, and that was sent"
+                f"{AcknowledgeType(mark & KIND).name.lower()}, and that was sent"
             )
 
     def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:

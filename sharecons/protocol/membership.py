@@ -24,8 +24,13 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.errors import AuthorizationError, BrokerError, Error, GroupError
-from sharecons.errors import UnsupportedVersionError
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    Error,
+    GroupError,
+    UnsupportedVersionError,
+)
 from sharecons.protocol import reactions
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import Code, code_name
@@ -240,7 +245,9 @@ class Membership:
             and request.member_epoch == JOIN_EPOCH
         )
 
-    def _admitted(self, request: Heartbeat, answer: HeartbeatAnswer, now: float) -> None:
+    def _admitted(
+        self, request: Heartbeat, answer: HeartbeatAnswer, now: float
+    ) -> None:
         self._move(Happening.ADMITTED)
         self._backoff.reset()
         self._last_reported = Code.NONE.value
@@ -268,7 +275,9 @@ class Membership:
         self._announced = None
         # At once the first time, as the KIP has it; a coordinator that goes on
         # fencing us is not asked at the speed of a round trip.
-        self._due = now if self._early_until <= now else now + self._backoff.next_delay()
+        self._due = (
+            now if self._early_until <= now else now + self._backoff.next_delay()
+        )
         self._early_until = now + EARLY_PERIOD
 
     def _find_coordinator(self, now: float) -> None:
@@ -344,7 +353,9 @@ class Membership:
             hint = "; the principal needs READ on the group and on its topics"
             return AuthorizationError(text + hint, code=code, name=name)
         if code in (Code.GROUP_ID_NOT_FOUND, Code.INCONSISTENT_GROUP_PROTOCOL):
-            hint = "; the id belongs to a group of another kind, choose another group_id"
+            hint = (
+                "; the id belongs to a group of another kind, choose another group_id"
+            )
             return GroupError(text + hint, code=code, name=name)
         if code in (Code.INVALID_GROUP_ID, Code.GROUP_MAX_SIZE_REACHED):
             return GroupError(text, code=code, name=name)

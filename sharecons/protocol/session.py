@@ -65,7 +65,9 @@ class ShareSession:
         return self._known
 
     def changes(
-        self, wanted: frozenset[SharePartition], acknowledged: AbstractSet[SharePartition]
+        self,
+        wanted: frozenset[SharePartition],
+        acknowledged: AbstractSet[SharePartition],
     ) -> tuple[frozenset[SharePartition], frozenset[SharePartition]]:
         """Give what a fetch adds to the session and what it makes it forget."""
         self._asked = wanted

@@ -1,0 +1,180 @@
+"""A share consumer with no mind of its own: each test says what it sends and when."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import anyio
+
+from sharecons.net.connection import Connection
+from sharecons.net.transport import TcpNetwork
+from sharecons.options import member_id_of, parse_bootstrap
+from sharecons.protocol.codes import Code
+from sharecons.protocol.values import (
+    CoordinatorFound,
+    FetchedPartition,
+    FindCoordinator,
+    Heartbeat,
+    HeartbeatAnswer,
+    Range,
+    ShareAcknowledge,
+    ShareAcknowledged,
+    ShareFetch,
+    ShareFetched,
+    SharePartition,
+)
+
+ACCEPT, RELEASE, REJECT = b"\1", b"\2", b"\3"
+
+Said = dict[SharePartition, tuple[Range, ...]]
+
+
+def said(partition: SharePartition, *ranges: tuple[int, int, bytes]) -> Said:
+    return {partition: tuple(Range(*each) for each in ranges)}
+
+
+def offsets(partition: FetchedPartition | None) -> list[int]:
+    """The acquired offsets of a partition's answer."""
+    if partition is None:
+        return []
+    return [o for first, last, _ in partition.acquired for o in range(first, last + 1)]
+
+
+def counts(partition: FetchedPartition | None) -> dict[int, int]:
+    """The delivery count of each acquired offset."""
+    if partition is None:
+        return {}
+    return {
+        offset: count
+        for first, last, count in partition.acquired
+        for offset in range(first, last + 1)
+    }
+
+
+class RawMember:
+    """Heartbeats on one connection, a share session on another."""
+
+    def __init__(self, bootstrap: str, group: str, member: str | None = None) -> None:
+        self.group = group
+        self.member = member_id_of(member)
+        self.member_epoch = 0
+        self.session_epoch = 0
+        self.assignment: frozenset[SharePartition] = frozenset()
+        self._endpoint = parse_bootstrap(bootstrap)[0]
+        self.coordinator: Connection
+        self.leader: Connection
+
+    async def connect(self) -> Connection:
+        return await Connection.open(
+            TcpNetwork(),
+            self._endpoint,
+            client_id="raw",
+            software_version="0",
+            timeout=10,
+        )
+
+    async def __aenter__(self) -> "RawMember":
+        self.coordinator = await self.connect()
+        self.leader = await self.connect()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.coordinator.aclose()
+        await self.leader.aclose()
+
+    async def find_coordinator(self) -> CoordinatorFound:
+        while True:
+            found: CoordinatorFound = await self.coordinator.ask(
+                FindCoordinator(group_id=self.group), 10
+            )
+            if found.error == Code.NONE:
+                return found
+            await anyio.sleep(0.05)
+
+    async def heartbeat(self, epoch: int, *topics: str) -> HeartbeatAnswer:
+        answer: HeartbeatAnswer = await self.coordinator.ask(
+            Heartbeat(
+                group_id=self.group,
+                member_id=self.member,
+                member_epoch=epoch,
+                rack=None,
+                topics=topics or None,
+            ),
+            10,
+        )
+        if answer.error == Code.NONE:
+            self.member_epoch = answer.member_epoch
+            if answer.assignment is not None:
+                self.assignment = answer.assignment
+        return answer
+
+    async def join(self, topic: str) -> list[SharePartition]:
+        """Join, and ask until there is an assignment."""
+        await self.find_coordinator()
+        await self.heartbeat(0, topic)
+        while not self.assignment:
+            await anyio.sleep(0.05)
+            await self.heartbeat(self.member_epoch)
+        return sorted(self.assignment)
+
+    async def reconnect(self) -> None:
+        await self.leader.aclose()
+        self.leader = await self.connect()
+
+    def fetch_request(
+        self,
+        *added: SharePartition,
+        epoch: int | None = None,
+        wait: float = 1.0,
+        records: int = 500,
+        limit: bool = False,
+        acknowledge: Said | None = None,
+        forget: Iterable[SharePartition] = (),
+        max_bytes: int = 50 << 20,
+    ) -> ShareFetch:
+        return ShareFetch(
+            group_id=self.group,
+            member_id=self.member,
+            share_session_epoch=self.session_epoch if epoch is None else epoch,
+            max_wait=wait,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            max_records=records,
+            record_limit=limit,
+            added=frozenset(added),
+            forgotten=frozenset(forget),
+            acknowledgements=acknowledge or {},
+        )
+
+    async def fetch(self, *added: SharePartition, **options: Any) -> ShareFetched:
+        request = self.fetch_request(*added, **options)
+        answer: ShareFetched = await self.leader.ask(request, 20)
+        if answer.error == Code.NONE and request.share_session_epoch >= 0:
+            self.session_epoch = request.share_session_epoch + 1
+        return answer
+
+    async def fetch_one(
+        self, partition: SharePartition, **options: Any
+    ) -> FetchedPartition | None:
+        """Fetch once; gives the partition's part of the answer, if there is any."""
+        added = () if self.session_epoch else (partition,)
+        answer = await self.fetch(*added, **options)
+        assert Code.NONE == answer.error
+        return next(
+            (p for p in answer.partitions if p.share_partition == partition), None
+        )
+
+    async def acknowledge(
+        self, what: Said, *, epoch: int | None = None, on: Connection | None = None
+    ) -> ShareAcknowledged:
+        number = self.session_epoch if epoch is None else epoch
+        request = ShareAcknowledge(
+            group_id=self.group,
+            member_id=self.member,
+            share_session_epoch=number,
+            renewing=False,
+            acknowledgements=what,
+        )
+        answer: ShareAcknowledged = await (on or self.leader).ask(request, 20)
+        if answer.error == Code.NONE and number >= 0:
+            self.session_epoch = number + 1
+        return answer

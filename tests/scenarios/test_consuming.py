@@ -1,0 +1,498 @@
+"""What an application sees of a share group, on a real broker."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import AcknowledgeType, Record, ShareConsumer, TimestampType
+from sharecons.errors import ClosedError, DeserializationError, RecordStateError
+from tests.kafka_plugin import Admin
+
+pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
+
+
+class Queue:
+    """A topic, and consumers of one group on it."""
+
+    def __init__(self, admin: Admin, partitions: int = 1, **config: str) -> None:
+        self.admin = admin
+        self.topic = admin.create_topic(partitions=partitions)
+        self.group = f"group-{self.topic}"
+        admin.set_group_config(
+            self.group, {"share.auto.offset.reset": "earliest", **config}
+        )
+
+    def produce(self, values: Sequence[bytes | None], **options: Any) -> None:
+        self.admin.produce(self.topic, values, **options)
+
+    def consumer(self, **options: Any) -> ShareConsumer[Any, Any]:
+        return ShareConsumer(
+            self.topic,
+            group_id=self.group,
+            bootstrap_servers=self.admin.bootstrap_servers,
+            **options,
+        )
+
+
+async def take(
+    records: AsyncIterator[Record[Any, Any]], count: int, *, within: float = 20
+) -> list[Record[Any, Any]]:
+    """The next records; fewer if they do not come in time."""
+    taken: list[Record[Any, Any]] = []
+    with anyio.move_on_after(within):
+        while len(taken) < count:
+            taken.append(await anext(records))
+    return taken
+
+
+async def left_over(queue: Queue, *, within: float = 2.5) -> list[Record[Any, Any]]:
+    """What the group would deliver to somebody new."""
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        return await take(aiter(consumer), 1_000_000, within=within)
+
+
+def offsets(records: Sequence[Record[Any, Any]]) -> list[int]:
+    return [record.offset for record in records]
+
+
+async def test_records_come_with_all_that_was_produced(admin: Admin) -> None:
+    queue = Queue(admin)
+    headers = [("a", b"1"), ("a", None), ("ä", b"")]
+    queue.produce([b"value"], keys=[b"key"], headers=headers)
+    queue.produce([None, b""])
+    async with queue.consumer() as consumer:
+        full, null, empty = await take(aiter(consumer), 3)
+
+    assert (full.key, full.value) == (b"key", b"value")
+    assert full.headers == (("a", b"1"), ("a", None), ("ä", b""))
+    assert full.timestamp > 1_700_000_000_000
+    assert full.timestamp_type is TimestampType.CREATE_TIME
+    assert full.delivery_count == 1
+    assert (null.key, null.value, empty.value) == (None, None, b"")
+    assert offsets([full, null, empty]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_every_codec(admin: Admin, codec: str) -> None:
+    queue = Queue(admin)
+    values = [b"value %d of a batch that is worth compressing" % i for i in range(500)]
+    queue.produce(values, compression=codec)
+    async with queue.consumer() as consumer:
+        records = await take(aiter(consumer), 500)
+
+    assert [record.value for record in records] == values
+
+
+async def test_first_record_comes_a_second_after_entering(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    began = anyio.current_time()
+    async with queue.consumer() as consumer:
+        await take(aiter(consumer), 1)
+        seconds = anyio.current_time() - began
+
+    assert seconds < 2.5, "where peers wait for a heartbeat interval of 5 s"
+
+
+async def test_asking_for_the_next_accepts_the_last(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(10)])
+    async with queue.consumer() as consumer:
+        await take(aiter(consumer), 10)
+    again = await left_over(queue)
+
+    assert offsets(again) == [9], "the last was in hand, nobody asked for the next"
+    assert again[0].delivery_count == 2
+
+
+@pytest.mark.parametrize("way", ["break", "exception", "cancel"])
+async def test_leaving_a_loop_does_not_accept_the_record_in_hand(
+    admin: Admin, way: str
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(4)])
+    async with queue.consumer() as consumer:
+        with anyio.CancelScope() as scope:
+            try:
+                async for record in consumer:
+                    if record.offset == 1:
+                        if way == "break":
+                            break
+                        if way == "exception":
+                            raise LookupError(way)
+                        scope.cancel()
+                        await anyio.sleep(1)
+            except LookupError:
+                pass
+        rest = await take(aiter(consumer), 3)
+
+    assert sorted((r.offset, r.delivery_count) for r in rest) == [(1, 2), (2, 1), (3, 1)]
+
+
+async def test_closing_releases_what_a_handler_was_working_on(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    with pytest.raises(LookupError):
+        async with queue.consumer() as consumer:
+            async for _ in consumer:
+                raise LookupError("the handler failed")
+
+    assert [(r.offset, r.delivery_count) for r in await left_over(queue)] == [(0, 2)]
+
+
+async def test_explicit_verbs_are_what_the_group_hears(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(4)])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = aiter(consumer)
+        accepted, released, rejected, nothing = await take(records, 4)
+        accepted.accept()
+        released.release()
+        rejected.reject()
+        (again,) = await take(records, 1)
+        results = await consumer.commit()
+
+        assert (again.offset, again.delivery_count) == (1, 2)
+        assert all(result.error is None for result in results)
+        again.accept()
+
+    over = await left_over(queue)
+    assert [(r.offset, r.delivery_count) for r in over] == [(nothing.offset, 2)]
+
+
+async def test_explicit_goes_on_fetching_while_records_are_open(admin: Admin) -> None:
+    queue = Queue(admin)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = aiter(consumer)
+        for i in range(3):
+            queue.produce([b"%d" % i])
+            assert offsets(await take(records, 1)) == [i]
+
+
+async def test_commit_tells_what_became_of_each_range(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(6)])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = await take(aiter(consumer), 6)
+        for record in records[:3]:
+            record.accept()
+        records[4].reject()
+        results = sorted(await consumer.commit())
+        nothing = await consumer.commit()
+
+    accept, reject = AcknowledgeType.ACCEPT, AcknowledgeType.REJECT
+    assert [(r.first_offset, r.last_offset, r.type, r.error) for r in results] == [
+        (0, 2, accept, None),
+        (4, 4, reject, None),
+    ]
+    assert nothing == []
+
+
+async def test_acknowledgements_leave_by_themselves(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    told: list[Any] = []
+    consumer = queue.consumer(
+        acknowledgement="explicit", on_acknowledged=told.extend
+    )
+    async with consumer:
+        (record,) = await take(aiter(consumer), 1)
+        record.accept()
+        with anyio.fail_after(2):
+            while not told:
+                await anyio.sleep(0.01)
+
+        assert [(r.first_offset, r.error) for r in told] == [(0, None)]
+
+
+async def test_a_slow_handler_does_not_hold_up_what_was_worked_before_it(
+    admin: Admin,
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(50)])
+    told: list[Any] = []
+    async with queue.consumer(on_acknowledged=told.extend) as consumer:
+        async for record in consumer:
+            if record.offset == 40:
+                await anyio.sleep(0.5)
+                break
+
+        assert max(r.last_offset for r in told) == 39
+
+
+async def test_saying_the_same_twice_is_nothing_and_another_thing_too_late(
+    admin: Admin,
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x", b"y"])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        one, other = await take(aiter(consumer), 2)
+        one.release()
+        one.accept()
+        one.accept()
+        await consumer.commit()
+        one.accept()
+
+        with pytest.raises(RecordStateError, match="settled by accept"):
+            one.release()
+        other.accept()
+
+    with pytest.raises(ClosedError):
+        other.accept()
+    assert await left_over(queue) == []
+
+
+async def test_late_acknowledgement_fails_and_disturbs_nobody(admin: Admin) -> None:
+    queue = Queue(admin, **{"share.record.lock.duration.ms": "1000"})
+    queue.produce([b"x", b"y"])
+    async with queue.consumer(acknowledgement="explicit") as slow:
+        late = await take(aiter(slow), 2)
+        async with queue.consumer(acknowledgement="explicit") as other:
+            taken_over = await take(aiter(other), 2, within=6)
+            for record in late:
+                record.accept()
+            results = await slow.commit()
+            for record in taken_over:
+                record.accept()
+            good = await other.commit()
+
+    assert [r.delivery_count for r in taken_over] == [2, 2]
+    assert {r.error.name for r in results if r.error} == {"INVALID_RECORD_STATE"}
+    assert [r.error for r in good] == [None]
+    assert await left_over(queue) == []
+
+
+async def test_renewing_outlasts_the_lock(admin: Admin) -> None:
+    queue = Queue(admin, **{"share.record.lock.duration.ms": "1500"})
+    queue.produce([b"x"])
+    async with (
+        queue.consumer(acknowledgement="explicit") as consumer,
+        queue.consumer() as other,
+    ):
+        (record,) = await take(aiter(consumer), 1)
+        before = record.lock_deadline
+        for _ in range(4):
+            await anyio.sleep(0.7)
+            record.renew()
+            assert [r.error for r in await consumer.commit()] == [None]
+        assert record.lock_deadline > before + 2
+        record.accept()
+        assert [r.error for r in await consumer.commit()] == [None]
+
+        assert await take(aiter(other), 1, within=2) == []
+
+
+async def test_batches_are_acknowledged_by_one_call(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(300)])
+    seen = 0
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        async for batch in consumer.batches():
+            assert {record.partition for record in batch} == {batch.partition}
+            seen += len(batch)
+            batch[0].reject()
+            batch.accept()
+            if seen == 300:
+                break
+        results = await consumer.commit()
+
+    assert all(result.error is None for result in results)
+    assert await left_over(queue) == []
+
+
+async def test_implicit_batches_are_accepted_by_asking_for_the_next(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(20)])
+    sizes = []
+    async with queue.consumer() as consumer:
+        async for batch in consumer.batches():
+            sizes.append(len(batch))
+            if sum(sizes) == 20:
+                break
+
+    assert len(await left_over(queue)) == sizes[-1]
+
+
+async def test_poll_gives_what_is_there(admin: Admin) -> None:
+    queue = Queue(admin, partitions=2)
+    async with queue.consumer() as consumer:
+        assert await consumer.poll() == []
+        assert await consumer.poll(timeout=0.1) == []
+        queue.produce([b"%d" % i for i in range(100)])
+        seen = []
+        with anyio.fail_after(20):
+            while len(seen) < 100:
+                records = await consumer.poll(timeout=0, max_records=7)
+                assert len(records) <= 7
+                seen += records
+        await consumer.poll(timeout=0)
+        assert all(r.error is None for r in await consumer.commit())
+
+    assert sorted(int(r.value) for r in seen) == list(range(100))
+    assert await left_over(queue) == []
+
+
+async def test_cancelled_asking_loses_nothing(admin: Admin) -> None:
+    queue = Queue(admin)
+    seen = []
+    async with queue.consumer() as consumer:
+        for i in range(20):
+            with anyio.move_on_after(0.02 * (i % 3)):
+                seen += await consumer.poll(timeout=10)
+            if i % 4 == 0:
+                queue.produce([b"x"])
+        seen += [r for _ in range(10) for r in await consumer.poll(timeout=0.2)]
+
+    assert sorted(offsets(seen)) == [0, 1, 2, 3, 4]
+    assert {record.delivery_count for record in seen} == {1}
+
+
+async def test_deserializer_that_fails_is_raised_for_its_record_alone(
+    admin: Admin,
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"1", b"2", b"three", b"4"])
+    values: list[Any] = []
+    failed: list[Any] = []
+    async with queue.consumer(value_deserializer=int) as consumer:
+        with anyio.fail_after(20):
+            while len(values) < 3 or len(failed) < 2:
+                try:
+                    async for record in consumer:
+                        values.append(record.value)
+                        if len(values) == 3 and len(failed) == 2:
+                            break
+                except DeserializationError as error:
+                    failed.append(error.record)
+                    assert error.record.value == b"three"
+                    if len(failed) == 2:
+                        error.record.reject()
+
+    assert sorted(values) == [1, 2, 4]
+    assert [record.delivery_count for record in failed] == [1, 2], "released first"
+    assert b"three" not in [r.value for r in await left_over(queue)]
+
+
+async def test_markers_of_transactions_hold_nothing_up(admin: Admin) -> None:
+    queue = Queue(admin, **{"share.isolation.level": "read_committed"})
+    admin.produce_transactions(queue.topic, [(b"a", True), (b"b", False), (b"c", True)])
+    queue.produce([b"plain"])
+    async with queue.consumer() as consumer:
+        seen = await take(aiter(consumer), 3)
+        seen += await take(aiter(consumer), 1, within=1.5)
+
+    assert {record.value for record in seen} == {b"a", b"c", b"plain"}
+
+
+async def test_subscription_moves_to_other_topics_and_back(admin: Admin) -> None:
+    queue = Queue(admin)
+    other = admin.create_topic(partitions=1)
+    queue.produce([b"first"])
+    admin.produce(other, [b"other"])
+    async with queue.consumer() as consumer:
+        (one,) = await take(aiter(consumer), 1)
+        one.accept()
+        consumer.subscribe(other)
+        (two,) = await take(aiter(consumer), 1)
+        two.accept()
+        consumer.unsubscribe()
+        await anyio.sleep(0.2)
+        assert consumer.assignment == frozenset()
+        consumer.subscribe(queue.topic, other)
+        queue.produce([b"second"])
+        (three,) = await take(aiter(consumer), 1)
+
+    assert [r.value for r in (one, two, three)] == [b"first", b"other", b"second"]
+
+
+async def test_two_consumers_share_one_partition(admin: Admin) -> None:
+    queue = Queue(admin)
+    seen: dict[str, list[int]] = {"a": [], "b": []}
+    values = [b"%d" % i for i in range(600)]
+    async with queue.consumer() as a, queue.consumer() as b:
+        async with anyio.create_task_group() as tasks:
+
+            async def work(name: str, consumer: ShareConsumer) -> None:
+                async for record in consumer:
+                    seen[name].append(record.offset)
+                    await anyio.sleep(0.002)
+
+            tasks.start_soon(work, "a", a)
+            tasks.start_soon(work, "b", b)
+            await anyio.sleep(2)
+            queue.produce(values)
+            with anyio.move_on_after(20):
+                while len(seen["a"]) + len(seen["b"]) < 600:
+                    await anyio.sleep(0.05)
+            tasks.cancel_scope.cancel()
+
+    assert sorted(seen["a"] + seen["b"]) == list(range(600))
+    assert min(len(seen["a"]), len(seen["b"])) > 50, "both had their share"
+
+
+async def test_groups_are_apart(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    admin.set_group_config("another-" + queue.group, {"share.auto.offset.reset": "earliest"})
+    async with queue.consumer() as one:
+        another = ShareConsumer(
+            queue.topic,
+            group_id="another-" + queue.group,
+            bootstrap_servers=admin.bootstrap_servers,
+        )
+        async with another:
+            assert len(await take(aiter(one), 1)) == 1
+            assert len(await take(aiter(another), 1)) == 1
+
+
+async def test_offset_reset_is_set_before_joining(admin: Admin) -> None:
+    topic = admin.create_topic(partitions=1)
+    admin.produce(topic, [b"before"])
+    consumer: ShareConsumer = ShareConsumer(
+        topic,
+        group_id=f"new-{topic}",
+        bootstrap_servers=admin.bootstrap_servers,
+        auto_offset_reset="earliest",
+    )
+    async with consumer:
+        assert [r.value for r in await take(aiter(consumer), 1)] == [b"before"]
+
+
+async def test_record_limit_is_exact(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(200)])
+    consumer = queue.consumer(
+        acquire_mode="record_limit", max_records=5, acknowledgement="explicit"
+    )
+    async with consumer:
+        async for batch in consumer.batches():
+            assert len(batch) <= 5
+            batch.accept()
+            if batch[-1].offset == 199:
+                break
+
+
+async def test_consumers_opened_and_closed_over_waiting_records_archive_none(
+    admin: Admin,
+) -> None:
+    """The handler sees one record each time; no more than that one is fetched."""
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(2000)])
+    in_hand = []
+    for turn in range(10):
+        async with queue.consumer() as consumer:
+            if turn % 2:
+                continue  # opened and closed: nothing is fetched
+            async for record in consumer:
+                in_hand.append((record.offset, record.delivery_count))
+                break
+        assert consumer.metrics()["records-consumed-total"] <= 1, "fetched ahead: none"
+
+    # The first record was in hand five times, and that was its last delivery. No
+    # other was let go, not even once.
+    assert in_hand == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
+    rest = await left_over(queue, within=6)
+    assert {record.delivery_count for record in rest} == {1}
+    assert offsets(rest) == list(range(1, 2000))

@@ -1,0 +1,175 @@
+"""Bad input and bad days, on a real broker."""
+
+import logging
+import socket
+from typing import Any
+
+import anyio
+import pytest
+from confluent_kafka import Consumer
+
+from sharecons import ShareConsumer
+from sharecons.errors import (
+    AuthorizationError,
+    ConnectionFailedError,
+    CorruptRecordsError,
+    GroupError,
+    NotSubscribedError,
+)
+from tests.kafka_plugin import Admin
+from tests.scenarios.test_consuming import Queue, take
+
+pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+async def test_no_broker_at_the_address() -> None:
+    ports = free_port(), free_port()
+    servers = [f"127.0.0.1:{port}" for port in ports]
+    consumer: ShareConsumer = ShareConsumer(
+        "t", group_id="g", bootstrap_servers=servers, connect_timeout=5
+    )
+    began = anyio.current_time()
+    with pytest.raises(ConnectionFailedError) as caught:
+        async with consumer:
+            pass
+
+    assert all(server in str(caught.value) for server in servers)
+    assert str(caught.value).count("Connection refused") == 2
+    assert anyio.current_time() - began < 5
+
+
+async def test_group_id_of_a_consumer_group_is_refused(admin: Admin) -> None:
+    topic = admin.create_topic(partitions=1)
+    group = f"classic-{topic}"
+    classic = Consumer(
+        {
+            "bootstrap.servers": admin.bootstrap_servers,
+            "group.id": group,
+            "group.protocol": "consumer",
+        }
+    )
+    classic.subscribe([topic])
+    try:
+        with anyio.fail_after(20):
+            while not classic.assignment():
+                await anyio.to_thread.run_sync(classic.poll, 0.1)
+            consumer: ShareConsumer = ShareConsumer(
+                topic, group_id=group, bootstrap_servers=admin.bootstrap_servers
+            )
+            async with consumer:
+                for _ in range(2):
+                    with pytest.raises(GroupError, match="another group_id"):
+                        await anext(aiter(consumer))
+    finally:
+        classic.close()
+
+
+async def test_topic_that_does_not_exist_yet_is_waited_for(
+    admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = f"later-{admin.create_topic(partitions=1)}"
+    group = f"group-{missing}"
+    admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+    consumer: ShareConsumer = ShareConsumer(
+        missing, group_id=group, bootstrap_servers=admin.bootstrap_servers
+    )
+    with caplog.at_level(logging.WARNING, logger="sharecons"):
+        async with consumer:
+            assert await take(aiter(consumer), 1, within=3) == []
+            admin.create_topic(partitions=1, name=missing)
+            admin.produce(missing, [b"x"])
+            records = await take(aiter(consumer), 1, within=15)
+
+    assert [record.value for record in records] == [b"x"]
+    warnings = [r for r in caplog.records if "waiting for topic" in r.getMessage()]
+    assert len(warnings) == 1
+
+
+async def test_forbidden_topic_is_raised(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    admin.deny_topic(queue.topic)
+    async with queue.consumer() as consumer:
+        with pytest.raises(AuthorizationError, match=queue.topic):
+            with anyio.fail_after(20):
+                await anext(aiter(consumer))
+
+
+async def test_asking_without_a_topic(admin: Admin) -> None:
+    consumer: ShareConsumer = ShareConsumer(
+        group_id="g-none", bootstrap_servers=admin.bootstrap_servers
+    )
+    async with consumer:
+        with pytest.raises(NotSubscribedError, match="subscribe"):
+            await consumer.poll(timeout=1)
+
+
+async def test_damaged_batch_is_raised_and_the_next_one_comes(
+    admin: Admin, kafka: Any
+) -> None:
+    queue = Queue(admin)
+    for value in (b"good-1", b"bad-bad-bad", b"good-2"):
+        queue.produce([value])
+    damage(kafka, queue.topic, b"bad-bad-bad", b"bad-bXd-bad")
+    values, errors = [], []
+    async with queue.consumer() as consumer:
+        with anyio.fail_after(20):
+            while len(values) < 2 or not errors:
+                try:
+                    async for record in consumer:
+                        values.append(record.value)
+                        if len(values) == 2 and errors:
+                            break
+                except CorruptRecordsError as error:
+                    errors.append(error)
+
+    assert sorted(values) == [b"good-1", b"good-2"]
+    assert {(e.topic, e.partition, e.first_offset, e.last_offset) for e in errors} == {
+        (queue.topic, 0, 1, 1)
+    }
+
+
+def damage(kafka: Any, topic: str, old: bytes, new: bytes) -> None:
+    """Change bytes of a partition's log on the broker's disk."""
+    (node_id,) = kafka.brokers
+    log = kafka.log_directory(node_id) / f"{topic}-0" / f"{0:020d}.log"
+    content = log.read_bytes()
+    assert old in content
+    with log.open("r+b") as file:
+        file.seek(content.index(old))
+        file.write(new)
+
+
+async def test_commit_after_the_topic_is_gone_reports_it(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        (record,) = await take(aiter(consumer), 1)
+        admin.delete_topic(queue.topic)
+        await anyio.sleep(0.5)
+        record.accept()
+        results = await consumer.commit(timeout=20)
+
+    assert [r.error is not None for r in results] == [True]
+
+
+async def test_topic_made_anew_starts_afresh(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"old"])
+    async with queue.consumer() as consumer:
+        (old,) = await take(aiter(consumer), 1)
+        old.accept()
+        await consumer.commit()
+        admin.delete_topic(queue.topic)
+        await anyio.sleep(1)
+        admin.create_topic(partitions=1, name=queue.topic)
+        queue.produce([b"new"])
+        new = await take(aiter(consumer), 1, within=20)
+
+    assert [(r.value, r.delivery_count) for r in new] == [(b"new", 1)]
