@@ -374,8 +374,8 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         while True:
             await self._tick.wait_until(float("inf"))
             await anyio.sleep(SLICE)
-            while self._deliveries.pass_by():
-                await anyio.sleep(SLICE)  # noqa: ASYNC110 (a pace, not a wait)
+            while self._deliveries.pass_by():  # noqa: ASYNC110 (a pace, not a wait)
+                await anyio.sleep(SLICE)
 
     def _check_open(self) -> None:
         if self._state == "new":

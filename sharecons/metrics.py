@@ -30,7 +30,7 @@ class Counters:
     """Counts what happened since the consumer was made."""
 
     def __init__(self) -> None:
-        self._counts = dict.fromkeys((*NAMES, *OWN_NAMES), 0)
+        self._counts: dict[str, int] = dict.fromkeys((*NAMES, *OWN_NAMES), 0)
 
     def add(self, name: str, count: int = 1) -> None:
         self._counts[name] += count

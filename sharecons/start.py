@@ -50,7 +50,7 @@ async def prepare_group(
     request = AlterGroupConfig(group_id=group_id, name=OFFSET_RESET, value=offset_reset)
     _check(await connection.ask(request, timeout), group_id, f"set to {offset_reset!r}")
     with anyio.move_on_after(APPLY_TIMEOUT):
-        while await _value(connection, group_id, OFFSET_RESET, timeout) != offset_reset:  # noqa: ASYNC110, E501
+        while await _value(connection, group_id, OFFSET_RESET, timeout) != offset_reset:  # noqa: ASYNC110
             # The broker offers nothing to wait for but asking again.
             await anyio.sleep(APPLY_INTERVAL)
         return

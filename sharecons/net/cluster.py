@@ -25,10 +25,13 @@ class Link:
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
         self._connect = connect
         self._connection: Connection | None = None
+        self._closed = False
         self._turn = anyio.Lock()
 
     async def ask(self, request: Any, timeout: float) -> Any:
         async with self._turn:
+            if self._closed:
+                raise ConnectionFailedError("the consumer is closing")
             if self._connection is None or self._connection.closed:
                 self._connection = await self._connect()
             return await self._connection.ask(request, timeout)
@@ -38,6 +41,8 @@ class Link:
         self._connection = connection
 
     async def aclose(self) -> None:
+        """Close for good; whoever asks later gets an error."""
+        self._closed = True
         if self._connection is not None:
             await self._connection.aclose()
 

@@ -70,7 +70,11 @@ class Connection:
             with anyio.fail_after(timeout):
                 stream = await network.connect(endpoint)
                 connection = cls(stream, str(endpoint), client_id)
-                await connection._ask_versions(software_version)
+                try:
+                    await connection._ask_versions(software_version)
+                except BaseException:
+                    await connection.aclose()
+                    raise
         return connection
 
     async def ask(self, request: Any, timeout: float) -> Any:
@@ -89,7 +93,8 @@ class Connection:
         body = api.write(request, version)
         frame, offset = await self._exchange(api.key, version, api.name, body, timeout)
         try:
-            return api.read(frame, offset, version)
+            with Troubles(f"{api.name} to {self.broker}", asking=True):
+                return api.read(frame, offset, version)
         except BaseException:
             await self.aclose()
             raise
@@ -107,7 +112,8 @@ class Connection:
         frame, offset = await self._exchange(
             key, version, "ApiVersions", body, float("inf")
         )
-        self.served = api_versions.read_versions(frame, offset)
+        with Troubles(f"ApiVersions to {self.broker}", asking=True):
+            self.served = api_versions.read_versions(frame, offset)
 
     async def _exchange(
         self, key: int, version: int, name: str, body: bytes, timeout: float
@@ -116,14 +122,14 @@ class Connection:
             raise ConnectionFailedError(
                 f"{name} to {self.broker}: the connection is closed"
             )
-        self._busy = True
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         correlation_id = self._correlation_id
         request = frames.request_frame(
             key, version, correlation_id, self._client_id, body
         )
+        self._busy = True
         try:
-            with Troubles(f"{name} to {self.broker}"):
+            with Troubles(f"{name} to {self.broker}", asking=True):
                 with anyio.fail_after(timeout):
                     await self._stream.send(request)
                     frame = await self._receive_frame()

@@ -6,8 +6,7 @@ for each broker that leads partitions of ours. What they tell each other goes
 through this class; what they have for the application goes to its `Listener`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,8 +19,8 @@ from sharecons.metrics import Counters
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import Bell, drive
+from sharecons.net.leaders import Leaders
 from sharecons.protocol.acknowledgements import (
-    Acknowledgements,
     AcknowledgeResult,
     Journal,
     Ticket,
@@ -40,12 +39,12 @@ from sharecons.protocol.happenings import (
     Strange,
     Troubled,
 )
-from sharecons.protocol.leader import FetchSettings, Leader
+from sharecons.protocol.leader import FetchSettings
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.membership import Membership
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.routing import Routing, TopicTrouble
-from sharecons.protocol.values import FindCoordinator, ShareFetch, SharePartition
+from sharecons.protocol.values import Endpoint, FindCoordinator, SharePartition
 from sharecons.record import TopicPartition
 
 __all__ = ["Listener", "Member"]
@@ -70,14 +69,6 @@ class Listener(Protocol):
 
     def acknowledged(self, results: list[AcknowledgeResult]) -> None:
         """What became of acknowledgements."""
-
-
-@dataclass(slots=True, eq=False)
-class _Led:
-    """A leader machine with its bell."""
-
-    machine: Leader
-    bell: Bell
 
 
 class Member:
@@ -108,13 +99,19 @@ class Member:
         self._membership_bell = Bell()
         self._routing_bell = Bell()
         self._journal = Journal(self._membership_bell.ring)
-        self._leaders: dict[int, _Led] = {}
-        self._running: set[_Led] = set()
+        self._leaders = Leaders(
+            settings,
+            cluster,
+            self.routing,
+            self.pace,
+            self._journal,
+            counters,
+            self._leaders_told,
+            request_timeout=request_timeout,
+        )
         self._changed = anyio.Event()
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = Link(self._connect_any)
-        self._tasks: TaskGroup | None = None
-        self._closing = False
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
@@ -123,7 +120,7 @@ class Member:
 
     def start(self, tasks: TaskGroup, connection: Connection) -> None:
         """Run in `tasks`; `connection` serves for whatever any broker can answer."""
-        self._tasks = tasks
+        self._leaders.start(tasks)
         self._any_broker.use(connection)
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_routing)
@@ -142,8 +139,7 @@ class Member:
 
     def wake_leaders(self) -> None:
         """The pace changed: leaders may have something to fetch."""
-        for led in self._leaders.values():
-            led.bell.ring()
+        self._leaders.wake()
 
     async def commit(self) -> list[AcknowledgeResult]:
         """Send what was marked, and wait for what becomes of it.
@@ -151,10 +147,7 @@ class Member:
         Cancelling this changes nothing but that nobody waits: the requests go on.
         """
         ticket = Ticket()
-        for led in self._running:
-            led.machine.acknowledgements.freeze(ticket)
-            led.machine.hasten()
-            led.bell.ring()
+        self._leaders.flush(ticket)
         while not ticket.done:
             await self._changed.wait()
         return join_results(ticket.results)
@@ -165,13 +158,10 @@ class Member:
         Cancelling this leaves the rest to the broker: the connections' end closes
         the sessions, the session timeout ends the membership.
         """
-        self._closing = True
         self.routing.close()
         self._routing_bell.ring()
-        for led in self._running:
-            led.machine.close()
-            led.bell.ring()
-        while self._running:
+        self._leaders.close()
+        while not self._leaders.gone:
             await self._changed.wait()
         self.abandon()
         self._report()
@@ -197,32 +187,29 @@ class Member:
     # The tasks.
 
     async def _run_membership(self) -> None:
-        link: Link | None = None
-        where = None
+        links: dict[Endpoint, Link] = {}  # one, or none
 
         async def send(request: Any) -> Any:
-            nonlocal link, where
             if isinstance(request, FindCoordinator):
                 return await self.ask_any(request)
             self._counters.add("heartbeat-total")
-            coordinator = self.membership.coordinator
-            if link is None or where != coordinator:
-                if link is not None:
-                    await link.aclose()
-                assert coordinator is not None, "heartbeats follow a look-up"
-                link, where = (
-                    Link(partial(self._cluster.connect, coordinator)),
-                    coordinator,
-                )
-            return await link.ask(request, self._request_timeout)
+            where = self.membership.coordinator
+            assert where is not None, "heartbeats follow a look-up"
+            if where not in links:
+                await close_all()
+                links[where] = Link(partial(self._cluster.connect, where))
+            return await links[where].ask(request, self._request_timeout)
+
+        async def close_all() -> None:
+            while links:
+                await links.popitem()[1].aclose()
 
         try:
             await drive(
                 self.membership, send, self._membership_bell, self._membership_told
             )
         finally:
-            if link is not None:
-                await link.aclose()
+            await close_all()
 
     async def _run_routing(self) -> None:
         try:
@@ -232,37 +219,8 @@ class Member:
         finally:
             await self._any_broker.aclose()
 
-    async def _run_leader(self, led: _Led) -> None:
-        machine = led.machine
-        link = Link(partial(self._connect_leader, machine.node_id))
-
-        async def send(request: Any) -> Any:
-            wait = request.max_wait if isinstance(request, ShareFetch) else 0.0
-            if isinstance(request, ShareFetch):
-                self._counters.add("fetch-total")
-            return await link.ask(request, self._request_timeout + wait)
-
-        try:
-            await drive(machine, send, led.bell, partial(self._leader_told, led))
-        finally:
-            await link.aclose()
-            self._running.discard(led)
-            if self._leaders.get(machine.node_id) is led:
-                del self._leaders[machine.node_id]
-            self._notify()
-
     async def _connect_any(self) -> Connection:
         return await self._cluster.connect_any(self.routing.brokers.values())
-
-    async def _connect_leader(self, node_id: int) -> Connection:
-        endpoint = self.routing.brokers.get(node_id)
-        if endpoint is None:
-            raise BrokerError(
-                f"node {node_id} is no longer in the cluster's metadata",
-                code=Code.BROKER_NOT_AVAILABLE,
-                name=Code.BROKER_NOT_AVAILABLE.name,
-            )
-        return await self._cluster.connect(endpoint)
 
     # What the machines tell.
 
@@ -284,7 +242,7 @@ class Member:
         self._log.info("assigned", partitions=len(assignment))
         self.routing.assigned(assignment, anyio.current_time())
         self._routing_bell.ring()
-        self._lead()
+        self._leaders.lead()
 
     def _routing_told(self) -> None:
         troubles, self.routing.troubles = self.routing.troubles, []
@@ -294,7 +252,7 @@ class Member:
             self.routing.appeared = False
             self.membership.hurry(anyio.current_time())
             self._membership_bell.ring()
-        self._lead()
+        self._leaders.lead()
 
     def _topic_troubled(self, trouble: TopicTrouble) -> None:
         topic, code = trouble
@@ -310,20 +268,17 @@ class Member:
         else:
             self._log.warning("waiting for topic", topic=topic, reason=code_name(code))
 
-    def _leader_told(self, led: _Led) -> None:
-        happened, led.machine.happened = led.machine.happened, []
+    def _leaders_told(self, happened: Iterable[Happened]) -> None:
         for happening in happened:
             self._happened(happening)
         self._report()
-        if not led.machine.wanted and not self._closing:
-            self._retire(led)
+        self._notify()
 
     def _report(self) -> None:
         results, self._journal.results = self._journal.results, []
         if results:
             self._counters.add_results(results)
             self._listener.acknowledged(results)
-            self._notify()
 
     def _happened(self, happening: Happened) -> None:
         match happening:
@@ -333,7 +288,7 @@ class Member:
                 now = anyio.current_time()
                 self.routing.leader_moved(share_partition, leader, now)
                 self._routing_bell.ring()
-                self._lead()
+                self._leaders.lead()
             case EndpointsTold(endpoints):
                 self.routing.endpoints_told(endpoints)
             case LocksLost(why, leases):
@@ -360,41 +315,6 @@ class Member:
         if message:
             text += f" ({message})"
         return kind(text, code=code, name=name)
-
-    # Leaders come and go.
-
-    def _lead(self) -> None:
-        """See that each leader fetches what it leads of our assignment."""
-        if self._closing or self._tasks is None:
-            return
-        by_node = self.routing.leaders()
-        for node_id in by_node.keys() - self._leaders.keys():
-            self._start_leader(node_id)
-        for node_id, led in list(self._leaders.items()):
-            led.machine.topics = self.routing.names
-            led.machine.leaders = len(by_node)
-            led.machine.want(by_node.get(node_id, frozenset()))
-            if not led.machine.wanted:
-                self._retire(led)
-            led.bell.ring()
-
-    def _start_leader(self, node_id: int) -> None:
-        assert self._tasks is not None, "started"
-        bell = Bell()
-        acknowledgements = Acknowledgements(bell.ring, self._journal)
-        machine = Leader(node_id, self._settings, self.pace, acknowledgements)
-        led = _Led(machine, bell)
-        self._leaders[node_id] = led
-        self._running.add(led)
-        self._tasks.start_soon(self._run_leader, led)
-
-    def _retire(self, led: _Led) -> None:
-        """Close a session that has nothing to fetch, once all is said there."""
-        if led.machine.moved_away(anyio.current_time()):
-            if self._leaders.get(led.machine.node_id) is led:
-                del self._leaders[led.machine.node_id]
-            led.machine.close()
-            led.bell.ring()
 
     def _notify(self) -> None:
         self._changed.set()

@@ -5,13 +5,20 @@ own. TLS and SASL have their place here, around the stream that `connect` gives.
 """
 
 import os
+from socket import gaierror
+from ssl import SSLError
 from types import TracebackType
 from typing import Protocol, Self
 
 import anyio
 from anyio.abc import ByteStream
 
-from sharecons.errors import ConnectionFailedError, Error, RequestTimedOutError
+from sharecons.errors import (
+    ConnectionFailedError,
+    Error,
+    ProtocolError,
+    RequestTimedOutError,
+)
 from sharecons.protocol.values import Endpoint
 
 __all__ = ["Network", "TcpNetwork", "Troubles"]
@@ -22,6 +29,7 @@ class Network(Protocol):
 
     async def connect(self, endpoint: Endpoint) -> ByteStream:
         """Connect; may raise what sockets raise, `OSError` above all."""
+        ...
 
 
 class TcpNetwork:
@@ -35,13 +43,18 @@ class TcpNetwork:
 class Troubles:
     """Turns what a stream raises into errors of ours that say what was tried.
 
+    Args:
+        doing: what was tried, and with whom.
+        asking: it was a question, so that garbage is an answer to it.
+
     Raises:
         RequestTimedOutError: for `TimeoutError`.
         ConnectionFailedError: for all that a socket may raise.
     """
 
-    def __init__(self, doing: str) -> None:
+    def __init__(self, doing: str, *, asking: bool = False) -> None:
         self._doing = doing
+        self._asking = asking
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +65,8 @@ class Troubles:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if isinstance(error, ProtocolError) and self._asking:
+            raise ProtocolError(f"{self._doing}: {error}") from error
         if isinstance(error, Error) or error is None:
             return
         if isinstance(error, TimeoutError) and not error.args:
@@ -79,6 +94,8 @@ def _innermost(error: BaseException) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)  # asyncio's own words leave this out
+    # TLS and the resolver have numbers of their own.
+    if isinstance(error, OSError) and not isinstance(error, SSLError | gaierror):
+        if error.errno is not None and error.errno > 0:
+            return os.strerror(error.errno)  # asyncio's own words leave this out
     return str(error) or type(error).__name__

@@ -7,29 +7,34 @@ Rule 2: this file does not know when requests go out; `leader` decides that.
 Theory of operation
 -------------------
 Leases say that something was marked; `take` turns the marks into pieces, one for
-a lease, and picks for the next request at most one kind of piece per partition.
-For a broker applies a partition's acknowledgements all or nothing (measured on
-4.3.0): one offset whose lock has ended spoils all those beside it. So what is
-near its lock's end travels alone and first, and what is past it alone and last.
-A piece that was refused is halved and sent again, until the offsets that spoil
-it stand alone; a budget bounds that.
+a lease, and takes those that `pieces` lets share the next request. A piece that
+was refused is halved and sent again, until the offsets that spoil it stand alone;
+a budget bounds that.
 
 Every piece ends in results, for the callback and for whoever waits in commit():
-a `Ticket` counts the pieces that it waits for.
+a `Ticket` counts the pieces that it waits for. What was said during a renewal is
+waited for as the renewal is.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, final
+from typing import Final
 
 from sharecons.protocol import reactions
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.leases import Lease
-from sharecons.protocol.ranges import GAP, Run, ranges_of, runs_of, split
+from sharecons.protocol.pieces import Piece, choose, merged
+from sharecons.protocol.ranges import Run, ranges_of
 from sharecons.protocol.reactions import Reaction, reaction
+from sharecons.protocol.results import (
+    AcknowledgeError,
+    AcknowledgeResult,
+    Journal,
+    Ticket,
+    join_results,
+    results_of,
+)
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import FetchedPartition, Range, SharePartition
-from sharecons.record import RENEW, AcknowledgeType
 
 __all__ = [
     "AcknowledgeError",
@@ -39,110 +44,6 @@ __all__ = [
     "Ticket",
     "join_results",
 ]
-
-NEAR_ITS_END: Final = 1.0
-"""Seconds before a lock's end in which an acknowledgement is not to be trusted:
-twice the longest fetch that it may wait behind."""
-
-SPLITS: Final = 32
-"""How often the parts of one piece may be halved: enough to single out two bad
-offsets among 2,000 (the broker's default window)."""
-
-
-class AcknowledgeError(NamedTuple):
-    """Why an acknowledgement was not applied: Kafka's code, name and words."""
-
-    code: int
-    name: str
-    message: str
-
-
-class AcknowledgeResult(NamedTuple):
-    """What became of a range of acknowledged records; `error` of None is success.
-
-    An error means that the records were not settled, or that nobody knows: they
-    may be delivered again.
-    """
-
-    topic: str
-    partition: int
-    first_offset: int
-    last_offset: int
-    type: AcknowledgeType
-    error: AcknowledgeError | None
-
-
-def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult]:
-    """Sort results, and make one of neighbours with the same fate."""
-    joined: list[AcknowledgeResult] = []
-    for result in sorted(results, key=lambda result: result[:3]):
-        before = joined[-1] if joined else None
-        if (
-            before is not None
-            and before[:2] == result[:2]
-            and before.last_offset + 1 == result.first_offset
-            and before[4:] == result[4:]
-        ):
-            joined[-1] = before._replace(last_offset=result.last_offset)
-        else:
-            joined.append(result)
-    return joined
-
-
-@final
-class Journal:
-    """What the acknowledgements of one consumer, to all its leaders, have in common.
-
-    Attributes:
-        closed: nothing may be said any more.
-        results: what became of acknowledgements; taken by the shell.
-    """
-
-    __slots__ = ("closed", "results", "wake")
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self.closed = False
-        self.results: list[AcknowledgeResult] = []
-        self.wake = wake
-
-
-@final
-class Ticket:
-    """What one commit() waits for."""
-
-    __slots__ = ("results", "waiting")
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self.results: list[AcknowledgeResult] = []
-
-    @property
-    def done(self) -> bool:
-        return self.waiting == 0
-
-
-@dataclass(slots=True, eq=False)
-class Piece:
-    """A part of a lease that is acknowledged together."""
-
-    lease: Lease
-    ranges: tuple[Range, ...]
-    deadline: float
-    splits: int = SPLITS
-    tickets: tuple[Ticket, ...] = ()
-
-    @property
-    def renews(self) -> bool:
-        return any(RENEW in r.kinds for r in self.ranges)
-
-    @property
-    def is_single(self) -> bool:
-        first = self.ranges[0]
-        return len(self.ranges) == 1 and first.first_offset == first.last_offset
-
-    def results(self, error: AcknowledgeError | None) -> list[AcknowledgeResult]:
-        return _results(self.lease, runs_of(self.ranges), error)
-
 
 class Acknowledgements:
     """Collects what is said of one leader's records; the owner of their leases.
@@ -199,7 +100,7 @@ class Acknowledgements:
         self._wake()
 
     def forfeited(self, lease: Lease, runs: Sequence[Run]) -> None:
-        self._journal.results += _results(lease, runs, _session_lost(lease.term))
+        self._journal.results += results_of(lease, runs, _session_lost(lease.term))
         self._journal.wake()
 
     # What the leader's requests take, and what becomes of them.
@@ -208,32 +109,29 @@ class Acknowledgements:
         """Turn marks into pieces; a ticket waits for them, and for what went before."""
         dirty, self._dirty = self._dirty, []
         for lease in dirty:
-            for deadline, runs in lease.take():
-                self._waiting.append(Piece(lease, ranges_of(runs), deadline))
+            self._waiting += _pieces(lease)
         if ticket is not None:
-            under_way = [
-                piece for pieces in self._under_way.values() for piece in pieces
-            ]
-            for piece in [*self._waiting, *under_way]:
-                piece.tickets += (ticket,)
-                ticket.waiting += 1
+            for piece in self._all_pieces():
+                piece.waited_for((ticket,))
+
+    def stop_renewing(self) -> None:
+        """Fail what is to be renewed: the session is being closed.
+
+        What was said beside a renewal is sent; the other records are let go.
+        """
+        self.freeze()
+        while self.renews:
+            parts = [part for p in self._waiting for part in p.renewals_apart()]
+            self._waiting = [part for part in parts if not part.renews]
+            self._failed([part for part in parts if part.renews], _CLOSING)
+            self.freeze()
 
     def take(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
         """Pick what the next request carries; it is under way from here on."""
         self.freeze()
-        chosen: dict[SharePartition, int] = {}
-        for piece in self._waiting:
-            share_partition, urgency = piece.lease.share_partition, _urgency(piece, now)
-            chosen[share_partition] = min(urgency, chosen.get(share_partition, urgency))
-        waiting, self._waiting = self._waiting, []
-        for piece in waiting:
-            share_partition = piece.lease.share_partition
-            if _urgency(piece, now) != chosen[share_partition] or (share_partition in self._under_way and not self._fits(piece)):
-                self._waiting.append(piece)
-            else:
-                self._under_way.setdefault(share_partition, []).append(piece)
+        self._under_way, self._waiting = choose(self._waiting, now)
         return {
-            share_partition: _merged(pieces)
+            share_partition: merged(pieces)
             for share_partition, pieces in self._under_way.items()
         }
 
@@ -272,14 +170,15 @@ class Acknowledgements:
     def lost(self, term: Term) -> None:
         """The session's life is over, and with it the locks of all its leases."""
         error = _session_lost(term)
-        under_way, self._under_way = self._under_way, {}
-        waiting, self._waiting = self._waiting, []
-        for pieces in [*under_way.values(), waiting]:
-            self._failed(pieces, error)
-        for lease in self._held:
-            self._journal.results += _results(lease, lease.forsaken(), error)
+        leases = dict.fromkeys([*self._held, *self._dirty])
         self._held = {}
         self._dirty = []
+        while pieces := self._all_pieces():
+            leases |= dict.fromkeys(piece.lease for piece in pieces)
+            self._under_way, self._waiting = {}, []
+            self._failed(pieces, error)
+        for lease in leases:
+            self._journal.results += results_of(lease, lease.forsaken(), error)
 
     def forget_ended(self, now: float) -> list[Lease]:
         """Let go of leases whose locks have all ended; gives those with open records.
@@ -320,32 +219,21 @@ class Acknowledgements:
     def _refused(
         self, pieces: list[Piece], error: AcknowledgeError, now: float
     ) -> None:
+        for piece in pieces:
+            piece.refused = True
         if len(pieces) > 1:
             # Each by itself: none of them need be at fault.
-            for piece in pieces:
-                piece.splits -= 1
             self._waiting += pieces
             return
         piece = pieces[0]
-        if piece.is_single or piece.splits <= 0 or now >= piece.deadline:
+        halves = piece.halves() if now < piece.deadline else []
+        if not halves:
             self._failed(pieces, error)
-            return
-        self._waiting += self._halves(piece)
+        self._waiting += halves
 
-    def _halves(self, piece: Piece) -> list[Piece]:
-        for ticket in piece.tickets:
-            ticket.waiting += 1
-        left, right = split(piece.ranges)
-        budget = piece.splits - 1
-        return [
-            Piece(piece.lease, half, piece.deadline, budget, piece.tickets)
-            for half in (left, right)
-        ]
-
-    def _fits(self, piece: Piece) -> bool:
-        """A piece that was refused once travels alone from then on."""
-        others = self._under_way[piece.lease.share_partition]
-        return all(p.splits == SPLITS for p in (piece, *others))
+    def _all_pieces(self) -> list[Piece]:
+        under_way = (piece for pieces in self._under_way.values() for piece in pieces)
+        return [*self._waiting, *under_way]
 
     def _failed(self, pieces: Sequence[Piece], error: AcknowledgeError) -> None:
         for piece in pieces:
@@ -356,11 +244,14 @@ class Acknowledgements:
     ) -> None:
         results = piece.results(error)
         self._journal.results += results
+        lease = piece.lease
+        lease.settled(piece.ranges, renewed_until=renewed_until)
+        if piece.tickets and piece.renews and lease.dirty:
+            for said in _pieces(lease):
+                self._waiting.append(said.waited_for(piece.tickets))
         for ticket in piece.tickets:
             ticket.waiting -= 1
             ticket.results += results
-        lease = piece.lease
-        lease.settled(piece.ranges, renewed_until=renewed_until)
         if lease in self._held and lease.is_settled:
             del self._held[lease]
 
@@ -372,6 +263,13 @@ _LEFT_OUT: Final = AcknowledgeError(
 )
 
 
+_CLOSING: Final = AcknowledgeError(
+    Code.SHARE_SESSION_NOT_FOUND,
+    Code.SHARE_SESSION_NOT_FOUND.name,
+    "the session is being closed: the record is let go, not renewed",
+)
+
+
 def _session_lost(term: Term) -> AcknowledgeError:
     code = Code.SHARE_SESSION_NOT_FOUND
     return AcknowledgeError(
@@ -379,27 +277,5 @@ def _session_lost(term: Term) -> AcknowledgeError:
     )
 
 
-def _urgency(piece: Piece, now: float) -> int:
-    left = piece.deadline - now
-    if left <= 0:
-        return 2
-    return 0 if left < NEAR_ITS_END else 1
-
-
-def _merged(pieces: list[Piece]) -> tuple[Range, ...]:
-    if len(pieces) == 1:
-        return pieces[0].ranges
-    return ranges_of(sorted(run for p in pieces for run in runs_of(p.ranges)))
-
-
-def _results(
-    lease: Lease, runs: Sequence[Run], error: AcknowledgeError | None
-) -> list[AcknowledgeResult]:
-    partition = lease.share_partition.partition
-    return [
-        AcknowledgeResult(
-            lease.topic, partition, first, last, AcknowledgeType(kind), error
-        )
-        for first, last, kind in runs
-        if kind != GAP
-    ]
+def _pieces(lease: Lease) -> list[Piece]:
+    return [Piece(lease, ranges_of(runs), until) for until, runs in lease.take()]

@@ -60,7 +60,22 @@ def _table(changes: Iterable[tuple[int, int]]) -> bytes:
 
 
 _KINDS: Final = (1, 2, 3, 4)
-_SAY: Final[Mapping[int, bytes]] = {kind: _table([(OPEN, kind)]) for kind in _KINDS}
+_SAY: Final[Mapping[int, bytes]] = {
+    RENEW: _table([(OPEN, RENEW)]),
+    **{
+        # A renewal settles nothing: what is said beside it does.
+        kind: _table(
+            [
+                (OPEN, kind),
+                (RENEW, kind),
+                (SENT | RENEW, AFTER_RENEWAL | kind),
+                (AFTER_RENEWAL | RENEW, AFTER_RENEWAL | kind),
+            ]
+        )
+        for kind in _KINDS
+        if kind != RENEW
+    },
+}
 _SEND: Final = _table((kind, SENT | kind) for kind in _KINDS)
 # A renewed record is open again; a type that waited for the renewal is asked for.
 _SETTLE: Final = _table(
@@ -71,10 +86,11 @@ _SETTLE: Final = _table(
     ]
 )
 _FORSAKE: Final = _table(
-    (state | kind, SETTLED | kind)
+    (state | kind, FORSAKEN if kind == RENEW else SETTLED | kind)
     for state in (OPEN, SENT, AFTER_RENEWAL)
     for kind in (0, *_KINDS)
 )
+_UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 _offset_of = attrgetter("offset")
 
@@ -87,6 +103,7 @@ class Owner(Protocol):
     @property
     def closed(self) -> bool:
         """Nothing may be said any more."""
+        ...
 
     def marked(self, lease: "Lease") -> None:
         """Something is to be sent."""
@@ -169,7 +186,7 @@ class Lease:
     @property
     def has_open(self) -> bool:
         """True while the application may still say something of a record."""
-        return self._packed or OPEN in self._marks
+        return self._packed or any(mark in self._marks for mark in _UNSETTLED)
 
     @property
     def is_settled(self) -> bool:
@@ -180,14 +197,12 @@ class Lease:
         return not marks or (min(marks) >= SETTLED and max(marks) < AFTER_RENEWAL)
 
     def is_open(self, offset: int) -> bool:
-        """True if nothing was said yet of a record of this lease."""
-        return self._marks[self._index(offset)] == OPEN
+        """True if nothing was said yet of a record that would settle it."""
+        return self._marks[self._index(offset)] in _UNSETTLED
 
     def deadline_of(self, offset: int) -> float:
         """When the lock of one record ends."""
-        if not self._renewed:
-            return self.deadline
-        return self._renewed.get(self._index(offset), self.deadline)
+        return self._renewed.get(offset, self.deadline)
 
     def last_deadline(self) -> float:
         """When the last of its locks ends."""
@@ -228,12 +243,12 @@ class Lease:
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Mark one record; see `Record` for what it promises and raises."""
         self._check_owner(kind)
+        self._forsake_if_over()
         index = self._index(offset)
         mark = self._marks[index]
         if mark < SENT:
             self._marks[index] = kind
-            if not self.dirty:
-                self._tell()
+            self._tell()
         elif mark == SENT | RENEW or mark & AFTER_RENEWAL:
             if mark & KIND != kind:
                 self._marks[index] = AFTER_RENEWAL | kind
@@ -246,7 +261,10 @@ class Lease:
             )
 
     def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
-        """Mark those of the records from index `start` to `stop` that are open."""
+        """Mark those of the records from index `start` to `stop` that are open.
+
+        Renewed ones are: the last word is still to be said of them.
+        """
         self._check_owner(kind)
         self._say(slice(start, stop), kind)
 
@@ -289,23 +307,33 @@ class Lease:
         self.payload = b""
 
     def _tell(self) -> None:
-        self.dirty = True
-        self._owner.marked(self)
+        if not self.dirty:
+            self.dirty = True
+            self._owner.marked(self)
 
     def _say(self, part: slice, kind: AcknowledgeType) -> None:
-        if self.term.over:
+        if self._forsake_if_over():
             self._forfeit(part, kind)
             return
-        if OPEN in self._marks[part]:
-            self._marks[part] = self._marks[part].translate(_SAY[kind])
+        before = self._marks[part]
+        said = before.translate(_SAY[kind])
+        if said != before:
+            self._marks[part] = said
             self._tell()
+
+    def _forsake_if_over(self) -> bool:
+        """Tell whether the session is over, and the locks with it."""
+        if self.term.over:
+            self._marks = self._marks.translate(_FORSAKE)
+        return self.term.over
 
     def _forfeit(self, part: slice, kind: AcknowledgeType) -> None:
         runs: list[Run] = []
         for found in _FORSAKEN_RUNS.finditer(self._marks[part]):
             start, end = part.start + found.start(), part.start + found.end()
             runs += self._runs(start, end, kind)
-            self._marks[start:end] = bytes((SETTLED | kind,)) * (end - start)
+            if kind != RENEW:
+                self._marks[start:end] = bytes((SETTLED | kind,)) * (end - start)
         if runs:
             self._owner.forfeited(self, runs)
 
@@ -358,4 +386,5 @@ class Lease:
     def _note_renewals(self, part: slice, until: float) -> None:
         for found in _RENEWING_RUNS.finditer(self._marks[part]):
             start, end = part.start + found.start(), part.start + found.end()
-            self._renewed.update(dict.fromkeys(range(start, end), until))
+            for first, last, _ in self._runs(start, end, RENEW):
+                self._renewed.update(dict.fromkeys(range(first, last + 1), until))

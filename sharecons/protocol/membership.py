@@ -127,6 +127,7 @@ class Membership:
         self._due = NEVER
         self._early_until = 0.0
         self._closing = False
+        self._spoken = False  # since we were last out: a coordinator may know us
         self._last_reported = Code.NONE.value
         self._backoff = Backoff(spread_of(member_id))
 
@@ -139,6 +140,8 @@ class Membership:
 
     def subscribe(self, topics: tuple[str, ...], now: float) -> None:
         """Ask for these topics; none at all means leaving the group."""
+        if self._closing:
+            return
         self._topics = topics
         self._last_reported = Code.NONE.value
         if not topics:
@@ -167,6 +170,7 @@ class Membership:
             return None
         if self.coordinator is None:
             return FindCoordinator(group_id=self.group_id)
+        self._spoken = True
         if self.state is State.LEAVING:
             return self._heartbeat(LEAVE_EPOCH, None, None)
         # Topics and rack travel only when they changed since the coordinator last
@@ -186,11 +190,10 @@ class Membership:
     def failed(self, request: Request, error: Error, now: float) -> None:
         if self.state is State.OUT:
             return
-        if isinstance(error, UnsupportedVersionError):
+        if self.state is State.LEAVING:
+            self._leave_delayed(request, now)
+        elif isinstance(error, UnsupportedVersionError):
             self._refuse(error)
-        elif self.state is State.LEAVING:
-            # A leave is worth one try: the session timeout does the rest.
-            self._left(now)
         else:
             self._find_coordinator(now)
 
@@ -201,10 +204,10 @@ class Membership:
             case Reaction.PROCEED:
                 self.coordinator = answer.endpoint
                 self._due = now
-            case Reaction.REFUSE:
-                self._refuse(self._error(answer.error, answer.message))
             case _ if self.state is State.LEAVING:
                 self._left(now)
+            case Reaction.REFUSE:
+                self._refuse(self._error(answer.error, answer.message))
             case _:
                 self._due = now + self._backoff.next_delay()
 
@@ -297,11 +300,8 @@ class Membership:
             self.reported = self._error(answer.error, answer.message)
 
     def _refuse(self, error: Error) -> None:
-        if self.state is State.LEAVING:
-            self._move(Happening.LEFT)
-        else:
-            self._move(Happening.REFUSED)
-            self.refusal = error
+        self._move(Happening.REFUSED)
+        self.refusal = error
         self.assignment = frozenset()
 
     # Leaving.
@@ -311,12 +311,25 @@ class Membership:
         self.assignment = frozenset()
         if self.state is State.LEAVING:
             self._due = now
-            if self.coordinator is None:
+            if self.coordinator is None and not self._spoken:
                 # Nobody to tell, and no reason to look for one.
                 self._left(now)
 
+    def _leave_delayed(self, request: Request, now: float) -> None:
+        """A request was lost while we are to leave.
+
+        The leave is worth one try, and one look for a coordinator that is lost: a
+        member that goes without a word keeps its partitions from others until the
+        session timeout.
+        """
+        if isinstance(request, Heartbeat) and request.member_epoch != LEAVE_EPOCH:
+            self._due = now
+        else:
+            self._left(now)
+
     def _left(self, now: float) -> None:
         self._move(Happening.LEFT)
+        self._spoken = False
         self.member_epoch = JOIN_EPOCH
         self._announced = None
         self._due = NEVER

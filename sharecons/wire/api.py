@@ -17,6 +17,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
 from sharecons.errors import ProtocolError
+from sharecons.wire.outline import untagged
+from sharecons.wire.schemas import widened
 
 __all__ = ["Api", "milliseconds", "read_entity", "seconds", "write_entity"]
 
@@ -38,7 +40,11 @@ class Api(Generic[RequestT, AnswerT]):
 
 
 _writer: Any = cache(entity_writer)
-_reader: Any = cache(entity_reader)
+
+
+@cache
+def _reader(kind: Any) -> Any:
+    return entity_reader(widened(kind))
 
 
 def write_entity(entity: Any) -> bytes:
@@ -59,6 +65,7 @@ def read_entity(kind: Any, frame: bytes, offset: int) -> Any:
         ProtocolError: the bytes are no such entity, too few or too many.
     """
     try:
+        frame = untagged(widened(kind), frame, offset)
         entity, size = _reader(kind)(frame, offset)
     except Exception as error:  # the codec is native: whatever it raises is garbage
         what = kind.__module__.removeprefix("kio.schema.")

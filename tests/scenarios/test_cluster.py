@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from sharecons import ShareConsumer
-from tests.kafka_plugin import Admin
+from tests.kafka_plugin import Admin, Kafka
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -52,7 +52,8 @@ class Stream:
             lambda: self.admin.produce(
                 self.topic,
                 [b"%d" % number for number in numbers],
-                **{"enable.idempotence": True, "message.timeout.ms": 60000},
+                enable_idempotence=True,
+                message_timeout_ms=60000,
             )
         )
 
@@ -85,37 +86,37 @@ async def consuming_through(stream: Stream, *events: Callable[[], Any]) -> None:
     assert stream.seen == set(range(stream.produced))
 
 
-async def test_consumption_follows_leaders_that_move(admin3: Admin, kafka3: Any) -> None:
+async def test_consumption_follows_leaders_that_move(admin3: Admin, kafka3: Kafka) -> None:
     stream = Stream(admin3)
 
     def move_all(to: int) -> None:
         for partition in range(PARTITIONS):
             admin3.move_leader(stream.topic, partition, to)
 
-    nodes = sorted(kafka3.brokers)
+    nodes = sorted(kafka3.cluster.brokers)
     await consuming_through(stream, *[lambda to=to: move_all(to) for to in nodes])
 
 
-async def test_consumption_outlives_a_broker(admin3: Admin, kafka3: Any) -> None:
+async def test_consumption_outlives_a_broker(admin3: Admin, kafka3: Kafka) -> None:
     stream = Stream(admin3)
     coordinator = admin3.group_coordinator(stream.group)
-    victim = next(node for node in sorted(kafka3.brokers) if node != coordinator)
+    victim = next(node for node in sorted(kafka3.cluster.brokers) if node != coordinator)
 
     await consuming_through(
         stream,
-        lambda: kafka3.kill(victim),
-        lambda: kafka3.start_broker(victim),
+        lambda: kafka3.cluster.kill(victim),
+        lambda: kafka3.cluster.start_broker(victim),
     )
 
 
 async def test_consumption_outlives_the_coordinators_broker(
-    admin3: Admin, kafka3: Any
+    admin3: Admin, kafka3: Kafka
 ) -> None:
     stream = Stream(admin3)
     coordinator = admin3.group_coordinator(stream.group)
 
     await consuming_through(
         stream,
-        lambda: kafka3.kill(coordinator),
-        lambda: kafka3.start_broker(coordinator),
+        lambda: kafka3.cluster.kill(coordinator),
+        lambda: kafka3.cluster.start_broker(coordinator),
     )

@@ -377,7 +377,12 @@ async def test_deserializer_that_fails_is_raised_for_its_record_alone(
 
 async def test_markers_of_transactions_hold_nothing_up(admin: Admin) -> None:
     queue = Queue(admin, **{"share.isolation.level": "read_committed"})
-    admin.produce_transactions(queue.topic, [(b"a", True), (b"b", False), (b"c", True)])
+    for value, commits in ((b"a", True), (b"b", False), (b"c", True)):
+        producer = admin.producer(transactional_id=f"{queue.topic}-{value!r}")
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.produce(queue.topic, value)
+        producer.commit_transaction() if commits else producer.abort_transaction()
     queue.produce([b"plain"])
     async with queue.consumer() as consumer:
         seen = await take(aiter(consumer), 3)

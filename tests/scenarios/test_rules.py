@@ -225,7 +225,7 @@ async def test_a_record_held_at_the_start_stops_the_partition_at_the_window(
     topic, group = queue(admin, 0)
     values = [b"%d" % i for i in range(3000)]
     # In small batches: the window does not cut one in two.
-    admin.produce(topic, values, partition=0, **{"batch.num.messages": 100})
+    admin.produce(topic, values, partition=0, batch_num_messages=100)
     last = -1
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)

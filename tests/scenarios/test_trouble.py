@@ -16,7 +16,7 @@ from sharecons.errors import (
     GroupError,
     NotSubscribedError,
 )
-from tests.kafka_plugin import Admin
+from tests.kafka_plugin import Admin, Kafka
 from tests.scenarios.test_consuming import Queue, take
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
@@ -111,7 +111,7 @@ async def test_asking_without_a_topic(admin: Admin) -> None:
 
 
 async def test_damaged_batch_is_raised_and_the_next_one_comes(
-    admin: Admin, kafka: Any
+    admin: Admin, kafka: Kafka
 ) -> None:
     queue = Queue(admin)
     for value in (b"good-1", b"bad-bad-bad", b"good-2"):
@@ -135,10 +135,10 @@ async def test_damaged_batch_is_raised_and_the_next_one_comes(
     }
 
 
-def damage(kafka: Any, topic: str, old: bytes, new: bytes) -> None:
+def damage(kafka: Kafka, topic: str, old: bytes, new: bytes) -> None:
     """Change bytes of a partition's log on the broker's disk."""
-    (node_id,) = kafka.brokers
-    log = kafka.log_directory(node_id) / f"{topic}-0" / f"{0:020d}.log"
+    (node_id,) = kafka.cluster.brokers
+    log = kafka.cluster.log_directory(node_id) / f"{topic}-0" / f"{0:020d}.log"
     content = log.read_bytes()
     assert old in content
     with log.open("r+b") as file:

@@ -1,0 +1,164 @@
+"""The leaders of our partitions: a machine, a task and a connection for each.
+
+They come with the first partition that a broker leads for us, and go when it leads
+none and nothing is left to say of what came from it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.errors import BrokerError
+from sharecons.metrics import Counters
+from sharecons.net.cluster import Cluster, Link
+from sharecons.net.connection import Connection
+from sharecons.net.driver import Bell, drive
+from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
+from sharecons.protocol.codes import Code
+from sharecons.protocol.happenings import Happened
+from sharecons.protocol.leader import FetchSettings, Leader
+from sharecons.protocol.pace import Pace
+from sharecons.protocol.routing import Routing
+from sharecons.protocol.values import ShareFetch
+
+__all__ = ["Leaders"]
+
+
+@dataclass(slots=True, eq=False)
+class _Led:
+    """A leader machine with its bell."""
+
+    machine: Leader
+    bell: Bell
+
+
+class Leaders:
+    """Runs one member's leader machines.
+
+    `told` is called with what a leader's answers brought, after each of them, and
+    when a leader is gone.
+    """
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        cluster: Cluster,
+        routing: Routing,
+        pace: Pace,
+        journal: Journal,
+        counters: Counters,
+        told: Callable[[Iterable[Happened]], None],
+        *,
+        request_timeout: float,
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._routing = routing
+        self._pace = pace
+        self._journal = journal
+        self._counters = counters
+        self._told = told
+        self._request_timeout = request_timeout
+        self._tasks: TaskGroup | None = None
+        self._closing = False
+        self._by_node: dict[int, _Led] = {}
+        self._running: set[_Led] = set()
+
+    @property
+    def gone(self) -> bool:
+        """True once every one of them has ended."""
+        return not self._running
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Run in these tasks from now on."""
+        self._tasks = tasks
+
+    def lead(self) -> None:
+        """See that each leader fetches what it leads of the assignment."""
+        if self._closing or self._tasks is None:
+            return
+        by_node = self._routing.leaders()
+        for node_id in by_node.keys() - self._by_node.keys():
+            self._start(node_id, self._tasks)
+        for node_id, led in list(self._by_node.items()):
+            led.machine.topics = self._routing.names
+            led.machine.leaders = len(by_node)
+            led.machine.want(by_node.get(node_id, frozenset()))
+            self._retire_idle(led)
+            led.bell.ring()
+
+    def wake(self) -> None:
+        """The pace changed: there may be something to fetch."""
+        for led in self._by_node.values():
+            led.bell.ring()
+
+    def flush(self, ticket: Ticket) -> None:
+        """Send what was marked, soon; the ticket waits for it."""
+        for led in self._running:
+            led.machine.acknowledgements.freeze(ticket)
+            led.machine.hasten()
+            led.bell.ring()
+
+    def close(self) -> None:
+        """Say what is to be said, and close the sessions."""
+        self._closing = True
+        for led in self._running:
+            led.machine.close()
+            led.bell.ring()
+
+    # One leader.
+
+    def _start(self, node_id: int, tasks: TaskGroup) -> None:
+        bell = Bell()
+        acknowledgements = Acknowledgements(bell.ring, self._journal)
+        machine = Leader(node_id, self._settings, self._pace, acknowledgements)
+        led = _Led(machine, bell)
+        self._by_node[node_id] = led
+        self._running.add(led)
+        tasks.start_soon(self._run, led)
+
+    async def _run(self, led: _Led) -> None:
+        link = Link(partial(self._connect, led.machine.node_id))
+
+        async def send(request: Any) -> Any:
+            wait = 0.0
+            if isinstance(request, ShareFetch):
+                wait = request.max_wait
+                self._counters.add("fetch-total")
+            return await link.ask(request, self._request_timeout + wait)
+
+        try:
+            await drive(led.machine, send, led.bell, partial(self._machine_told, led))
+        finally:
+            await link.aclose()
+            self._running.discard(led)
+            self._forget(led)
+            self._told(())
+
+    async def _connect(self, node_id: int) -> Connection:
+        endpoint = self._routing.brokers.get(node_id)
+        if endpoint is None:
+            code = Code.BROKER_NOT_AVAILABLE
+            text = f"node {node_id} is no longer in the cluster's metadata"
+            raise BrokerError(text, code=code, name=code.name)
+        return await self._cluster.connect(endpoint)
+
+    def _machine_told(self, led: _Led) -> None:
+        happened, led.machine.happened = led.machine.happened, []
+        self._told(happened)
+        if not self._closing:
+            self._retire_idle(led)
+
+    def _retire_idle(self, led: _Led) -> None:
+        if not led.machine.wanted and led.machine.moved_away(anyio.current_time()):
+            self._forget(led)
+            led.machine.close()
+            led.bell.ring()
+
+    def _forget(self, led: _Led) -> None:
+        if self._by_node.get(led.machine.node_id) is led:
+            del self._by_node[led.machine.node_id]

@@ -1,0 +1,158 @@
+"""Pieces: what is acknowledged together, and what may share a request.
+
+Rule 1: which pieces the next request carries is decided here.
+Rule 2: this file does not know what became of a piece; `acknowledgements` does.
+
+Theory of operation
+-------------------
+A broker applies a partition's acknowledgements all or nothing (measured on 4.3.0):
+one offset whose lock has ended spoils all those beside it. So what is near its
+lock's end travels apart from the rest and first, and what is past it apart and
+last: last, but not never. What was refused once travels alone from then on. Nor do
+two leases share a request that may have an offset in common: a lock of ours that
+ended may have become ours again since.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.ranges import Run, ranges_of, runs_of, split
+from sharecons.protocol.results import AcknowledgeError, AcknowledgeResult, Ticket
+from sharecons.protocol.results import results_of
+from sharecons.protocol.values import Range, SharePartition
+from sharecons.record import RENEW
+
+__all__ = ["Piece", "choose", "merged"]
+
+NEAR_ITS_END: Final = 1.0
+"""Seconds before a lock's end in which an acknowledgement is not to be trusted:
+twice the longest fetch that it may wait behind."""
+
+PATIENCE: Final = 4
+"""How many requests with something more urgent a piece lets pass."""
+
+SPLITS: Final = 32
+"""How often a piece and its parts are halved, all in all: enough to single out two
+bad offsets among 2,000 (the broker's default window)."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many halvings are left to a piece and its parts."""
+
+    splits: int = SPLITS
+
+
+@dataclass(slots=True, eq=False)
+class Piece:
+    """A part of a lease that is acknowledged together.
+
+    Attributes:
+        tickets: who waits for what becomes of it.
+        refused: it travels alone.
+        passed_over: how many requests went without it since it is waiting.
+    """
+
+    lease: Lease
+    ranges: tuple[Range, ...]
+    deadline: float
+    tickets: tuple[Ticket, ...] = ()
+    refused: bool = False
+    passed_over: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+    @property
+    def renews(self) -> bool:
+        return any(RENEW in r.kinds for r in self.ranges)
+
+    def waited_for(self, tickets: tuple[Ticket, ...]) -> "Piece":
+        """Note who waits for it too; gives the piece."""
+        self.tickets += tickets
+        for ticket in tickets:
+            ticket.waiting += 1
+        return self
+
+    def results(self, error: AcknowledgeError | None) -> list[AcknowledgeResult]:
+        return results_of(self.lease, runs_of(self.ranges), error)
+
+    def halves(self) -> "list[Piece]":
+        """Give its parts; none if it is one offset, or the budget is spent."""
+        first = self.ranges[0]
+        single = len(self.ranges) == 1 and first.first_offset == first.last_offset
+        if single or self.budget.splits == 0:
+            return []
+        self.budget.splits -= 1
+        return self._parts(*split(self.ranges))
+
+    def renewals_apart(self) -> "list[Piece]":
+        """Give a part that renews, and one that does not; either may be all of it."""
+        kinds: dict[bool, list[Run]] = {}
+        for run in runs_of(self.ranges):
+            kinds.setdefault(run.kind == RENEW, []).append(run)
+        return self._parts(*map(ranges_of, kinds.values()))
+
+    def urgency(self, now: float) -> int:
+        left = self.deadline - now
+        if left <= 0:
+            return 2
+        return 0 if left < NEAR_ITS_END else 1
+
+    def fits(self, others: Sequence["Piece"]) -> bool:
+        """True if it may share a request with these of its partition."""
+        if not others:
+            return True
+        if self.refused or any(other.refused for other in others):
+            return False
+        return all(other.lease is self.lease or self._apart(other) for other in others)
+
+    def _apart(self, other: "Piece") -> bool:
+        return (
+            other.ranges[-1].last_offset < self.ranges[0].first_offset
+            or self.ranges[-1].last_offset < other.ranges[0].first_offset
+        )
+
+    def _parts(self, *parts: tuple[Range, ...]) -> "list[Piece]":
+        for ticket in self.tickets:
+            ticket.waiting += len(parts) - 1
+        return [replace(self, ranges=ranges, passed_over=0) for ranges in parts]
+
+
+def choose(
+    waiting: Sequence[Piece], now: float
+) -> tuple[dict[SharePartition, list[Piece]], list[Piece]]:
+    """Give those for the next request, by partition, and those that wait on."""
+    urgencies = _urgencies(waiting, now)
+    chosen: dict[SharePartition, list[Piece]] = {}
+    left: list[Piece] = []
+    for piece in waiting:
+        share_partition = piece.lease.share_partition
+        others = chosen.get(share_partition, [])
+        if piece.urgency(now) == urgencies[share_partition] and piece.fits(others):
+            chosen.setdefault(share_partition, []).append(piece)
+            piece.passed_over = 0
+        else:
+            left.append(piece)
+            piece.passed_over += 1
+    return chosen, left
+
+
+def _urgencies(waiting: Sequence[Piece], now: float) -> dict[SharePartition, int]:
+    """Say which kind of piece each partition's turn is."""
+    urgencies: dict[SharePartition, int] = {}
+    overdue: dict[SharePartition, int] = {}
+    for piece in waiting:
+        share_partition, urgency = piece.lease.share_partition, piece.urgency(now)
+        known = urgencies.get(share_partition, urgency)
+        urgencies[share_partition] = min(urgency, known)
+        if piece.passed_over >= PATIENCE:
+            overdue.setdefault(share_partition, urgency)
+    return urgencies | overdue
+
+
+def merged(pieces: Sequence[Piece]) -> tuple[Range, ...]:
+    """Give the ranges of pieces that share a request."""
+    if len(pieces) == 1:
+        return pieces[0].ranges
+    return ranges_of(sorted(run for p in pieces for run in runs_of(p.ranges)))

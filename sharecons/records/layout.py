@@ -1,0 +1,106 @@
+"""Where things lie in a record batch of format 2 (KIP-98, "Message Format").
+
+    base offset            int64
+    batch length           int32    of all that follows it
+    partition leader epoch int32
+    magic                  int8     2
+    crc                    uint32   CRC-32C of all that follows it
+    attributes             int16
+    last offset delta      int32    kept when compaction removes the last records
+    base timestamp         int64
+    max timestamp          int64
+    producer id            int64
+    producer epoch         int16
+    base sequence          int32
+    record count           int32
+    records                         compressed as one, if they are
+
+The checksum vouches neither for the base offset nor for the length: the broker
+writes them after the producer has summed. Formats 0 and 1 have offset, length and
+magic at the same places, so that a reader of any format can step over any other.
+"""
+
+from struct import Struct
+from typing import Final, final
+
+__all__ = [
+    "APPEND_TIME",
+    "CODEC_MASK",
+    "CONTROL",
+    "CRC_START",
+    "HEADER",
+    "HEADER_SIZE",
+    "LENGTH_END",
+    "MAGIC",
+    "PREFIX",
+    "PREFIX_SIZE",
+    "SMALLEST_LENGTH",
+    "TRANSACTIONAL",
+    "Header",
+]
+
+MAGIC: Final = 2
+
+PREFIX: Final = Struct(">qi4xb")
+"""Base offset, length and magic: what all formats share."""
+PREFIX_SIZE: Final = 17
+
+HEADER: Final = Struct(">qiibIHiqqqhii")
+HEADER_SIZE: Final = 61
+LENGTH_END: Final = 12
+"""The length counts from here."""
+CRC_START: Final = 21
+"""The checksum counts from here."""
+SMALLEST_LENGTH: Final = 14
+"""Of a message of format 0 with null key and value; less than that is no length."""
+
+CODEC_MASK: Final = 0x07
+APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+
+# What a client has use for: the rest says how the batch was produced.
+_READ: Final = Struct(">q9xIHiqq14xi")
+
+
+@final
+class Header:
+    """The header of the batch at `position`, whose last byte is before `end`."""
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_timestamp",
+        "count",
+        "crc",
+        "end",
+        "last_offset",
+        "max_timestamp",
+        "position",
+    )
+
+    # Said here, since `unpack_from` has no types, and compiled code wants them.
+    attributes: int
+    base_offset: int
+    base_timestamp: int
+    count: int
+    crc: int
+    end: int
+    last_offset: int
+    max_timestamp: int
+    position: int
+
+    def __init__(self, payload: bytes, position: int, end: int) -> None:
+        last_offset_delta: int
+        (
+            self.base_offset,
+            self.crc,
+            self.attributes,
+            last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.count,
+        ) = _READ.unpack_from(payload, position)
+        self.last_offset = self.base_offset + last_offset_delta
+        self.position = position
+        self.end = end

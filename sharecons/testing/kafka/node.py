@@ -1,0 +1,79 @@
+"""One broker's process, and the directory that it lives in."""
+
+import subprocess
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Final
+
+from sharecons.testing.kafka.guard import Guard
+
+__all__ = ["Node", "stop_all"]
+
+TAIL: Final = 64 * 1024  # bytes: more than any tail of lines that a person reads
+
+
+class Node:
+    """A broker that can be started, stopped and killed any number of times."""
+
+    def __init__(self, node_id: int, directory: Path, guard: Guard) -> None:
+        self.node_id = node_id
+        self.data = directory / "data"
+        self.properties = directory / "server.properties"
+        self._log = directory / "kafka.log"
+        self._guard = guard
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, command: Sequence[str]) -> None:
+        assert not self.running
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C is ours to pass on
+            )
+        self._guard.kill(self._process.pid)
+
+    def terminate(self) -> None:
+        """Ask the broker to go in good order; `wait` for it."""
+        if self.running and self._process:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self.wait(None)
+
+    def wait(self, patience: float | None) -> None:
+        """Wait for the process's end, and kill it when that takes too long."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._guard.spare(self._process.pid)
+        self._process = None
+
+    def log_tail(self, lines: int) -> str:
+        try:
+            content = self._log.read_bytes()[-TAIL:]
+        except OSError:
+            return ""
+        return "\n".join(content.decode(errors="replace").splitlines()[-lines:])
+
+
+def stop_all(nodes: Collection[Node], grace: float) -> None:
+    """Stop brokers together, by force whoever takes longer than the time of grace."""
+    for node in nodes:
+        node.terminate()
+    deadline = time.monotonic() + grace
+    for node in nodes:
+        node.wait(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,95 @@
+"""The settings of a broker that tests can work with."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sharecons.testing.kafka.ports import HOST
+
+__all__ = ["addresses", "as_properties", "defaults"]
+
+# The controllers' listener asks for a password, so that brokers have a name of
+# their own there and may do everything. As ANONYMOUS three nodes never form a
+# quorum: StandardAuthorizer answers nobody but super users until it has read
+# the metadata, which takes a quorum.
+NAME: Final = "kafka"
+LOGIN: Final = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    f'username="{NAME}" password="{NAME}" user_{NAME}="{NAME}";'
+)
+NODES: Final[Mapping[str, str]] = {
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": LOGIN,
+    "super.users": f"User:{NAME}",
+}
+
+# Whoever connects is ANONYMOUS and may do anything, until a test adds an ACL.
+TESTS: Final[Mapping[str, str]] = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # Only what a group may be set to: what it gets by default stays Kafka's.
+    "group.share.min.session.timeout.ms": "1",
+    "group.share.min.heartbeat.interval.ms": "1",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+}
+
+# A quorum in half a second instead of two, and a broker that was killed is
+# missed after 5 s instead of 9: until then it is not let in again.
+QUICK: Final[Mapping[str, str]] = {
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "200",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "5000",
+    # The default, 128 MiB, is taken from the heap at once.
+    "log.cleaner.dedupe.buffer.size": "4194304",
+}
+
+
+def defaults(brokers: int) -> dict[str, str]:
+    """Give what goes for a broker of so many, wherever it listens.
+
+    One broker that is missing hurts nobody: three copies, one of them enough.
+    """
+    copies = str(min(brokers, 3))
+    return {
+        **TESTS,
+        **QUICK,
+        "default.replication.factor": copies,
+        "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": "1",
+    }
+
+
+def addresses(
+    node_id: int, ports: Mapping[int, int], controllers: Mapping[int, int]
+) -> dict[str, str]:
+    """Give who a node is and where it and the others of its quorum listen."""
+    client = f"PLAINTEXT://{HOST}:{ports[node_id]}"
+    voters = (f"{node}@{HOST}:{port}" for node, port in controllers.items())
+    return {
+        **NODES,
+        "process.roles": "broker,controller",
+        "node.id": str(node_id),
+        "controller.quorum.voters": ",".join(voters),
+        "listeners": f"{client},CONTROLLER://{HOST}:{controllers[node_id]}",
+        "advertised.listeners": client,
+    }
+
+
+def as_properties(settings: Mapping[str, str]) -> str:
+    lines = (
+        f"{name}={value}".replace("\\", "\\\\") for name, value in settings.items()
+    )
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,82 @@
+"""A broker's empty storage, formatted once for each version of Kafka.
+
+Kafka's tool takes a JVM's start, 0.6 s, for each node. But what it writes is
+the same for every node and cluster, save for meta.properties, which is text.
+So its work is kept as a template and copied.
+"""
+
+import shutil
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from sharecons.testing.kafka.cache import cached
+from sharecons.testing.kafka.errors import LaunchError
+from sharecons.testing.kafka.settings import addresses, as_properties
+
+__all__ = ["format_storage", "random_id"]
+
+META: Final = "meta.properties"
+PATIENCE: Final = 60.0
+
+Java = Callable[..., list[str]]
+
+
+def format_storage(
+    data: Path, version: str, java: Java, node_id: int, cluster_id: str
+) -> None:
+    """Make a node's data directory, unless it is a formatted one already."""
+    if (data / META).exists():
+        return
+    template = cached(f"formatted-{version}", partial(_format, version, java))
+    shutil.copytree(template, data, dirs_exist_ok=True)
+    meta = {
+        "version": "1",
+        "cluster.id": cluster_id,
+        "node.id": str(node_id),
+        "directory.id": random_id(),
+    }
+    (data / META).write_text(as_properties(meta))
+
+
+def random_id() -> str:
+    """Make an id as Kafka spells them: 16 bytes in base64, with no leading dash."""
+    while True:
+        text = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def _format(version: str, java: Java, directory: Path) -> None:
+    with TemporaryDirectory(prefix="sharecons-") as scratch:
+        data, properties = Path(scratch, "data"), Path(scratch, "server.properties")
+        node = {**addresses(1, {1: 9092}, {1: 9093}), "log.dirs": str(data)}
+        properties.write_text(as_properties(node))
+        _run_tool(java, version, properties)
+        shutil.copytree(data, directory, dirs_exist_ok=True)
+    (directory / META).unlink()
+
+
+def _run_tool(java: Java, version: str, properties: Path) -> None:
+    what = ["format", "-t", random_id(), "-c", str(properties), *_features(version)]
+    done = subprocess.run(
+        java("kafka.tools.StorageTool", *what),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE,
+    )
+    if done.returncode:
+        raise LaunchError(f"Kafka's storage could not be formatted: {done.stdout}")
+
+
+def _features(version: str) -> list[str]:
+    """Turn share groups on where they are a preview; since 4.2 they are on."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return ["--feature", "share.version=1"] if (major, minor) < (4, 2) else []

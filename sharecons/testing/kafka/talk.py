@@ -1,0 +1,96 @@
+"""The two requests that a launcher needs, spelt by hand.
+
+Old versions that every Kafka 4 still serves and that have no tagged fields:
+Metadata 1 and CreateTopics 2 (Kafka's "Protocol Messages").
+"""
+
+import socket
+import struct
+from typing import Final
+
+from sharecons.testing.kafka.errors import LaunchError
+
+__all__ = ["Address", "create_topic", "registered_brokers"]
+
+Address = tuple[str, int]
+
+METADATA: Final = (3, 1)
+CREATE_TOPICS: Final = (19, 2)
+PATIENCE: Final = 5.0  # seconds for one answer
+CREATION: Final = 30.0  # seconds for the controller to make a topic
+
+
+def registered_brokers(address: Address) -> frozenset[int]:
+    """Ask a broker which brokers are up; none if it does not answer."""
+    try:
+        answer = _asked(address, METADATA, struct.pack(">i", 0), PATIENCE)
+    except (OSError, struct.error):
+        return frozenset()
+    (count,) = answer.unpack(">i")
+    return frozenset(_broker(answer) for _ in range(count))
+
+
+def create_topic(address: Address, name: str, partitions: int, replicas: int) -> None:
+    """Make a topic.
+
+    Raises:
+        LaunchError: Kafka refused.
+    """
+    topic = _string(name) + struct.pack(">ihii", partitions, replicas, 0, 0)
+    limits = struct.pack(">i?", int(CREATION * 1000), False)  # not only validate
+    body = struct.pack(">i", 1) + topic + limits
+    answer = _asked(address, CREATE_TOPICS, body, CREATION + PATIENCE)
+    answer.unpack(">ii")  # throttle time, number of topics
+    answer.string()
+    (code,) = answer.unpack(">h")
+    if code:
+        raise LaunchError(f"topic {name} could not be made: {answer.string()} ({code})")
+
+
+class _Answer:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._offset = 4  # after the correlation id
+
+    def unpack(self, form: str) -> tuple[int, ...]:
+        values = struct.unpack_from(form, self._content, self._offset)
+        self._offset += struct.calcsize(form)
+        return values
+
+    def string(self) -> str | None:
+        (size,) = self.unpack(">h")
+        start = self._offset
+        self._offset += max(size, 0)
+        return self._content[start : self._offset].decode() if size >= 0 else None
+
+
+def _broker(answer: _Answer) -> int:
+    (node_id,) = answer.unpack(">i")
+    answer.string()  # host
+    answer.unpack(">i")  # port
+    answer.string()  # rack
+    return node_id
+
+
+def _asked(
+    address: Address, api: tuple[int, int], body: bytes, patience: float
+) -> _Answer:
+    request = struct.pack(">hhi", *api, 1) + _string("sharecons-testing") + body
+    with socket.create_connection(address, timeout=patience) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        (size,) = struct.unpack(">i", _received(connection, 4))
+        return _Answer(_received(connection, size))
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        chunk = connection.recv(size - len(content))
+        if not chunk:
+            raise ConnectionError("the broker closed the connection")
+        content += chunk
+    return content
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">h", len(text.encode())) + text.encode()

@@ -1,0 +1,446 @@
+"""A real Kafka for tests: the fixtures `kafka` and `kafka3`, and what they give.
+
+SHARECONS_TEST_BOOTSTRAP      a Kafka that runs already, to be used for `kafka`
+SHARECONS_TEST_KAFKA_VERSION  which to start, 4.3.0 if not set
+SHARECONS_TEST_DOCKER=1       start the one of `kafka` as a container
+
+A Kafka that does not come up fails the tests that asked for it.
+"""
+
+import io
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, TypeVar
+
+import pytest
+from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
+from kio.schema.alter_partition_reassignments.v0 import request as reassignment
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.describe_configs.v4 import request as description
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v4.response import FindCoordinatorResponse
+from kio.schema.incremental_alter_configs.v1 import request as alteration
+from kio.schema.incremental_alter_configs.v1.response import (
+    IncrementalAlterConfigsResponse,
+)
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
+from kio.schema.request_header.v2 import RequestHeader
+from kio.schema.types import BrokerId, TopicName
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i8, i16, i32
+
+from sharecons.testing.kafka import KafkaCluster
+from sharecons.testing.kafka.ports import HOST, free_ports
+from sharecons.testing.kafka.settings import defaults
+from sharecons.testing.kafka.talk import registered_brokers
+
+Address = tuple[str, int]
+AnswerT = TypeVar("AnswerT")
+
+VERSION: Final = os.environ.get("SHARECONS_TEST_KAFKA_VERSION", "4.3.0")
+OUTSIDE: Final = os.environ.get("SHARECONS_TEST_BOOTSTRAP")
+IN_DOCKER: Final = os.environ.get("SHARECONS_TEST_DOCKER") == "1"
+
+PATIENCE: Final = 30.0  # seconds for whatever Kafka does
+PAUSE: Final = 0.02
+GROUP: Final = i8(32)  # the resource type of a group's settings (KIP-848)
+SET: Final = i8(0)
+
+# Its stubs hide the half of what it exports.
+confluent: Any = import_module("confluent_kafka.admin")
+reader: Any = entity_reader  # it takes kio's own types only, and so would _ask
+
+
+class Admin:
+    """What tests do to a Kafka; each verb returns when every broker knows of it."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._client: Any = confluent.AdminClient(self._settings())
+        self._created: set[str] = set()
+
+    def create_topic(
+        self,
+        partitions: int = 1,
+        name: str | None = None,
+        replication: int = 1,
+        config: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a topic, under a name of its own if none is given."""
+        topic = name or f"topic-{uuid.uuid4().hex[:12]}"
+        wanted = confluent.NewTopic(
+            topic, partitions, replication, config=dict(config or {})
+        )
+        self._client.create_topics([wanted])[topic].result(PATIENCE)
+        self._created.add(topic)
+        self._until(f"topic {topic} has leaders", lambda at: _has_leaders(at, topic))
+        return topic
+
+    def delete_topic(self, topic: str) -> None:
+        self._client.delete_topics([topic])[topic].result(PATIENCE)
+        self._created.discard(topic)
+        self._until(f"topic {topic} is gone", lambda at: _topic(at, topic) is None)
+
+    def delete_created(self) -> None:
+        """Leave a Kafka that is not ours without our topics."""
+        for topic in sorted(self._created):
+            with suppress(KafkaException):
+                self.delete_topic(topic)
+
+    def produce(
+        self,
+        topic: str,
+        values: Iterable[bytes | str | None],
+        partition: int | None = None,
+        keys: Sequence[bytes | str | None] | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        compression: str = "none",
+        **producer_config: Any,
+    ) -> None:
+        """Write records, and wait until every one is acknowledged.
+
+        The headers are every record's. Settings of the producer are spelt with
+        underscores: `linger_ms=5`.
+        """
+        producer = self.producer(compression_type=compression, **producer_config)
+        where = {} if partition is None else {"partition": partition}
+        errors: list[object] = []
+
+        def delivered(error: object, _: object) -> None:
+            if error is not None:
+                errors.append(error)
+
+        for number, value in enumerate(values):
+            key = None if keys is None else keys[number]
+            what = {**where, "value": value, "key": key, "headers": list(headers)}
+            _queued(producer, topic, {**what, "on_delivery": delivered})
+        left = producer.flush(PATIENCE)
+        assert not left, f"{left} records were not acknowledged in {PATIENCE:g} s"
+        assert not errors, f"{len(errors)} records were refused: {errors[0]}"
+
+    def producer(self, **config: Any) -> Producer:
+        """Make a producer for what `produce` does not do, such as transactions."""
+        settings = {name.replace("_", "."): value for name, value in config.items()}
+        return Producer({**self._settings(), **settings})
+
+    def set_group_config(self, group: str, config: Mapping[str, object]) -> None:
+        """Set a group's own settings, such as share.record.lock.duration.ms.
+
+        By hand, since librdkafka knows no groups among the resources.
+        """
+        wanted = {name: str(value) for name, value in config.items()}
+        settings = tuple(
+            alteration.AlterableConfig(name=name, config_operation=SET, value=value)
+            for name, value in wanted.items()
+        )
+        resource = alteration.AlterConfigsResource(
+            resource_type=GROUP, resource_name=group, configs=settings
+        )
+        request = alteration.IncrementalAlterConfigsRequest(
+            resources=(resource,), validate_only=False
+        )
+        answer = _ask(self._any_broker(), request, IncrementalAlterConfigsResponse)
+        _check(answer.responses[0])
+        self._until(
+            f"group {group} has {wanted}",
+            lambda at: wanted.items() <= _group_config(at, group).items(),
+        )
+
+    def group_config(self, group: str) -> dict[str, str | None]:
+        """Give every setting of a group, the defaults included."""
+        return _group_config(self._any_broker(), group)
+
+    def group_coordinator(self, group: str) -> int:
+        """Give the node id of a group's coordinator; the first call makes it."""
+        wanted = FindCoordinatorRequest(coordinator_keys=(group,))
+
+        def coordinator() -> int | None:
+            answer = _ask(self._any_broker(), wanted, FindCoordinatorResponse)
+            found = answer.coordinators[0]
+            return None if found.error_code else int(found.node_id)
+
+        return _result(f"a coordinator of {group}", coordinator)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Give the node id of a partition's leader; -1 if there is none."""
+        return _leaders(self._any_broker(), topic).get(partition, -1)
+
+    def move_leader(self, topic: str, partition: int, node_id: int) -> None:
+        """Make a broker the leader: the first replica, then elected as the first is."""
+        self._put_first(topic, partition, node_id)
+        where = [TopicPartition(topic, partition)]
+
+        def moved(address: Address) -> bool:
+            return _leaders(address, topic).get(partition) == node_id
+
+        def elected() -> bool | None:
+            # Not needed, or not possible yet: the next look tells which.
+            with suppress(KafkaException):
+                election = self._client.elect_leaders(ElectionType.PREFERRED, where)
+                election.result(PATIENCE)
+            return self._everywhere(moved) or None
+
+        _result(f"{topic}-{partition} is led by {node_id}", elected)
+
+    def deny_topic(self, topic: str) -> None:
+        """Forbid a topic to all clients."""
+        denial = _denial(confluent.AclBinding, topic)
+        self._client.create_acls([denial])[denial].result(PATIENCE)
+        self._until(f"{topic} is denied", lambda at: _is_denied(at, topic))
+
+    def allow_topic(self, topic: str) -> None:
+        """Take `deny_topic` back."""
+        denial = _denial(confluent.AclBindingFilter, topic)
+        self._client.delete_acls([denial])[denial].result(PATIENCE)
+        self._until(f"{topic} is allowed", lambda at: not _is_denied(at, topic))
+
+    def _settings(self) -> dict[str, Any]:
+        # What fails is raised; what librdkafka logs beside it is that a broker
+        # which the test killed, or the session has stopped, cannot be reached.
+        return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
+
+    def _put_first(self, topic: str, partition: int, node_id: int) -> None:
+        found = _topic(self._any_broker(), topic)
+        assert found is not None, f"there is no topic {topic}"
+        (old,) = (p for p in found.partitions if p.partition_index == partition)
+        others = (replica for replica in old.replica_nodes if replica != node_id)
+        replicas = (BrokerId(node_id), *others)[: len(old.replica_nodes)]
+        change = reassignment.ReassignablePartition(
+            partition_index=i32(partition), replicas=replicas
+        )
+        request = reassignment.AlterPartitionReassignmentsRequest(
+            topics=(
+                reassignment.ReassignableTopic(
+                    name=TopicName(topic), partitions=(change,)
+                ),
+            ),
+        )
+        answer = _ask(self._any_broker(), request, AlterPartitionReassignmentsResponse)
+        _check(answer)
+        _check(answer.responses[0].partitions[0])
+
+    def _until(self, what: str, check: Callable[[Address], bool]) -> None:
+        _result(what, lambda: self._everywhere(check) or None)
+
+    def _everywhere(self, check: Callable[[Address], bool]) -> bool:
+        return all(check(address) for address in self._living_brokers())
+
+    def _any_broker(self) -> Address:
+        return self._living_brokers()[0]
+
+    def _living_brokers(self) -> list[Address]:
+        """Give who can be reached: one that was killed is listed for 5 s more."""
+        for server in self.bootstrap_servers.split(","):
+            host, _, port = server.strip().rpartition(":")
+            with suppress(OSError):
+                answer = _metadata((host, int(port)), None)
+                listed = [(broker.host, int(broker.port)) for broker in answer.brokers]
+                if living := [address for address in listed if _listens(address)]:
+                    return living
+        raise AssertionError(f"no broker of {self.bootstrap_servers} can be reached")
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """A Kafka that runs, and the means to work on it."""
+
+    bootstrap_servers: str
+    admin: Admin
+    started: KafkaCluster | None = None
+    version: str = VERSION
+
+    @property
+    def cluster(self) -> KafkaCluster:
+        """The brokers' processes, to be killed and looked into."""
+        if self.started is None:
+            pytest.skip("this needs a Kafka that the tests have started themselves")
+        return self.started
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kafka: needs a real Kafka, and a Java for it")
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Kafka]:
+    """One broker, shared by all tests: take topics and groups of your own."""
+    if OUTSIDE:
+        admin = Admin(OUTSIDE)
+        yield Kafka(OUTSIDE, admin)
+        admin.delete_created()
+    elif IN_DOCKER:
+        with _container() as bootstrap_servers:
+            yield Kafka(bootstrap_servers, Admin(bootstrap_servers))
+    else:
+        with KafkaCluster(VERSION) as cluster:
+            yield _of(cluster)
+
+
+@pytest.fixture(scope="session")
+def kafka3() -> Iterator[Kafka]:
+    """Three brokers, to be killed: whatever a test leaves down is started again."""
+    if OUTSIDE:
+        pytest.skip("SHARECONS_TEST_BOOTSTRAP names a Kafka whose brokers must live")
+    with KafkaCluster(VERSION, brokers=3) as cluster:
+        yield _of(cluster)
+
+
+@pytest.fixture(autouse=True)
+def _heal_kafka3(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "kafka3" in request.fixturenames and not OUTSIDE:
+        cluster = request.getfixturevalue("kafka3").cluster
+        if missing := cluster.brokers.keys() - cluster.running:
+            cluster.start_broker(*missing)
+
+
+def _of(cluster: KafkaCluster) -> Kafka:
+    return Kafka(cluster.bootstrap_servers, Admin(cluster.bootstrap_servers), cluster)
+
+
+@contextmanager
+def _container() -> Iterator[str]:
+    """Run Kafka's own image.
+
+    testcontainers' KafkaContainer starts another company's image only. Inside
+    and outside the port is the same: the broker also connects to itself.
+    """
+    (port,) = free_ports(1)
+    containers = import_module("testcontainers.core.container")
+    container = containers.DockerContainer(f"apache/kafka:{VERSION}")
+    container.with_bind_ports(port, port)
+    for name, value in _container_settings(port).items():
+        container.with_env(f"KAFKA_{name.upper().replace('.', '_')}", value)
+    with container:
+        _result("the container", lambda: registered_brokers((HOST, port)) or None, 120)
+        yield f"{HOST}:{port}"
+
+
+def _container_settings(port: int) -> dict[str, str]:
+    return {
+        **defaults(1),
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": "1@localhost:9093",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"PLAINTEXT://:{port},CONTROLLER://:9093",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+    }
+
+
+def _queued(producer: Producer, topic: str, what: Mapping[str, Any]) -> None:
+    while True:
+        producer.poll(0)
+        try:
+            producer.produce(topic, **what)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+def _denial(kind: Callable[..., Any], topic: str) -> Any:
+    where = (confluent.ResourceType.TOPIC, topic, confluent.ResourcePatternType.LITERAL)
+    what = (confluent.AclOperation.ALL, confluent.AclPermissionType.DENY)
+    return kind(*where, "User:ANONYMOUS", "*", *what)
+
+
+def _is_denied(address: Address, topic: str) -> bool:
+    (found,) = _metadata(address, topic).topics
+    return found.error_code is ErrorCode.topic_authorization_failed
+
+
+def _has_leaders(address: Address, topic: str) -> bool:
+    leaders = _leaders(address, topic)
+    return bool(leaders) and all(leader >= 0 for leader in leaders.values())
+
+
+def _leaders(address: Address, topic: str) -> dict[int, int]:
+    found = _topic(address, topic)
+    partitions = found.partitions if found else ()
+    return {int(each.partition_index): int(each.leader_id) for each in partitions}
+
+
+def _topic(address: Address, topic: str) -> MetadataResponseTopic | None:
+    (found,) = _metadata(address, topic).topics
+    return None if found.error_code else found
+
+
+def _metadata(address: Address, topic: str | None) -> MetadataResponse:
+    wanted = MetadataRequestTopic(topic_id=None, name=TopicName(topic or ""))
+    request = MetadataRequest(
+        topics=(wanted,) if topic else (),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    return _ask(address, request, MetadataResponse)
+
+
+def _group_config(address: Address, group: str) -> dict[str, str | None]:
+    resource = description.DescribeConfigsResource(
+        resource_type=GROUP, resource_name=group, configuration_keys=None
+    )
+    request = description.DescribeConfigsRequest(resources=(resource,))
+    answer = _ask(address, request, DescribeConfigsResponse)
+    _check(answer.results[0])
+    return {config.name: config.value for config in answer.results[0].configs}
+
+
+def _check(answer: Any) -> None:
+    code = answer.error_code
+    assert not code, f"Kafka refused: {code.name}: {answer.error_message}"
+
+
+def _ask(address: Address, request: Any, answer: type[AnswerT]) -> AnswerT:
+    """Ask a broker one thing, on a connection of its own."""
+    frame = io.BytesIO()
+    header = RequestHeader(
+        request_api_key=i16(request.__api_key__),
+        request_api_version=i16(request.__version__),
+        correlation_id=i32(1),
+        client_id="sharecons-tests",
+    )
+    entity_writer(RequestHeader)(frame, header)
+    entity_writer(type(request))(frame, request)
+    content = frame.getvalue()
+    with socket.create_connection(address, timeout=PATIENCE) as connection:
+        connection.sendall(len(content).to_bytes(4, "big") + content)
+        with connection.makefile("rb") as stream:
+            received = stream.read(int.from_bytes(stream.read(4), "big"))
+    # The body comes after the correlation id and an empty set of tagged fields.
+    entity: AnswerT = reader(answer)(received, 5)[0]
+    return entity
+
+
+def _listens(address: Address) -> bool:
+    try:
+        socket.create_connection(address, timeout=PATIENCE).close()
+    except OSError:
+        return False
+    return True
+
+
+def _result(
+    what: str, look: Callable[[], AnswerT | None], patience: float = PATIENCE
+) -> AnswerT:
+    """Look again and again until there is something to be seen."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        # A broker may go while it is asked: that is what some tests are about.
+        with suppress(OSError):
+            if (seen := look()) is not None:
+                return seen
+        time.sleep(PAUSE)
+    raise AssertionError(f"not so in {patience:g} s: {what}")

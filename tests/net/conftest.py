@@ -1,0 +1,8 @@
+import pytest
+
+from tests.net import virtual_time
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)

@@ -1,0 +1,362 @@
+"""One connection: what is sent, what may come back, and what is left behind."""
+
+from functools import partial
+
+import anyio
+import pytest
+
+from sharecons.errors import (
+    ConnectionFailedError,
+    ProtocolError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
+from sharecons.net.connection import Connection
+from sharecons.protocol.values import (
+    CoordinatorFound,
+    Endpoint,
+    FindCoordinator,
+    ShareFetch,
+)
+from tests.net.interrupts import interruptions
+from tests.net.streams import MemoryNetwork, frame, versions_answer
+from tests.wire.oracle import spelt
+
+pytestmark = pytest.mark.anyio
+
+HERE = Endpoint("broker", 9092)
+QUESTION = FindCoordinator(group_id="billing")
+ANSWER = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+FOUND = CoordinatorFound(
+    error=0, message=None, node_id=1, endpoint=Endpoint("b1", 9092)
+)
+
+
+async def connected(network, timeout=10.0):
+    return await Connection.open(
+        network, HERE, client_id="me", software_version="1", timeout=timeout
+    )
+
+
+async def answering(peer, *answers):
+    """Answer for the versions, then give these bytes after a request each."""
+    await peer.answer_versions()
+    for answer in answers:
+        await peer.request()
+        await peer.stream.send(answer)
+    await peer.gone()
+
+
+def served(*answers):
+    return partial(_answering, answers)
+
+
+async def _answering(answers, peer):
+    await answering(peer, *answers)
+
+
+async def test_versions_are_asked_first_and_kept():
+    async with anyio.create_task_group() as tasks:
+        connection = await connected(MemoryNetwork(tasks, served()))
+
+        assert (1, 2) == connection.served[78]
+        assert "broker:9092" == connection.broker
+        await connection.aclose()
+
+
+async def test_question_and_answer():
+    answers = [frame(number, ANSWER) for number in (2, 3, 4)]
+    async with anyio.create_task_group() as tasks:
+        connection = await connected(MemoryNetwork(tasks, served(*answers)))
+
+        for _ in answers:
+            assert FOUND == await connection.ask(QUESTION, 1.0)
+        await connection.aclose()
+
+
+async def test_answers_may_come_byte_by_byte():
+    async def serve(peer):
+        await peer.request()
+        for byte in versions_answer():
+            await peer.stream.send(bytes((byte,)))
+        await peer.request()
+        for byte in frame(2, ANSWER):
+            await peer.stream.send(bytes((byte,)))
+        await peer.gone()
+
+    async with anyio.create_task_group() as tasks:
+        connection = await connected(MemoryNetwork(tasks, serve))
+
+        assert FOUND == await connection.ask(QUESTION, 1.0)
+        await connection.aclose()
+
+
+async def test_answer_cut_after_every_byte():
+    answer = frame(2, ANSWER)
+
+    async def serve(length, peer):
+        await peer.answer_versions()
+        await peer.request()
+        await peer.stream.send(answer[:length] or b"\x00")
+        await peer.stream.aclose()
+
+    for length in range(len(answer)):
+        async with anyio.create_task_group() as tasks:
+            network = MemoryNetwork(tasks, partial(serve, length))
+            connection = await connected(network)
+
+            with pytest.raises(
+                ConnectionFailedError,
+                match="FindCoordinator to broker:9092: the broker closed",
+            ):
+                await connection.ask(QUESTION, 1.0)
+            assert connection.closed
+            assert 0 == network.open
+
+
+async def test_versions_answer_cut_after_every_byte():
+    async def serve(length, peer):
+        await peer.request()
+        await peer.stream.send(versions_answer()[:length] or b"\x00")
+        await peer.stream.aclose()
+
+    for length in range(len(versions_answer())):
+        async with anyio.create_task_group() as tasks:
+            network = MemoryNetwork(tasks, partial(serve, length))
+
+            with pytest.raises(
+                ConnectionFailedError, match="broker:9092: the broker closed"
+            ):
+                await connected(network)
+            assert 0 == network.open
+
+
+GARBAGE = {
+    "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "tls alert": bytes.fromhex("15030300020250"),
+    "length of nothing": bytes(4),
+    "negative length": b"\xff" * 4,
+    "another request's answer": frame(99, ANSWER),
+    "tagged fields in the header": frame(2, ANSWER, header=b"\x01\x00\x00"),
+    "no header": frame(2, b"", header=b""),
+    "half a body": frame(2, ANSWER[:10]),
+    "more than a body": frame(2, ANSWER + b"\x00"),
+    "bytes after the frame": frame(2, ANSWER) + b"\x00",
+    "two answers": frame(2, ANSWER) * 2,
+    "body of something else": frame(2, b"\xff" * 40),
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
+async def test_garbage_closes_the_connection(garbage):
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, served(garbage))
+        connection = await connected(network)
+
+        with pytest.raises(ProtocolError, match="^FindCoordinator to broker:9092: "):
+            await connection.ask(QUESTION, 1.0)
+        assert connection.closed
+        assert 0 == network.open
+
+
+VERSIONS_GARBAGE = {
+    "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "length of nothing": bytes(4),
+    "another request's answer": versions_answer(7),
+    "an error": frame(1, b"\x00\x1f", header=b""),
+    "an error that nobody knows": frame(1, b"\x27\x0f", header=b""),
+    "half a body": frame(1, versions_answer()[8:20], header=b""),
+    "more than a body": frame(1, versions_answer()[8:] + b"\x00", header=b""),
+    "empty body": frame(1, b"", header=b""),
+}
+
+
+@pytest.mark.parametrize(
+    "garbage", VERSIONS_GARBAGE.values(), ids=VERSIONS_GARBAGE.keys()
+)
+async def test_garbage_in_place_of_versions_leaves_no_connection(garbage):
+    async def serve(peer):
+        await peer.request()
+        await peer.stream.send(garbage)
+        await peer.gone()
+
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, serve)
+
+        with pytest.raises(ProtocolError, match="^ApiVersions to broker:9092: "):
+            await connected(network)
+        assert 0 == network.open
+        tasks.cancel_scope.cancel()
+
+
+async def test_no_answer_in_time_closes_the_connection_and_says_what_and_whom():
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, served(b""))
+        connection = await connected(network)
+        started = anyio.current_time()
+
+        with pytest.raises(
+            RequestTimedOutError, match="FindCoordinator to broker:9092: no answer"
+        ):
+            await connection.ask(QUESTION, 2.5)
+        assert 2.5 == pytest.approx(anyio.current_time() - started)
+        assert connection.closed
+        assert 0 == network.open
+
+
+async def test_no_versions_in_time():
+    async def serve(peer):
+        await peer.gone()
+
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, serve)
+        started = anyio.current_time()
+
+        with pytest.raises(RequestTimedOutError, match="connecting to broker:9092"):
+            await connected(network, timeout=2.5)
+        assert 2.5 == pytest.approx(anyio.current_time() - started)
+        assert 0 == network.open
+
+
+async def test_half_an_answer_is_no_answer_in_time():
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, served(frame(2, ANSWER)[:-1]))
+        connection = await connected(network)
+
+        with pytest.raises(RequestTimedOutError):
+            await connection.ask(QUESTION, 2.5)
+        assert 0 == network.open
+
+
+async def test_nobody_there():
+    async with anyio.create_task_group() as tasks:
+        with pytest.raises(
+            ConnectionFailedError,
+            match=r"connecting to broker:9092: .*Connection refused",
+        ):
+            await connected(MemoryNetwork(tasks, {}))
+
+
+async def test_cancelled_at_each_await_while_connecting():
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, served())
+        done = []
+
+        async def attempt(interrupted):
+            connection = await interrupted(connected(network))
+            if connection is not None:
+                done.append(connection)
+                await connection.aclose()
+            assert 0 == network.open
+
+        steps = [step async for step in interruptions(attempt)]
+        tasks.cancel_scope.cancel()
+
+    assert len(steps) >= 3, "at least: connect, send, receive"
+    assert done, "the last attempt was through"
+
+
+async def test_cancelled_at_each_await_while_asking():
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, served(frame(2, ANSWER)))
+        answers = []
+
+        async def attempt(interrupted):
+            connection = await connected(network)
+            answer = await interrupted(connection.ask(QUESTION, 1.0))
+            answers.append(answer)
+            assert connection.closed == (answer is None)
+            await connection.aclose()
+            assert 0 == network.open
+
+        steps = [step async for step in interruptions(attempt)]
+
+    assert len(steps) >= 2, "at least: send, receive"
+    assert FOUND == answers[-1]
+    assert {None, FOUND} == set(answers)
+
+
+async def test_closed_connection_is_not_asked():
+    async with anyio.create_task_group() as tasks:
+        connection = await connected(MemoryNetwork(tasks, served()))
+        await connection.aclose()
+        await connection.aclose()
+
+        with pytest.raises(ConnectionFailedError, match="the connection is closed"):
+            await connection.ask(QUESTION, 1.0)
+
+
+async def test_connection_that_the_broker_closed_is_found_out_by_asking():
+    async def serve(peer):
+        await peer.answer_versions()
+        await peer.stream.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, serve)
+        connection = await connected(network)
+
+        with pytest.raises(
+            ConnectionFailedError, match="FindCoordinator to broker:9092"
+        ):
+            await connection.ask(QUESTION, 1.0)
+        assert connection.closed
+
+
+async def test_unsupported_request_is_not_sent_and_leaves_the_connection_open():
+    async def serve(peer):
+        await peer.answer_versions(served={10: (4, 4)})
+        await peer.request()
+        await peer.stream.send(frame(2, ANSWER))
+        await peer.gone()
+
+    fetch = ShareFetch(
+        group_id="g",
+        member_id="m",
+        share_session_epoch=0,
+        max_wait=0.5,
+        min_bytes=1,
+        max_bytes=1,
+        max_records=1,
+        record_limit=False,
+        added=frozenset(),
+        forgotten=frozenset(),
+        acknowledgements={},
+    )
+    async with anyio.create_task_group() as tasks:
+        connection = await connected(MemoryNetwork(tasks, serve))
+
+        with pytest.raises(UnsupportedVersionError):
+            await connection.ask(fetch, 1.0)
+        assert not connection.closed
+        assert FOUND == await connection.ask(QUESTION, 1.0)
+        await connection.aclose()
+
+
+async def test_client_id_that_cannot_be_sent_leaves_nothing_open():
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, served())
+
+        with pytest.raises(ProtocolError, match="cannot write RequestHeader"):
+            await Connection.open(
+                network,
+                HERE,
+                client_id="x" * 40_000,
+                software_version="1",
+                timeout=1.0,
+            )
+        assert 0 == network.open
+        tasks.cancel_scope.cancel()
+
+
+async def test_closing_while_an_answer_is_awaited_ends_the_asking():
+    async with anyio.create_task_group() as tasks:
+        network = MemoryNetwork(tasks, served(b""))
+        connection = await connected(network)
+
+        async def close_soon():
+            await anyio.sleep(1)
+            await connection.aclose()
+
+        tasks.start_soon(close_soon)
+        with pytest.raises(ConnectionFailedError):
+            await connection.ask(QUESTION, 10.0)

@@ -1,0 +1,68 @@
+"""Other people's exceptions become ours, and say what was tried."""
+
+import ssl
+from socket import gaierror
+
+import anyio
+import pytest
+
+from sharecons.errors import (
+    ConfigurationError,
+    ConnectionFailedError,
+    RequestTimedOutError,
+)
+from sharecons.net.transport import Troubles
+
+
+def raised(error):
+    with pytest.raises(BaseException) as caught, Troubles("asking b:1"):
+        raise error
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+        (ConnectionResetError(104, "Connection reset by peer"), "reset by peer"),
+        (TimeoutError(110, "Connection timed out"), "Connection timed out"),
+        (OSError("All connection attempts failed"), "attempts failed"),
+        (OSError(), "OSError"),
+        (ssl.SSLError(1, "wrong version number"), "wrong version number"),
+        (gaierror(8, "nodename nor servname provided"), "nodename nor servname"),
+        (anyio.EndOfStream(), "the broker closed the connection"),
+        (anyio.BrokenResourceError(), "BrokenResourceError"),
+        (anyio.ClosedResourceError(), "ClosedResourceError"),
+    ],
+)
+def test_what_streams_raise_is_a_failed_connection(error, expected):
+    got = raised(error)
+
+    assert type(got) is ConnectionFailedError
+    assert str(got).startswith("asking b:1: ")
+    assert expected in str(got)
+    assert error is got.__cause__
+
+
+def test_time_that_ran_out():
+    got = raised(TimeoutError())
+
+    assert type(got) is RequestTimedOutError
+    assert "asking b:1: no answer in time" == str(got)
+
+
+def test_what_the_system_said_is_dug_out():
+    outer = OSError("All connection attempts failed")
+    outer.__cause__ = ExceptionGroup(
+        "several", [ConnectionRefusedError(111, "Connection refused"), OSError("b")]
+    )
+
+    assert "asking b:1: Connection refused" == str(raised(outer))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ConfigurationError("ours"), ConnectionFailedError("ours"), ValueError("a bug")],
+)
+def test_our_own_and_bugs_pass(error):
+    assert error is raised(error)

@@ -1,0 +1,141 @@
+"""Short ways to the values that the machines' tests speak in."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from uuid import UUID
+
+from sharecons.protocol.leader import FetchSettings
+from sharecons.protocol.ranges import runs_of
+from sharecons.protocol.values import (
+    Endpoint,
+    FetchedPartition,
+    PartitionLeader,
+    Range,
+    ShareAcknowledged,
+    ShareFetched,
+    SharePartition,
+)
+from sharecons.record import Holder, Record, TimestampType
+
+__all__ = [
+    "EVER",
+    "NOBODY",
+    "NODE",
+    "P0",
+    "P1",
+    "P2",
+    "SETTINGS",
+    "TOPIC",
+    "TOPIC_ID",
+    "acknowledged",
+    "each",
+    "fetched",
+    "part",
+    "record",
+]
+
+EVER: Final = float("inf")
+TOPIC: Final = "orders"
+TOPIC_ID: Final = UUID(int=7)
+P0: Final = SharePartition(TOPIC_ID, 0)
+P1: Final = SharePartition(TOPIC_ID, 1)
+P2: Final = SharePartition(TOPIC_ID, 2)
+NODE: Final = 1
+NOBODY: Final = PartitionLeader(-1, -1)
+
+SETTINGS: Final = FetchSettings(
+    group_id="billing",
+    member_id="AAAAAAAAAAAAAAAAAAAAAA",
+    max_wait=0.5,
+    min_bytes=1,
+    max_bytes=1 << 20,
+    max_records=500,
+    record_limit=False,
+)
+
+
+def record(holder: Holder, offset: int, *, delivery_count: int = 1) -> Record:
+    return Record(
+        TOPIC,
+        0,
+        offset,
+        0,
+        TimestampType.CREATE_TIME,
+        None,
+        b"",
+        (),
+        delivery_count,
+        holder,
+    )
+
+
+def part(
+    share_partition: SharePartition,
+    *acquired: tuple[int, int],
+    error: int = 0,
+    message: str | None = None,
+    acknowledge_error: int = 0,
+    acknowledge_message: str | None = None,
+    leader: PartitionLeader = NOBODY,
+    delivery_count: int = 1,
+) -> FetchedPartition:
+    """One partition of an answer; `acquired` are first and last offsets."""
+    return FetchedPartition(
+        share_partition=share_partition,
+        error=error,
+        message=message,
+        acknowledge_error=acknowledge_error,
+        acknowledge_message=acknowledge_message,
+        leader=leader,
+        records=b"",
+        acquired=tuple((first, last, delivery_count) for first, last in acquired),
+    )
+
+
+def fetched(
+    *partitions: FetchedPartition,
+    error: int = 0,
+    message: str | None = None,
+    lock_timeout: float = 30.0,
+    renewable: bool = True,
+    endpoints: Mapping[int, Endpoint] | None = None,
+    throttle: float = 0.0,
+) -> ShareFetched:
+    return ShareFetched(
+        error=error,
+        message=message,
+        lock_timeout=lock_timeout,
+        renewable=renewable,
+        partitions=partitions,
+        endpoints=endpoints or {},
+        throttle=throttle,
+    )
+
+
+def acknowledged(
+    *partitions: FetchedPartition,
+    error: int = 0,
+    message: str | None = None,
+    lock_timeout: float = 0.0,
+    endpoints: Mapping[int, Endpoint] | None = None,
+    throttle: float = 0.0,
+) -> ShareAcknowledged:
+    return ShareAcknowledged(
+        error=error,
+        message=message,
+        lock_timeout=lock_timeout,
+        partitions=partitions,
+        endpoints=endpoints or {},
+        throttle=throttle,
+    )
+
+
+def each(ranges: Iterable[Range]) -> dict[int, int]:
+    """What ranges say of each offset, however they are cut."""
+    return {
+        offset: kind
+        for first, last, kind in runs_of(ranges)
+        for offset in range(first, last + 1)
+    }
+
+

@@ -1,0 +1,742 @@
+import itertools
+
+import pytest
+
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    ConnectionFailedError,
+    Error,
+    GroupError,
+    UnsupportedVersionError,
+)
+from sharecons.protocol.codes import Code
+from sharecons.protocol.membership import (
+    EARLY_INTERVAL,
+    EARLY_PERIOD,
+    MIN_INTERVAL,
+    TRANSITIONS,
+    Happening,
+    Membership,
+    State,
+)
+from sharecons.protocol.values import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    Endpoint,
+    HeartbeatAnswer,
+    SharePartition,
+)
+from tests.protocol.group import (
+    HERE,
+    MEMBER_ID,
+    admitted,
+    asked,
+    error,
+    found,
+    joined,
+    looking,
+    member,
+    said,
+)
+from tests.protocol.making import EVER, P0, P1
+
+LOST = ConnectionFailedError("the connection broke")
+NOTHING: frozenset[SharePartition] = frozenset()
+FENCING = (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH)
+MOVED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
+REFUSALS = {
+    Code.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
+    Code.INVALID_REQUEST: BrokerError,
+    Code.INVALID_GROUP_ID: GroupError,
+    Code.UNSUPPORTED_VERSION: UnsupportedVersionError,
+    Code.GROUP_MAX_SIZE_REACHED: GroupError,
+    Code.INCONSISTENT_GROUP_PROTOCOL: GroupError,
+}
+
+
+# Joining.
+
+
+def test_a_member_without_topics_asks_nothing():
+    membership = member()
+
+    assert EVER == membership.next_deadline(now=0.0)
+    assert membership.next_request(now=1e9) is None
+    assert not membership.finished
+
+
+def test_the_coordinator_is_looked_up_before_anything_is_said_to_it():
+    assert "billing" == looking(member("orders"), now=0.0).group_id
+
+
+def test_the_first_heartbeat_says_everything():
+    membership = member("orders", "refunds", rack="a")
+    membership.answered(looking(membership, now=0.0), found(), now=0.1)
+
+    heartbeat = said(membership, now=0.1)
+
+    assert ("billing", MEMBER_ID) == (heartbeat.group_id, heartbeat.member_id)
+    assert JOIN_EPOCH == heartbeat.member_epoch
+    assert ("orders", "refunds") == heartbeat.topics
+    assert "a" == heartbeat.rack
+
+
+def test_later_heartbeats_say_only_that_the_member_is_alive():
+    membership = joined(epoch=3, rack="a")
+
+    heartbeat = said(membership, now=5.0)
+
+    assert (3, None, None) == (
+        heartbeat.member_epoch,
+        heartbeat.topics,
+        heartbeat.rack,
+    )
+
+
+def test_the_heartbeat_goes_to_the_coordinator_that_was_found():
+    assert HERE == joined().coordinator
+
+
+def test_an_assignment_is_kept_until_another_comes():
+    membership = joined()
+
+    membership.answered(said(membership, now=5.0), admitted(1), now=5.0)
+
+    assert frozenset({P0}) == membership.assignment
+
+
+def test_an_empty_assignment_revokes_everything():
+    membership = joined()
+    nothing = HeartbeatAnswer(
+        error=0,
+        message=None,
+        member_epoch=2,
+        heartbeat_interval=5.0,
+        assignment=frozenset(),
+        throttle=0.0,
+    )
+
+    membership.answered(said(membership, now=5.0), nothing, now=5.0)
+
+    assert NOTHING == membership.assignment
+    assert State.MEMBER == membership.state
+
+
+def test_the_epoch_of_the_answer_is_repeated_whatever_it_was_before():
+    membership = joined(epoch=7)
+
+    membership.answered(said(membership, now=5.0), admitted(6), now=5.0)
+
+    assert 6 == said(membership, now=10.0).member_epoch
+
+
+# The pace of heartbeats.
+
+
+def test_heartbeats_keep_the_interval_that_the_coordinator_names():
+    membership = joined()
+
+    membership.answered(said(membership, 5.0), admitted(interval=2.0), now=5.1)
+
+    assert 7.1 == pytest.approx(membership.next_deadline(now=5.1))
+    assert membership.next_request(now=7.0) is None
+    assert said(membership, now=7.11)
+
+
+def test_an_interval_of_nothing_does_not_make_heartbeats_spin():
+    membership = joined()
+
+    membership.answered(said(membership, 5.0), admitted(interval=0.0), now=5.0)
+
+    assert 5.0 + MIN_INTERVAL == membership.next_deadline(now=5.0)
+
+
+def test_a_member_without_an_assignment_asks_early_for_a_while():
+    membership = member("orders")
+    membership.answered(looking(membership, now=0.0), found(), now=0.0)
+    membership.answered(said(membership, now=0.0), admitted(), now=0.0)
+    early = membership.next_deadline(now=0.0)
+
+    membership.answered(said(membership, early), admitted(), now=EARLY_PERIOD)
+
+    assert EARLY_INTERVAL == early
+    assert EARLY_PERIOD + 5.0 == membership.next_deadline(now=EARLY_PERIOD)
+
+
+def test_an_assignment_ends_the_early_asking():
+    membership = member("orders")
+    membership.answered(looking(membership, now=0.0), found(), now=0.0)
+    membership.answered(said(membership, now=0.0), admitted(1, P0), now=0.5)
+
+    assert 5.5 == membership.next_deadline(now=0.5)
+
+
+def test_a_topic_that_appeared_makes_a_member_ask_early():
+    membership = joined()
+
+    membership.hurry(now=2.0)
+    membership.answered(said(membership, now=2.0), admitted(), now=2.0)
+
+    assert 2.0 + EARLY_INTERVAL == membership.next_deadline(now=2.0)
+
+
+def test_nobody_hurries_outside_the_group():
+    membership = member()
+
+    membership.hurry(now=2.0)
+
+    assert EVER == membership.next_deadline(now=2.0)
+
+
+def test_a_throttled_member_waits_as_long_as_it_is_told():
+    membership = joined()
+
+    membership.answered(said(membership, 5.0), admitted(throttle=9.0), now=5.0)
+
+    assert 14.0 == membership.next_deadline(now=5.0)
+
+
+def test_a_throttled_error_is_retried_no_earlier_than_told():
+    membership = joined()
+
+    membership.answered(
+        said(membership, 5.0),
+        error(Code.COORDINATOR_LOAD_IN_PROGRESS, throttle=9.0),
+        now=5.0,
+    )
+
+    assert 14.0 == membership.next_deadline(now=5.0)
+
+
+# Subscriptions.
+
+
+def test_a_new_subscription_is_announced_at_once_and_in_full():
+    membership = joined("orders")
+
+    membership.subscribe(("orders", "refunds"), now=1.0)
+
+    assert ("orders", "refunds") == said(membership, now=1.0).topics
+
+
+def test_a_subscription_made_during_a_heartbeat_is_announced_right_after_it():
+    membership = joined("orders")
+    under_way = said(membership, now=5.0)
+
+    membership.subscribe(("refunds",), now=5.1)
+    membership.answered(under_way, admitted(), now=5.2)
+
+    assert ("refunds",) == said(membership, now=5.2).topics
+
+
+def test_a_subscription_replaced_while_it_is_announced_is_announced_again():
+    membership = joined("orders")
+    membership.subscribe(("refunds",), now=1.0)
+    under_way = said(membership, now=1.0)
+
+    membership.subscribe(("orders",), now=1.1)
+    membership.answered(under_way, admitted(), now=1.2)
+
+    assert ("orders",) == said(membership, now=1.2).topics
+
+
+def test_subscribing_keeps_the_assignment_until_the_coordinator_says_otherwise():
+    membership = joined("orders")
+
+    membership.subscribe(("refunds",), now=1.0)
+
+    assert frozenset({P0}) == membership.assignment
+
+
+def test_subscribing_to_nothing_leaves_the_group():
+    membership = joined()
+
+    membership.subscribe((), now=1.0)
+
+    assert NOTHING == membership.assignment
+    assert LEAVE_EPOCH == said(membership, now=1.0).member_epoch
+
+
+def test_a_member_that_left_may_subscribe_again():
+    membership = joined(epoch=4)
+    membership.subscribe((), now=1.0)
+    membership.answered(said(membership, now=1.0), admitted(), now=1.1)
+
+    membership.subscribe(("orders",), now=2.0)
+    heartbeat = said(membership, now=2.0)
+
+    assert (JOIN_EPOCH, ("orders",), MEMBER_ID) == (
+        heartbeat.member_epoch,
+        heartbeat.topics,
+        heartbeat.member_id,
+    )
+
+
+def test_subscribing_while_the_leave_is_under_way_leaves_first_and_joins_then():
+    membership = joined(epoch=4)
+    membership.subscribe((), now=1.0)
+    leave = said(membership, now=1.0)
+
+    membership.subscribe(("refunds",), now=1.1)
+    membership.answered(leave, admitted(), now=1.2)
+    heartbeat = said(membership, now=1.2)
+
+    assert (JOIN_EPOCH, ("refunds",)) == (heartbeat.member_epoch, heartbeat.topics)
+
+
+# Fencing.
+
+
+@pytest.mark.parametrize("code", [*FENCING, Code.GROUP_ID_NOT_FOUND])
+def test_a_fenced_member_joins_again_at_once_under_its_id_saying_everything(code: Code):
+    membership = joined("orders", epoch=9, rack="a")
+
+    membership.answered(said(membership, now=5.0), error(code), now=5.0)
+    heartbeat = said(membership, now=5.0)
+
+    assert (MEMBER_ID, JOIN_EPOCH) == (heartbeat.member_id, heartbeat.member_epoch)
+    assert (("orders",), "a") == (heartbeat.topics, heartbeat.rack)
+    assert NOTHING == membership.assignment
+    assert membership.refusal is None
+
+
+@pytest.mark.parametrize("code", FENCING)
+def test_a_member_fenced_again_and_again_does_not_join_at_round_trip_speed(code: Code):
+    membership = joined()
+    now = 5.0
+    for _ in range(20):
+        membership.answered(asked(membership, now), error(code), now)
+        now = max(now, membership.next_deadline(now))
+
+    assert 5.0 + 10.0 < now
+
+
+@pytest.mark.parametrize("code", FENCING)
+def test_a_fenced_member_asks_early_for_its_new_assignment(code: Code):
+    membership = joined()
+    membership.answered(said(membership, now=5.0), error(code), now=5.0)
+
+    membership.answered(said(membership, now=5.0), admitted(), now=5.0)
+
+    assert 5.0 + EARLY_INTERVAL == membership.next_deadline(now=5.0)
+
+
+# The coordinator moves, or loads, or is lost.
+
+
+@pytest.mark.parametrize("code", MOVED)
+def test_a_moved_coordinator_is_looked_up_while_the_assignment_is_kept(code: Code):
+    membership = joined("orders", epoch=3, rack="a")
+
+    membership.answered(said(membership, now=5.0), error(code), now=5.0)
+    due = membership.next_deadline(now=5.0)
+    elsewhere = Endpoint("broker-2", 9092)
+    membership.answered(looking(membership, due), found(endpoint=elsewhere), now=due)
+    heartbeat = said(membership, due)
+
+    assert frozenset({P0}) == membership.assignment
+    assert elsewhere == membership.coordinator
+    assert 5.0 < due < 5.1
+    assert (3, ("orders",), "a") == (
+        heartbeat.member_epoch,
+        heartbeat.topics,
+        heartbeat.rack,
+    )
+
+
+def test_a_lost_connection_has_the_coordinator_looked_up_and_everything_said_anew():
+    membership = joined("orders", epoch=3)
+
+    membership.failed(said(membership, now=5.0), LOST, now=5.0)
+    due = membership.next_deadline(now=5.0)
+    membership.answered(looking(membership, due), found(), now=due)
+
+    assert ("orders",) == said(membership, due).topics
+    assert frozenset({P0}) == membership.assignment
+
+
+def test_a_coordinator_that_cannot_be_found_is_asked_for_with_growing_pauses():
+    membership = member("orders")
+    pauses = []
+    now = 0.0
+    for _ in range(8):
+        membership.answered(
+            looking(membership, now), found(Code.COORDINATOR_NOT_AVAILABLE), now
+        )
+        pauses.append(membership.next_deadline(now) - now)
+        now = membership.next_deadline(now)
+
+    assert sorted(pauses) == pytest.approx(pauses)
+    assert pauses[0] < 0.07
+    assert 0.8 <= pauses[-1]
+
+
+def test_a_coordinator_that_loads_is_asked_again_after_a_while_where_it_is():
+    membership = joined("orders", epoch=3)
+
+    membership.answered(
+        said(membership, 5.0), error(Code.COORDINATOR_LOAD_IN_PROGRESS), now=5.0
+    )
+    due = membership.next_deadline(now=5.0)
+
+    assert 5.0 < due < 5.1
+    assert (3, ("orders",)) == (
+        said(membership, due).member_epoch,
+        said(membership, due).topics,
+    )
+    assert frozenset({P0}) == membership.assignment
+
+
+def test_a_code_that_nobody_foresaw_is_retried():
+    membership = joined()
+
+    membership.answered(said(membership, now=5.0), error(9_999), now=5.0)
+
+    assert membership.refusal is None
+    assert said(membership, now=6.0)
+
+
+# Refusals, and what is reported.
+
+
+@pytest.mark.parametrize(("code", "kind"), REFUSALS.items())
+def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[Error]):
+    membership = joined()
+
+    membership.answered(
+        said(membership, now=5.0), error(code, "so the broker says"), now=5.0
+    )
+
+    assert kind is type(membership.refusal)
+    assert "billing" in str(membership.refusal)
+    assert "so the broker says" in str(membership.refusal)
+    assert code.name in str(membership.refusal)
+    assert membership.finished
+    assert NOTHING == membership.assignment
+    assert membership.next_request(now=100.0) is None
+    assert EVER == membership.next_deadline(now=100.0)
+
+
+def test_an_old_broker_is_told_to_be_old():
+    membership = joined()
+
+    membership.answered(
+        said(membership, now=5.0), error(Code.UNSUPPORTED_VERSION), now=5.0
+    )
+
+    assert "Kafka 4.1" in str(membership.refusal)
+
+
+def test_a_broker_that_does_not_speak_the_request_ends_it_too():
+    membership = member("orders")
+    old = UnsupportedVersionError("the broker is too old")
+
+    membership.failed(looking(membership, now=0.0), old, now=0.0)
+
+    assert old is membership.refusal
+    assert membership.finished
+
+
+def test_a_group_id_of_a_group_of_another_kind_is_refused_at_the_join():
+    membership = member("orders")
+    membership.answered(looking(membership, now=0.0), found(), now=0.0)
+
+    membership.answered(
+        said(membership, now=0.0), error(Code.GROUP_ID_NOT_FOUND), now=0.0
+    )
+
+    assert isinstance(membership.refusal, GroupError)
+    assert "another kind" in str(membership.refusal)
+
+
+def test_a_look_up_that_is_forbidden_refuses_the_member():
+    membership = member("orders")
+
+    membership.answered(
+        looking(membership, now=0.0), found(Code.GROUP_AUTHORIZATION_FAILED), now=0.0
+    )
+
+    assert isinstance(membership.refusal, AuthorizationError)
+
+
+def test_a_refused_member_stays_refused():
+    membership = joined()
+    membership.answered(
+        said(membership, now=5.0), error(Code.GROUP_MAX_SIZE_REACHED), now=5.0
+    )
+
+    membership.subscribe(("refunds",), now=6.0)
+    membership.subscribe((), now=7.0)
+    membership.close(now=8.0)
+
+    assert State.REFUSED == membership.state
+    assert membership.next_request(now=9.0) is None
+
+
+def test_a_forbidden_topic_is_reported_once_and_heartbeats_go_on():
+    membership = joined()
+    forbidden = error(Code.TOPIC_AUTHORIZATION_FAILED)
+
+    membership.answered(said(membership, now=5.0), forbidden, now=5.0)
+    reported, membership.reported = membership.reported, None
+    membership.answered(said(membership, now=6.5), forbidden, now=6.5)
+
+    assert isinstance(reported, AuthorizationError)
+    assert membership.reported is None
+    assert not membership.finished
+    assert said(membership, now=10.0)
+
+
+@pytest.mark.parametrize("between", ["granted", "subscribed anew"])
+def test_a_forbidden_topic_is_reported_again_after(between: str):
+    membership = joined()
+    forbidden = error(Code.TOPIC_AUTHORIZATION_FAILED)
+    membership.answered(said(membership, now=5.0), forbidden, now=5.0)
+    membership.reported = None
+
+    if between == "granted":
+        membership.answered(said(membership, now=6.5), admitted(), now=6.5)
+    else:
+        membership.subscribe(("orders",), now=6.5)
+    membership.answered(said(membership, now=20.0), forbidden, now=20.0)
+
+    assert isinstance(membership.reported, AuthorizationError)
+
+
+# Leaving.
+
+
+def test_closing_says_goodbye_and_ends():
+    membership = joined(epoch=3)
+
+    membership.close(now=1.0)
+    leave = said(membership, now=1.0)
+    membership.answered(leave, admitted(LEAVE_EPOCH), now=1.1)
+
+    assert (LEAVE_EPOCH, None, None) == (leave.member_epoch, leave.topics, leave.rack)
+    assert NOTHING == membership.assignment
+    assert membership.finished
+    assert EVER == membership.next_deadline(now=1.1)
+
+
+def test_closing_before_subscribing_ends_at_once():
+    membership = member()
+
+    membership.close(now=0.0)
+
+    assert membership.finished
+
+
+def test_closing_before_the_coordinator_ever_heard_of_the_member_ends_at_once():
+    membership = member("orders")
+    under_way = looking(membership, now=0.0)
+
+    membership.close(now=0.1)
+    ended = membership.finished
+    membership.answered(under_way, found(), now=0.2)
+
+    assert ended
+    assert membership.next_request(now=0.3) is None
+
+
+def test_closing_twice_is_closing_once():
+    membership = joined()
+    membership.close(now=1.0)
+    membership.answered(said(membership, now=1.0), admitted(), now=1.1)
+
+    membership.close(now=2.0)
+
+    assert membership.finished
+
+
+@pytest.mark.parametrize(
+    "code", [Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND, Code.NOT_COORDINATOR, -1]
+)
+def test_whatever_the_leave_is_answered_the_member_is_gone(code: int):
+    membership = joined()
+    membership.close(now=1.0)
+
+    membership.answered(said(membership, now=1.0), error(code), now=1.1)
+
+    assert membership.finished
+    assert membership.refusal is None
+
+
+def test_a_lost_leave_is_not_tried_again():
+    membership = joined()
+    membership.close(now=1.0)
+
+    membership.failed(said(membership, now=1.0), LOST, now=1.1)
+
+    assert membership.finished
+
+
+def test_a_leave_asked_for_during_a_heartbeat_follows_its_answer():
+    membership = joined(epoch=3)
+    under_way = said(membership, now=5.0)
+
+    membership.close(now=5.1)
+    membership.answered(under_way, admitted(4, P1), now=5.2)
+
+    assert NOTHING == membership.assignment
+    assert LEAVE_EPOCH == said(membership, now=5.2).member_epoch
+
+
+def test_a_leave_asked_for_during_the_join_follows_its_answer():
+    membership = member("orders")
+    membership.answered(looking(membership, now=0.0), found(), now=0.0)
+    join = said(membership, now=0.0)
+
+    membership.close(now=0.1)
+    membership.answered(join, admitted(1, P0), now=0.2)
+
+    assert LEAVE_EPOCH == said(membership, now=0.2).member_epoch
+
+
+def test_a_leave_asked_for_during_a_heartbeat_that_is_lost_is_still_tried_once():
+    membership = joined()
+    under_way = said(membership, now=5.0)
+
+    membership.close(now=5.1)
+    membership.failed(under_way, LOST, now=5.2)
+    leave = said(membership, now=5.2)
+    membership.failed(leave, LOST, now=5.3)
+
+    assert LEAVE_EPOCH == leave.member_epoch
+    assert membership.finished
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_member_whose_coordinator_moved_finds_it_to_say_goodbye(lost: bool):
+    membership = joined()
+    under_way = said(membership, now=5.0)
+    if lost:
+        membership.failed(under_way, LOST, now=5.0)
+    else:
+        membership.answered(under_way, error(Code.NOT_COORDINATOR), now=5.0)
+
+    membership.close(now=5.01)
+    membership.answered(looking(membership, now=5.01), found(), now=5.02)
+
+    assert LEAVE_EPOCH == said(membership, now=5.02).member_epoch
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        found(Code.COORDINATOR_NOT_AVAILABLE),
+        found(Code.GROUP_AUTHORIZATION_FAILED),
+        LOST,
+        UnsupportedVersionError("too old"),
+    ],
+)
+def test_a_coordinator_that_cannot_be_found_is_left_without_goodbye(answer: object):
+    membership = joined()
+    membership.failed(said(membership, now=5.0), LOST, now=5.0)
+    membership.close(now=5.01)
+
+    look_up = looking(membership, now=5.01)
+    if isinstance(answer, Error):
+        membership.failed(look_up, answer, now=5.02)
+    else:
+        membership.answered(look_up, answer, now=5.02)
+
+    assert membership.finished
+    assert membership.refusal is None
+
+
+def test_one_who_subscribed_again_is_refused_only_by_the_join_that_follows():
+    membership = joined()
+    membership.failed(said(membership, now=5.0), LOST, now=5.0)
+    membership.subscribe((), now=5.01)
+    look_up = looking(membership, now=5.01)
+
+    membership.subscribe(("orders",), now=5.02)
+    membership.answered(look_up, found(Code.GROUP_AUTHORIZATION_FAILED), now=5.03)
+
+    assert State.JOINING == membership.state
+    assert looking(membership, now=5.03)
+
+
+def test_nothing_brings_a_closed_member_back():
+    membership = joined()
+    membership.close(now=1.0)
+    membership.answered(said(membership, now=1.0), admitted(), now=1.1)
+
+    membership.subscribe(("orders",), now=2.0)
+
+    assert membership.finished
+    assert membership.next_request(now=3.0) is None
+
+
+def test_what_was_under_way_when_the_member_left_changes_nothing():
+    membership = member("orders")
+    look_up = looking(membership, now=0.0)
+    membership.subscribe((), now=0.1)
+
+    membership.failed(look_up, LOST, now=0.2)
+
+    assert State.OUT == membership.state
+    assert EVER == membership.next_deadline(now=0.2)
+
+
+# The table.
+
+
+def test_every_state_can_be_reached():
+    assert set(State) == {State.OUT, *TRANSITIONS.values()}
+
+
+def test_every_state_has_a_way_to_be_subscribed_and_to_be_left():
+    both = (Happening.SUBSCRIBED, Happening.ASKED_TO_LEAVE)
+
+    assert not set(itertools.product(State, both)) - TRANSITIONS.keys()
+
+
+class Moves:
+    """Writes down which entries of the table a member went through."""
+
+    def __init__(self, moved: set[tuple[State, Happening]]) -> None:
+        self.moved = moved
+
+    def __getitem__(self, entry: tuple[State, Happening]) -> State:
+        self.moved.add(entry)
+        return TRANSITIONS[entry]
+
+
+def do(membership: Membership, action: str, now: float) -> None:
+    """One call of the public ones, as far as the contract allows it now."""
+    if action == "subscribe":
+        membership.subscribe(("orders",), now)
+    elif action == "unsubscribe":
+        membership.subscribe((), now)
+    elif action == "close":
+        membership.close(now)
+    else:
+        request = membership.next_request(now)
+        if request is None:
+            return
+        if action == "lost":
+            membership.failed(request, LOST, now)
+        elif hasattr(request, "member_epoch"):
+            answer = admitted(1, P0) if action == "good" else error(int(action))
+            membership.answered(request, answer, now)
+        else:
+            answered = found() if action == "good" else found(int(action))
+            membership.answered(request, answered, now)
+
+
+def test_no_sequence_of_calls_leaves_the_table_and_each_entry_is_gone_through(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    moved: set[tuple[State, Happening]] = set()
+    monkeypatch.setattr("sharecons.protocol.membership.TRANSITIONS", Moves(moved))
+    actions = ("subscribe", "unsubscribe", "close", "good", "lost", "110", "30", "16")
+
+    for sequence in itertools.product(actions, repeat=5):
+        membership = member()
+        for turn, action in enumerate(sequence):
+            do(membership, action, now=10.0 * turn)
+
+    assert TRANSITIONS.keys() == moved

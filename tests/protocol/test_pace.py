@@ -1,0 +1,271 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sharecons.protocol.pace import DEMAND, HORIZON, LEAD, PATIENCE, Pace
+from tests.protocol.making import EVER
+from tests.protocol.profile import EXAMPLES, MACHINE
+
+
+def working(*, seconds: float, records: int = 100, allowance: int = 500) -> Pace:
+    """A pace of an application that worked so many records in so many seconds."""
+    pace = Pace(500)
+    pace.allowance = allowance
+    pace.acquired(records)
+    pace.handed_out(records, now=0.0)
+    pace.asked(now=seconds)
+    return pace
+
+
+def test_nothing_is_fetched_before_somebody_asks():
+    assert EVER == Pace(500).next_due(now=10.0)
+
+
+def test_the_first_fetch_asks_for_one_record():
+    pace = Pace(500)
+    pace.waiting = 1
+
+    assert 10.0 == pace.next_due(now=10.0)
+    assert 1 == pace.share(1)
+
+
+def test_an_asking_that_did_not_wait_is_remembered_for_a_while():
+    pace = Pace(500)
+
+    pace.asked(now=10.0)
+
+    assert 10.1 == pace.next_due(now=10.1)
+    assert EVER == pace.next_due(now=10.0 + DEMAND)
+
+
+def test_an_asking_is_forgotten_once_it_is_served():
+    pace = Pace(500)
+    pace.asked(now=10.0)
+
+    pace.acquired(1)
+    pace.handed_out(1, now=10.1)
+
+    assert EVER == pace.next_due(now=10.2)
+
+
+def test_the_allowance_doubles_each_time_that_a_fast_application_asks_again():
+    pace = Pace(500)
+    allowances = []
+    for turn in range(10):
+        pace.acquired(pace.allowance)
+        pace.handed_out(pace.allowance, now=float(turn))
+        pace.asked(now=turn + 1e-4)
+        allowances.append(pace.allowance)
+
+    assert [2, 4, 8, 16, 32, 64, 128, 256, 500, 500] == allowances
+
+
+def test_an_application_that_takes_a_second_for_each_record_never_holds_a_second_one():
+    pace = Pace(500)
+    for turn in range(10):
+        pace.acquired(1)
+        pace.handed_out(1, now=float(turn))
+        pace.asked(now=turn + 1.0)
+
+    assert 1 == pace.allowance
+
+
+def test_the_allowance_is_what_the_application_works_in_the_horizon():
+    pace = working(seconds=1.0, records=100)
+
+    assert int(100 * HORIZON) == pace.allowance
+
+
+def test_an_application_that_slows_down_is_allowed_less():
+    pace = working(seconds=0.01, records=100)
+    before = pace.allowance
+    pace.acquired(100)
+    pace.handed_out(100, now=1.0)
+
+    pace.asked(now=101.0)
+
+    assert 500 == before
+    assert pace.allowance < 500 * 3
+
+
+def test_waiting_for_records_is_not_counted_as_work():
+    pace = working(seconds=0.1, records=100)
+    allowance = pace.allowance
+
+    pace.asked(now=60.0)
+
+    assert allowance == pace.allowance
+
+
+def test_an_application_that_asks_in_the_same_instant_is_fast_not_infinitely_so():
+    pace = working(seconds=0.0, records=1, allowance=1)
+
+    assert 2 == pace.allowance
+
+
+def test_nothing_is_fetched_while_the_buffer_holds_the_allowance():
+    pace = Pace(500)
+    pace.waiting = 1
+
+    pace.acquired(1)
+
+    assert EVER == pace.next_due(now=0.0)
+
+
+def test_what_is_dropped_leaves_the_buffer():
+    pace = Pace(500)
+    pace.waiting = 1
+    pace.acquired(1)
+
+    pace.dropped(1)
+
+    assert 0 == pace.buffered
+    assert 3.0 == pace.next_due(now=3.0)
+
+
+def test_fetching_ahead_begins_shortly_before_the_work_is_done():
+    pace = working(seconds=1.0, records=100)
+    pace.acquired(20)
+    pace.handed_out(20, now=10.0)
+
+    assert 10.2 - LEAD == pytest.approx(pace.next_due(now=10.0))
+
+
+def test_what_is_buffered_is_work_too():
+    pace = working(seconds=1.0, records=100)
+    pace.acquired(20)
+    pace.handed_out(10, now=10.0)
+
+    assert 10.2 - LEAD == pytest.approx(pace.next_due(now=10.0))
+
+
+def test_an_application_slower_than_foretold_is_given_no_more_until_it_asks():
+    pace = working(seconds=1.0, records=100)
+    pace.acquired(20)
+    pace.handed_out(20, now=10.0)
+    late = 10.2 + PATIENCE + 0.01
+
+    due_before = pace.next_due(now=late)
+    pace.asked(now=late)
+
+    assert EVER == due_before
+    assert late == pace.next_due(now=late)
+
+
+@pytest.mark.parametrize(
+    ("allowance", "leaders", "share"),
+    [(1, 1, 1), (1, 3, 1), (10, 3, 4), (9, 3, 3), (500, 0, 500)],
+)
+def test_leaders_share_the_allowance_and_each_is_asked_for_one_at_least(
+    allowance: int, leaders: int, share: int
+):
+    pace = Pace(500)
+    pace.allowance = allowance
+
+    assert share == pace.share(leaders)
+
+
+def test_full_speed_is_reached_when_the_allowance_is_all_that_the_user_allows():
+    pace = Pace(2)
+
+    slow = pace.full_speed
+    pace.allowance = 2
+
+    assert (False, True) == (slow, pace.full_speed)
+
+
+@EXAMPLES
+@given(
+    st.integers(1, 10_000),
+    st.lists(st.tuples(st.integers(1, 3_000), st.floats(0, 100)), max_size=30),
+)
+def test_the_allowance_never_leaves_its_bounds_nor_more_than_doubles(
+    max_records: int, turns: list[tuple[int, float]]
+):
+    pace = Pace(max_records)
+    now = 0.0
+    allowances = [pace.allowance]
+    for records, seconds in turns:
+        pace.acquired(records)
+        pace.handed_out(records, now)
+        now += seconds
+        pace.asked(now)
+        allowances.append(pace.allowance)
+
+    assert all(1 <= allowance <= max_records for allowance in allowances)
+    for before, after in itertools.pairwise(allowances):
+        assert after <= 2 * before
+
+
+class PaceOfAnApplication(RuleBasedStateMachine):
+    """An asker as `deliveries` has it: it waits only when nothing is buffered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pace = Pace(100)
+        self.now = 0.0
+        self.ready: list[int] = []
+        self.in_hand = False
+
+    @rule(seconds=st.sampled_from([0.0, 0.001, 0.05, 0.3, 2.0, 100.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def ask(self) -> None:
+        if not self.pace.waiting:
+            if self.in_hand:
+                self.in_hand = False
+                self.pace.asked(self.now)
+            self.serve()
+            if not self.in_hand:
+                self.pace.asked(self.now)
+                self.pace.waiting = 1
+
+    @rule()
+    def give_up(self) -> None:
+        self.pace.waiting = 0
+
+    @precondition(lambda self: self.pace.next_due(self.now) <= self.now)
+    @rule(excess=st.integers(0, 50), empty=st.booleans())
+    def fetch(self, excess: int, empty: bool) -> None:
+        if not empty:
+            count = self.pace.share(1) + excess
+            self.ready.append(count)
+            self.pace.acquired(count)
+            if self.pace.waiting:
+                self.serve()
+
+    @rule()
+    def lose_what_is_ready(self) -> None:
+        for count in self.ready:
+            self.pace.dropped(count)
+        self.ready.clear()
+
+    def serve(self) -> None:
+        if self.ready:
+            self.pace.waiting = 0
+            self.in_hand = True
+            self.pace.handed_out(self.ready.pop(0), self.now)
+
+    @invariant()
+    def the_buffer_is_counted_rightly(self) -> None:
+        assert sum(self.ready) == self.pace.buffered
+
+    @invariant()
+    def whoever_waits_is_fetched_for(self) -> None:
+        if self.pace.waiting:
+            assert self.now == self.pace.next_due(self.now)
+
+    @invariant()
+    def a_due_time_to_come_comes_true(self) -> None:
+        due = self.pace.next_due(self.now)
+        if self.now < due < EVER:
+            assert self.pace.next_due(due) <= due
+
+
+PaceOfAnApplication.TestCase.settings = MACHINE
+TestPaceOfAnApplication = PaceOfAnApplication.TestCase

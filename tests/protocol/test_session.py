@@ -1,0 +1,187 @@
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from sharecons.protocol.session import CLOSING, OPENING, ShareSession
+from sharecons.protocol.values import SharePartition
+from tests.protocol.making import P0, P1, P2
+from tests.protocol.profile import MACHINE
+
+NONE: frozenset[SharePartition] = frozenset()
+
+
+def opened(*partitions: SharePartition) -> ShareSession:
+    session = ShareSession()
+    session.changes(frozenset(partitions), NONE)
+    session.fetched()
+    return session
+
+
+def test_a_session_begins_at_epoch_0():
+    session = ShareSession()
+
+    assert not session.is_open
+    assert OPENING == session.epoch
+
+
+def test_an_answered_fetch_opens_the_session():
+    session = opened(P0)
+
+    assert session.is_open
+    assert 1 == session.epoch
+
+
+def test_fetches_and_acknowledgements_are_numbered_together():
+    session = opened(P0)
+
+    session.acknowledged()
+    session.changes(frozenset({P0}), NONE)
+    session.fetched()
+
+    assert 3 == session.epoch
+
+
+def test_the_number_after_the_highest_is_1():
+    session = opened(P0)
+    session.epoch = 0x7FFFFFFF
+
+    session.acknowledged()
+
+    assert 1 == session.epoch
+
+
+def test_no_number_of_a_living_session_closes_or_opens_it():
+    session = opened(P0)
+
+    assert session.epoch not in (OPENING, CLOSING)
+
+
+def test_the_opening_fetch_lists_every_wanted_partition():
+    session = ShareSession()
+
+    assert (frozenset({P0, P1}), NONE) == session.changes(frozenset({P0, P1}), NONE)
+
+
+def test_a_partition_that_the_leader_knows_is_not_listed_again():
+    session = opened(P0)
+
+    assert (frozenset({P1}), NONE) == session.changes(frozenset({P0, P1}), NONE)
+
+
+def test_a_partition_no_longer_wanted_is_forgotten_once():
+    session = opened(P0, P1)
+
+    first = session.changes(frozenset({P1}), NONE)
+    session.fetched()
+    second = session.changes(frozenset({P1}), NONE)
+
+    assert (NONE, frozenset({P0})) == first
+    assert (NONE, NONE) == second
+
+
+def test_a_partition_is_forgotten_although_no_other_is_wanted():
+    session = opened(P0)
+
+    assert (NONE, frozenset({P0})) == session.changes(NONE, NONE)
+
+
+def test_a_recreated_topic_is_forgotten_and_listed_in_one_request():
+    session = opened(P0)
+
+    assert (frozenset({P1}), frozenset({P0})) == session.changes(frozenset({P1}), NONE)
+
+
+def test_a_partition_listed_for_its_acknowledgements_alone_is_forgotten_at_once():
+    session = opened(P0)
+
+    added, forgotten = session.changes(frozenset({P0}), {P2})
+
+    assert NONE == added
+    assert frozenset({P2}) == forgotten
+
+
+def test_an_unanswered_fetch_changes_nothing_of_what_the_leader_knows():
+    session = opened(P0)
+
+    session.changes(frozenset({P0, P1}), NONE)
+
+    assert frozenset({P0}) == session.partitions
+
+
+def test_a_session_reset_opens_anew_with_every_partition_and_keeps_its_life():
+    session = opened(P0, P1)
+    term = session.term
+
+    session.reset()
+
+    assert OPENING == session.epoch
+    assert (frozenset({P0}), NONE) == session.changes(frozenset({P0}), NONE)
+    assert term is session.term
+    assert not term.over
+
+
+def test_a_lost_session_ends_its_life_and_says_why():
+    session = opened(P0)
+    term = session.term
+
+    session.lost("the connection was lost")
+
+    assert (True, "the connection was lost") == (term.over, term.why)
+    assert OPENING == session.epoch
+    assert NONE == session.partitions
+    assert not session.term.over
+
+
+class SessionAtALeader(RuleBasedStateMachine):
+    """What the session believes of the leader, and what the leader knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = ShareSession()
+        self.leaders_epoch = 0
+        self.leaders_partitions: set[SharePartition] = set()
+
+    @rule(
+        wanted=st.frozensets(st.sampled_from([P0, P1, P2])),
+        acknowledged=st.frozensets(st.sampled_from([P0, P1, P2])),
+        answered=st.booleans(),
+    )
+    def fetch(
+        self,
+        wanted: frozenset[SharePartition],
+        acknowledged: frozenset[SharePartition],
+        answered: bool,
+    ) -> None:
+        said = acknowledged if self.session.is_open else NONE
+        added, forgotten = self.session.changes(wanted, said)
+        if not self.session.is_open:
+            self.leaders_epoch, self.leaders_partitions = 0, set()
+            assert wanted == added
+
+        assert self.session.epoch == self.leaders_epoch
+        self.leaders_epoch += 1
+        self.leaders_partitions |= added | said
+        self.leaders_partitions -= forgotten
+        assert wanted == self.leaders_partitions
+        if answered:
+            self.session.fetched()
+        else:
+            self.session.lost("no answer came")
+
+    @rule()
+    def acknowledge(self) -> None:
+        if self.session.is_open:
+            assert self.session.epoch == self.leaders_epoch
+            self.leaders_epoch += 1
+            self.session.acknowledged()
+
+    @rule()
+    def reset(self) -> None:
+        self.session.reset()
+
+    @invariant()
+    def the_life_goes_on(self) -> None:
+        assert not self.session.term.over
+
+
+SessionAtALeader.TestCase.settings = MACHINE
+TestSessionAtALeader = SessionAtALeader.TestCase

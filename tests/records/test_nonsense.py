@@ -1,0 +1,186 @@
+"""Batches whose checksum is right, and whose bytes make no sense."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.records.compression import Codec
+from sharecons.records.encoder import NewRecord, encode
+from sharecons.records.layout import HEADER_SIZE
+from tests.records.reading import accounted, crafted, offsets, read, reasons
+
+THIRD = encode([NewRecord(None, b"third"), NewRecord(None, b"4th")], base_offset=8)
+"""A good batch, at offsets 8 and 9, to follow the one that makes no sense."""
+
+RECORD = b"\x0e\0\0\0\x01\x02v\0"
+"""A record of offset delta 0: no key, value "v", no header."""
+
+
+def test_a_codec_that_nobody_knows():
+    decoded = read(crafted(RECORD, attributes=7) + THIRD, [(0, 0, 1), (8, 9, 1)])
+
+    assert ["unknown compression codec 7"] == reasons(decoded)
+    assert [8, 9] == [record.offset for record in decoded.records]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_bytes_that_do_not_decompress(codec):
+    decoded = read(crafted(b"garbage!", attributes=codec) + THIRD, [(0, 9, 1)])
+
+    (reason,) = reasons(decoded)
+    assert reason.startswith(Codec(codec).name.lower() + ": ")
+    assert [8, 9] == [record.offset for record in decoded.records]
+    assert list(range(10)) == accounted(decoded)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_bytes_that_do_not_decompress_but_were_not_acquired_do_not_matter(codec):
+    decoded = read(crafted(b"garbage!", attributes=codec) + THIRD, [(5, 9, 1)])
+
+    assert [] == decoded.undecodable
+    assert [(5, 7)] == decoded.gaps
+
+
+HUGE = b"\xfe\xff\xff\xff\x0f"  # 2**31 - 1, as a varint
+NONSENSE = {
+    "nothing where a record should be": b"",
+    "a record without an end": RECORD[:-1],
+    "a record's negative length": b"\x0f" + RECORD[1:],
+    "a record's huge length": HUGE + RECORD[1:],
+    "a record longer than what it holds": b"\x10" + RECORD[1:] + b"\0",
+    "a record shorter than what it holds": b"\x0c" + RECORD[1:],
+    "a length of five bytes and more": b"\xff" * 5 + RECORD[1:],
+    "a length of eleven bytes": b"\x8e" + b"\x80" * 10 + RECORD[1:],
+    "a length of 33 bits": b"\x80\x80\x80\x80\x10" + RECORD[1:],
+    "a timestamp of eleven bytes": b"\x22\0" + b"\x80" * 10 + b"\0\0\x01\x02v\0",
+    "a timestamp of 65 bits": b"\x20\0" + b"\xff" * 9 + b"\x02\0\x01\x02v\0",
+    "an offset before its batch": b"\x0e\0\0\x01\x01\x02v\0",
+    "an offset beyond its batch": b"\x0e\0\0\x02\x01\x02v\0",
+    "a huge offset": b"\x16\0\0" + HUGE + b"\x01\x02v\0",
+    "an offset of six bytes": b"\x18\0\0" + b"\x80" * 5 + b"\0\x01\x02v\0",
+    "a key's negative length": b"\x0e\0\0\0\x03\x02v\0",
+    "a key's huge length": b"\x16\0\0\0" + HUGE + b"\x02v\0",
+    "a key of five bytes' length and more": b"\x18\0\0\0" + b"\xff" * 6 + b"v\0",
+    "a value's negative length": b"\x0e\0\0\0\x01\x05v\0",
+    "a value's huge length": b"\x16\0\0\0\x01" + HUGE + b"v\0",
+    "a value of five bytes' length and more": b"\x18\0\0\0\x01" + b"\xff" * 6 + b"\0",
+    "a negative number of headers": b"\x0e\0\0\0\x01\x02v\x01",
+    "a huge number of headers": b"\x16\0\0\0\x01\x02v" + HUGE,
+    "a header's name that is null": b"\x12\0\0\0\x01\x02v\x02\x01\x01",
+    "a header's name of huge length": b"\x1a\0\0\0\x01\x02v\x02" + HUGE + b"\x01",
+    "a header's value of negative length": b"\x12\0\0\0\x01\x02v\x02\0\x03",
+    "a header's value of huge length": b"\x1a\0\0\0\x01\x02v\x02\0" + HUGE,
+    "bytes behind the last record": RECORD + b"\0",
+}
+
+
+def stored(body):
+    """Give a block of snappy that holds the bytes as they are."""
+    assert len(body) <= 60
+    return bytes([len(body), (len(body) - 1) << 2]) + body
+
+
+@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE.keys())
+def test_nonsense_with_a_right_checksum_is_undecodable(body):
+    decoded = read(crafted(body) + THIRD, [(0, 9, 1)])
+
+    assert [8, 9] == [record.offset for record in decoded.records]
+    assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
+
+
+@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE.keys())
+def test_nonsense_behind_all_other_bytes_is_undecodable(body):
+    decoded = read(crafted(body), [(0, 9, 1)])
+
+    assert [(0, 0)] == [one[:2] for one in decoded.undecodable]
+
+
+COMPRESSIBLE = {name: body for name, body in NONSENSE.items() if body}
+
+
+@pytest.mark.parametrize("body", COMPRESSIBLE.values(), ids=COMPRESSIBLE.keys())
+def test_nonsense_within_what_was_compressed_is_undecodable(body):
+    decoded = read(crafted(stored(body), attributes=Codec.SNAPPY) + THIRD, [(0, 9, 1)])
+
+    assert [8, 9] == [record.offset for record in decoded.records]
+    assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
+
+
+def test_a_damaged_record_takes_back_those_before_it():
+    good = b"\x0e\0\0\0\x01\x02v\0" + b"\x0e\0\0\x02\x01\x02w\0"
+    bad = b"\x0e\0\0\x04\x01\x04x\0"
+    decoded = read(crafted(good + bad, count=3, last_offset_delta=2) + THIRD)
+
+    assert [8, 9] == [record.offset for record in decoded.records]
+
+
+@pytest.mark.parametrize("deltas", [(1, 0), (0, 0), (2, 1), (0, 2, 2), (0, 3, 1)])
+@pytest.mark.parametrize(
+    "acquired", [[(0, 9, 1)], [(i, i, 1) for i in range(10)], [(0, 0, 1), (2, 9, 1)]]
+)
+def test_offsets_that_do_not_ascend(deltas, acquired):
+    payload = encode(
+        [NewRecord(offset_delta=delta) for delta in deltas], last_offset_delta=5
+    )
+    decoded = read(payload, acquired)
+
+    assert [] == decoded.records
+    assert offsets(acquired) == accounted(decoded)
+    assert set(reasons(decoded)) == {"the offsets of the records do not ascend"}
+
+
+def test_records_that_nobody_acquired_may_not_go_back_either():
+    payload = encode([NewRecord(offset_delta=delta) for delta in (3, 1, 5)])
+    decoded = read(payload, [(5, 5, 1)])
+
+    assert ["the offsets of the records do not ascend"] == reasons(decoded)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2, 1_000, (1 << 31) - 1])
+def test_a_number_of_records_that_does_not_hold(count):
+    decoded = read(crafted(RECORD, count=count) + THIRD)
+
+    assert [8, 9] == [record.offset for record in decoded.records]
+    assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
+
+
+def test_a_negative_number_of_records_where_there_are_none():
+    decoded = read(crafted(b"", count=-1), [(0, 0, 1)])
+
+    assert ["a negative number of records"] == reasons(decoded)
+
+
+@pytest.mark.parametrize("last_offset_delta", [-1, -(1 << 31)])
+def test_a_batch_that_ends_before_it_begins(last_offset_delta):
+    payload = crafted(RECORD, last_offset_delta=last_offset_delta) + THIRD
+    decoded = read(payload, [(0, 9, 1)])
+
+    assert [8, 9] == [record.offset for record in decoded.records]
+    assert [(0, 7, "a batch whose offsets make no sense")] == decoded.undecodable
+
+
+def test_a_batch_that_ends_after_all_offsets():
+    batch = bytearray(crafted(RECORD, last_offset_delta=5))
+    batch[:8] = ((1 << 63) - 2).to_bytes(8, "big")
+    decoded = read(bytes(batch), [((1 << 63) - 3, (1 << 63) - 1, 1)])
+
+    assert ["a batch whose offsets make no sense"] == reasons(decoded)
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_as_records_never_raise(body):
+    for count in (1, 3, (1 << 31) - 1):
+        decoded = read(crafted(body, count=count, last_offset_delta=5), [(0, 5, 1)])
+
+        assert list(range(6)) == accounted(decoded)
+
+
+@given(st.data())
+def test_records_with_random_bytes_in_them_never_raise(data):
+    body = bytearray(RECORD * 3 + THIRD[HEADER_SIZE:])
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(0, len(body) - 1))
+        body[position] = data.draw(st.integers(0, 255))
+    decoded = read(crafted(body, count=5, last_offset_delta=5), [(0, 5, 1)])
+
+    assert list(range(6)) == accounted(decoded)

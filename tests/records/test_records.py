@@ -1,0 +1,167 @@
+"""What a record holds comes out as it was put in."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.record import DETACHED, AcknowledgeType
+from sharecons.records.batch import decode
+from sharecons.records.compression import Codec
+from sharecons.records.encoder import NewRecord, encode
+from tests.records.reading import crafted, read, told, values
+
+
+def only(record):
+    (found,) = read(encode([record]), [(0, 0, 1)]).records
+    return found
+
+
+def test_null_is_kept_apart_from_empty():
+    payload = encode(
+        [
+            NewRecord(None, None),
+            NewRecord(b"", None),
+            NewRecord(None, b""),
+            NewRecord(b"", b""),
+        ]
+    )
+    records = read(payload).records
+
+    expected = [(None, None), (b"", None), (None, b""), (b"", b"")]
+    assert expected == [(record.key, record.value) for record in records]
+
+
+def test_headers_keep_their_order_and_their_duplicates():
+    headers = (("b", b"1"), ("a", b"2"), ("b", b"3"), ("b", b"1"))
+
+    assert headers == only(NewRecord(headers=headers)).headers
+
+
+def test_header_values_may_be_null_or_empty():
+    headers = (("a", None), ("b", b""), ("", b"c"), ("", None))
+
+    assert headers == only(NewRecord(headers=headers)).headers
+
+
+def test_a_hundred_headers():
+    headers = tuple((f"name-{i}", b"%d" % i) for i in range(100))
+
+    assert headers == only(NewRecord(headers=headers)).headers
+
+
+@pytest.mark.parametrize("size", [63, 64, 127, 128, 8191, 8192, 1_100_000])
+def test_lengths_of_any_number_of_bytes(size):
+    record = NewRecord(b"k" * size, b"v" * size, (("n" * size, b"h" * size),))
+    found = only(record)
+
+    assert record[:3] == (found.key, found.value, found.headers)
+
+
+def test_a_header_s_name_that_is_not_utf_8_loses_no_record():
+    body = b"\x14\0\0\0\x01\x01\x02\x04\xff\xfe\x01"
+    (found,) = read(crafted(body)).records
+
+    ((name, value),) = found.headers
+    assert b"\xff\xfe" == name.encode("utf-8", "surrogateescape")
+    assert value is None
+    assert found.headers == only(NewRecord(headers=found.headers)).headers
+
+
+@pytest.mark.parametrize(
+    "timestamp",
+    [-1, 0, 63, 64, 8191, 8192, 1 << 20, -64, -65, -8193, (1 << 62), -(1 << 62)],
+)
+def test_timestamps_far_from_their_batch_s_in_both_directions(timestamp):
+    payload = encode([NewRecord(timestamp=timestamp)], base_timestamp=0)
+
+    assert [timestamp] == [record.timestamp for record in read(payload).records]
+
+
+def test_the_widest_difference_of_timestamps():
+    low, high = -(1 << 63), (1 << 63) - 1
+    payload = encode([NewRecord(timestamp=-1)], base_timestamp=high)
+    payload += encode([NewRecord(timestamp=low)], base_timestamp=0, base_offset=1)
+
+    assert [-1, low] == [record.timestamp for record in read(payload).records]
+
+
+@pytest.mark.parametrize("delta", [0, 63, 64, 8191, 8192, (1 << 31) - 1])
+def test_offsets_far_from_their_batch_s(delta):
+    record = NewRecord(offset_delta=delta)
+    (found,) = read(encode([record], base_offset=7)).records
+
+    assert 7 + delta == found.offset
+
+
+def test_varints_may_be_longer_than_they_need_to_be():
+    # 0x80 0x00 is 0 in two bytes, as some encoders reserve room for a length.
+    body = b"\x98\x80\x00\0\x80\0\x80\x80\0\x81\0\x82\x00v\0"
+
+    assert [b"v"] == values(crafted(body))
+
+
+def test_where_a_record_comes_from():
+    (found,) = decode(encode([NewRecord()]), [(0, 0, 2)], "t", 9, DETACHED).records
+
+    assert ("t", 9, 2) == (found.topic, found.partition, found.delivery_count)
+
+
+class Noting:
+    """A holder that notes what is said to it."""
+
+    def __init__(self):
+        self.said = []
+
+    def acknowledge(self, offset, kind):
+        self.said.append((offset, kind))
+
+    def deadline_of(self, offset):
+        return 100.0 + offset
+
+
+def test_records_speak_to_their_holder():
+    holder = Noting()
+    first, second = decode(
+        encode([NewRecord(), NewRecord()]), [(0, 1, 1)], "t", 0, holder
+    ).records
+    second.reject()
+    first.accept()
+
+    assert [(1, AcknowledgeType.REJECT), (0, AcknowledgeType.ACCEPT)] == holder.said
+    assert 101.0 == second.lock_deadline
+
+
+def test_records_pickle():
+    records = read(encode([NewRecord(b"k", b"v", (("h", None),), 5)])).records
+
+    assert told(records) == told(pickle.loads(pickle.dumps(records)))
+
+
+HEADERS = st.lists(st.tuples(st.text(), st.none() | st.binary())).map(tuple)
+RECORDS = st.lists(
+    st.builds(
+        NewRecord,
+        key=st.none() | st.binary(),
+        value=st.none() | st.binary(),
+        headers=HEADERS,
+        timestamp=st.integers(0, 1 << 50),
+        offset_delta=st.none(),
+    ),
+    min_size=1,
+)
+
+
+@given(RECORDS, st.sampled_from(Codec), st.integers(0, 1 << 62))
+def test_what_is_encoded_is_decoded(records, codec, base_offset):
+    payload = encode(records, base_offset=base_offset, compression=codec)
+    decoded = read(payload, [(base_offset, base_offset + len(records) - 1, 1)])
+
+    assert records == [
+        NewRecord(record.key, record.value, record.headers, record.timestamp)
+        for record in decoded.records
+    ]
+    assert [base_offset + i for i in range(len(records))] == [
+        record.offset for record in decoded.records
+    ]

@@ -1,0 +1,90 @@
+"""Each program in examples/, and the README's first, does what it says."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_plugin import Kafka
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).parent.parent
+TOPIC = "orders"
+JOBS = [b"job %d" % number for number in range(30)]
+
+
+@pytest.fixture(scope="module")
+def orders(kafka: Kafka) -> Kafka:
+    kafka.admin.create_topic(partitions=3, name=TOPIC)
+    kafka.admin.set_group_config("billing", {"share.auto.offset.reset": "earliest"})
+    kafka.admin.produce(TOPIC, JOBS)
+    return kafka
+
+
+def run_until(program: Path, kafka: Kafka, wanted: str, times: int) -> str:
+    """Run a program until it printed something so often, then press Ctrl-C."""
+    environment = {**os.environ, "BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
+    environment["PYTHONUNBUFFERED"] = "1"
+    process = subprocess.Popen(
+        [sys.executable, str(program)], stdout=subprocess.PIPE, env=environment
+    )
+    assert process.stdout is not None
+    printed = b""
+    end = time.monotonic() + 30
+    try:
+        while printed.decode().count(wanted) < times and time.monotonic() < end:
+            if select.select([process.stdout], [], [], 0.1)[0]:
+                printed += os.read(process.stdout.fileno(), 1 << 16)
+        process.send_signal(signal.SIGINT)
+        printed += process.communicate(timeout=20)[0]
+    finally:
+        process.kill()
+        process.wait()
+    return printed.decode()
+
+
+def test_quickstart_prints_every_job(orders: Kafka) -> None:
+    printed = run_until(ROOT / "examples" / "quickstart.py", orders, "job", len(JOBS))
+
+    assert {job.decode() for job in JOBS} <= set(re.findall(r"job \d+", printed))
+    assert printed.endswith("closed\n")
+
+
+def test_explicit_confirms_what_it_said(orders: Kafka) -> None:
+    printed = run_until(ROOT / "examples" / "explicit.py", orders, "release", 3)
+
+    assert "accept confirmed" in printed
+    assert "failed" not in printed
+
+
+def test_program_of_the_readme_runs_as_it_stands(orders: Kafka, tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    program = tmp_path / "program.py"
+    program.write_text(blocks[0].replace("localhost:9092", orders.bootstrap_servers))
+    orders.admin.produce(TOPIC, [b"job of the readme"])
+
+    assert "job of the readme" in run_until(program, orders, "readme", 1)
+
+
+def test_code_of_the_readme_compiles() -> None:
+    readme = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+
+    assert len(blocks) == 2
+    for number, block in enumerate(blocks):
+        compile(block, f"README.md, block {number}", "exec")
+
+
+def test_every_example_has_a_test() -> None:
+    here = Path(__file__).read_text()
+    examples = [path.name for path in (ROOT / "examples").glob("*.py")]
+
+    assert [name for name in examples if f'"{name}"' not in here] == []

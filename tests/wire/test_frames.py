@@ -1,0 +1,129 @@
+"""Frames and headers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.errors import ProtocolError
+from sharecons.wire.frames import body_offset, frame_length, request_frame, whole
+from tests.wire.oracle import read, schema, spelt
+
+API_VERSIONS = 18
+SHARE_FETCH = 78
+LIMIT = 1000
+
+
+def test_request():
+    expected = spelt("""
+        0000001c               length of what follows, 28
+        004e 0002              RequestApiKey, RequestApiVersion
+        7fffffff               CorrelationId
+        0009 'sharecons'       ClientId: two bytes of length, not one more of it
+        00                     (tagged fields)
+        'the-body'
+    """)
+
+    assert expected == request_frame(SHARE_FETCH, 2, 0x7FFFFFFF, "sharecons", b"the-body")
+
+
+def test_request_without_a_client_id_has_null():
+    expected = spelt("0000000b 0003 000c 00000001 ffff 00")
+
+    assert expected == request_frame(3, 12, 1, None, b"")
+
+
+@given(
+    key=st.integers(0, 100),
+    version=st.integers(0, 20),
+    correlation_id=st.integers(0, 0x7FFFFFFF),
+    client_id=st.none() | st.text(max_size=20),
+    body=st.binary(max_size=20),
+)
+def test_kio_reads_the_header_as_it_was_meant(
+    key, version, correlation_id, client_id, body
+):
+    from kio.schema.request_header.v2 import RequestHeader
+
+    frame = request_frame(key, version, correlation_id, client_id, body)
+
+    assert len(frame) == 4 + int.from_bytes(frame[:4], "big")
+    header = read(RequestHeader, frame[4 : len(frame) - len(body)])
+    assert (key, version, correlation_id, client_id) == (
+        header.request_api_key,
+        header.request_api_version,
+        header.correlation_id,
+        header.client_id,
+    )
+
+
+@pytest.mark.parametrize("length", [4, 5, LIMIT])
+def test_length_within_bounds(length):
+    assert length == frame_length(length.to_bytes(4, "big"), LIMIT)
+
+
+@pytest.mark.parametrize("length", [-(1 << 31), -1, 0, 3])
+def test_length_that_no_answer_has(length):
+    with pytest.raises(ProtocolError, match=f"{length} bytes"):
+        frame_length(length.to_bytes(4, "big", signed=True), LIMIT)
+
+
+@pytest.mark.parametrize("length", [LIMIT + 1, 0x7FFFFFFF])
+def test_length_beyond_the_limit_says_what_to_look_at(length):
+    with pytest.raises(ProtocolError, match="no Kafka listener.*max_bytes"):
+        frame_length(length.to_bytes(4, "big"), LIMIT)
+
+
+@pytest.mark.parametrize("greeting", [b"HTTP", b"\x15\x03\x03\x00", b"SSH-"])
+def test_other_servers_are_found_out_by_the_length(greeting):
+    with pytest.raises(ProtocolError, match="no Kafka listener"):
+        frame_length(greeting, 256 << 20)
+
+
+def test_body_begins_after_the_header():
+    assert 5 == body_offset(spelt("0000002a 00 ff"), SHARE_FETCH, 42)
+
+
+def test_body_of_api_versions_begins_after_the_correlation_id():
+    assert 4 == body_offset(spelt("0000002a 0000"), API_VERSIONS, 42)
+
+
+@pytest.mark.parametrize("got", [-1, 41, 43])
+def test_answer_to_another_request(got):
+    frame = got.to_bytes(4, "big", signed=True) + b"\x00"
+
+    with pytest.raises(ProtocolError, match=f"request {got}, where 42 waits"):
+        body_offset(frame, SHARE_FETCH, 42)
+
+
+@pytest.mark.parametrize("rest", ["", "01 00 00", "80"])
+def test_header_that_ends_early_or_has_tagged_fields(rest):
+    with pytest.raises(ProtocolError, match="header"):
+        body_offset(spelt("0000002a" + rest), SHARE_FETCH, 42)
+
+
+def test_frame_that_came_alone():
+    assert b"12345" == whole(b"12345", 5)
+
+
+def test_bytes_after_an_answer():
+    with pytest.raises(ProtocolError, match="2 bytes after an answer of 5"):
+        whole(b"1234567", 5)
+
+
+def test_every_version_that_is_spoken_has_the_headers_that_are_written():
+    """Request header 2 and response header 1 are for flexible versions only."""
+    from sharecons.wire.apis import APIS
+
+    for api in APIS.values():
+        for version in api.versions:
+            module = schema(_snake(api.name), version)
+            request = getattr(module, f"{api.name}Request")
+            response = getattr(module, f"{api.name}Response")
+
+            assert request.__header_schema__.__version__ == 2, api.name
+            assert response.__header_schema__.__version__ == 1, api.name
+            assert request.__api_key__ == api.key, api.name
+
+
+def _snake(name):
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,294 @@
+"""Bytes that are no answer: ProtocolError, and nothing else, for every API.
+
+Among what must not happen is the process's end: kio reserves room for as many
+elements as an array's count asks for, and where the system refuses, it aborts.
+"""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from sharecons.errors import ProtocolError
+from sharecons.wire.api_versions import read_versions
+from sharecons.wire.apis import APIS
+from tests.wire.oracle import schema, spelt, written
+
+TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
+SECOND = timedelta(seconds=1)
+
+
+def answers():
+    """One answer of each API and version, with everything in it."""
+    for version in (1, 2):
+        v = schema("share_fetch", version).response
+        leader = v.LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
+        node = v.NodeEndpoint(node_id=1, host="h", port=9092, rack="r")
+        partition = v.PartitionData(
+            partition_index=0,
+            error_code=ErrorCode.none,
+            error_message="m",
+            acknowledge_error_code=0,
+            current_leader=leader,
+            records=b"some records",
+            acquired_records=tuple(
+                v.AcquiredRecords(first_offset=i, last_offset=i, delivery_count=1)
+                for i in range(3)
+            ),
+        )
+        topic = v.ShareFetchableTopicResponse(topic_id=TOPIC, partitions=(partition,))
+        yield (
+            v.ShareFetchResponse(
+                throttle_time=SECOND,
+                error_code=ErrorCode.none,
+                acquisition_lock_timeout=SECOND,
+                responses=(topic, topic),
+                node_endpoints=(node,),
+            ),
+            version,
+        )
+        v = schema("share_acknowledge", version).response
+        leader = v.LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
+        partition = v.PartitionData(
+            partition_index=0, error_code=ErrorCode.none, current_leader=leader
+        )
+        topic = v.ShareAcknowledgeTopicResponse(
+            topic_id=TOPIC, partitions=(partition,)
+        )
+        node = v.NodeEndpoint(node_id=1, host="h", port=9092, rack="r")
+        lock = {"acquisition_lock_timeout": SECOND} if version == 2 else {}
+        yield (
+            v.ShareAcknowledgeResponse(
+                throttle_time=SECOND,
+                error_code=ErrorCode.none,
+                responses=(topic,),
+                node_endpoints=(node,),
+                **lock,
+            ),
+            version,
+        )
+    v = schema("share_group_heartbeat", 1).response
+    assigned = v.TopicPartitions(topic_id=TOPIC, partitions=(0, 1))
+    yield (
+        v.ShareGroupHeartbeatResponse(
+            throttle_time=SECOND,
+            error_code=ErrorCode.none,
+            member_id="m",
+            member_epoch=1,
+            heartbeat_interval=SECOND,
+            assignment=v.Assignment(topic_partitions=(assigned,)),
+        ),
+        1,
+    )
+    for version in (4, 5, 6):
+        v = schema("find_coordinator", version).response
+        coordinator = v.Coordinator(
+            key="g",
+            node_id=1,
+            host="h",
+            port=9092,
+            error_code=ErrorCode.none,
+            error_message=None,
+        )
+        yield (
+            v.FindCoordinatorResponse(
+                throttle_time=SECOND, coordinators=(coordinator,)
+            ),
+            version,
+        )
+    for version in (12, 13):
+        v = schema("metadata", version).response
+        partition = v.MetadataResponsePartition(
+            error_code=ErrorCode.none,
+            partition_index=0,
+            leader_id=1,
+            replica_nodes=(1, 2),
+        )
+        topic = v.MetadataResponseTopic(
+            error_code=ErrorCode.none,
+            name="orders",
+            topic_id=TOPIC,
+            partitions=(partition, partition),
+        )
+        broker = v.MetadataResponseBroker(node_id=1, host="h", port=9092)
+        code = {"error_code": ErrorCode.none} if version == 13 else {}
+        yield (
+            v.MetadataResponse(
+                throttle_time=SECOND, brokers=(broker,), topics=(topic,), **code
+            ),
+            version,
+        )
+    v = schema("describe_configs", 4).response
+    synonym = v.DescribeConfigsSynonym(name="s", value="v", source=1)
+    config = v.DescribeConfigsResourceResult(
+        name="n",
+        value="v",
+        read_only=False,
+        is_sensitive=False,
+        synonyms=(synonym,),
+        documentation=None,
+    )
+    result = v.DescribeConfigsResult(
+        error_code=ErrorCode.none,
+        error_message=None,
+        resource_type=32,
+        resource_name="g",
+        configs=(config,),
+    )
+    yield v.DescribeConfigsResponse(throttle_time=SECOND, results=(result,)), 4
+    v = schema("incremental_alter_configs", 1).response
+    result = v.AlterConfigsResourceResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        resource_type=32,
+        resource_name="g",
+    )
+    yield (
+        v.IncrementalAlterConfigsResponse(throttle_time=SECOND, responses=(result,)),
+        1,
+    )
+    for version in (0, 3):
+        v = schema("api_versions", version).response
+        api = v.ApiVersion(api_key=78, min_version=1, max_version=2)
+        if version == 0:
+            code, more = ErrorCode.unsupported_version, {}
+        else:
+            feature = v.FinalizedFeatureKey(
+                name="f", max_version_level=1, min_version_level=1
+            )
+            code = ErrorCode.none
+            more = {"throttle_time": SECOND, "finalized_features": (feature,)}
+        yield v.ApiVersionsResponse(error_code=code, api_keys=(api,), **more), version
+
+
+BY_KEY = {api.key: api for api in APIS.values()}
+
+
+def read(entity, version, data):
+    if entity.__api_key__ == 18:
+        return read_versions(data, 0)
+    return BY_KEY[entity.__api_key__].read(data, 0, version)
+
+
+every_answer = pytest.mark.parametrize(
+    ("entity", "version"),
+    [
+        pytest.param(entity, version, id=f"{type(entity).__name__}-{version}")
+        for entity, version in answers()
+    ],
+)
+
+
+def test_there_is_an_answer_for_each_api_and_version():
+    spoken = {(api.key, version) for api in APIS.values() for version in api.versions}
+
+    known = {(entity.__api_key__, version) for entity, version in answers()}
+    assert spoken | {(18, 0), (18, 3)} == known
+
+
+@every_answer
+def test_whole_answer_is_read(entity, version):
+    read(entity, version, written(entity))
+
+
+@every_answer
+def test_every_truncation_of_an_answer(entity, version):
+    data = written(entity)
+
+    for length in range(len(data)):
+        with pytest.raises(ProtocolError):
+            read(entity, version, data[:length])
+
+
+@every_answer
+def test_bytes_after_an_answer(entity, version):
+    with pytest.raises(ProtocolError, match="1 bytes beyond"):
+        read(entity, version, written(entity) + b"\x00")
+
+
+@every_answer
+def test_every_byte_of_an_answer_changed(entity, version):
+    """Some changes are no damage; those that are give a ProtocolError."""
+    data = written(entity)
+
+    for position in range(len(data)):
+        for byte in (0x00, 0x01, 0x7F, 0x80, 0xFF):
+            changed = data[:position] + bytes((byte,)) + data[position + 1 :]
+            _read_or_refuse(entity, version, changed)
+
+
+@every_answer
+@given(data=st.binary(max_size=200))
+@example(data=b"\xff" * 200)
+@example(data=b"\x00" * 200)
+def test_random_bytes(entity, version, data):
+    _read_or_refuse(entity, version, data)
+
+
+@every_answer
+@given(data=st.data())
+def test_answer_with_a_piece_replaced(entity, version, data):
+    whole = written(entity)
+    start = data.draw(st.integers(0, len(whole)))
+    stop = data.draw(st.integers(start, len(whole)))
+    piece = data.draw(st.binary(max_size=8))
+
+    _read_or_refuse(entity, version, whole[:start] + piece + whole[stop:])
+
+
+def _read_or_refuse(entity, version, data):
+    try:
+        read(entity, version, data)
+    except ProtocolError:
+        pass
+
+
+@pytest.mark.parametrize("count", ["ffffffff0f", "ffffffff07", "ffffff7f", "8080808001"])
+def test_count_of_more_elements_than_there_are_bytes(count):
+    # Without a look at it beforehand, the first of these is the process's end.
+    answer = spelt("00000000 0000 00 00007530" + count + "01 00")
+
+    with pytest.raises(ProtocolError):
+        BY_KEY[78].read(answer, 0, 2)
+
+
+def test_count_of_more_elements_than_there_are_bytes_in_the_oldest_format():
+    with pytest.raises(ProtocolError):
+        read_versions(spelt("0023 7fffffff"), 0)
+
+
+def test_number_that_does_not_end():
+    with pytest.raises(ProtocolError):
+        BY_KEY[78].read(spelt("00000000 0000 00 00007530 ffffffffffff01"), 0, 2)
+
+
+def test_text_that_is_not_utf_8():
+    with pytest.raises(ProtocolError):
+        BY_KEY[78].read(spelt("00000000 0000 02 ff 00007530 01 01 00"), 0, 2)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_tagged_fields_of_newer_brokers_are_skipped(version):
+    """In every struct of an answer, between others, with any number and size."""
+    tags = "03 00 01 ff 7f 00 ac02 02 abcd"
+    plain = """
+        00000000 0000 00 00007530                     throttle, error, message, lock
+        02 00112233445566778899aabbccddeeff           one topic
+          02 00000000 0000 00 0000 00                 one partition
+            00000001 00000005 TAGS                    leader
+            04 'xyz'                                  records
+            03 000000000000000a 000000000000000c 0001 TAGS
+               000000000000000e 000000000000000e 0003 TAGS
+          TAGS
+        TAGS
+        02 00000003 02 'b' 00002384 00 TAGS           node endpoints
+        TAGS
+    """
+
+    def answer(instead):
+        return BY_KEY[78].read(spelt(plain.replace("TAGS", instead)), 0, version)
+
+    assert answer("00") == answer(tags)

@@ -1,0 +1,169 @@
+"""DescribeConfigs (32) version 4, IncrementalAlterConfigs (44) version 1."""
+
+from datetime import timedelta
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sharecons.errors import ProtocolError
+from sharecons.protocol.values import (
+    AlterGroupConfig,
+    ConfigAltered,
+    DescribeGroupConfig,
+    GroupConfig,
+)
+from sharecons.wire.group_configs import ALTER_GROUP_CONFIG, DESCRIBE_GROUP_CONFIG
+from tests.wire.oracle import read, schema, spelt, written
+
+DESCRIBE = DescribeGroupConfig(group_id="billing", name="share.auto.offset.reset")
+DESCRIBE_BYTES = """
+    02                                Resources: one
+      20                              ResourceType: 32, group
+      08 'billing'                    ResourceName
+      02                              ConfigurationKeys: one
+        18 'share.auto.offset.reset'
+      00                              (tagged fields)
+    00 00                             synonyms, documentation: no
+    00                                (tagged fields)
+"""
+DESCRIBED = """
+    00000000                          ThrottleTimeMs
+    02                                Results: one
+      0000                            ErrorCode
+      01                              ErrorMessage: empty
+      20                              ResourceType
+      08 'billing'                    ResourceName
+      02                              Configs: one
+        18 'share.auto.offset.reset'  Name
+        09 'earliest'                 Value
+        00 08 00                      ReadOnly, ConfigSource, IsSensitive
+        01                            Synonyms: none
+        02                            ConfigType
+        00                            Documentation: null
+        00                            (tagged fields)
+      00                              (tagged fields)
+    00                                (tagged fields)
+"""
+
+ALTER = AlterGroupConfig(
+    group_id="billing", name="share.auto.offset.reset", value="earliest"
+)
+ALTER_BYTES = """
+    02                                Resources: one
+      20                              ResourceType: 32, group
+      08 'billing'                    ResourceName
+      02                              Configs: one
+        18 'share.auto.offset.reset'  Name
+        00                            ConfigOperation: set
+        09 'earliest'                 Value
+        00                            (tagged fields)
+      00                              (tagged fields)
+    00                                ValidateOnly: no
+    00                                (tagged fields)
+"""
+ALTERED = """
+    00000000                          ThrottleTimeMs
+    02                                Responses: one
+      001e                            ErrorCode, group authorization failed
+      03 'no'                         ErrorMessage
+      20                              ResourceType
+      08 'billing'                    ResourceName
+      00                              (tagged fields)
+    00                                (tagged fields)
+"""
+
+
+def test_request_to_describe():
+    assert spelt(DESCRIBE_BYTES) == DESCRIBE_GROUP_CONFIG.write(DESCRIBE, 4)
+
+
+def test_request_to_alter():
+    assert spelt(ALTER_BYTES) == ALTER_GROUP_CONFIG.write(ALTER, 1)
+
+
+def test_answer_with_a_value():
+    expected = GroupConfig(error=0, message="", value="earliest")
+
+    assert expected == DESCRIBE_GROUP_CONFIG.read(spelt(DESCRIBED), 0, 4)
+
+
+def test_answer_to_an_alteration():
+    expected = ConfigAltered(error=30, message="no")
+
+    assert expected == ALTER_GROUP_CONFIG.read(spelt(ALTERED), 0, 1)
+
+
+def test_error_codes_that_nobody_knows_stay_numbers():
+    described = spelt(DESCRIBED.replace(" 0000  ", " 270f  "))
+    altered = spelt(ALTERED.replace("001e", "270f"))
+
+    assert 9999 == DESCRIBE_GROUP_CONFIG.read(described, 0, 4).error
+    assert 9999 == ALTER_GROUP_CONFIG.read(altered, 0, 1).error
+
+
+def test_kio_reads_the_requests_as_they_were_meant():
+    describe = schema("describe_configs", 4)
+    alter = schema("incremental_alter_configs", 1)
+
+    described = read(
+        describe.DescribeConfigsRequest, DESCRIBE_GROUP_CONFIG.write(DESCRIBE, 4)
+    )
+    altered = read(
+        alter.IncrementalAlterConfigsRequest, ALTER_GROUP_CONFIG.write(ALTER, 1)
+    )
+
+    resource = describe.request.DescribeConfigsResource(
+        resource_type=32,
+        resource_name="billing",
+        configuration_keys=("share.auto.offset.reset",),
+    )
+    assert (resource,) == described.resources
+    config = alter.request.AlterableConfig(
+        name="share.auto.offset.reset", config_operation=0, value="earliest"
+    )
+    resource = alter.request.AlterConfigsResource(
+        resource_type=32, resource_name="billing", configs=(config,)
+    )
+    assert (resource,) == altered.resources
+
+
+def described_by_kio(*values, results=1):
+    v = schema("describe_configs", 4).response
+    configs = tuple(
+        v.DescribeConfigsResourceResult(
+            name="n",
+            value=value,
+            read_only=False,
+            is_sensitive=False,
+            synonyms=(),
+            documentation=None,
+        )
+        for value in values
+    )
+    result = v.DescribeConfigsResult(
+        error_code=ErrorCode.none,
+        error_message=None,
+        resource_type=32,
+        resource_name="billing",
+        configs=configs,
+    )
+    return written(
+        v.DescribeConfigsResponse(
+            throttle_time=timedelta(0), results=(result,) * results
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [((), None), ((None,), None), (("5",), "5")]
+)
+def test_answer_that_kio_writes_is_read_as_it_was_meant(values, expected):
+    got = DESCRIBE_GROUP_CONFIG.read(described_by_kio(*values), 0, 4)
+
+    assert GroupConfig(error=0, message=None, value=expected) == got
+
+
+@pytest.mark.parametrize("results", [0, 2])
+def test_answer_about_none_or_several_groups_is_no_answer(results):
+    with pytest.raises(ProtocolError, match="asked about one group"):
+        DESCRIBE_GROUP_CONFIG.read(described_by_kio("5", results=results), 0, 4)

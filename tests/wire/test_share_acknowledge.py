@@ -1,0 +1,226 @@
+"""ShareAcknowledge (79), versions 1 and 2."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from sharecons.protocol.values import (
+    Endpoint,
+    FetchedPartition,
+    PartitionLeader,
+    Range,
+    ShareAcknowledge,
+    ShareAcknowledged,
+    SharePartition,
+)
+from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
+from tests.wire.oracle import read, schema, spelt, written
+
+ORDERS = UUID("00112233-4455-6677-8899-aabbccddeeff")
+BILLS = UUID("ffeeddcc-bbaa-9988-7766-554433221100")
+
+REQUEST = ShareAcknowledge(
+    group_id="billing",
+    member_id="m",
+    share_session_epoch=-1,
+    renewing=True,
+    acknowledgements={
+        SharePartition(BILLS, 1): (Range(5, 5, bytes((4,))),),
+        SharePartition(ORDERS, 0): (Range(10, 12, bytes((1, 2, 3))),),
+    },
+)
+
+HEAD = """
+    08 'billing'                                     GroupId
+    02 'm'                                           MemberId
+    ffffffff                                         ShareSessionEpoch, -1
+"""
+MODE = """
+    01                                               IsRenewAck
+"""
+TAIL = """
+    03                                               Topics: two
+      00112233445566778899aabbccddeeff               TopicId
+      02                                             Partitions: one
+        00000000                                     PartitionIndex
+        02                                           AcknowledgementBatches: one
+          000000000000000a 000000000000000c          FirstOffset, LastOffset
+          04 01 02 03                                accept, release, reject
+          00 00 00                                   (tagged fields, three times)
+      ffeeddccbbaa99887766554433221100               TopicId
+      02                                             Partitions: one
+        00000001                                     PartitionIndex
+        02                                           AcknowledgementBatches: one
+          0000000000000005 0000000000000005          FirstOffset, LastOffset
+          02 04                                      renew
+          00 00 00                                   (tagged fields, three times)
+    00                                               (tagged fields)
+"""
+
+ANSWER_HEAD = """
+    00000000                                         ThrottleTimeMs
+    007b                                             ErrorCode, 123
+    06 'epoch'                                       ErrorMessage
+"""
+ANSWER_LOCK = """
+    00003a98                                         AcquisitionLockTimeoutMs, 15,000
+"""
+ANSWER_TAIL = """
+    02                                               Responses: one
+      00112233445566778899aabbccddeeff               TopicId
+      02                                             Partitions: one
+        00000000                                     PartitionIndex
+        0006                                         ErrorCode, not the leader
+        00                                           ErrorMessage: null
+        00000003 00000008 00                         CurrentLeader: id, epoch, tags
+        00                                           (tagged fields)
+      00                                             (tagged fields)
+    02                                               NodeEndpoints: one
+      00000003 03 'b3' 00002384 00 00                id, host, port, rack, tags
+    00                                               (tagged fields)
+"""
+
+PARTITION = FetchedPartition(
+    share_partition=SharePartition(ORDERS, 0),
+    error=0,
+    message=None,
+    acknowledge_error=6,
+    acknowledge_message=None,
+    leader=PartitionLeader(3, 8),
+    records=b"",
+    acquired=(),
+)
+
+
+def acknowledged(lock_timeout):
+    return ShareAcknowledged(
+        error=123,
+        message="epoch",
+        lock_timeout=lock_timeout,
+        partitions=(PARTITION,),
+        endpoints={3: Endpoint("b3", 9092)},
+        throttle=0.0,
+    )
+
+
+def test_request_in_version_1_cannot_say_that_it_renews():
+    assert spelt(HEAD + TAIL) == SHARE_ACKNOWLEDGE.write(REQUEST, 1)
+
+
+def test_request_in_version_2_says_that_it_renews():
+    assert spelt(HEAD + MODE + TAIL) == SHARE_ACKNOWLEDGE.write(REQUEST, 2)
+
+
+def test_answer_in_version_1_has_no_lock_timeout():
+    answer = spelt(ANSWER_HEAD + ANSWER_TAIL)
+
+    assert acknowledged(0.0) == SHARE_ACKNOWLEDGE.read(answer, 0, 1)
+
+
+def test_answer_in_version_2_has_a_lock_timeout():
+    answer = spelt(ANSWER_HEAD + ANSWER_LOCK + ANSWER_TAIL)
+
+    assert acknowledged(15.0) == SHARE_ACKNOWLEDGE.read(answer, 0, 2)
+
+
+def test_lock_timeout_below_zero_is_none():
+    answer = spelt(ANSWER_HEAD + "ffffffff" + ANSWER_TAIL)
+
+    assert 0.0 == SHARE_ACKNOWLEDGE.read(answer, 0, 2).lock_timeout
+
+
+def test_error_code_that_nobody_knows_stays_a_number():
+    answer = spelt("00000000 270f 00" + ANSWER_LOCK + ANSWER_TAIL)
+
+    assert 9999 == SHARE_ACKNOWLEDGE.read(answer, 0, 2).error
+
+
+# kio as the oracle.
+
+partitions = st.builds(
+    SharePartition, st.sampled_from([ORDERS, BILLS]), st.integers(0, 3)
+)
+offsets = st.integers(0, (1 << 63) - 2)
+kinds = st.lists(st.sampled_from([0, 1, 2, 3, 4]), min_size=1, max_size=3).map(bytes)
+ranges = st.builds(Range, offsets, offsets, kinds)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@given(
+    said=st.dictionaries(partitions, st.lists(ranges, min_size=1).map(tuple)),
+    epoch=st.integers(-1, 0x7FFFFFFF),
+    renewing=st.booleans(),
+)
+def test_kio_reads_every_request_as_it_was_meant(version, said, epoch, renewing):
+    request = ShareAcknowledge(
+        group_id="g",
+        member_id="m",
+        share_session_epoch=epoch,
+        renewing=renewing,
+        acknowledgements=said,
+    )
+    kind = schema("share_acknowledge", version).ShareAcknowledgeRequest
+
+    got = read(kind, SHARE_ACKNOWLEDGE.write(request, version))
+
+    assert ("g", "m", epoch) == (got.group_id, got.member_id, got.share_session_epoch)
+    assert version == 1 or renewing == got.is_renew_ack
+    assert said == {
+        SharePartition(topic.topic_id, part.partition_index): tuple(
+            Range(b.first_offset, b.last_offset, bytes(b.acknowledge_types))
+            for b in part.acknowledgement_batches
+        )
+        for topic in got.topics
+        for part in topic.partitions
+    }
+
+
+codes = st.sampled_from([code.value for code in ErrorCode])
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@given(
+    code=codes,
+    parts=st.dictionaries(partitions, st.tuples(codes, st.none() | st.text())),
+    leader=st.builds(PartitionLeader, st.integers(-1, 9), st.integers(-1, 9)),
+)
+def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
+    version, code, parts, leader
+):
+    v = schema("share_acknowledge", version).response
+    lock = {"acquisition_lock_timeout": timedelta(seconds=9)} if version == 2 else {}
+    said = v.LeaderIdAndEpoch(
+        leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+    )
+    entity = v.ShareAcknowledgeResponse(
+        throttle_time=timedelta(seconds=1),
+        error_code=ErrorCode(code),
+        responses=tuple(
+            v.ShareAcknowledgeTopicResponse(
+                topic_id=p.topic_id,
+                partitions=(
+                    v.PartitionData(
+                        partition_index=p.partition,
+                        error_code=ErrorCode(error),
+                        error_message=message,
+                        current_leader=said,
+                    ),
+                ),
+            )
+            for p, (error, message) in parts.items()
+        ),
+        node_endpoints=(),
+        **lock,
+    )
+
+    got = SHARE_ACKNOWLEDGE.read(written(entity), 0, version)
+
+    expected = tuple(
+        FetchedPartition(p, 0, None, error, message, leader, b"", ())
+        for p, (error, message) in parts.items()
+    )
+    assert (code, expected, 1.0) == (got.error, got.partitions, got.throttle)

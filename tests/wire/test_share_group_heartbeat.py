@@ -1,0 +1,208 @@
+"""ShareGroupHeartbeat (76), version 1."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from sharecons.protocol.values import Heartbeat, HeartbeatAnswer, SharePartition
+from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from tests.wire.oracle import read, schema, spelt, written
+
+ORDERS = UUID("00112233-4455-6677-8899-aabbccddeeff")
+
+JOIN = Heartbeat(
+    group_id="billing",
+    member_id="AAECAwQFBgcICQoLDA0ODw",
+    member_epoch=0,
+    rack="r1",
+    topics=("orders", "ä"),
+)
+JOIN_BYTES = """
+    08 'billing'                       GroupId
+    17 'AAECAwQFBgcICQoLDA0ODw'        MemberId
+    00000000                           MemberEpoch
+    03 'r1'                            RackId
+    03 07 'orders' 03 c3a4             SubscribedTopicNames: two, UTF-8
+    00                                 (tagged fields)
+"""
+STAY = Heartbeat(group_id="g", member_id="m", member_epoch=-1, rack=None, topics=None)
+STAY_BYTES = """
+    02 'g' 02 'm'                      GroupId, MemberId
+    ffffffff                           MemberEpoch, -1
+    00                                 RackId: null, as before
+    00                                 SubscribedTopicNames: null, as before
+    00                                 (tagged fields)
+"""
+
+ANSWER = """
+    0000000a                           ThrottleTimeMs, 10
+    0000                               ErrorCode
+    00                                 ErrorMessage: null
+    02 'm'                             MemberId
+    00000005                           MemberEpoch
+    00001388                           HeartbeatIntervalMs, 5,000
+    01                                 Assignment: not null (KIP-893)
+      02                               TopicPartitions: one
+        00112233445566778899aabbccddeeff
+        03 00000000 00000002           Partitions
+        00                             (tagged fields)
+      00                               (tagged fields)
+    00                                 (tagged fields)
+"""
+NO_NEWS = """
+    00000000                           ThrottleTimeMs
+    006e                               ErrorCode, fenced member epoch
+    07 'fenced'                        ErrorMessage
+    00                                 MemberId: null
+    00000000                           MemberEpoch
+    00001388                           HeartbeatIntervalMs
+    ff                                 Assignment: null
+    00                                 (tagged fields)
+"""
+
+
+def admitted(assignment):
+    return HeartbeatAnswer(
+        error=0,
+        message=None,
+        member_epoch=5,
+        heartbeat_interval=5.0,
+        assignment=assignment,
+        throttle=0.01,
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [(JOIN, JOIN_BYTES), (STAY, STAY_BYTES)],
+    ids=["join", "stay"],
+)
+def test_request(request_, expected):
+    assert spelt(expected) == SHARE_GROUP_HEARTBEAT.write(request_, 1)
+
+
+def test_answer_with_an_assignment():
+    expected = admitted(
+        frozenset({SharePartition(ORDERS, 0), SharePartition(ORDERS, 2)})
+    )
+
+    assert expected == SHARE_GROUP_HEARTBEAT.read(spelt(ANSWER), 0, 1)
+
+
+def test_answer_without_an_assignment_has_none():
+    expected = HeartbeatAnswer(
+        error=110,
+        message="fenced",
+        member_epoch=0,
+        heartbeat_interval=5.0,
+        assignment=None,
+        throttle=0.0,
+    )
+
+    assert expected == SHARE_GROUP_HEARTBEAT.read(spelt(NO_NEWS), 0, 1)
+
+
+def test_answer_that_takes_everything_away_has_an_empty_assignment():
+    v = schema("share_group_heartbeat", 1).response
+    entity = v.ShareGroupHeartbeatResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        member_epoch=5,
+        heartbeat_interval=timedelta(seconds=5),
+        assignment=v.Assignment(topic_partitions=()),
+    )
+
+    answer = SHARE_GROUP_HEARTBEAT.read(written(entity), 0, 1)
+
+    assert frozenset() == answer.assignment
+
+
+def test_partition_below_zero_is_not_assigned():
+    answer = spelt(ANSWER.replace("00000002", "ffffffff"))
+
+    expected = admitted(frozenset({SharePartition(ORDERS, 0)}))
+    assert expected == SHARE_GROUP_HEARTBEAT.read(answer, 0, 1)
+
+
+def test_topic_without_an_id_is_not_assigned():
+    answer = spelt(ANSWER.replace(ORDERS.hex, "00" * 16))
+
+    assert admitted(frozenset()) == SHARE_GROUP_HEARTBEAT.read(answer, 0, 1)
+
+
+def test_error_code_that_nobody_knows_stays_a_number():
+    answer = spelt(NO_NEWS.replace("006e", "270f"))
+
+    assert 9999 == SHARE_GROUP_HEARTBEAT.read(answer, 0, 1).error
+
+
+# kio as the oracle.
+
+texts = st.text(max_size=10)
+
+
+@given(
+    group=texts,
+    epoch=st.integers(-1, 0x7FFFFFFF),
+    rack=st.none() | texts,
+    topics=st.none() | st.lists(texts).map(tuple),
+)
+def test_kio_reads_every_request_as_it_was_meant(group, epoch, rack, topics):
+    request = Heartbeat(
+        group_id=group, member_id="m", member_epoch=epoch, rack=rack, topics=topics
+    )
+    kind = schema("share_group_heartbeat", 1).ShareGroupHeartbeatRequest
+
+    got = read(kind, SHARE_GROUP_HEARTBEAT.write(request, 1))
+
+    assert request == Heartbeat(
+        group_id=got.group_id,
+        member_id=got.member_id,
+        member_epoch=got.member_epoch,
+        rack=got.rack_id,
+        topics=got.subscribed_topic_names,
+    )
+
+
+@given(
+    code=st.sampled_from(ErrorCode),
+    message=st.none() | texts,
+    epoch=st.integers(-1, 0x7FFFFFFF),
+    interval=st.integers(0, 0x7FFFFFFF),
+    assigned=st.none() | st.frozensets(st.tuples(st.uuids(), st.integers(0, 99))),
+)
+def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
+    code, message, epoch, interval, assigned
+):
+    v = schema("share_group_heartbeat", 1).response
+    assignment = None
+    if assigned is not None:
+        assignment = v.Assignment(
+            topic_partitions=tuple(
+                v.TopicPartitions(topic_id=topic_id, partitions=(partition,))
+                for topic_id, partition in assigned
+            )
+        )
+    entity = v.ShareGroupHeartbeatResponse(
+        throttle_time=timedelta(milliseconds=interval),
+        error_code=code,
+        error_message=message,
+        member_id="m",
+        member_epoch=epoch,
+        heartbeat_interval=timedelta(milliseconds=interval),
+        assignment=assignment,
+    )
+
+    expected = HeartbeatAnswer(
+        error=code.value,
+        message=message,
+        member_epoch=epoch,
+        heartbeat_interval=interval / 1000,
+        assignment=assigned,
+        throttle=interval / 1000,
+    )
+    assert expected == SHARE_GROUP_HEARTBEAT.read(written(entity), 0, 1)
