@@ -173,9 +173,8 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         self._state = "open"
-        self._member.start(self._tasks, connection)
-        self._tasks.start_soon(self._keep_passing)
         self.subscribe(*self._topics)
+        self._tasks.start_soon(self._run)
         return self
 
     async def __aexit__(
@@ -187,7 +186,6 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         try:
             await self.aclose()
         finally:
-            self._tasks.cancel_scope.cancel()
             # An exception of the application's passes by as it is, in no group.
             await self._tasks.__aexit__(None, None, None)
 
@@ -211,7 +209,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         finally:
             self._state = "closed"
             self._member.abandon()
-            self._tasks.cancel_scope.cancel()
+            self._background.cancel()
 
     # Records.
 
@@ -363,7 +361,21 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             request_timeout=self._request_timeout,
         )
         self._deliveries.attach(self._member.pace, self._member.wake_leaders)
+        self._member.use(connection)
         self._poller = Poller(self._deliveries)
+        self._background = anyio.CancelScope()
+
+    async def _run(self) -> None:
+        """The tasks in the background.
+
+        In a scope of their own: the task group's is around the application's block,
+        which closing must not cancel.
+        """
+        with self._background:
+            async with anyio.create_task_group() as tasks:
+                self._member.start(tasks)
+                tasks.start_soon(self._keep_passing)
+        await self._member.release()
 
     async def _keep_passing(self) -> None:
         """Accept what a loop has passed, though it is long in asking for the next.

@@ -118,10 +118,13 @@ class Member:
 
     # What the consumer does.
 
-    def start(self, tasks: TaskGroup, connection: Connection) -> None:
-        """Run in `tasks`; `connection` serves for whatever any broker can answer."""
-        self._leaders.start(tasks)
+    def use(self, connection: Connection) -> None:
+        """Begin with this connection, for whatever any broker can answer."""
         self._any_broker.use(connection)
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Run in these tasks."""
+        self._leaders.start(tasks)
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_routing)
 
@@ -170,6 +173,10 @@ class Member:
         while not self.membership.finished:
             await self._changed.wait()
 
+    async def release(self) -> None:
+        """Close what the tasks leave open."""
+        await self._any_broker.aclose()
+
     def abandon(self) -> None:
         """Nothing may be said of records any more; what was left unsaid failed."""
         self._journal.closed = True
@@ -212,12 +219,7 @@ class Member:
             await close_all()
 
     async def _run_routing(self) -> None:
-        try:
-            await drive(
-                self.routing, self.ask_any, self._routing_bell, self._routing_told
-            )
-        finally:
-            await self._any_broker.aclose()
+        await drive(self.routing, self.ask_any, self._routing_bell, self._routing_told)
 
     async def _connect_any(self) -> Connection:
         return await self._cluster.connect_any(self.routing.brokers.values())

@@ -11,7 +11,12 @@ import pytest
 from sharecons import ShareConsumer
 from tests.kafka_plugin import Admin, Kafka
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+]
 
 PARTITIONS = 6
 EACH = 1500
@@ -86,7 +91,9 @@ async def consuming_through(stream: Stream, *events: Callable[[], Any]) -> None:
     assert stream.seen == set(range(stream.produced))
 
 
-async def test_consumption_follows_leaders_that_move(admin3: Admin, kafka3: Kafka) -> None:
+async def test_consumption_follows_leaders_that_move(
+    admin3: Admin, kafka3: Kafka
+) -> None:
     stream = Stream(admin3)
 
     def move_all(to: int) -> None:
@@ -100,7 +107,9 @@ async def test_consumption_follows_leaders_that_move(admin3: Admin, kafka3: Kafk
 async def test_consumption_outlives_a_broker(admin3: Admin, kafka3: Kafka) -> None:
     stream = Stream(admin3)
     coordinator = admin3.group_coordinator(stream.group)
-    victim = next(node for node in sorted(kafka3.cluster.brokers) if node != coordinator)
+    victim = next(
+        node for node in sorted(kafka3.cluster.brokers) if node != coordinator
+    )
 
     await consuming_through(
         stream,

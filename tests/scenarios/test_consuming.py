@@ -128,7 +128,11 @@ async def test_leaving_a_loop_does_not_accept_the_record_in_hand(
                 pass
         rest = await take(aiter(consumer), 3)
 
-    assert sorted((r.offset, r.delivery_count) for r in rest) == [(1, 2), (2, 1), (3, 1)]
+    assert sorted((r.offset, r.delivery_count) for r in rest) == [
+        (1, 2),
+        (2, 1),
+        (3, 1),
+    ]
 
 
 async def test_closing_releases_what_a_handler_was_working_on(admin: Admin) -> None:
@@ -194,9 +198,7 @@ async def test_acknowledgements_leave_by_themselves(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
     told: list[Any] = []
-    consumer = queue.consumer(
-        acknowledgement="explicit", on_acknowledged=told.extend
-    )
+    consumer = queue.consumer(acknowledgement="explicit", on_acknowledged=told.extend)
     async with consumer:
         (record,) = await take(aiter(consumer), 1)
         record.accept()
@@ -302,7 +304,9 @@ async def test_batches_are_acknowledged_by_one_call(admin: Admin) -> None:
     assert await left_over(queue) == []
 
 
-async def test_implicit_batches_are_accepted_by_asking_for_the_next(admin: Admin) -> None:
+async def test_implicit_batches_are_accepted_by_asking_for_the_next(
+    admin: Admin,
+) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(20)])
     sizes = []
@@ -440,7 +444,9 @@ async def test_two_consumers_share_one_partition(admin: Admin) -> None:
 async def test_groups_are_apart(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
-    admin.set_group_config("another-" + queue.group, {"share.auto.offset.reset": "earliest"})
+    admin.set_group_config(
+        "another-" + queue.group, {"share.auto.offset.reset": "earliest"}
+    )
     async with queue.consumer() as one:
         another = ShareConsumer(
             queue.topic,

@@ -42,7 +42,12 @@ class Workers:
         journal = self._directory / f"{len(self.processes)}"
         journal.touch()
         module = [sys.executable, "-m", "tests.scenarios.worker"]
-        arguments = [*self._arguments, mode, str(journal), *([member] if member else [])]
+        arguments = [
+            *self._arguments,
+            mode,
+            str(journal),
+            *([member] if member else []),
+        ]
         process = subprocess.Popen([*module, *arguments])
         self.processes.append(process)
         return process

@@ -12,7 +12,16 @@ import pytest
 from sharecons.protocol.codes import Code
 from sharecons.protocol.values import DescribeGroupConfig
 from tests.kafka_plugin import Admin
-from tests.scenarios.raw import ACCEPT, RELEASE, RawMember, counts, offsets, said
+from tests.scenarios.raw import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    RawMember,
+    counts,
+    offsets,
+    said,
+)
+from tests.scenarios.share_state import share_group_state
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
 
@@ -42,7 +51,9 @@ async def next_counts(member: RawMember, partition, *, tries: int = 20) -> dict:
     return {}
 
 
-async def test_assignment_comes_a_second_after_joining_to_who_asks(admin: Admin) -> None:
+async def test_assignment_comes_a_second_after_joining_to_who_asks(
+    admin: Admin,
+) -> None:
     topic, group = queue(admin, 1)
     async with RawMember(admin.bootstrap_servers, group) as member:
         await member.find_coordinator()
@@ -100,7 +111,9 @@ async def test_end_of_the_connection_releases_at_once(admin: Admin) -> None:
         assert await next_counts(member, partition, tries=4) == {0: 2, 1: 2, 2: 2}
 
 
-async def test_opening_again_on_a_live_connection_releases_nothing(admin: Admin) -> None:
+async def test_opening_again_on_a_live_connection_releases_nothing(
+    admin: Admin,
+) -> None:
     topic, group = queue(admin, 2)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
@@ -123,7 +136,9 @@ async def test_opening_with_no_bytes_to_give_acquires_nothing(admin: Admin) -> N
 
 
 @pytest.mark.parametrize("way", ["release", "close", "close by fetch", "connection"])
-async def test_whatever_lets_a_record_go_costs_a_delivery(admin: Admin, way: str) -> None:
+async def test_whatever_lets_a_record_go_costs_a_delivery(
+    admin: Admin, way: str
+) -> None:
     topic, group = queue(admin, 1)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
@@ -200,9 +215,7 @@ async def test_one_offset_not_held_spoils_the_acknowledgement_of_all(
             Code.INVALID_RECORD_STATE
         ]
         # Nothing of it was applied: what is held can be accepted yet.
-        good = await member.acknowledge(
-            said(partition, (0, 1, ACCEPT), (3, 3, ACCEPT))
-        )
+        good = await member.acknowledge(said(partition, (0, 1, ACCEPT), (3, 3, ACCEPT)))
 
         assert [p.acknowledge_error for p in good.partitions] == [Code.NONE]
         assert await next_counts(member, partition) == {2: 2}
@@ -305,19 +318,27 @@ async def test_group_config_defaults(admin: Admin, name: str, value: str) -> Non
     assert answer.value == value
 
 
-async def test_a_member_that_is_gone_keeps_others_waiting_for_its_session_timeout(
+async def test_share_coordinator_tells_what_was_said_but_not_what_is_locked(
     admin: Admin,
 ) -> None:
-    topic, group = queue(admin, 1, **{"share.session.timeout.ms": "6000"})
-    async with RawMember(admin.bootstrap_servers, group) as gone:
-        await gone.join(topic)
-    async with RawMember(admin.bootstrap_servers, group) as other:
-        await other.find_coordinator()
-        joined = await other.heartbeat(0, topic)
-        began = time.monotonic()
-        # It has no say in when it is forgotten: 6 s after its last heartbeat.
-        while joined.member_epoch == other.member_epoch and not other.assignment:
-            await anyio.sleep(0.2)
-            await other.heartbeat(other.member_epoch)
+    topic, group = queue(admin, 100)
+    async with RawMember(admin.bootstrap_servers, group) as member:
+        (partition,) = await member.join(topic)
+        assert len(offsets(await member.fetch_one(partition))) == 100
+        await member.acknowledge(
+            said(
+                partition,
+                (10, 19, ACCEPT),
+                (20, 24, RELEASE),
+                (25, 29, REJECT),
+            )
+        )
+        states = share_group_state(
+            admin.bootstrap_servers, group, partition.topic_id, partition.partition
+        )
 
-        assert time.monotonic() - began < 10
+    available, acknowledged, archived = 0, 2, 4
+    assert (10, 19, acknowledged, 1) in states
+    assert (20, 24, available, 1) in states
+    assert (25, 29, archived, 1) in states
+    assert all(first >= 10 and last <= 29 for first, last, _, _ in states)

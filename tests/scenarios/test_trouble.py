@@ -2,7 +2,6 @@
 
 import logging
 import socket
-from typing import Any
 
 import anyio
 import pytest

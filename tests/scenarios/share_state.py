@@ -1,0 +1,48 @@
+"""What the share coordinator keeps of a share partition, asked as a leader would."""
+
+import base64
+from uuid import UUID
+
+from kio.schema.find_coordinator import v6 as find_coordinator
+from kio.schema.read_share_group_state import v0 as read_state
+from kio.schema.read_share_group_state.v0.request import PartitionData, ReadStateData
+from kio.static.primitive import i8, i32
+
+from tests.kafka_plugin import _ask as ask
+
+SHARE = i8(2)
+NO_EPOCH = i32(-1)
+"""A higher leader epoch than the leader's would fence it; this one cannot."""
+
+State = tuple[int, int, int, int]
+
+
+def share_group_state(
+    bootstrap: str, group: str, topic_id: UUID, partition: int
+) -> list[State]:
+    """Ranges of first offset, last offset, delivery state and delivery count."""
+    host, port = bootstrap.split(",")[0].rsplit(":", 1)
+    spelt = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+    key = f"{group}:{spelt}:{partition}"
+    found = ask(
+        (host, int(port)),
+        find_coordinator.FindCoordinatorRequest(
+            key_type=SHARE, coordinator_keys=(key,)
+        ),
+        find_coordinator.FindCoordinatorResponse,
+    ).coordinators[0]
+    wanted = PartitionData(partition=i32(partition), leader_epoch=NO_EPOCH)
+    answer = ask(
+        (found.host, int(found.port)),
+        read_state.ReadShareGroupStateRequest(
+            group_id=group,
+            topics=(ReadStateData(topic_id=topic_id, partitions=(wanted,)),),
+        ),
+        read_state.ReadShareGroupStateResponse,
+    )
+    (result,) = answer.results[0].partitions
+    assert not result.error_code, result
+    return [
+        (b.first_offset, b.last_offset, b.delivery_state, b.delivery_count)
+        for b in result.state_batches
+    ]

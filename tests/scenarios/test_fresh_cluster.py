@@ -1,0 +1,47 @@
+"""What holds on a cluster that nobody has asked anything yet."""
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.protocol.codes import Code
+from sharecons.testing.kafka import KafkaCluster
+from tests.kafka_plugin import VERSION, Admin
+from tests.scenarios.raw import RawMember
+
+pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_nobody_coordinates_until_somebody_asks_who_does() -> None:
+    with KafkaCluster(VERSION) as cluster:
+        admin = Admin(cluster.bootstrap_servers)
+        topic = admin.create_topic(partitions=1)
+        async with RawMember(cluster.bootstrap_servers, "fresh") as member:
+            for _ in range(10):
+                unasked = await member.heartbeat(0, topic)
+                assert unasked.error in (
+                    Code.NOT_COORDINATOR,
+                    Code.COORDINATOR_NOT_AVAILABLE,
+                )
+            await member.find_coordinator()
+            loading = Code.COORDINATOR_LOAD_IN_PROGRESS
+            while (asked := await member.heartbeat(0, topic)).error == loading:
+                await anyio.sleep(0.05)
+
+            assert asked.error == Code.NONE
+
+        # And a consumer, whose coordinators' topics exist only now, finds its way.
+        consumer: ShareConsumer = ShareConsumer(
+            topic,
+            group_id="newcomer",
+            bootstrap_servers=cluster.bootstrap_servers,
+            auto_offset_reset="earliest",
+        )
+        admin.produce(topic, [b"x"])
+        async with consumer:
+            assert (await anext(aiter(consumer))).value == b"x"

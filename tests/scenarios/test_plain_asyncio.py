@@ -1,0 +1,68 @@
+"""In programs that know asyncio only: its own cancellation, time limits and tasks."""
+
+import asyncio
+
+import pytest
+
+from tests.kafka_plugin import Admin
+from tests.scenarios.test_consuming import Queue, left_over, offsets
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.kafka]
+
+
+async def test_time_limit_of_asyncio_loses_nothing(admin: Admin) -> None:
+    queue = Queue(admin)
+    async with queue.consumer() as consumer:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(aiter(consumer)), 0.3)
+        queue.produce([b"x"])
+        async with asyncio.timeout(20):
+            record = await anext(aiter(consumer))
+        record.accept()
+
+    assert await left_over(queue) == []
+
+
+async def test_cancelled_task_closes_and_releases_what_it_worked_on(
+    admin: Admin,
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    working = asyncio.Event()
+
+    async def work() -> None:
+        async with queue.consumer() as consumer:
+            async for _ in consumer:
+                working.set()
+                await asyncio.sleep(60)
+
+    task = asyncio.create_task(work())
+    async with asyncio.timeout(20):
+        await working.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert [r.delivery_count for r in await left_over(queue)] == [2]
+
+
+async def test_closing_from_another_task_ends_the_loop(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(5)])
+    seen = []
+    async with queue.consumer() as consumer:
+
+        async def close_soon() -> None:
+            while len(seen) < 5:
+                await asyncio.sleep(0.01)
+            await consumer.aclose()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(close_soon())
+            async for record in consumer:
+                seen.append(record)
+
+    # The last was passed: asking for the next accepted it.
+    assert offsets(seen) == [0, 1, 2, 3, 4]
+    assert await left_over(queue) == []
