@@ -138,7 +138,7 @@ async def test_leaving_a_loop_does_not_accept_the_record_in_hand(
 async def test_closing_releases_what_a_handler_was_working_on(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
-    with pytest.raises(LookupError):
+    with pytest.raises(LookupError):  # noqa: PT012
         async with queue.consumer() as consumer:
             async for _ in consumer:
                 raise LookupError("the handler failed")
@@ -370,11 +370,11 @@ async def test_deserializer_that_fails_is_raised_for_its_record_alone(
                             break
                 except DeserializationError as error:
                     failed.append(error.record)
-                    assert error.record.value == b"three"
                     if len(failed) == 2:
                         error.record.reject()
 
     assert sorted(values) == [1, 2, 4]
+    assert {record.value for record in failed} == {b"three"}
     assert [record.delivery_count for record in failed] == [1, 2], "released first"
     assert b"three" not in [r.value for r in await left_over(queue)]
 

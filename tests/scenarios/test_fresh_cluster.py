@@ -29,11 +29,9 @@ async def test_nobody_coordinates_until_somebody_asks_who_does() -> None:
                     Code.COORDINATOR_NOT_AVAILABLE,
                 )
             await member.find_coordinator()
-            loading = Code.COORDINATOR_LOAD_IN_PROGRESS
-            while (asked := await member.heartbeat(0, topic)).error == loading:
-                await anyio.sleep(0.05)
-
-            assert asked.error == Code.NONE
+            with anyio.fail_after(20):
+                while (await member.heartbeat(0, topic)).error != Code.NONE:
+                    await anyio.sleep(0.05)
 
         # And a consumer, whose coordinators' topics exist only now, finds its way.
         consumer: ShareConsumer = ShareConsumer(
