@@ -14,7 +14,9 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("thorough", parent=settings.get_profile("quick"), max_examples=2000)
+settings.register_profile(
+    "thorough", parent=settings.get_profile("quick"), max_examples=2000
+)
 settings.load_profile(os.environ.get("SHARECONS_HYPOTHESIS", "quick"))
 
 

@@ -234,13 +234,13 @@ class Admin:
         _result(what, lambda: self._everywhere(check) or None)
 
     def _everywhere(self, check: Callable[[Address], bool]) -> bool:
-        return all(check(address) for address in self._living_brokers())
+        return all(check(address) for address in self.living_brokers())
 
     def _any_broker(self) -> Address:
-        return self._living_brokers()[0]
+        return self.living_brokers()[0]
 
-    def _living_brokers(self) -> list[Address]:
-        """Give who can be reached: one that was killed is listed for 5 s more."""
+    def living_brokers(self) -> list[Address]:
+        """Give who can be reached: Kafka lists one that was killed for 5 s more."""
         for server in self.bootstrap_servers.split(","):
             host, _, port = server.strip().rpartition(":")
             with suppress(OSError):
@@ -277,6 +277,7 @@ def kafka() -> Iterator[Kafka]:
     """One broker, shared by all tests: take topics and groups of your own."""
     if OUTSIDE:
         admin = Admin(OUTSIDE)
+        admin.living_brokers()  # or fail at once
         yield Kafka(OUTSIDE, admin)
         admin.delete_created()
     elif IN_DOCKER:
@@ -311,7 +312,7 @@ def _of(cluster: KafkaCluster) -> Kafka:
 
 @contextmanager
 def _container() -> Iterator[str]:
-    """Run Kafka's own image.
+    """Run Kafka's own image, of 4.2 or newer: in 4.1 share groups are to be turned on.
 
     testcontainers' KafkaContainer starts another company's image only. Inside
     and outside the port is the same: the broker also connects to itself.

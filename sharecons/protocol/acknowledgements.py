@@ -45,6 +45,7 @@ __all__ = [
     "join_results",
 ]
 
+
 class Acknowledgements:
     """Collects what is said of one leader's records; the owner of their leases.
 
@@ -163,12 +164,14 @@ class Acknowledgements:
 
     def resend(self) -> None:
         """The request that carried the last `take` was not applied: send it again."""
+        self.to_retry = False
         for pieces in self._under_way.values():
             self._waiting += pieces
         self._under_way = {}
 
     def lost(self, term: Term) -> None:
         """The session's life is over, and with it the locks of all its leases."""
+        self.to_retry = False
         error = _session_lost(term)
         leases = dict.fromkeys([*self._held, *self._dirty])
         self._held = {}

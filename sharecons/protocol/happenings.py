@@ -7,9 +7,24 @@ Rule 2: these are told once, in order; whoever takes them does what they ask.
 
 from typing import NamedTuple
 
-from sharecons.errors import Error
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    Error,
+    UnsupportedVersionError,
+)
+from sharecons.protocol import reactions
+from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.leases import Lease
-from sharecons.protocol.values import Endpoint, PartitionLeader, SharePartition
+from sharecons.protocol.reactions import Reaction, reaction
+from sharecons.protocol.values import (
+    Endpoint,
+    FetchedPartition,
+    PartitionLeader,
+    ShareAcknowledged,
+    ShareFetched,
+    SharePartition,
+)
 
 __all__ = [
     "Acquired",
@@ -21,6 +36,9 @@ __all__ = [
     "Refused",
     "Strange",
     "Troubled",
+    "acknowledge_failed",
+    "fetch_failed",
+    "refusal",
 ]
 
 
@@ -82,3 +100,42 @@ Happened = (
     | Strange
     | Troubled
 )
+
+
+def fetch_failed(partition: FetchedPartition) -> list[Happened]:
+    """Say what the error of one partition's fetch means for others, if anything."""
+    share_partition = partition.share_partition
+    match reaction(reactions.FETCH_PARTITION, partition.error):
+        case Reaction.MOVE:
+            return [LeaderMoved(share_partition, partition.leader)]
+        case Reaction.DESCRIBE:
+            return [MetadataStale(code_name(partition.error))]
+        case Reaction.REPORT:
+            return [Troubled(share_partition, partition.error, partition.message)]
+        case _:
+            return []  # none, or one to be silent of: the next fetch asks again
+
+
+def acknowledge_failed(partition: FetchedPartition) -> list[Happened]:
+    """Say what the error of one partition's acknowledgements means for others."""
+    moved = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
+    if partition.acknowledge_error in moved and not partition.error:
+        return [LeaderMoved(partition.share_partition, partition.leader)]
+    return []
+
+
+def refusal(
+    group_id: str, node_id: int, answer: ShareFetched | ShareAcknowledged
+) -> Refused:
+    """Say that a leader will not serve this member at all."""
+    name = code_name(answer.error)
+    said = f"{name} ({answer.message})" if answer.message else name
+    text = (
+        f"share group {group_id!r}: node {node_id} refuses to serve this member: {said}"
+    )
+    if answer.error == Code.UNSUPPORTED_VERSION:
+        return Refused(UnsupportedVersionError(text))
+    if answer.error == Code.GROUP_AUTHORIZATION_FAILED:
+        text += "; the principal needs READ on the group"
+        return Refused(AuthorizationError(text, code=answer.error, name=name))
+    return Refused(BrokerError(text, code=answer.error, name=name))

@@ -26,26 +26,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
-from sharecons.errors import (
-    AuthorizationError,
-    BrokerError,
-    Error,
-    UnsupportedVersionError,
-)
+from sharecons.errors import Error, UnsupportedVersionError
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgements
 from sharecons.protocol.backoff import Backoff, spread_of
-from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.codes import code_name
 from sharecons.protocol.happenings import (
     Acquired,
     EndpointsTold,
     Happened,
-    LeaderMoved,
     LocksLost,
     MetadataStale,
     Refused,
     Strange,
-    Troubled,
+    acknowledge_failed,
+    fetch_failed,
+    refusal,
 )
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
@@ -68,6 +64,9 @@ NEVER: Final = float("inf")
 ACK_DELAY: Final = 0.003
 SHORT_WAIT: Final = 0.01
 LONGEST_SHORT_WAIT: Final = 0.1
+WAIT_SHARE: Final = 0.25
+"""The longest wait, as a share of a lock's length: our clock of the lock begins with
+the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +145,7 @@ class Leader:
         """True once nothing is fetched here and nothing more can be said here."""
         self.acknowledgements.forget_ended(now)
         busy = self.acknowledgements.held or self.acknowledgements.pending
-        return not self.wanted and not busy
+        return not (self.wanted or busy or self._under_way)
 
     # The machine's contract.
 
@@ -187,7 +186,9 @@ class Leader:
                 self._pause(now, answer.throttle)
             case Reaction.REFUSE:
                 self._fail_acknowledgements(answer, now)
-                self.happened.append(Refused(self._error(answer)))
+                self.happened.append(
+                    refusal(self._settings.group_id, self.node_id, answer)
+                )
                 self._finish("the broker refuses to serve this member")
             case _:
                 # Whether the broker counted this request is unknown: open anew.
@@ -227,19 +228,12 @@ class Leader:
         if not self._session.is_open:
             self._finish("the consumer was closed")
             return None
+        # A renewal has no sense any more: its record is given back.
+        self.acknowledgements.stop_renewing()
         request = self._acknowledge(now)
         if self.acknowledgements.pending:
             return request  # what must travel alone takes a request more
-        said = {
-            # A renewal has no sense any more: its record is given back.
-            partition: tuple(
-                r._replace(kinds=r.kinds.replace(b"\4", b"\2")) for r in ranges
-            )
-            for partition, ranges in request.acknowledgements.items()
-        }
-        return replace(
-            request, share_session_epoch=CLOSING, renewing=False, acknowledgements=said
-        )
+        return replace(request, share_session_epoch=CLOSING)
 
     def _acknowledges(self, now: float, fetching: bool) -> bool:
         """True if acknowledgements are due by themselves."""
@@ -269,6 +263,7 @@ class Leader:
 
     def _fetch(self, now: float, *, opening_only: bool = False) -> ShareFetch:
         self._gathered()
+        self.acknowledgements.forget_ended(now)
         # Nothing may be acknowledged in the request that opens a session.
         said = self.acknowledgements.take(now) if self._session.is_open else {}
         added, forgotten = self._session.changes(self.wanted, said.keys())
@@ -293,9 +288,11 @@ class Leader:
         )
 
     def _wait(self) -> float:
+        # What comes at the end of a wait must still have most of its lock before it.
+        longest = min(self._settings.max_wait, self._lock_timeout * WAIT_SHARE)
         if self.acknowledgements.has_open or not self._pace.waiting:
-            return min(self._short_wait, self._settings.max_wait)
-        return self._settings.max_wait
+            return min(self._short_wait, longest)
+        return longest
 
     def _gathered(self) -> None:
         self._due_acks = NEVER
@@ -316,7 +313,7 @@ class Leader:
             answer.partitions, error=None, renewed_until=renewed_until, now=now
         )
         for partition in answer.partitions:
-            self._follow_hint(request, partition)
+            self.happened += acknowledge_failed(partition)
         self._mind_trouble(answer, now)
 
     def _mind_trouble(self, answer: Answer, now: float) -> None:
@@ -348,8 +345,7 @@ class Leader:
                 self.happened.append(Strange(what))
                 continue
             seen.add(share_partition)
-            if partition.error:
-                self._partition_failed(partition)
+            self.happened += fetch_failed(partition)
             if partition.acquired:
                 self._acquired(partition)
         got = any(p.acquired for p in answer.partitions)
@@ -370,31 +366,6 @@ class Leader:
         self._pace.acquired(lease.count)
         self.happened.append(Acquired(lease))
 
-    def _partition_failed(self, partition: FetchedPartition) -> None:
-        match reaction(reactions.FETCH_PARTITION, partition.error):
-            case Reaction.MOVE:
-                self.happened.append(
-                    LeaderMoved(partition.share_partition, partition.leader)
-                )
-            case Reaction.DESCRIBE:
-                self.happened.append(MetadataStale(code_name(partition.error)))
-            case Reaction.REPORT:
-                trouble = (
-                    partition.share_partition,
-                    partition.error,
-                    partition.message,
-                )
-                self.happened.append(Troubled(*trouble))
-            case _:
-                pass  # silent: the next fetch asks again, after a pause
-
-    def _follow_hint(self, request: Request, partition: FetchedPartition) -> None:
-        moved = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
-        if partition.acknowledge_error in moved and not partition.error:
-            self.happened.append(
-                LeaderMoved(partition.share_partition, partition.leader)
-            )
-
     def _fail_acknowledgements(self, answer: Answer, now: float) -> None:
         error = AcknowledgeError(
             answer.error, code_name(answer.error), answer.message or ""
@@ -404,7 +375,8 @@ class Leader:
     # Trouble.
 
     def _pause(self, now: float, throttle: float) -> None:
-        if not self._closing:
+        # Closing waits for nothing but what is to be said once more.
+        if not self._closing or self.acknowledgements.to_retry:
             self._not_before = now + max(self._backoff.next_delay(), throttle)
 
     def _lose(self, why: str) -> None:
@@ -419,17 +391,3 @@ class Leader:
     def _finish(self, why: str) -> None:
         self._lose(why)
         self.finished = True
-
-    def _error(self, answer: Answer) -> Error:
-        name = code_name(answer.error)
-        text = (
-            f"share group {self._settings.group_id!r}: node {self.node_id} refuses to "
-            f"serve this member: {name}"
-            + (f" ({answer.message})" if answer.message else "")
-        )
-        if answer.error == Code.GROUP_AUTHORIZATION_FAILED:
-            hint = "; the principal needs READ on the group"
-            return AuthorizationError(text + hint, code=answer.error, name=name)
-        if answer.error == Code.UNSUPPORTED_VERSION:
-            return UnsupportedVersionError(text)
-        return BrokerError(text, code=answer.error, name=name)

@@ -33,7 +33,8 @@ DEMAND: Final = 0.5
 is never seen waiting."""
 
 WEIGHT: Final = 0.5
-"""How much the newest measurement counts; a pace changes with the work."""
+"""How much a faster measurement counts; a slower one counts at once, since what is
+fetched on the strength of the old pace could not be worked before its lock ends."""
 
 
 class Pace:
@@ -81,7 +82,7 @@ class Pace:
         seconds = max(now - self._handed_at, 1e-6)
         rate = self._handed / seconds
         before = self._rate or rate
-        self._rate = before + (rate - before) * WEIGHT
+        self._rate = min(rate, before + (rate - before) * WEIGHT)
         self._handed = 0
         fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
         self.allowance = max(1, fitting)

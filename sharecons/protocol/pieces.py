@@ -19,8 +19,12 @@ from typing import Final
 
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import Run, ranges_of, runs_of, split
-from sharecons.protocol.results import AcknowledgeError, AcknowledgeResult, Ticket
-from sharecons.protocol.results import results_of
+from sharecons.protocol.results import (
+    AcknowledgeError,
+    AcknowledgeResult,
+    Ticket,
+    results_of,
+)
 from sharecons.protocol.values import Range, SharePartition
 from sharecons.record import RENEW
 

@@ -84,6 +84,7 @@ class Routing:
         self._subscribed = topics
         self._codes = {}
         self._backoff.reset()
+        self._stale = bool(topics)
         self._due = now if topics else NEVER
 
     def assigned(self, partitions: frozenset[SharePartition], now: float) -> None:
@@ -94,7 +95,7 @@ class Routing:
 
     def stale(self, now: float) -> None:
         """Something that relied on the metadata went wrong."""
-        if not self._stale:
+        if not self._stale and self._is_needed():
             self._stale = True
             self._due = min(self._due, now + self._backoff.next_delay())
 
@@ -137,6 +138,8 @@ class Routing:
     def next_request(self, now: float) -> DescribeTopics | None:
         if self.finished or now < self._due:
             return None
+        # What goes wrong from here on, this request's answer may not know of.
+        self._stale = False
         # A broker answers for names or for ids, not for both: take turns.
         unnamed = {p.topic_id for p in self._missing()} - self.names.keys()
         if unnamed and self._by_id:
@@ -146,22 +149,22 @@ class Routing:
     def answered(
         self, request: DescribeTopics, answer: TopicsDescribed, now: float
     ) -> None:
-        self._stale = False
         self._by_id = not self._by_id
         if answer.brokers:
             self.brokers = dict(answer.brokers)
         for topic in answer.topics:
             self._described(topic)
-        incomplete = self._missing() or self._absent()
-        if incomplete:
-            self._due = now + self._backoff.next_delay()
+        if self._missing() or self._absent() or self._stale:
+            self._ask_at(now + self._backoff.next_delay())
         else:
             self._backoff.reset()
-            self._due = now + REFRESH
+            self._ask_at(now + REFRESH)
 
     def failed(self, request: DescribeTopics, error: Error, now: float) -> None:
-        self._stale = False
-        self._due = now + self._backoff.next_delay()
+        self._ask_at(now + self._backoff.next_delay())
+
+    def _ask_at(self, when: float) -> None:
+        self._due = when if self._is_needed() else NEVER
 
     # What the answers mean.
 
@@ -184,6 +187,9 @@ class Routing:
         if code != before:
             self.troubles.append(TopicTrouble(name, code))
             self.appeared |= code == Code.NONE
+
+    def _is_needed(self) -> bool:
+        return bool(self._subscribed or self._assigned)
 
     def _missing(self) -> list[SharePartition]:
         return [p for p in self._assigned if not self._is_led(p)]

@@ -40,6 +40,7 @@ from tests.wire.oracle import schema, written
 
 __all__ = [
     "ACKNOWLEDGE",
+    "ALTER_CONFIGS",
     "CUT",
     "DESCRIBE_CONFIGS",
     "FETCH",
@@ -50,6 +51,7 @@ __all__ = [
     "VERSIONS",
     "Asked",
     "Late",
+    "Parked",
     "ScriptedBroker",
     "consuming",
     "first",
@@ -332,6 +334,10 @@ class ScriptedBroker:
         for stream in self.streams:
             if node in (None, stream.node):
                 stream.end()
+
+    def hang_up(self, stream: "BrokerStream") -> None:
+        """End a connection, after the answer that is on its way."""
+        stream.last = True
 
     # Answers as a broker gives them.
 
@@ -621,6 +627,7 @@ class BrokerStream(ByteStream):
         self.node = node
         self.session: Session | None = None
         self.closed = False
+        self.last = False
         self._broker = broker
         self._received = b""
         self._answer: Any = None
@@ -680,6 +687,8 @@ class BrokerStream(ByteStream):
                 raise anyio.EndOfStream
             await self._wait()
         data, self._data = self._data[:max_bytes], self._data[max_bytes:]
+        if self.last:
+            self.end()
         self._broker.io()
         return data
 

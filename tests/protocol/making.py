@@ -137,5 +137,3 @@ def each(ranges: Iterable[Range]) -> dict[int, int]:
         for first, last, kind in runs_of(ranges)
         for offset in range(first, last + 1)
     }
-
-

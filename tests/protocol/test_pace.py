@@ -79,16 +79,29 @@ def test_the_allowance_is_what_the_application_works_in_the_horizon():
     assert int(100 * HORIZON) == pace.allowance
 
 
-def test_an_application_that_slows_down_is_allowed_less():
+def test_an_application_that_slows_down_is_allowed_no_more_than_it_works_now():
     pace = working(seconds=0.01, records=100)
     before = pace.allowance
     pace.acquired(100)
     pace.handed_out(100, now=1.0)
 
-    pace.asked(now=101.0)
+    pace.asked(now=3.0)
 
-    assert 500 == before
-    assert pace.allowance < 500 * 3
+    assert (500, int(50 * HORIZON)) == (before, pace.allowance)
+
+
+def test_an_application_that_was_slow_once_is_trusted_again_by_and_by():
+    pace = working(seconds=100.0, records=100)
+    allowances = [pace.allowance]
+    for turn in range(10):
+        pace.acquired(100)
+        pace.handed_out(100, now=200.0 + turn)
+        pace.asked(now=200.01 + turn)
+        allowances.append(pace.allowance)
+
+    assert 1 == allowances[0]
+    assert sorted(allowances) == allowances
+    assert 500 == allowances[-1]
 
 
 def test_waiting_for_records_is_not_counted_as_work():

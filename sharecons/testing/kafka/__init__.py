@@ -1,5 +1,7 @@
 """A real Apache Kafka, on a machine with nothing but Python and pip.
 
+For Linux and macOS:
+
     with KafkaCluster(brokers=3) as cluster:
         connect(cluster.bootstrap_servers)
 

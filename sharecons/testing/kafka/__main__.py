@@ -69,7 +69,7 @@ def _run(options: argparse.Namespace) -> None:
         for name, partitions in options.topic:
             replicas = min(options.brokers, 3)
             create_topic((HOST, options.port), name, partitions, replicas)
-            log.info("topic %s with %d partitions", name, partitions)
+            log.info("topic %s, partitions: %d", name, partitions)
         _announce(options)
         while len(cluster.running) == options.brokers:
             time.sleep(LOOK)

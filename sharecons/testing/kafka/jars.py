@@ -111,7 +111,8 @@ def _run_maven(maven: str, pom: Path, directory: Path) -> None:
             timeout=LONGEST,
         )
     except subprocess.CalledProcessError as error:
-        raise LaunchError(f"mvn failed: {error.stdout.strip()[:500]}") from error
+        said = re.sub(r"\x1b\[\d*m", "", error.stdout).strip().partition("\n")[0]
+        raise LaunchError(f"mvn failed: {said or error}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LaunchError(f"mvn failed: {error}") from error
 

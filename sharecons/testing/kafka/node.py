@@ -29,7 +29,6 @@ class Node:
         return self._process is not None and self._process.poll() is None
 
     def start(self, command: Sequence[str]) -> None:
-        assert not self.running
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,

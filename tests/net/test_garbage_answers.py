@@ -1,0 +1,190 @@
+"""A consumer whose broker answers garbage, or nothing, or hangs up.
+
+What must hold: an error of ours at entering, or none and the consumer recovers; no
+other exception, no end of time, no storm of requests.
+"""
+
+import anyio
+import pytest
+
+from sharecons.errors import ConnectionFailedError
+from tests.net.scripted import (
+    ACKNOWLEDGE,
+    CUT,
+    DESCRIBE_CONFIGS,
+    FETCH,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    METADATA,
+    SILENCE,
+    VERSIONS,
+    Late,
+    Parked,
+    ScriptedBroker,
+    consuming,
+    first,
+)
+from tests.wire.oracle import written
+
+pytestmark = pytest.mark.anyio
+
+TROUBLES = {
+    "empty": lambda right: b"",
+    "noise": lambda right: b"\xff" * 50,
+    "zeros": lambda right: b"\x00" * 50,
+    "truncated": lambda right: written(right)[:-2],
+    "trailing": lambda right: written(right) + b"\x00",
+    "cut": lambda right: CUT,
+    "silence": lambda right: SILENCE,
+    "late": lambda right: Late(29.0, right),
+}
+KEYS = {
+    "Metadata": METADATA,
+    "FindCoordinator": FIND_COORDINATOR,
+    "DescribeConfigs": DESCRIBE_CONFIGS,
+    "ShareGroupHeartbeat": HEARTBEAT,
+    "ShareFetch": FETCH,
+    "ShareAcknowledge": ACKNOWLEDGE,
+}
+STORM = 25
+"""More requests of one kind in a second than this are too many."""
+
+every_key = pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+every_trouble = pytest.mark.parametrize(
+    "trouble", TROUBLES.values(), ids=TROUBLES.keys()
+)
+
+
+def troubled(broker, key, trouble):
+    """An answer that is spoilt; what the right one would do is done all the same."""
+    right = broker.answers[key]
+
+    def answer(asked):
+        whole = right(asked)
+        if isinstance(whole, Parked):
+            return Late(0.5, trouble(broker.fetched(asked, {}, {})))
+        return trouble(whole)
+
+    return answer
+
+
+async def work_off(broker, consumer, seen):
+    """A slow application, so that acknowledgements go by themselves too."""
+    async for record in consumer:
+        seen.append(record.offset)
+        await anyio.sleep(0.3)
+        if len(broker.accepted) == len(broker.shares[0].records) - 1:
+            break
+
+
+@every_key
+@every_trouble
+async def test_trouble_that_passes_is_got_over(key, trouble):
+    broker = ScriptedBroker(8)
+    right = broker.answers[key]
+    broker.answers[key] = first(3, troubled(broker, key, trouble), right)
+    seen = []
+    async with consuming(broker) as consumer:
+        with anyio.move_on_after(400):
+            await work_off(broker, consumer, seen)
+
+    assert set(range(8)) == set(seen)
+    # The last one was in hand, and is not accepted by going.
+    assert set(broker.accepted) >= set(range(8)) - {seen[-1]}
+    assert broker.busiest_second() <= STORM
+    assert 0 == broker.open
+
+
+@every_key
+@pytest.mark.parametrize("name", ["noise", "cut", "silence", "late"])
+async def test_trouble_that_stays_makes_no_storm(key, name):
+    broker = ScriptedBroker(8)
+    broker.answers[key] = troubled(broker, key, TROUBLES[name])
+    async with consuming(broker) as consumer:
+        with anyio.move_on_after(70):
+            async for _ in consumer:
+                await anyio.sleep(0.3)
+        started = anyio.current_time()
+
+    assert anyio.current_time() - started <= 10.1, "closing is bounded"
+    assert broker.busiest_second() <= STORM
+    assert len(broker.log) < 70 * 10
+    assert len(broker.connects) < 70 * 3
+    assert 0 == broker.open
+
+
+@pytest.mark.parametrize("name", [name for name in TROUBLES if name != "late"])
+async def test_broker_without_versions_cannot_be_entered(name):
+    broker = ScriptedBroker(8)
+    broker.answers[VERSIONS] = troubled(broker, VERSIONS, TROUBLES[name])
+    started = anyio.current_time()
+
+    with pytest.raises(ConnectionFailedError, match="broker:9091"):
+        async with consuming(broker, connect_timeout=5.0):
+            pass
+
+    assert anyio.current_time() - started <= 5.01
+    assert 0 == broker.open
+
+
+async def test_all_answers_garbled_after_entering():
+    broker = ScriptedBroker(8)
+    async with consuming(broker) as consumer:
+        for key in broker.answers:
+            broker.answers[key] = lambda asked: b"\xff" * 20
+        broker.cut()
+        with anyio.move_on_after(30):
+            await anext(aiter(consumer))
+
+    assert broker.busiest_second() <= STORM
+    assert 0 == broker.open
+
+
+@every_key
+async def test_connection_that_ends_after_each_request_of_a_kind(key):
+    """The answer comes, then the connection ends."""
+    broker = ScriptedBroker(30)
+    right = broker.answers[key]
+
+    def answer_and_hang_up(asked):
+        broker.hang_up(asked.stream)
+        return right(asked)
+
+    broker.answers[key] = first(5, answer_and_hang_up, right)
+    seen = set()
+    async with consuming(broker) as consumer:
+        with anyio.move_on_after(300):
+            async for record in consumer:
+                seen.add(record.offset)
+                await anyio.sleep(0.05)
+                if len(seen) == 30 and len(broker.accepted) >= 29:
+                    break
+
+    assert set(range(30)) == seen
+    assert broker.busiest_second() <= STORM
+    assert 0 == broker.open
+
+
+async def test_broker_that_goes_and_comes_back():
+    broker = ScriptedBroker(10)
+    nodes = dict(broker.nodes)
+    seen = set()
+    async with consuming(broker) as consumer:
+        loop = aiter(consumer)
+        while len(seen) < 5:
+            seen.add((await anext(loop)).offset)
+        broker.nodes.clear()
+        broker.cut()
+        with anyio.move_on_after(60):
+            while True:
+                seen.add((await anext(loop)).offset)
+        gone = len(broker.connects)
+        broker.nodes.update(nodes)
+        back = anyio.current_time()
+        while len(seen) < 10:
+            seen.add((await anext(loop)).offset)
+
+        # The pauses between two tries are no longer than a second or two.
+        assert anyio.current_time() - back < 5
+    assert gone < 60 * 5
+    assert broker.busiest_second() <= STORM

@@ -1,0 +1,455 @@
+from uuid import UUID
+
+import pytest
+
+from sharecons.errors import ConnectionFailedError
+from sharecons.protocol.codes import Code
+from sharecons.protocol.routing import REFRESH, Routing, TopicTrouble
+from sharecons.protocol.values import (
+    DescribeTopics,
+    Endpoint,
+    PartitionLeader,
+    SharePartition,
+    TopicDescription,
+    TopicsDescribed,
+)
+from tests.protocol.making import EVER, NOBODY, P0, P1, TOPIC, TOPIC_ID
+
+LOST = ConnectionFailedError("the connection broke")
+BROKERS = {node: Endpoint(f"broker-{node}", 9092) for node in (0, 1, 2)}
+OTHER_ID = UUID(int=8)
+OTHER = SharePartition(OTHER_ID, 0)
+
+
+def topic(
+    *leaders: tuple[int, int],
+    name: str | None = TOPIC,
+    topic_id: UUID | None = TOPIC_ID,
+    error: int = 0,
+) -> TopicDescription:
+    """A topic whose partitions have these leaders and leader epochs."""
+    return TopicDescription(
+        error=error,
+        name=name,
+        topic_id=topic_id,
+        leaders={i: PartitionLeader(*leader) for i, leader in enumerate(leaders)},
+    )
+
+
+def absent(
+    name: str = TOPIC, error: int = Code.UNKNOWN_TOPIC_OR_PARTITION
+) -> TopicDescription:
+    return topic(name=name, topic_id=None, error=error)
+
+
+def described(
+    *topics: TopicDescription, brokers: dict[int, Endpoint] | None = None
+) -> TopicsDescribed:
+    return TopicsDescribed(
+        brokers=BROKERS if brokers is None else brokers, topics=topics
+    )
+
+
+def asked(routing: Routing, now: float) -> DescribeTopics:
+    request = routing.next_request(now)
+    assert request is not None
+    return request
+
+
+def exchange(
+    routing: Routing, answer: TopicsDescribed, now: float = 0.0
+) -> DescribeTopics:
+    request = asked(routing, now)
+    routing.answered(request, answer, now)
+    return request
+
+
+def knowing(*leaders: tuple[int, int]) -> Routing:
+    """Routing that knows the topic, whose partitions are all assigned."""
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+    exchange(routing, described(topic(*leaders)))
+    partitions = (SharePartition(TOPIC_ID, i) for i in range(len(leaders)))
+    routing.assigned(frozenset(partitions), now=0.0)
+    return routing
+
+
+# What is asked, and when.
+
+
+def test_nothing_is_asked_before_somebody_subscribes():
+    routing = Routing()
+
+    assert routing.next_request(now=1e9) is None
+    assert EVER == routing.next_deadline(now=0.0)
+
+
+def test_the_subscribed_topics_are_described_at_once_by_name():
+    routing = Routing()
+
+    routing.subscribed((TOPIC, "refunds"), now=3.0)
+
+    assert 3.0 == routing.next_deadline(now=3.0)
+    assert DescribeTopics(names=(TOPIC, "refunds"), ids=()) == asked(routing, now=3.0)
+
+
+def test_complete_metadata_is_refreshed_after_a_while():
+    routing = knowing((1, 5))
+
+    assert routing.next_request(now=REFRESH - 1.0) is None
+    assert REFRESH == routing.next_deadline(now=0.0)
+    assert asked(routing, now=REFRESH)
+
+
+def test_unsubscribing_asks_nothing_more():
+    routing = knowing((1, 5))
+
+    routing.subscribed((), now=1.0)
+
+    assert EVER == routing.next_deadline(now=1.0)
+
+
+def test_closing_asks_nothing_more():
+    routing = knowing((1, 5))
+
+    routing.close()
+
+    assert routing.finished
+    assert routing.next_request(now=1e9) is None
+    assert EVER == routing.next_deadline(now=0.0)
+
+
+def test_topics_subscribed_during_a_request_are_described_soon_after_it():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+    under_way = asked(routing, now=0.0)
+
+    routing.subscribed(("refunds",), now=0.1)
+    routing.answered(under_way, described(topic((1, 5))), now=0.2)
+
+    assert ("refunds",) == asked(routing, now=0.3).names
+
+
+def test_topics_subscribed_during_a_request_that_is_lost_are_described_soon():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+    under_way = asked(routing, now=0.0)
+
+    routing.subscribed(("refunds",), now=0.1)
+    routing.failed(under_way, LOST, now=0.2)
+
+    assert ("refunds",) == asked(routing, now=0.3).names
+
+
+def test_unsubscribing_during_a_request_asks_nothing_more():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+    under_way = asked(routing, now=0.0)
+
+    routing.subscribed((), now=0.1)
+    routing.answered(under_way, described(absent()), now=0.2)
+
+    assert EVER == routing.next_deadline(now=0.2)
+
+
+def test_a_lost_request_is_repeated_with_growing_pauses():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+    pauses = []
+    now = 0.0
+    for _ in range(8):
+        routing.failed(asked(routing, now), LOST, now)
+        pauses.append(routing.next_deadline(now) - now)
+        now = routing.next_deadline(now)
+
+    assert sorted(pauses) == pytest.approx(pauses)
+    assert (0.05, 1.0) == (pauses[0], pytest.approx(pauses[-1]))
+
+
+# Topics that are not there.
+
+
+def test_a_missing_topic_is_told_once_and_asked_for_until_it_appears():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+    exchange(routing, described(absent()))
+    now = routing.next_deadline(now=0.0)
+    exchange(routing, described(absent()), now)
+    troubles, routing.troubles = routing.troubles, []
+    now = routing.next_deadline(now)
+    before = routing.appeared
+    exchange(routing, described(topic((1, 5))), now)
+
+    assert now < 1.0
+    assert [TopicTrouble(TOPIC, Code.UNKNOWN_TOPIC_OR_PARTITION)] == troubles
+    assert [TopicTrouble(TOPIC, Code.NONE)] == routing.troubles
+    assert (False, True) == (before, routing.appeared)
+    assert now + REFRESH == routing.next_deadline(now)
+
+
+def test_a_topic_that_was_there_from_the_start_is_no_news():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+
+    exchange(routing, described(topic((1, 5))))
+
+    assert ([], False) == (routing.troubles, routing.appeared)
+
+
+def test_a_topics_new_error_is_told():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+    exchange(routing, described(absent()))
+
+    forbidden = absent(error=Code.TOPIC_AUTHORIZATION_FAILED)
+    exchange(routing, described(forbidden), now=1.0)
+
+    codes = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED)
+    assert [TopicTrouble(TOPIC, code) for code in codes] == routing.troubles
+
+
+def test_a_topics_error_is_told_again_after_subscribing_anew():
+    routing = Routing()
+    for turn in range(2):
+        routing.subscribed((TOPIC,), now=float(turn))
+        exchange(routing, described(absent()), now=float(turn))
+
+    code = Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert [TopicTrouble(TOPIC, code)] * 2 == routing.troubles
+
+
+def test_the_error_of_a_topic_that_nobody_subscribed_is_nobodys_trouble():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=0.0)
+
+    exchange(routing, described(topic((1, 5)), absent("refunds")))
+
+    assert [] == routing.troubles
+
+
+# Leaders.
+
+
+def test_assigned_partitions_are_grouped_by_the_node_that_leads_them():
+    routing = knowing((1, 5), (2, 5), (1, 3))
+
+    assert {
+        1: frozenset({P0, SharePartition(TOPIC_ID, 2)}),
+        2: frozenset({P1}),
+    } == routing.leaders()
+
+
+def test_only_assigned_partitions_are_led():
+    routing = knowing((1, 5), (2, 5))
+
+    routing.assigned(frozenset({P1}), now=1.0)
+
+    assert {2: frozenset({P1})} == routing.leaders()
+
+
+def test_a_partition_led_by_a_broker_that_is_not_there_is_asked_for():
+    routing = knowing((7, 5))
+
+    assert {} == routing.leaders()
+    assert asked(routing, now=0.0)
+
+
+def test_an_assignment_with_an_unknown_id_is_kept_and_asked_for_by_id():
+    routing = knowing((1, 5))
+
+    routing.assigned(frozenset({P0, OTHER}), now=1.0)
+    by_id = exchange(routing, described(topic((2, 1), topic_id=OTHER_ID)), now=1.0)
+
+    assert DescribeTopics(names=(), ids=(OTHER_ID,)) == by_id
+    assert {1: frozenset({P0}), 2: frozenset({OTHER})} == routing.leaders()
+
+
+def test_names_and_ids_take_turns_while_something_is_missing():
+    routing = knowing((1, 5))
+    routing.assigned(frozenset({P0, OTHER}), now=1.0)
+    requests = []
+    now = 1.0
+    for _ in range(4):
+        requests.append(exchange(routing, described(topic((1, 5))), now))
+        now = routing.next_deadline(now)
+
+    by_name = DescribeTopics(names=(TOPIC,), ids=())
+    by_id = DescribeTopics(names=(), ids=(OTHER_ID,))
+    assert [by_id, by_name, by_id, by_name] == requests
+    assert now < 4.0
+
+
+def test_an_answer_without_a_name_or_an_id_teaches_nothing():
+    routing = knowing((1, 5))
+    routing.assigned(frozenset({OTHER}), now=1.0)
+
+    unknown = topic(name=None, topic_id=OTHER_ID, error=Code.UNKNOWN_TOPIC_ID)
+    exchange(routing, described(unknown), now=1.0)
+
+    assert {} == routing.leaders()
+    assert {TOPIC_ID: TOPIC} == routing.names
+
+
+def test_a_partition_without_a_leader_is_asked_for_until_it_has_one():
+    routing = knowing((-1, 5))
+    exchange(routing, described(topic((-1, 5))), now=0.1)
+    now = routing.next_deadline(now=0.1)
+
+    exchange(routing, described(topic((2, 6))), now)
+
+    assert now < 1.0
+    assert {2: frozenset({P0})} == routing.leaders()
+
+
+def test_brokers_that_left_the_cluster_lead_nothing():
+    routing = knowing((1, 5), (2, 5))
+    routing.stale(now=1.0)
+
+    brokers = {2: BROKERS[2]}
+    answer = described(topic((1, 5), (2, 5)), brokers=brokers)
+    exchange(routing, answer, now=2.0)
+
+    assert {2: frozenset({P1})} == routing.leaders()
+    assert brokers == routing.brokers
+
+
+def test_an_answer_that_names_no_brokers_forgets_none():
+    routing = knowing((1, 5))
+
+    exchange(routing, described(topic((1, 5)), brokers={}), now=REFRESH)
+
+    assert BROKERS == routing.brokers
+
+
+def test_metadata_older_than_what_is_known_is_not_believed():
+    routing = knowing((1, 5))
+    routing.leader_moved(P0, PartitionLeader(2, 6), now=1.0)
+
+    exchange(routing, described(topic((1, 5))), now=REFRESH)
+
+    assert {2: frozenset({P0})} == routing.leaders()
+
+
+# Hints.
+
+
+@pytest.mark.parametrize("node", [0, 2])
+def test_a_newer_hint_moves_the_partition_at_once_without_asking(node: int):
+    routing = knowing((1, 5))
+
+    routing.leader_moved(P0, PartitionLeader(node, 6), now=1.0)
+
+    assert {node: frozenset({P0})} == routing.leaders()
+    assert routing.next_request(now=REFRESH - 1.0) is None
+
+
+def test_node_0_at_epoch_0_is_a_hint():
+    routing = knowing((1, 5))
+    routing.assigned(frozenset({OTHER}), now=1.0)
+
+    routing.leader_moved(OTHER, PartitionLeader(0, 0), now=1.0)
+
+    assert {0: frozenset({OTHER})} == routing.leaders()
+
+
+def test_a_hint_of_nobody_leaves_the_partition_without_a_leader_and_asks():
+    routing = knowing((1, 5))
+
+    routing.leader_moved(P0, NOBODY, now=1.0)
+
+    assert {} == routing.leaders()
+    assert 1.0 < routing.next_deadline(now=1.0) <= 1.05
+
+
+@pytest.mark.parametrize("epoch", [4, 5])
+def test_a_hint_that_is_no_newer_is_not_believed(epoch: int):
+    routing = knowing((1, 5))
+
+    routing.leader_moved(P0, PartitionLeader(2, epoch), now=1.0)
+
+    assert {1: frozenset({P0})} == routing.leaders()
+    assert asked(routing, now=1.1)
+
+
+def test_a_hint_of_an_unknown_broker_is_believed_once_its_endpoint_is_told():
+    routing = knowing((1, 5))
+
+    routing.endpoints_told({7: Endpoint("broker-7", 9092)})
+    routing.leader_moved(P0, PartitionLeader(7, 6), now=1.0)
+
+    assert {7: frozenset({P0})} == routing.leaders()
+
+
+def test_a_hint_of_an_unknown_broker_without_endpoint_asks():
+    routing = knowing((1, 5))
+
+    routing.leader_moved(P0, PartitionLeader(7, 6), now=1.0)
+
+    assert {} == routing.leaders()
+    assert asked(routing, now=1.1)
+
+
+def test_a_hint_about_a_partition_never_heard_of_asks():
+    routing = knowing((1, 5))
+
+    routing.leader_moved(OTHER, NOBODY, now=1.0)
+
+    assert asked(routing, now=1.1)
+
+
+def test_the_leader_that_metadata_still_names_is_taken_back_after_a_hint_of_nobody():
+    routing = knowing((1, 5))
+    routing.leader_moved(P0, NOBODY, now=1.0)
+
+    exchange(routing, described(topic((1, 5))), now=1.1)
+
+    assert {1: frozenset({P0})} == routing.leaders()
+
+
+# Trouble.
+
+
+def test_trouble_asks_anew_after_a_moment():
+    routing = knowing((1, 5))
+
+    routing.stale(now=1.0)
+
+    assert 1.05 == routing.next_deadline(now=1.0)
+
+
+def test_trouble_upon_trouble_asks_once():
+    routing = knowing((1, 5))
+
+    routing.stale(now=1.0)
+    routing.stale(now=1.04)
+
+    assert 1.05 == routing.next_deadline(now=1.04)
+
+
+def test_trouble_puts_off_nothing_that_is_due_earlier():
+    routing = Routing()
+    routing.subscribed((TOPIC,), now=1.0)
+
+    routing.stale(now=1.0)
+
+    assert 1.0 == routing.next_deadline(now=1.0)
+
+
+def test_trouble_after_unsubscribing_asks_for_no_topic_at_all():
+    routing = knowing((1, 5))
+    routing.subscribed((), now=1.0)
+    routing.assigned(frozenset(), now=1.0)
+
+    routing.stale(now=2.0)
+
+    assert EVER == routing.next_deadline(now=2.0)
+
+
+def test_trouble_that_came_during_a_request_is_not_forgotten():
+    routing = knowing((1, 5))
+    under_way = asked(routing, now=REFRESH)
+
+    routing.leader_moved(P0, NOBODY, now=REFRESH + 0.1)
+    routing.answered(under_way, described(topic((1, 5))), now=REFRESH + 0.2)
+
+    assert routing.next_deadline(now=REFRESH + 0.2) < REFRESH + 0.3
