@@ -15,7 +15,7 @@ async def main() -> None:
         auto_offset_reset="earliest",
     ) as consumer:
         async for record in consumer:
-            print(record.topic, record.partition, record.offset, record.value)
+            print(record.topic, record.offset, record.value, flush=True)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ class Member:
             self._leaders_told,
             request_timeout=request_timeout,
         )
+        self._ended = False
         self._changed = anyio.Event()
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = Link(self._connect_any)
@@ -232,7 +233,7 @@ class Member:
             error, membership.reported = membership.reported, None
             self._listener.troubled(error)
         if membership.refusal is not None:
-            self._listener.refused(membership.refusal)
+            self._end(membership.refusal)
         if membership.assignment != self._assignment:
             self._assigned(membership.assignment)
         self._report()
@@ -303,9 +304,21 @@ class Member:
             case Troubled(share_partition, code, message):
                 self._listener.troubled(self._trouble(share_partition, code, message))
             case Refused(error):
-                self._listener.refused(error)
+                self._end(error)
             case Strange(what):
                 self._log.warning("strange answer", what=what)
+
+    def _end(self, error: Error) -> None:
+        """Nothing can be consumed any more: say so, and ask for nothing."""
+        if self._ended:
+            return
+        self._ended = True
+        self._listener.refused(error)
+        self._leaders.close()
+        self.routing.close()
+        self._routing_bell.ring()
+        self.membership.close(anyio.current_time())
+        self._membership_bell.ring()
 
     def _trouble(
         self, share_partition: SharePartition, code: int, message: str | None

@@ -1,6 +1,7 @@
 """What a consumer makes of the errors that a broker may answer with."""
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -24,6 +25,7 @@ from tests.net.scripted import (
     HEARTBEAT,
     METADATA,
     Late,
+    Parked,
     ScriptedBroker,
     State,
     consuming,
@@ -144,11 +146,7 @@ async def test_leader_without_share_fetch_ends_the_consumer():
         answer = serves(asked)
         if asked.node == 2:
             keys = tuple(api for api in answer.api_keys if api.api_key != FETCH)
-            return type(answer)(
-                error_code=ErrorCode.none,
-                api_keys=keys,
-                throttle_time=answer.throttle_time,
-            )
+            return replace(answer, api_keys=keys)
         return answer
 
     broker.answers[18] = answer_versions
@@ -264,8 +262,8 @@ async def test_member_that_is_fenced_joins_again_at_once_under_its_id(code):
         before = broker.asked(HEARTBEAT)
         fenced_at = anyio.current_time()
         broker.answers[HEARTBEAT] = first(1, saying(code), broker.share_group_heartbeat)
+        await anyio.sleep(6)
         broker.produce(b"a")
-        broker.cut()
         record = await next_record(consumer)
 
         joins = [
@@ -634,13 +632,13 @@ async def test_failed_acknowledgement_is_reported_and_not_sent_again(code):
     ) as consumer:
         (await next_record(consumer)).accept()
         (result,) = await consumer.commit()
-        sent = len(broker.asked(ACKNOWLEDGE))
         await anyio.sleep(20)
 
         assert code.value == result.error.code
         assert code.name.upper() == result.error.name
         assert [result] == told
-        assert sent == len(broker.asked(ACKNOWLEDGE))
+        sent = [asked for asked in broker.asked(ACKNOWLEDGE) if asked.request.topics]
+        assert 1 == len(sent)
 
 
 @pytest.mark.parametrize(
@@ -734,14 +732,8 @@ async def test_throttle_times_are_obeyed(key):
 
     def throttled(asked):
         answer = right(asked)
-        if isinstance(answer, tuple):
-            return answer
-        changes = {
-            name: getattr(answer, name)
-            for name in answer.__dataclass_fields__
-            if name != "throttle_time"
-        }
-        return type(answer)(throttle_time=wait, **changes)
+        parked = isinstance(answer, Parked)
+        return answer if parked else replace(answer, throttle_time=wait)
 
     broker.answers[key] = throttled
     async with consuming(broker, acknowledgement="explicit") as consumer:

@@ -2,7 +2,9 @@
 
 import argparse
 import logging
+import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -11,6 +13,7 @@ from typing import Final, NoReturn
 from sharecons.testing.kafka.cluster import KafkaCluster
 from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.ports import HOST
+from sharecons.testing.kafka.seed import produce_jobs
 from sharecons.testing.kafka.talk import create_topic
 
 LOOK: Final = 1.0  # seconds between two looks whether the brokers still live
@@ -47,6 +50,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME:PARTITIONS",
         help="a topic to create",
     )
+    parser.add_argument(
+        "--records", type=int, default=0, help="write so many into each topic (none)"
+    )
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="-- COMMAND",
+        help="run this beside it, with BOOTSTRAP_SERVERS set, and end with it",
+    )
     return parser
 
 
@@ -70,11 +82,28 @@ def _run(options: argparse.Namespace) -> None:
             replicas = min(options.brokers, 3)
             create_topic((HOST, options.port), name, partitions, replicas)
             log.info("topic %s, partitions: %d", name, partitions)
+            if options.records:
+                produce_jobs(cluster, name, options.records)
+                log.info("records in %s: %d", name, options.records)
         _announce(options)
+        if command := [word for word in options.command if word != "--"]:
+            sys.exit(_run_beside(command, cluster.bootstrap_servers))
         while len(cluster.running) == options.brokers:
             time.sleep(LOOK)
         (lost, *_) = cluster.brokers.keys() - cluster.running
         raise LaunchError(f"broker {lost} ended by itself:\n{cluster.log_tail(lost)}")
+
+
+def _run_beside(command: Sequence[str], servers: str) -> int:
+    """Run a program until it ends; a Ctrl-C is passed on, for it to answer.
+
+    In a process group of its own, so that it does not get the terminal's as well.
+    """
+    environment = {**os.environ, "BOOTSTRAP_SERVERS": servers}
+    process = subprocess.Popen(command, env=environment, process_group=0)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda number, _: process.send_signal(number))
+    return process.wait()
 
 
 def _announce(options: argparse.Namespace) -> None:

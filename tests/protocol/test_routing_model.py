@@ -1,0 +1,259 @@
+"""The routing against a cluster whose leaders move and whose metadata lags."""
+
+from typing import Final
+from uuid import UUID
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from sharecons.errors import ConnectionFailedError
+from sharecons.protocol.codes import Code
+from sharecons.protocol.routing import Routing
+from sharecons.protocol.values import (
+    DescribeTopics,
+    Endpoint,
+    PartitionLeader,
+    SharePartition,
+    TopicDescription,
+    TopicsDescribed,
+)
+from tests.protocol.making import EVER
+from tests.protocol.profile import MACHINE
+
+LOST: Final = ConnectionFailedError("the connection broke")
+IDS: Final = {"a": UUID(int=1), "b": UUID(int=2)}
+PARTITIONS: Final = [SharePartition(i, n) for i in IDS.values() for n in (0, 1)]
+NODES: Final = (0, 1, 2)
+LONGEST_PAUSE: Final = 1.2
+
+partitions = st.sampled_from(PARTITIONS)
+nodes = st.sampled_from(NODES)
+
+
+def endpoint(node: int) -> Endpoint:
+    return Endpoint(f"broker-{node}", 9092)
+
+
+class Cluster:
+    """Who leads what, now and at each epoch before; -1 is nobody."""
+
+    def __init__(self) -> None:
+        self.nodes = {0}
+        self.topics: set[str] = set()
+        self.history = {p: [PartitionLeader(0, 0)] for p in PARTITIONS}
+
+    def leader(self, partition: SharePartition, *, lag: int = 0) -> PartitionLeader:
+        history = self.history[partition]
+        return history[max(0, len(history) - 1 - lag)]
+
+    def move(self, partition: SharePartition, node: int) -> None:
+        epoch = self.leader(partition).leader_epoch + 1
+        self.history[partition].append(PartitionLeader(node, epoch))
+
+    def describe(
+        self, request: DescribeTopics, *, lag: int, nodes: set[int]
+    ) -> TopicsDescribed:
+        assert not (request.names and request.ids), "for names or for ids, not for both"
+        by_id = {i: name for name, i in IDS.items()}
+        named = [self._topic(name, lag) for name in request.names]
+        told = [
+            self._topic(by_id[i], lag)
+            for i in request.ids
+            if by_id[i] in self.topics or lag
+        ]
+        brokers = {node: endpoint(node) for node in sorted(nodes)}
+        return TopicsDescribed(brokers=brokers, topics=(*named, *told))
+
+    def _topic(self, name: str, lag: int) -> TopicDescription:
+        there = name in self.topics
+        return TopicDescription(
+            error=0 if there else Code.UNKNOWN_TOPIC_OR_PARTITION,
+            name=name,
+            topic_id=IDS[name] if there else None,
+            leaders={
+                p.partition: self.leader(p, lag=lag)
+                for p in PARTITIONS
+                if there and p.topic_id == IDS[name]
+            },
+        )
+
+
+class RoutingAndCluster(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        self.now = 0.0
+        self.cluster = Cluster()
+        self.routing = Routing()
+        self.subscribed: tuple[str, ...] = ()
+        self.assigned: frozenset[SharePartition] = frozenset()
+        self.under_way: DescribeTopics | None = None
+        self.epochs: dict[SharePartition, int] = {}
+
+    # What the cluster does.
+
+    @rule(name=st.sampled_from(sorted(IDS)))
+    def a_topic_is_made(self, name: str) -> None:
+        self.cluster.topics.add(name)
+
+    @rule(partition=partitions, node=st.sampled_from([-1, *NODES]))
+    def a_leader_moves(self, partition: SharePartition, node: int) -> None:
+        self.cluster.move(partition, node)
+
+    @rule(node=nodes)
+    def a_broker_comes(self, node: int) -> None:
+        self.cluster.nodes.add(node)
+
+    # What the shell does.
+
+    @rule(names=st.lists(st.sampled_from(sorted(IDS)), unique=True))
+    def subscribe(self, names: list[str]) -> None:
+        self.subscribed = tuple(names)
+        self.routing.subscribed(self.subscribed, self.now)
+        if not names:
+            self.assign(frozenset())
+
+    @precondition(lambda self: self.subscribed)
+    @rule(assigned=st.frozensets(partitions))
+    def assign(self, assigned: frozenset[SharePartition]) -> None:
+        self.assigned = assigned
+        self.routing.assigned(assigned, self.now)
+
+    @rule(seconds=st.sampled_from([0.01, 0.3, 2.0, 400.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def something_goes_wrong(self) -> None:
+        self.routing.stale(self.now)
+
+    @rule()
+    def send(self) -> None:
+        if self.under_way is None:
+            due = self.routing.next_deadline(self.now)
+            self.under_way = self.routing.next_request(self.now)
+            assert (due <= self.now) == (self.under_way is not None)
+
+    @precondition(lambda self: self.under_way is not None)
+    @rule(lag=st.integers(0, 2), nodes=st.sets(nodes))
+    def metadata_comes(self, lag: int, nodes: set[int]) -> None:
+        request, self.under_way = self.under_way, None
+        assert request is not None
+        answer = self.cluster.describe(request, lag=lag, nodes=nodes)
+        self.routing.answered(request, answer, self.now)
+        assert self.routing.next_deadline(self.now) > self.now
+        if nodes:
+            assert answer.brokers == self.routing.brokers
+
+    @precondition(lambda self: self.under_way is not None)
+    @rule()
+    def metadata_is_lost(self) -> None:
+        request, self.under_way = self.under_way, None
+        assert request is not None
+        self.routing.failed(request, LOST, self.now)
+        assert self.routing.next_deadline(self.now) > self.now
+
+    # Hints.
+
+    @rule(partition=partitions, lag=st.integers(0, 2), told=st.booleans())
+    def a_broker_hints(self, partition: SharePartition, lag: int, told: bool) -> None:
+        hint = self.cluster.leader(partition, lag=lag)
+        if told and hint.leader_id >= 0:
+            self.routing.endpoints_told({hint.leader_id: endpoint(hint.leader_id)})
+        before = self.leader_of(partition)
+        known = self.epochs.get(partition)
+        reachable = hint.leader_id in self.routing.brokers
+        self.routing.leader_moved(partition, hint, self.now)
+        if partition not in self.assigned:
+            return
+
+        after = self.leader_of(partition)
+        if known is not None and before is not None and hint.leader_epoch <= known:
+            assert after in (before, None)
+            assert (after is None) == (hint.leader_id < 0)
+        if hint.leader_id < 0 or not reachable:
+            assert after is None or after == before
+            self.a_describe_is_near()
+        elif known is None:
+            assert hint.leader_id == after
+
+    @rule(partition=partitions)
+    def a_broker_does_not_know_who_leads(self, partition: SharePartition) -> None:
+        self.routing.leader_moved(partition, PartitionLeader(-1, -1), self.now)
+        assert self.leader_of(partition) is None
+        if self.subscribed or self.assigned:
+            self.a_describe_is_near()
+
+    def leader_of(self, partition: SharePartition) -> int | None:
+        for node, led in self.routing.leaders().items():
+            if partition in led:
+                return node
+        return None
+
+    def a_describe_is_near(self) -> None:
+        assert self.routing.next_deadline(self.now) <= self.now + LONGEST_PAUSE
+
+    # What must hold.
+
+    @invariant()
+    def only_known_brokers_are_asked_and_only_for_what_is_assigned(self) -> None:
+        leaders = self.routing.leaders()
+        led = [partition for group in leaders.values() for partition in group]
+        assert leaders.keys() <= self.routing.brokers.keys()
+        assert len(led) == len(set(led))
+        assert set(led) <= self.assigned
+
+    @invariant()
+    def nobody_leads_by_an_epoch_older_than_one_that_was_believed(self) -> None:
+        for node, led in self.routing.leaders().items():
+            for partition in led:
+                believed = [
+                    leader.leader_epoch
+                    for leader in self.cluster.history[partition]
+                    if leader.leader_id == node
+                ]
+                assert believed, "nobody ever said so"
+                assert max(believed) >= self.epochs.get(partition, 0)
+                if len(believed) == 1:
+                    self.epochs[partition] = believed[0]
+
+    @rule()
+    def all_goes_well_for_a_while(self) -> None:
+        self.cluster.nodes |= {*NODES}
+        self.cluster.topics |= IDS.keys()
+        for partition in PARTITIONS:
+            if self.cluster.leader(partition).leader_id < 0:
+                self.cluster.move(partition, 1)
+        self.routing.stale(self.now)
+        end = self.now + 10.0
+        while self.now < end:
+            self.send()
+            if self.under_way is not None:
+                self.metadata_comes(0, {*NODES})
+            self.now = min(end, max(self.now, self.routing.next_deadline(self.now)))
+
+        expected: dict[int, set[SharePartition]] = {}
+        for partition in self.assigned:
+            node = self.cluster.leader(partition).leader_id
+            expected.setdefault(node, set()).add(partition)
+        assert expected == self.routing.leaders()
+
+    @rule()
+    def unsubscribe(self) -> None:
+        self.subscribe([])
+        if self.under_way is None:
+            assert EVER == self.routing.next_deadline(self.now)
+
+    def teardown(self) -> None:
+        if hasattr(self, "routing"):
+            self.routing.close()
+            assert self.routing.next_request(self.now + 1e6) is None
+
+
+RoutingAndCluster.TestCase.settings = MACHINE
+TestRoutingAndCluster = RoutingAndCluster.TestCase
