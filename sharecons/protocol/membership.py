@@ -127,6 +127,7 @@ class Membership:
         self._due = NEVER
         self._early_until = 0.0
         self._closing = False
+        self._former_self = False
         self._spoken = False  # since we were last out: a coordinator may know us
         self._last_reported = Code.NONE.value
         self._backoff = Backoff(spread_of(member_id))
@@ -171,7 +172,7 @@ class Membership:
         if self.coordinator is None:
             return FindCoordinator(group_id=self.group_id)
         self._spoken = True
-        if self.state is State.LEAVING:
+        if self.state is State.LEAVING or self._former_self:
             return self._heartbeat(LEAVE_EPOCH, None, None)
         # Topics and rack travel only when they changed since the coordinator last
         # confirmed them; None means "as before".
@@ -214,7 +215,10 @@ class Membership:
     def _heartbeat_answered(
         self, request: Heartbeat, answer: HeartbeatAnswer, now: float
     ) -> None:
-        if request.member_epoch == LEAVE_EPOCH:
+        if request.member_epoch == LEAVE_EPOCH and self._former_self:
+            self._former_self = False
+            self._due = now
+        elif request.member_epoch == LEAVE_EPOCH:
             # Whatever it says: UNKNOWN_MEMBER_ID means gone already, and an error
             # is not worth holding up the close for.
             self._left(now)
@@ -231,6 +235,7 @@ class Membership:
                 self._admitted(request, answer, now)
             case Reaction.REJOIN if not self._is_another_kind(request, answer):
                 self._fenced(now)
+                self._former_self = self._is_former_self(request, answer)
             case Reaction.FIND_COORDINATOR:
                 self._find_coordinator(now)
             case Reaction.REJOIN | Reaction.REFUSE:
@@ -245,6 +250,17 @@ class Membership:
         """A join makes a share group unless its id is a group of another kind."""
         return (
             answer.error == Code.GROUP_ID_NOT_FOUND
+            and request.member_epoch == JOIN_EPOCH
+        )
+
+    def _is_former_self(self, request: Heartbeat, answer: HeartbeatAnswer) -> bool:
+        """Kafka 4.1 fences a join under an id that it knows under a later epoch.
+
+        Such a member leaves in the name of who had the id before, and joins then;
+        newer brokers let it join.
+        """
+        return (
+            answer.error == Code.FENCED_MEMBER_EPOCH
             and request.member_epoch == JOIN_EPOCH
         )
 

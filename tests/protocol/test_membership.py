@@ -305,11 +305,29 @@ def test_a_fenced_member_joins_again_at_once_under_its_id_saying_everything(code
 def test_a_member_fenced_again_and_again_does_not_join_at_round_trip_speed(code: Code):
     membership = joined()
     now = 5.0
-    for _ in range(20):
-        membership.answered(asked(membership, now), error(code), now)
+    joins = 0
+    while joins < 20:
+        request = asked(membership, now)
+        joins += request.member_epoch == JOIN_EPOCH
+        membership.answered(request, error(code), now)
         now = max(now, membership.next_deadline(now))
 
     assert 5.0 + 10.0 < now
+
+
+def test_a_member_whose_join_is_fenced_leaves_for_its_former_self_and_joins():
+    membership = member("orders")
+    membership.answered(looking(membership, now=1.0), found(), now=1.0)
+    join = said(membership, now=1.0)
+    membership.answered(join, error(Code.FENCED_MEMBER_EPOCH), now=1.0)
+    leave = asked(membership, 2.0)
+    membership.answered(leave, error(Code.UNKNOWN_MEMBER_ID), now=2.1)
+    again = said(membership, now=2.1)
+
+    assert [JOIN_EPOCH, LEAVE_EPOCH, JOIN_EPOCH] == [
+        heartbeat.member_epoch for heartbeat in (join, leave, again)
+    ]
+    assert ("orders",) == again.topics
 
 
 @pytest.mark.parametrize("code", FENCING)

@@ -11,8 +11,8 @@ from kio.static.primitive import i8, i32
 from tests.kafka_plugin import _ask as ask
 
 SHARE = i8(2)
-NO_EPOCH = i32(-1)
-"""A higher leader epoch than the leader's would fence it; this one cannot."""
+LEADER_EPOCH = i32(0)
+"""That of a topic just made. A higher one than the leader's would fence the leader."""
 
 State = tuple[int, int, int, int]
 
@@ -31,7 +31,7 @@ def share_group_state(
         ),
         find_coordinator.FindCoordinatorResponse,
     ).coordinators[0]
-    wanted = PartitionData(partition=i32(partition), leader_epoch=NO_EPOCH)
+    wanted = PartitionData(partition=i32(partition), leader_epoch=LEADER_EPOCH)
     answer = ask(
         (found.host, int(found.port)),
         read_state.ReadShareGroupStateRequest(

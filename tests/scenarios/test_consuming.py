@@ -9,6 +9,7 @@ import pytest
 from sharecons import AcknowledgeType, Record, ShareConsumer, TimestampType
 from sharecons.errors import ClosedError, DeserializationError, RecordStateError
 from tests.kafka_plugin import Admin
+from tests.scenarios.versions import LET_GO, since_4_2
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
 
@@ -104,7 +105,7 @@ async def test_asking_for_the_next_accepts_the_last(admin: Admin) -> None:
     again = await left_over(queue)
 
     assert offsets(again) == [9], "the last was in hand, nobody asked for the next"
-    assert again[0].delivery_count == 2
+    assert again[0].delivery_count == LET_GO
 
 
 @pytest.mark.parametrize("way", ["break", "exception", "cancel"])
@@ -143,7 +144,9 @@ async def test_closing_releases_what_a_handler_was_working_on(admin: Admin) -> N
             async for _ in consumer:
                 raise LookupError("the handler failed")
 
-    assert [(r.offset, r.delivery_count) for r in await left_over(queue)] == [(0, 2)]
+    assert [(r.offset, r.delivery_count) for r in await left_over(queue)] == [
+        (0, LET_GO)
+    ]
 
 
 async def test_explicit_verbs_are_what_the_group_hears(admin: Admin) -> None:
@@ -163,7 +166,7 @@ async def test_explicit_verbs_are_what_the_group_hears(admin: Admin) -> None:
         again.accept()
 
     over = await left_over(queue)
-    assert [(r.offset, r.delivery_count) for r in over] == [(nothing.offset, 2)]
+    assert [(r.offset, r.delivery_count) for r in over] == [(nothing.offset, LET_GO)]
 
 
 async def test_explicit_goes_on_fetching_while_records_are_open(admin: Admin) -> None:
@@ -266,6 +269,7 @@ async def test_late_acknowledgement_fails_and_disturbs_nobody(admin: Admin) -> N
     assert await left_over(queue) == []
 
 
+@since_4_2
 async def test_renewing_outlasts_the_lock(admin: Admin) -> None:
     queue = Queue(admin, **{"share.record.lock.duration.ms": "1500"})
     queue.produce([b"x"])
@@ -416,6 +420,7 @@ async def test_subscription_moves_to_other_topics_and_back(admin: Admin) -> None
     assert [r.value for r in (one, two, three)] == [b"first", b"other", b"second"]
 
 
+@since_4_2
 async def test_two_consumers_share_one_partition(admin: Admin) -> None:
     queue = Queue(admin)
     seen: dict[str, list[int]] = {"a": [], "b": []}
@@ -471,6 +476,7 @@ async def test_offset_reset_is_set_before_joining(admin: Admin) -> None:
         assert [r.value for r in await take(aiter(consumer), 1)] == [b"before"]
 
 
+@since_4_2
 async def test_record_limit_is_exact(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(200)])
@@ -485,6 +491,7 @@ async def test_record_limit_is_exact(admin: Admin) -> None:
                 break
 
 
+@since_4_2
 async def test_consumers_opened_and_closed_over_waiting_records_archive_none(
     admin: Admin,
 ) -> None:

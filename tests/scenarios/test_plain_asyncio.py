@@ -6,6 +6,7 @@ import pytest
 
 from tests.kafka_plugin import Admin
 from tests.scenarios.test_consuming import Queue, left_over, offsets
+from tests.scenarios.versions import LET_GO
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.kafka]
 
@@ -44,7 +45,7 @@ async def test_cancelled_task_closes_and_releases_what_it_worked_on(
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert [r.delivery_count for r in await left_over(queue)] == [2]
+    assert [r.delivery_count for r in await left_over(queue)] == [LET_GO]
 
 
 async def test_closing_from_another_task_ends_the_loop(admin: Admin) -> None:

@@ -22,6 +22,7 @@ from tests.scenarios.raw import (
     said,
 )
 from tests.scenarios.share_state import share_group_state
+from tests.scenarios.versions import HAS_VERSION_2, LET_GO, since_4_2
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
 
@@ -57,8 +58,10 @@ async def test_assignment_comes_a_second_after_joining_to_who_asks(
     topic, group = queue(admin, 1)
     async with RawMember(admin.bootstrap_servers, group) as member:
         await member.find_coordinator()
+        # A coordinator that is new at it loads first.
+        while (first := await member.heartbeat(0, topic)).error != Code.NONE:
+            await anyio.sleep(0.05)
         began = time.monotonic()
-        first = await member.heartbeat(0, topic)
         await member.join(topic)
         seconds = time.monotonic() - began
 
@@ -95,7 +98,7 @@ async def test_acknowledging_beside_a_parked_fetch_ends_it_and_costs_a_delivery(
 
         member.session_epoch = 0
         await member.reconnect()
-        assert await next_counts(member, partition) == {1: 2}
+        assert await next_counts(member, partition) == {1: LET_GO}
 
 
 async def test_end_of_the_connection_releases_at_once(admin: Admin) -> None:
@@ -108,7 +111,8 @@ async def test_end_of_the_connection_releases_at_once(admin: Admin) -> None:
         member.session_epoch = 0
 
         assert late.error == Code.SHARE_SESSION_NOT_FOUND
-        assert await next_counts(member, partition, tries=4) == {0: 2, 1: 2, 2: 2}
+        again = await next_counts(member, partition, tries=4)
+        assert again == {0: LET_GO, 1: LET_GO, 2: LET_GO}
 
 
 async def test_opening_again_on_a_live_connection_releases_nothing(
@@ -155,7 +159,8 @@ async def test_whatever_lets_a_record_go_costs_a_delivery(
             await member.reconnect()
             member.session_epoch = 0
 
-        assert await next_counts(member, partition) == {0: 2}
+        count = 2 if way == "release" else LET_GO
+        assert await next_counts(member, partition) == {0: count}
 
 
 async def test_end_of_the_lock_costs_a_delivery(admin: Admin) -> None:
@@ -181,6 +186,7 @@ async def test_letting_go_at_the_delivery_limit_archives(admin: Admin) -> None:
     assert seen == [1, 2, 3, 4, 5]
 
 
+@since_4_2
 async def test_near_the_delivery_limit_records_come_alone(admin: Admin) -> None:
     topic, group = queue(admin, 30)
     sizes: dict[int, list[int]] = {}
@@ -278,6 +284,12 @@ async def test_a_member_of_the_same_id_has_its_assignment_again_at_once(
     async with RawMember(admin.bootstrap_servers, group, "pod-1") as member:
         await member.find_coordinator()
         answer = await member.heartbeat(0, topic)
+        if not HAS_VERSION_2:
+            # It is fenced for its epoch, and has to leave before it may join again.
+            assert answer.error == Code.FENCED_MEMBER_EPOCH
+            await member.heartbeat(-1)
+            answer = await member.heartbeat(0, topic)
+            return
 
         assert answer.assignment
 
@@ -291,6 +303,7 @@ async def test_default_fetch_brings_whole_batches(admin: Admin) -> None:
         assert len(whole) > 10
 
 
+@since_4_2
 async def test_record_limit_brings_no_more(admin: Admin) -> None:
     topic, group = queue(admin, 1000)
     async with RawMember(admin.bootstrap_servers, group) as member:

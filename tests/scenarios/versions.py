@@ -1,0 +1,19 @@
+"""Where Kafka's versions differ, as measured on each of them."""
+
+import os
+
+import pytest
+
+KAFKA = tuple(
+    int(part)
+    for part in os.environ.get("SHARECONS_TEST_KAFKA_VERSION", "4.3.0").split(".")
+)
+
+HAS_VERSION_2 = KAFKA >= (4, 2)
+"""ShareFetch and ShareAcknowledge version 2: renewals, exact record limits. Without
+them a fetch brings whole batches, and letting the session go costs no delivery."""
+
+since_4_2 = pytest.mark.skipif(not HAS_VERSION_2, reason="Kafka 4.2 brought it")
+
+LET_GO = 2 if HAS_VERSION_2 else 1
+"""The delivery count of a record that a closed session or connection let go."""
