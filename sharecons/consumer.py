@@ -69,7 +69,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
         max_wait: seconds that a fetch waits at the broker for records.
         min_bytes, max_bytes: of one answer; the latter yields for the first batch.
-        client_id: for the broker's logs and quotas.
+        client_id: for brokers' logs and quotas.
         member_id: who this member is. One that a process keeps over its restarts (a
             pod's name, say) finds its partitions again at once, where a new one waits
             for the session timeout of its former self (45 s). Never use one twice at
@@ -343,7 +343,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         )
 
     def _make(self, connection: Connection) -> None:
-        """The parts that need to know the running event loop."""
+        """Make the parts that need to know the running event loop."""
         self._deliveries = Deliveries(
             clock=running_clock(),
             counters=self._counters,
@@ -366,11 +366,8 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         self._background = anyio.CancelScope()
 
     async def _run(self) -> None:
-        """The tasks in the background.
-
-        In a scope of their own: the task group's is around the application's block,
-        which closing must not cancel.
-        """
+        # In a scope of its own: the task group's is around the application's block,
+        # which closing must not cancel.
         with self._background:
             async with anyio.create_task_group() as tasks:
                 self._member.start(tasks)

@@ -41,6 +41,13 @@ NEVER: Final = float("inf")
 NOBODY: Final = -1
 
 REFRESH: Final = 300.0  # metadata.max.age.ms
+HINT_PAUSE: Final = 1.0
+"""No second hint is followed so soon after one: brokers in the midst of an election
+may point at each other."""
+
+CALM: Final = 5.0
+"""So long without trouble, and the next trouble is a new one."""
+
 MISSING_LIMIT: Final = 1.0
 """Longest pause while a topic or leader is missing, so that a consumer started
 before its topic begins within about a second of the topic's creation."""
@@ -76,6 +83,8 @@ class Routing:
         self._due = NEVER
         self._stale = False
         self._by_id = False
+        self._troubled_at = -NEVER
+        self._hinted: dict[SharePartition, float] = {}
         self._backoff = Backoff(spread, limit=MISSING_LIMIT)
 
     # What the shell tells.
@@ -95,6 +104,7 @@ class Routing:
 
     def stale(self, now: float) -> None:
         """Something that relied on the metadata went wrong."""
+        self._troubled_at = now
         if not self._stale and self._is_needed():
             self._stale = True
             self._due = min(self._due, now + self._backoff.next_delay())
@@ -109,7 +119,9 @@ class Routing:
         known = self._leaders.get(share_partition)
         newer = known is None or leader.leader_epoch > known.leader_epoch
         # A hint of node 0 at epoch 0 is a good one; -1 is none.
-        if leader.leader_id >= 0 and leader.leader_id in self.brokers and newer:
+        usable = leader.leader_id >= 0 and leader.leader_id in self.brokers and newer
+        if usable and now - self._hinted.get(share_partition, -NEVER) > HINT_PAUSE:
+            self._hinted[share_partition] = now
             self._leaders[share_partition] = leader
             return
         if known is not None and not (leader.leader_id >= 0 and not newer):
@@ -138,12 +150,12 @@ class Routing:
     def next_request(self, now: float) -> DescribeTopics | None:
         if self.finished or now < self._due:
             return None
-        # What goes wrong from here on, this request's answer may not know of.
-        self._stale = False
         # A broker answers for names or for ids, not for both: take turns.
         unnamed = {p.topic_id for p in self._missing()} - self.names.keys()
         if unnamed and self._by_id:
             return DescribeTopics(names=(), ids=tuple(sorted(unnamed)))
+        # What goes wrong from here on, the answer to this may not know of.
+        self._stale = False
         return DescribeTopics(names=self._subscribed, ids=())
 
     def answered(
@@ -157,7 +169,10 @@ class Routing:
         if self._missing() or self._absent() or self._stale:
             self._ask_at(now + self._backoff.next_delay())
         else:
-            self._backoff.reset()
+            # Metadata that goes on naming a leader which denies it is not believed
+            # at the speed of a round trip.
+            if now - self._troubled_at > CALM:
+                self._backoff.reset()
             self._ask_at(now + REFRESH)
 
     def failed(self, request: DescribeTopics, error: Error, now: float) -> None:

@@ -95,10 +95,10 @@ class Account:
         spans.append(BEYOND)
         return spans
 
-    def is_hole(self, base_offset: int) -> bool:
-        """Whether acquired offsets lie between what is settled and this offset."""
-        hole = self._acquired_in(self.settled, base_offset - 1)
-        return bool(hole) or bool(self._damage)
+    def is_wanted(self, last: int) -> bool:
+        """Whether any acquired offset lies between what is settled and this one."""
+        index = bisect_left(self._last_offsets, self.settled)
+        return index < len(self._acquired) and self._acquired[index][0] <= last
 
     def good(self, header: Header, spans: list[Span], records: list[Record]) -> None:
         """Settle a batch whose checksum is right, by its records inside the spans."""

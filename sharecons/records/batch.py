@@ -119,13 +119,15 @@ class _Reader:
         first, last = header.base_offset, header.last_offset
         try:
             self._check_header(header)
-            spans = account.spans(first, last)
-            if len(spans) == 1 and not account.is_hole(first):
+            # A hole before the batch is looked at too: it is one only if this header
+            # is right.
+            if not account.is_wanted(last):
                 account.settled = last + 1
                 self._skipped = header
                 return
             self._skipped = None
             self._check_sum(header)
+            spans = account.spans(first, last)
             account.good(header, spans, self._read_records(header, spans))
         except DamagedError as error:
             account.damaged(first, last, str(error))
@@ -144,8 +146,7 @@ class _Reader:
             raise DamagedError("the checksum is wrong")
 
     def _read_records(self, header: Header, spans: list[Span]) -> list[Record]:
-        # The log has no record for what a batch without one covers, be it that
-        # compaction emptied it or that it marks the end of a transaction.
+        # What marks the end of a transaction is no record to anybody.
         if len(spans) == 1 or header.attributes & CONTROL:
             return []
         data = self._payload

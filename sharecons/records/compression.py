@@ -25,9 +25,10 @@ from sharecons.records.damage import DamagedError
 __all__ = ["LIMIT", "Codec", "compress", "decompress", "zstd_most"]
 
 LIMIT: Final = 1 << 30
-"""Bytes that one batch may unfold to. Brokers bound batches only as compressed, to
-1 MiB by default, so real ones stay far below; what takes longer blocks its event loop
-for a second."""
+"""Bytes that one batch may unfold to. Brokers bound a batch as it is compressed, to
+1 MiB by default, so that real ones stay far below this. What comes near it holds the
+event loop up for a second, and a machine with less memory than that is not protected.
+"""
 
 # What a byte can unfold to: deflate gives 258 bytes for two bits, lz4 255 for eight.
 _GZIP_RATIO: Final = 1032
@@ -158,8 +159,6 @@ def _unsnap(data: bytes, limit: int) -> bytes:
             continue
         start = position + 4
         position = start + int.from_bytes(data[position:start], "big")
-        if position > len(data):
-            raise DamagedError("the last block is cut off")
         blocks.append(_unsnap_block(data[start:position], limit))
         limit -= len(blocks[-1])
     return b"".join(blocks)
