@@ -359,6 +359,13 @@ class Deliveries:
         lease.unpacked(
             decoded.records, gaps=decoded.gaps, unfit=[*unfit, *decoded.unseen]
         )
+        if decoded.unseen:
+            self._log.warning(
+                "acquired offsets without their records were released",
+                topic=lease.topic,
+                partition=partition,
+                ranges=decoded.unseen[:3],
+            )
         for bad in decoded.undecodable:
             self._errors.append(
                 CorruptRecordsError(

@@ -15,8 +15,8 @@ Told = tuple[int, int, bytes | None, bytes | None, Headers, int]
 EVERYTHING = ((0, 1 << 40, 1),)
 
 
-def read(payload: bytes, acquired: Sequence[Span] = EVERYTHING) -> Decoded:
-    return decode(payload, acquired, "orders", 3, DETACHED)
+def read(payload: bytes | bytearray, acquired: Sequence[Span] = EVERYTHING) -> Decoded:
+    return decode(bytes(payload), acquired, "orders", 3, DETACHED)
 
 
 def told(records: Iterable[Record]) -> list[Told]:
@@ -72,7 +72,11 @@ def sealed(batch: bytes | bytearray) -> bytes:
 
 
 def crafted(
-    body: bytes, *, count: int = 1, last_offset_delta: int = 0, attributes: int = 0
+    body: bytes | bytearray,
+    *,
+    count: int = 1,
+    last_offset_delta: int = 0,
+    attributes: int = 0,
 ) -> bytes:
     """Make a batch with a good checksum around bytes that need not make sense."""
     batch = bytearray(encode([], last_offset_delta=0))

@@ -79,7 +79,7 @@ def test_one_range_over_many_small_batches():
 @pytest.mark.parametrize("acquired", [(2, 3, 1), (2, 4, 1), (0, 5, 1)])
 def test_a_batch_is_read_no_further_than_what_was_acquired(acquired):
     payload = bytearray(batch(0, 0, 2, 5, 6, last_delta=9))
-    payload[-2] ^= 0xFF
+    payload[-8] ^= 1  # makes the last record's length negative
     decoded = read(sealed(payload), [acquired])
 
     assert [] == decoded.undecodable
@@ -171,6 +171,15 @@ def test_batches_that_nobody_acquired_are_not_looked_into():
 
     assert [0, 1, 2, 3, 4, 7] == [record.offset for record in decoded.records]
     assert [] == decoded.undecodable
+
+
+def test_batches_that_nobody_acquired_do_not_matter_to_holes_far_from_them():
+    damaged = bytearray(batch(0, 0, 1))
+    damaged[-1] ^= 1
+    decoded = read(damaged + batch(2, 0) + batch(4, 0), [(2, 4, 1)])
+
+    assert [2, 4] == [record.offset for record in decoded.records]
+    assert [(3, 3)] == decoded.gaps
 
 
 def test_a_hole_beside_a_batch_that_nobody_acquired_is_a_gap():
@@ -282,5 +291,7 @@ def test_every_acquired_offset_is_in_exactly_one_part_whatever_the_bytes(
     decoded = read(payload, acquired)
 
     assert offsets(acquired) == accounted(decoded)
+    for ranges in (decoded.gaps, decoded.undecodable, decoded.unseen):
+        assert sorted(ranges) == ranges
     found = [record.offset for record in decoded.records]
     assert sorted(set(found)) == found

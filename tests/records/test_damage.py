@@ -57,6 +57,11 @@ def test_every_offset_is_accounted_for_in_a_payload_cut_off_anywhere():
         assert WANTED == accounted(read(LOG[:size], ACQUIRED))
 
 
+def broken(batch):
+    """Give the batch with its last byte changed."""
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
 def flips(payload):
     for position in range(len(payload)):
         for bit in range(8):
@@ -94,8 +99,7 @@ def test_a_flipped_bit_of_a_base_offset_gives_no_invented_value():
 
 
 def test_a_wrong_checksum_costs_its_batch_and_no_other():
-    damaged = bytearray(FIRST)
-    damaged[-1] ^= 1
+    damaged = broken(FIRST)
     decoded = read(damaged + SECOND + THIRD, ACQUIRED)
 
     assert [5, 7, 8, 9] == [record.offset for record in decoded.records]
@@ -107,17 +111,32 @@ def test_a_wrong_checksum_costs_its_batch_and_no_other():
 
 
 def test_damage_at_the_end_reaches_as_far_as_its_batch_says():
-    damaged = bytearray(THIRD)
-    damaged[-1] ^= 1
+    damaged = broken(THIRD)
     decoded = read(FIRST + SECOND + damaged, [(6, 20, 1)])
 
     assert [(8, 9, "the checksum is wrong")] == decoded.undecodable
     assert [(10, 20)] == decoded.unseen
 
 
+def test_damage_reaches_as_far_as_any_damaged_batch_says():
+    shorter = broken(encode([NewRecord()], base_offset=2))
+    decoded = read(broken(encode([NewRecord()] * 5)) + shorter, [(0, 9, 1)])
+
+    assert [(0, 1), (2, 4)] == [one[:2] for one in decoded.undecodable]
+    assert [(5, 9)] == decoded.unseen
+
+
+def test_damage_reaches_no_further_than_the_next_good_batch():
+    wild = broken(encode([NewRecord()], base_offset=1 << 50))
+    decoded = read(broken(FIRST) + wild + SECOND + broken(THIRD), [(0, 20, 1)])
+
+    assert [5, 6, 7] == [record.offset for record in decoded.records]
+    assert [(0, 4), (8, 9)] == [one[:2] for one in decoded.undecodable]
+    assert [(10, 20)] == decoded.unseen
+
+
 def test_batches_damaged_one_after_another_keep_their_own_reasons():
-    checksum = bytearray(FIRST)
-    checksum[-1] ^= 1
+    checksum = broken(FIRST)
     magic = bytearray(SECOND)
     magic[16] = 9
     decoded = read(checksum + magic + THIRD)
@@ -150,8 +169,7 @@ def test_behind_a_length_that_is_none_nothing_is_found(length):
 
 
 def test_a_lost_batch_behind_a_damaged_one_keeps_its_own_reason():
-    damaged = bytearray(FIRST)
-    damaged[-1] ^= 1
+    damaged = broken(FIRST)
     lost = bytearray(SECOND)
     lost[8:12] = bytes(4)
     decoded = read(damaged + lost, [(0, 9, 1)])
@@ -195,6 +213,16 @@ def test_no_hole_is_a_gap_where_batches_are_not_in_order():
     assert WANTED == accounted(decoded)
 
 
+def test_what_is_undecodable_ascends_though_the_batches_do_not():
+    decoded = read(SECOND + broken(THIRD) + FIRST, [(4, 9, 1)])
+
+    expected = [
+        (4, 4, "a hole between batches that are not in order"),
+        (8, 9, "the checksum is wrong"),
+    ]
+    assert expected == decoded.undecodable
+
+
 def test_a_batch_that_overlaps_the_one_before_is_undecodable():
     overlapping = encode([NewRecord()] * 4, base_offset=2)
     decoded = read(FIRST + overlapping + THIRD, [(0, 9, 1)])
@@ -229,8 +257,7 @@ def test_a_damaged_header_that_nobody_looked_at_costs_no_batch_behind_it():
 
 
 def test_a_hole_before_a_damaged_batch_of_nobody_s_is_no_gap():
-    damaged = bytearray(SECOND)
-    damaged[-1] ^= 1
+    damaged = broken(SECOND)
     decoded = read(FIRST + damaged + THIRD, [(3, 4, 1), (8, 9, 1)])
 
     assert [8, 9] == [record.offset for record in decoded.records]
@@ -238,8 +265,7 @@ def test_a_hole_before_a_damaged_batch_of_nobody_s_is_no_gap():
 
 
 def test_a_good_batch_of_nobody_s_ends_the_damage_before_it():
-    damaged = bytearray(FIRST)
-    damaged[-1] ^= 1
+    damaged = broken(FIRST)
     decoded = read(damaged + SECOND + THIRD, [(0, 4, 1), (8, 9, 1)])
 
     assert [(0, 4, "the checksum is wrong")] == decoded.undecodable
@@ -247,8 +273,7 @@ def test_a_good_batch_of_nobody_s_ends_the_damage_before_it():
 
 
 def test_nonsense_between_batches_costs_nothing_behind_it():
-    wild = bytearray(encode([NewRecord()], base_offset=1 << 50))
-    wild[-1] ^= 1
+    wild = broken(encode([NewRecord()], base_offset=1 << 50))
     decoded = read(FIRST + wild + SECOND + THIRD, ACQUIRED)
 
     assert [0, 1, 2, 5, 7, 8, 9] == [record.offset for record in decoded.records]

@@ -88,11 +88,27 @@ def test_nonsense_with_a_right_checksum_is_undecodable(body):
     assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
 
 
+@pytest.mark.parametrize("last", [0, 9])
 @pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE.keys())
-def test_nonsense_behind_all_other_bytes_is_undecodable(body):
-    decoded = read(crafted(body), [(0, 9, 1)])
+def test_nonsense_behind_all_other_bytes_is_undecodable(body, last):
+    decoded = read(crafted(body), [(0, last, 1)])
 
     assert [(0, 0)] == [one[:2] for one in decoded.undecodable]
+
+
+def test_nonsense_is_found_though_the_end_of_the_batch_was_not_acquired():
+    longer = b"\x14\0\0\0\x01\x02v\0"  # than what is left of the batch
+    decoded = read(crafted(longer, last_offset_delta=5) + THIRD, [(0, 0, 1)])
+
+    assert ["a record's length makes no sense"] == reasons(decoded)
+
+
+def test_bytes_behind_a_last_record_that_was_not_acquired():
+    second = b"\x0e\0\0\x06\x01\x02w\0"
+    body = RECORD + second + b"\0"
+    decoded = read(crafted(body, count=2, last_offset_delta=3), [(0, 2, 1)])
+
+    assert ["bytes are left over after the last record"] == reasons(decoded)
 
 
 COMPRESSIBLE = {name: body for name, body in NONSENSE.items() if body}
