@@ -4,7 +4,7 @@ The path of a record, for who reads on from here: `net.driver` asks
 `protocol.leader` for the next request; `wire.share_fetch` makes its bytes,
 `net.connection` sends them and receives the answer's; `wire.share_fetch` reads
 them into values, of which `protocol.leader` makes leases; `net.member` passes
-these to `deliveries`, where `records.batch` decodes them when `loops` asks for
+these to `deliveries`, which has `records.batch` decode them when `loops` asks for
 records; the record's verbs mark the lease; `protocol.acknowledgements` gathers
 the marks, and the next request of `protocol.leader` carries them.
 """

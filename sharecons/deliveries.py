@@ -16,7 +16,6 @@ from sharecons.deserializers import Deserializers
 from sharecons.errors import (
     ClosedError,
     ConsumerStateError,
-    CorruptRecordsError,
     DeserializationError,
     Error,
     NotSubscribedError,
@@ -29,7 +28,7 @@ from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.record import Record
-from sharecons.records.batch import decode
+from sharecons.unpacking import unpack
 
 __all__ = ["SLICE", "Asker", "Deliveries"]
 
@@ -353,31 +352,9 @@ class Deliveries:
             if not lease.term.over:
                 self._counters.add("locks-expired-total", lease.count)
             return
-        partition = lease.share_partition.partition
-        decoded = decode(lease.payload, lease.acquired, lease.topic, partition, lease)
-        unfit = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
-        lease.unpacked(
-            decoded.records, gaps=decoded.gaps, unfit=[*unfit, *decoded.unseen]
-        )
-        if decoded.unseen:
-            self._log.warning(
-                "acquired offsets without their records were released",
-                topic=lease.topic,
-                partition=partition,
-                ranges=decoded.unseen[:3],
-            )
-        for bad in decoded.undecodable:
-            self._errors.append(
-                CorruptRecordsError(
-                    bad.reason,
-                    topic=lease.topic,
-                    partition=partition,
-                    first_offset=bad.first_offset,
-                    last_offset=bad.last_offset,
-                )
-            )
+        self._errors += unpack(lease)
         self.lease = lease
-        self._counters.add("records-consumed-total", len(decoded.records))
+        self._counters.add("records-consumed-total", len(lease.records))
         self._pace.handed_out(lease.count, self.clock())
         self._wake()
 

@@ -1,0 +1,41 @@
+"""From a lease's bytes to its records."""
+
+from sharecons.errors import CorruptRecordsError
+from sharecons.log import get_logger
+from sharecons.protocol.leases import Lease
+from sharecons.records.batch import decode
+
+__all__ = ["unpack"]
+
+_log = get_logger(__name__)
+
+
+def unpack(lease: Lease) -> list[CorruptRecordsError]:
+    """Decode a lease's records, and tell it; gives what is to be raised.
+
+    Damaged batches are released: damage may lie in one replica, or one transfer. So
+    is what the answer does not show; gaps are told to the broker.
+    """
+    topic, partition = lease.topic, lease.share_partition.partition
+    decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
+    damaged = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
+    lease.unpacked(
+        decoded.records, gaps=decoded.gaps, unfit=[*damaged, *decoded.unseen]
+    )
+    if decoded.unseen:
+        _log.warning(
+            "acquired offsets came without their records, and were released",
+            topic=topic,
+            partition=partition,
+            ranges=decoded.unseen[:3],
+        )
+    return [
+        CorruptRecordsError(
+            bad.reason,
+            topic=topic,
+            partition=partition,
+            first_offset=bad.first_offset,
+            last_offset=bad.last_offset,
+        )
+        for bad in decoded.undecodable
+    ]
