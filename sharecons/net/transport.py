@@ -95,7 +95,7 @@ def _innermost(error: BaseException) -> str:
 
 def _reason(error: BaseException) -> str:
     # TLS and the resolver have numbers of their own.
-    if isinstance(error, OSError) and not isinstance(error, SSLError | gaierror):
-        if error.errno is not None and error.errno > 0:
-            return os.strerror(error.errno)  # asyncio's own words leave this out
+    number = error.errno if isinstance(error, OSError) else None
+    if number is not None and number > 0 and not isinstance(error, SSLError | gaierror):
+        return os.strerror(number)  # asyncio's own words leave this out
     return str(error) or type(error).__name__

@@ -75,6 +75,11 @@ class Acknowledgements:
         return bool(self._dirty or self._waiting)
 
     @property
+    def unseen(self) -> bool:
+        """True while something was said that `freeze` did not see."""
+        return bool(self._dirty)
+
+    @property
     def held(self) -> tuple[Lease, ...]:
         """Leases of which something is left to say, send or hear."""
         return tuple(self._held)

@@ -153,7 +153,9 @@ class Leader:
         if self.finished:
             return NEVER
         due = self._due_acks
-        if self._closing or (due == NEVER and self.acknowledgements.pending):
+        acknowledgements = self.acknowledgements
+        at_once = self._urgent or due == NEVER or acknowledgements.unseen
+        if self._closing or (at_once and acknowledgements.pending):
             due = now
         if self.wanted:
             due = min(due, self._pace.next_due(now))
@@ -238,11 +240,12 @@ class Leader:
     def _acknowledges(self, now: float, fetching: bool) -> bool:
         """True if acknowledgements are due by themselves."""
         acknowledgements = self.acknowledgements
-        if not acknowledgements.pending or not self._session.is_open:
-            self._due_acks = NEVER
-            return False
         acknowledgements.freeze()
         if not acknowledgements.pending:
+            self._gathered()
+            return False
+        if not self._session.is_open:
+            self._due_acks = NEVER
             return False
         if self._due_acks == NEVER:
             self._due_acks = now + ACK_DELAY
@@ -336,6 +339,7 @@ class Leader:
 
     def _take_records(self, request: ShareFetch, answer: ShareFetched) -> None:
         seen: set[SharePartition] = set()
+        got = False
         for partition in answer.partitions:
             share_partition = partition.share_partition
             listed = share_partition in self._session.partitions
@@ -348,7 +352,7 @@ class Leader:
             self.happened += fetch_failed(partition)
             if partition.acquired:
                 self._acquired(partition)
-        got = any(p.acquired for p in answer.partitions)
+                got = True
         longer = min(self._short_wait * 2, LONGEST_SHORT_WAIT)
         self._short_wait = SHORT_WAIT if got or request.acknowledgements else longer
 

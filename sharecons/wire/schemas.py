@@ -17,7 +17,13 @@ from kio.static.primitive import Records, i16
 
 __all__ = ["widened"]
 
-_TRAITS = ("__type__", "__version__", "__flexible__", "__api_key__", "__header_schema__")
+_TRAITS = (
+    "__type__",
+    "__version__",
+    "__flexible__",
+    "__api_key__",
+    "__header_schema__",
+)
 
 
 @cache

@@ -550,9 +550,7 @@ class ScriptedBroker:
             v.NodeEndpoint(node_id=node, host="broker", port=port)
             for node, port in endpoints
         )
-        return refusal(
-            asked, ErrorCode.none, responses=(topic,), node_endpoints=nodes
-        )
+        return refusal(asked, ErrorCode.none, responses=(topic,), node_endpoints=nodes)
 
     def share_acknowledge(self, asked: Asked) -> Any:
         v = asked.schema
@@ -586,7 +584,9 @@ class ScriptedBroker:
         request, stream = asked.request, asked.stream
         epoch, session = request.share_session_epoch, stream.session
         if epoch == 0 and asked.key == FETCH:
-            if any(p.acknowledgement_batches for t in request.topics for p in t.partitions):
+            if any(
+                p.acknowledgement_batches for t in request.topics for p in t.partitions
+            ):
                 return ErrorCode.invalid_request
             stream.session = Session(request.member_id, 1)
         elif session is None:
@@ -603,7 +603,9 @@ class ScriptedBroker:
             for part in topic.partitions:
                 if part.acknowledgement_batches:
                     share = self.shares[part.partition_index]
-                    code = share.acknowledge(part.acknowledgement_batches, session.member)
+                    code = share.acknowledge(
+                        part.acknowledgement_batches, session.member
+                    )
                     told[topic.topic_id, part.partition_index] = code
         self.wake()
         return told

@@ -254,7 +254,9 @@ async def test_heartbeat_error_that_stays_makes_no_storm(code):
     assert len(broker.asked(HEARTBEAT)) < 60 * 3
 
 
-@pytest.mark.parametrize("code", [ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch])
+@pytest.mark.parametrize(
+    "code", [ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch]
+)
 async def test_member_that_is_fenced_joins_again_at_once_under_its_id(code):
     broker = ScriptedBroker()
     async with consuming(broker) as consumer:
@@ -816,7 +818,9 @@ async def test_offset_reset_is_set_before_joining():
 
     assert "earliest" == broker.configs["share.auto.offset.reset"]
     first_join = broker.asked(HEARTBEAT)[:1]
-    assert all(a.at < join.at for join in first_join for a in broker.asked(ALTER_CONFIGS))
+    assert all(
+        a.at < join.at for join in first_join for a in broker.asked(ALTER_CONFIGS)
+    )
 
 
 async def test_offset_reset_that_is_so_already_is_left_alone():

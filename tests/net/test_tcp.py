@@ -117,9 +117,7 @@ async def test_broker_that_resets_instead_of_answering():
         await peer.request()
         raw = peer.stream.extra(anyio.abc.SocketAttribute.raw_socket)
         # Closing with this sends RST where FIN would be polite.
-        raw.setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
-        )
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
     async with Server(serve) as here:
         connection = await connected(here)

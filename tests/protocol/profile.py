@@ -26,7 +26,7 @@ EXAMPLES: Final = settings(_COMMON, max_examples=5_000 if THOROUGH else 100)
 
 MACHINE: Final = settings(
     _COMMON,
-    max_examples=5_000 if THOROUGH else 100,
+    max_examples=10_000 if THOROUGH else 300,
     stateful_step_count=80 if THOROUGH else 50,
 )
 """For stateful machines."""

@@ -229,6 +229,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
         for partition in PARTITIONS:
             if self.cluster.leader(partition).leader_id < 0:
                 self.cluster.move(partition, 1)
+        self.assign(self.assigned & self.partitions_of_what_is_subscribed())
         self.routing.stale(self.now)
         end = self.now + 10.0
         while self.now < end:
@@ -242,6 +243,10 @@ class RoutingAndCluster(RuleBasedStateMachine):
             node = self.cluster.leader(partition).leader_id
             expected.setdefault(node, set()).add(partition)
         assert expected == self.routing.leaders()
+
+    def partitions_of_what_is_subscribed(self) -> frozenset[SharePartition]:
+        ids = {IDS[name] for name in self.subscribed}
+        return frozenset(p for p in PARTITIONS if p.topic_id in ids)
 
     @rule()
     def unsubscribe(self) -> None:

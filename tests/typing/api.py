@@ -1,4 +1,4 @@
-"""What type checkers make of the public API: mypy and pyright read this, nobody runs it."""
+"""What type checkers make of the public API: mypy and pyright read this file."""
 
 import json
 from collections.abc import Mapping

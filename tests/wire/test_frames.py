@@ -23,7 +23,9 @@ def test_request():
         'the-body'
     """)
 
-    assert expected == request_frame(SHARE_FETCH, 2, 0x7FFFFFFF, "sharecons", b"the-body")
+    assert expected == request_frame(
+        SHARE_FETCH, 2, 0x7FFFFFFF, "sharecons", b"the-body"
+    )
 
 
 def test_request_without_a_client_id_has_null():

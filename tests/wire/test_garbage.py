@@ -55,9 +55,7 @@ def answers():
         partition = v.PartitionData(
             partition_index=0, error_code=ErrorCode.none, current_leader=leader
         )
-        topic = v.ShareAcknowledgeTopicResponse(
-            topic_id=TOPIC, partitions=(partition,)
-        )
+        topic = v.ShareAcknowledgeTopicResponse(topic_id=TOPIC, partitions=(partition,))
         node = v.NodeEndpoint(node_id=1, host="h", port=9092, rack="r")
         lock = {"acquisition_lock_timeout": SECOND} if version == 2 else {}
         yield (
@@ -246,7 +244,9 @@ def _read_or_refuse(entity, version, data):
         pass
 
 
-@pytest.mark.parametrize("count", ["ffffffff0f", "ffffffff07", "ffffff7f", "8080808001"])
+@pytest.mark.parametrize(
+    "count", ["ffffffff0f", "ffffffff07", "ffffff7f", "8080808001"]
+)
 def test_count_of_more_elements_than_there_are_bytes(count):
     # Without a look at it beforehand, the first of these is the process's end.
     answer = spelt("00000000 0000 00 00007530" + count + "01 00")

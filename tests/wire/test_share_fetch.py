@@ -226,7 +226,9 @@ def test_kio_reads_every_request_as_it_was_meant(
     assert request_.max_bytes == got.max_bytes
     assert request_.max_records == got.max_records == got.batch_size
     said = request_.acknowledgements
-    assert {p: said.get(p, ()) for p in request_.added | said.keys()} == by_topic(got.topics)
+    assert {p: said.get(p, ()) for p in request_.added | said.keys()} == by_topic(
+        got.topics
+    )
     assert request_.forgotten == {
         SharePartition(topic.topic_id, partition)
         for topic in got.forgotten_topics_data
@@ -269,7 +271,8 @@ answers = st.builds(
         max_size=4,
     ).map(tuple),
     endpoints=st.dictionaries(
-        st.integers(0, 9), st.builds(Endpoint, st.text(max_size=9), st.integers(0, 65535))
+        st.integers(0, 9),
+        st.builds(Endpoint, st.text(max_size=9), st.integers(0, 65535)),
     ),
     throttle=st.integers(0, 0x7FFFFFFF).map(lambda ms: ms / 1000),
 )
@@ -307,7 +310,9 @@ def _partition(v: Any, p: FetchedPartition) -> Any:
         ),
         records=p.records,
         acquired_records=tuple(
-            v.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
+            v.AcquiredRecords(
+                first_offset=first, last_offset=last, delivery_count=count
+            )
             for first, last, count in p.acquired
         ),
     )
@@ -356,7 +361,9 @@ def test_records_of_null_are_none() -> None:
 
 
 def test_error_codes_that_nobody_knows_stay_numbers() -> None:
-    answer = spelt(ANSWER).replace(b"\x00\x00\x00\x64\x00\x00", b"\x00\x00\x00\x64\x27\x0f")
+    answer = spelt(ANSWER).replace(
+        b"\x00\x00\x00\x64\x00\x00", b"\x00\x00\x00\x64\x27\x0f"
+    )
     answer = answer.replace(b"\x00\x06\x05gone", b"\x27\x10\x05gone")
 
     got = SHARE_FETCH.read(answer, 0, 2)
@@ -386,6 +393,8 @@ def test_a_wait_longer_than_the_wire_can_say_is_cut() -> None:
         acknowledgements={},
     )
 
-    got = read(schema("share_fetch", 2).ShareFetchRequest, SHARE_FETCH.write(request, 2))
+    got = read(
+        schema("share_fetch", 2).ShareFetchRequest, SHARE_FETCH.write(request, 2)
+    )
 
     assert timedelta(milliseconds=0x7FFFFFFF) == got.max_wait

@@ -29,7 +29,9 @@ KAFKA_4_0 = {key: VersionRange(0, 0) for key in KAFKA_4_3}
     [((1, 2), 2), ((1, 1), 1), ((2, 7), 2), ((0, 1), 1), ((0, 32767), 2)],
 )
 def test_highest_version_that_both_speak(theirs, expected):
-    assert expected == choose_version(SHARE_FETCH, {FETCH: VersionRange(*theirs)}, "b:1")
+    assert expected == choose_version(
+        SHARE_FETCH, {FETCH: VersionRange(*theirs)}, "b:1"
+    )
 
 
 @pytest.mark.parametrize("theirs", [(0, 0), (3, 9), (5, 2), (-1, -1)])

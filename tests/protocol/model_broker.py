@@ -1,0 +1,322 @@
+"""A leader of share partitions as small as can be, to check the client against.
+
+It shares nothing with the client but the values that travel. What a request must
+look like it asserts; what the KIP lets a broker answer it answers.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from sharecons.protocol.codes import Code
+from sharecons.protocol.values import (
+    Acknowledgements,
+    FetchedPartition,
+    PartitionLeader,
+    Range,
+    ShareAcknowledge,
+    ShareAcknowledged,
+    ShareFetch,
+    ShareFetched,
+    SharePartition,
+)
+
+__all__ = ["LOCK", "Broker", "Fault", "Partition"]
+
+LOCK: Final = 10.0
+WINDOW: Final = 30
+BATCH: Final = 4
+DELIVERY_LIMIT: Final = 5
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = "available", "acquired", "done", "gone"
+FINAL: Final = (ACKNOWLEDGED, ARCHIVED)
+NOBODY: Final = PartitionLeader(-1, -1)
+
+Request = ShareFetch | ShareAcknowledge
+Answer = ShareFetched | ShareAcknowledged
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How a request is mistreated.
+
+    `error` is one for all of it, which is not applied; its epoch counts or not.
+    `fetch_error` and `acknowledge_error` are each listed partition's. What is
+    `left_out` of the answer was applied.
+    """
+
+    error: int = 0
+    counted: bool = False
+    fetch_error: int = 0
+    acknowledge_error: int = 0
+    left_out: bool = False
+    stranger: bool = False
+
+
+@dataclass
+class Offset:
+    state: str = AVAILABLE
+    count: int = 0
+    until: float = 0.0
+
+    def let_go(self) -> None:
+        self.state = ARCHIVED if self.count >= DELIVERY_LIMIT else AVAILABLE
+
+
+@dataclass
+class Partition:
+    """Share partition state: offsets from 0 on, each with its state and lock."""
+
+    offsets: list[Offset] = field(default_factory=list)
+    heard: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """How often which offset was settled by which kind."""
+
+    @property
+    def start(self) -> int:
+        for number, offset in enumerate(self.offsets):
+            if offset.state not in FINAL:
+                return number
+        return len(self.offsets)
+
+    def produce(self, count: int) -> None:
+        self.offsets += [Offset() for _ in range(count)]
+
+    def expire(self, now: float) -> None:
+        for offset in self.offsets:
+            if offset.state == ACQUIRED and offset.until <= now:
+                offset.let_go()
+
+    def release(self) -> None:
+        for offset in self.offsets:
+            if offset.state == ACQUIRED:
+                offset.let_go()
+
+    def acquire(self, most: int, now: float, *, whole: bool) -> list[int]:
+        numbers: list[int] = []
+        start = self.start
+        for number in range(start, min(len(self.offsets), start + WINDOW)):
+            full = len(numbers) >= most
+            if full and not (whole and number % BATCH and number - 1 in numbers):
+                break
+            offset = self.offsets[number]
+            if offset.state == AVAILABLE:
+                offset.state = ACQUIRED
+                offset.count += 1
+                offset.until = now + LOCK
+                numbers.append(number)
+        return numbers
+
+    def acknowledge(self, ranges: Iterable[Range], now: float) -> int:
+        """Apply all or nothing."""
+        said = {
+            number: kinds[0] if len(kinds) == 1 else kinds[number - first]
+            for first, last, kinds in ranges
+            for number in range(first, last + 1)
+        }
+        start = self.start
+        for number in said:
+            if number >= start and self.offsets[number].state != ACQUIRED:
+                return Code.INVALID_RECORD_STATE
+        for number, kind in said.items():
+            self.heard[number, kind] += 1
+            if number >= start:
+                self._apply(self.offsets[number], kind, now)
+        return 0
+
+    def _apply(self, offset: Offset, kind: int, now: float) -> None:
+        if kind == ACCEPT:
+            offset.state = ACKNOWLEDGED
+        elif kind in (GAP, REJECT):
+            offset.state = ARCHIVED
+        elif kind == RELEASE:
+            offset.let_go()
+        else:
+            offset.until = now + LOCK
+
+    def spans(self, numbers: list[int]) -> tuple[tuple[int, int, int], ...]:
+        spans: list[tuple[int, int, int]] = []
+        for number in numbers:
+            count = self.offsets[number].count
+            if spans and spans[-1][1:] == (number - 1, count):
+                spans[-1] = (spans[-1][0], number, count)
+            else:
+                spans.append((number, number, count))
+        return tuple(spans)
+
+
+class Broker:
+    """One leader and its one member.
+
+    Attributes:
+        epoch: what it expects next; None while there is no session.
+        tampered: something was done that may put the epochs out of step.
+    """
+
+    def __init__(self, partitions: Iterable[SharePartition]) -> None:
+        self.partitions = {p: Partition() for p in partitions}
+        self.epoch: int | None = None
+        self.session: set[SharePartition] = set()
+        self.tampered = False
+
+    # What befalls it.
+
+    def expire(self, now: float) -> None:
+        for partition in self.partitions.values():
+            partition.expire(now)
+
+    def disconnected(self) -> None:
+        self.forget_session()
+        self.tampered = False
+
+    def forget_session(self) -> None:
+        self.epoch, self.session, self.tampered = None, set(), True
+        for partition in self.partitions.values():
+            partition.release()
+
+    def miscount(self) -> None:
+        if self.epoch is not None:
+            self.epoch += 1
+            self.tampered = True
+
+    # Requests.
+
+    def handle(self, request: Request, now: float, fault: Fault) -> Answer:
+        self.expire(now)
+        self._check(request)
+        if fault.error:
+            self.tampered = True
+            if fault.counted and self.epoch is not None:
+                self.epoch += 1
+            return self._refuse(request, fault.error)
+        code = self._enter_session(request)
+        if code:
+            assert self.tampered, f"{Code(code).name}, and nothing was done to earn it"
+            return self._refuse(request, code)
+        parts = self._acknowledge(request.acknowledgements, now, fault)
+        if isinstance(request, ShareFetch):
+            self._fetch(request, parts, now, fault)
+        elif request.share_session_epoch == -1:
+            self.forget_session()
+        return self._answer(request, 0, () if fault.left_out else parts.values())
+
+    def _check(self, request: Request) -> None:
+        """See that it is a request that Kafka would not refuse as nonsense."""
+        assert ("billing", "AAAAAAAAAAAAAAAAAAAAAA") == (
+            request.group_id,
+            request.member_id,
+        )
+        said = request.acknowledgements
+        for ranges in said.values():
+            after = -1
+            assert ranges, "a partition is listed with nothing to say of it"
+            for first, last, kinds in ranges:
+                assert after < first <= last, "ranges ascend and do not overlap"
+                assert len(kinds) in (1, last - first + 1)
+                after = last
+        renews = any(RENEW in r.kinds for ranges in said.values() for r in ranges)
+        if isinstance(request, ShareAcknowledge):
+            assert renews == request.renewing
+            assert request.share_session_epoch != 0
+            assert not (renews and request.share_session_epoch == -1)
+            return
+        assert not renews, "a renewing fetch may not fetch"
+        assert request.share_session_epoch != -1
+        assert not request.added & request.forgotten
+        if request.share_session_epoch == 0:
+            assert not said, "nothing may be acknowledged in an opening fetch"
+
+    def _enter_session(self, request: Request) -> int:
+        if isinstance(request, ShareFetch) and request.share_session_epoch == 0:
+            self.epoch, self.session, self.tampered = 1, set(), False
+            return 0
+        if self.epoch is None:
+            return Code.SHARE_SESSION_NOT_FOUND
+        if request.share_session_epoch not in (-1, self.epoch):
+            return Code.INVALID_SHARE_SESSION_EPOCH
+        self.epoch += 1
+        return 0
+
+    def _acknowledge(
+        self, said: Acknowledgements, now: float, fault: Fault
+    ) -> dict[SharePartition, FetchedPartition]:
+        parts = {}
+        for share_partition, ranges in said.items():
+            code = fault.acknowledge_error
+            if not code:
+                code = self.partitions[share_partition].acknowledge(ranges, now)
+            parts[share_partition] = _part(share_partition, acknowledge_error=code)
+        return parts
+
+    def _fetch(
+        self,
+        request: ShareFetch,
+        parts: dict[SharePartition, FetchedPartition],
+        now: float,
+        fault: Fault,
+    ) -> None:
+        assert request.forgotten <= self.session | request.acknowledgements.keys()
+        self.session |= request.added | request.acknowledgements.keys()
+        self.session -= request.forgotten
+        left = request.max_records if request.max_bytes else 0
+        for share_partition in sorted(self.session):
+            part = parts.get(share_partition, _part(share_partition))
+            if fault.fetch_error:
+                parts[share_partition] = part._replace(error=fault.fetch_error)
+            elif left > 0:
+                partition = self.partitions[share_partition]
+                whole = not request.record_limit
+                numbers = partition.acquire(left, now, whole=whole)
+                left -= len(numbers)
+                if numbers:
+                    acquired = partition.spans(numbers)
+                    parts[share_partition] = part._replace(acquired=acquired)
+        if fault.stranger:
+            for share_partition in self.partitions.keys() - parts.keys():
+                if share_partition not in self.session:
+                    acquired = ((0, 0, 1),)
+                    parts[share_partition] = _part(share_partition, acquired=acquired)
+
+    def _refuse(self, request: Request, code: int) -> Answer:
+        return self._answer(request, code, ())
+
+    def _answer(
+        self, request: Request, code: int, parts: Iterable[FetchedPartition]
+    ) -> Answer:
+        if isinstance(request, ShareFetch):
+            return ShareFetched(
+                error=code,
+                message=None,
+                lock_timeout=LOCK,
+                renewable=True,
+                partitions=tuple(parts),
+                endpoints={},
+                throttle=0.0,
+            )
+        return ShareAcknowledged(
+            error=code,
+            message=None,
+            lock_timeout=LOCK,
+            partitions=tuple(parts),
+            endpoints={},
+            throttle=0.0,
+        )
+
+
+def _part(
+    share_partition: SharePartition,
+    *,
+    acknowledge_error: int = 0,
+    acquired: tuple[tuple[int, int, int], ...] = (),
+) -> FetchedPartition:
+    return FetchedPartition(
+        share_partition=share_partition,
+        error=0,
+        message=None,
+        acknowledge_error=acknowledge_error,
+        acknowledge_message=None,
+        leader=NOBODY,
+        records=b"",
+        acquired=acquired,
+    )

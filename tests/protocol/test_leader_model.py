@@ -1,0 +1,420 @@
+"""A leader's machines against a broker and an application that both misbehave.
+
+The driver is the one of `sharecons.net.driver`: it asks the machine when it was rung
+for or when the deadline came that the machine gave, and at no other time.
+"""
+
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from sharecons.errors import ClosedError, ConnectionFailedError
+from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.codes import Code
+from sharecons.protocol.happenings import Acquired, LocksLost, Refused, Strange
+from sharecons.protocol.leader import Leader, Request
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.pace import Pace
+from sharecons.protocol.results import Journal, Ticket
+from sharecons.protocol.values import Range, ShareFetch, SharePartition
+from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
+from tests.protocol.making import EVER, NODE, P0, P1, P2, SETTINGS, TOPIC, TOPIC_ID
+from tests.protocol.model_application import Application, Held
+from tests.protocol.model_broker import LOCK, Answer, Broker, Fault
+from tests.protocol.profile import MACHINE
+
+LOST: Final = ConnectionFailedError("the connection broke")
+ROUND_TRIP: Final = 0.001
+PARTITIONS: Final = (P0, P1, P2)
+
+FAULTS: Final = {
+    "good": Fault(),
+    "unknown": Fault(error=Code.UNKNOWN_SERVER_ERROR),
+    "unknown, counted": Fault(error=Code.UNKNOWN_SERVER_ERROR, counted=True),
+    "too many sessions": Fault(error=Code.SHARE_SESSION_LIMIT_REACHED),
+    "wrong epoch": Fault(error=Code.INVALID_SHARE_SESSION_EPOCH),
+    "no session": Fault(error=Code.SHARE_SESSION_NOT_FOUND),
+    "not leader": Fault(fetch_error=Code.NOT_LEADER_OR_FOLLOWER),
+    "storage": Fault(fetch_error=Code.KAFKA_STORAGE_ERROR),
+    "timed out": Fault(acknowledge_error=Code.REQUEST_TIMED_OUT),
+    "coordinator": Fault(acknowledge_error=Code.COORDINATOR_NOT_AVAILABLE),
+    "fenced state": Fault(acknowledge_error=Code.FENCED_STATE_EPOCH),
+    "lock moved": Fault(acknowledge_error=Code.NOT_LEADER_OR_FOLLOWER),
+    "record state": Fault(acknowledge_error=Code.INVALID_RECORD_STATE),
+    "left out": Fault(left_out=True),
+    "stranger": Fault(stranger=True),
+}
+RETRIED: Final = (Code.REQUEST_TIMED_OUT, Code.COORDINATOR_NOT_AVAILABLE)
+NOT_APPLIED: Final = (Code.INVALID_SHARE_SESSION_EPOCH,)
+
+GOOD: Final = "good"
+
+partitions = st.integers(0, 2)
+kinds = st.sampled_from([ACCEPT, ACCEPT, RELEASE, REJECT, RENEW])
+numbers = st.integers(0, 50)
+faults = st.sampled_from([*FAULTS])
+journeys = st.one_of(st.just(GOOD), st.just(GOOD), faults)
+seconds = st.sampled_from([0.002, 0.05, 0.6, 3.0, LOCK - 0.5, LOCK + 1.0])
+
+
+class LeaderAndBroker(RuleBasedStateMachine):
+    @initialize(
+        allowance=st.sampled_from([1, 3, 10, 500]),
+        wanted=st.frozensets(partitions, min_size=1),
+        kind=st.none() | kinds,
+    )
+    def begin(
+        self,
+        allowance: int,
+        wanted: frozenset[int],
+        kind: AcknowledgeType | None,
+    ) -> None:
+        self.now = 0.0
+        self.broker = Broker(PARTITIONS)
+        self.application = Application(self.broker)
+        self.pace = Pace(500)
+        self.pace.allowance = allowance
+        self.journal = Journal(lambda: None)
+        self.acknowledgements = Acknowledgements(self.ring, self.journal)
+        self.leader = Leader(NODE, SETTINGS, self.pace, self.acknowledgements)
+        self.leader.topics = {TOPIC_ID: TOPIC}
+        self.ready: list[Lease] = []
+        self.request: Request | None = None
+        self.answer: Answer | None = None
+        self.arrives_at = 0.0
+        self.fault = FAULTS[GOOD]
+        self.rung = True
+        self.sleeps_until = EVER
+        self.requests = 0
+        self.want(wanted)
+        for partition in wanted:
+            self.produce(partition, 10)
+        self.fetch(kind)
+
+    # The driver.
+
+    def ring(self) -> None:
+        self.rung = True
+
+    def drive(self) -> None:
+        """Go on as the driver does, until it sleeps or waits for an answer."""
+        for _ in range(5):
+            if self.request is not None or self.leader.finished:
+                return
+            if not self.rung and self.now < self.sleeps_until:
+                return
+            self.rung = False
+            due = self.leader.next_deadline(self.now)
+            self.request = self.leader.next_request(self.now)
+            self.tell()
+            if self.request is None:
+                self.sleeps_until = self.leader.next_deadline(self.now)
+                if not self.rung and not self.leader.finished:
+                    assert self.sleeps_until > self.now, "it would spin"
+            else:
+                assert due <= self.now, "before its deadline"
+                self.requests += 1
+                self.application.sees(self.request.acknowledgements)
+        raise AssertionError("the driver goes round and round")
+
+    def tell(self) -> None:
+        happened, self.leader.happened = self.leader.happened, []
+        for happening in happened:
+            assert not isinstance(happening, Refused)
+            if isinstance(happening, Strange):
+                assert self.fault.stranger
+            if isinstance(happening, Acquired):
+                self.ready.append(happening.lease)
+            if isinstance(happening, LocksLost):
+                for lease in [x for x in self.ready if x in happening.leases]:
+                    self.ready.remove(lease)
+                    self.pace.dropped(lease.count)
+        self.hear()
+
+    def hear(self) -> None:
+        results, self.journal.results = self.journal.results, []
+        self.application.told(results, self.now)
+
+    # The broker, and the way to it.
+
+    @rule(partition=partitions, count=st.integers(1, 12))
+    def produce(self, partition: int, count: int) -> None:
+        self.broker.partitions[PARTITIONS[partition]].produce(count)
+
+    @rule(journeys=st.lists(journeys, min_size=1, max_size=6))
+    def requests_travel(self, journeys: list[str]) -> None:
+        for fault in journeys:
+            self.drive()
+            if self.request is None and self.sleeps_until < self.now + 1.0:
+                self.now = max(self.now, self.sleeps_until)
+                self.drive()
+            self.exchange(fault)
+
+    @precondition(lambda self: self.request is not None and self.answer is None)
+    @rule(fault=journeys)
+    def handle(self, fault: str) -> None:
+        assert self.request is not None
+        self.fault = FAULTS[fault]
+        self.answer = self.broker.handle(self.request, self.now, self.fault)
+        wait = self.request.max_wait if isinstance(self.request, ShareFetch) else 0.0
+        if self.answer.error or any(
+            p.error or p.acquired for p in self.answer.partitions
+        ):
+            wait = 0.0 if not self.fault.stranger else wait
+        self.arrives_at = self.now + ROUND_TRIP + wait
+
+    @precondition(lambda self: self.answer is not None)
+    @rule()
+    def arrive(self) -> None:
+        request, answer, self.request, self.answer = (
+            self.request,
+            self.answer,
+            None,
+            None,
+        )
+        assert request is not None
+        assert answer is not None
+        self.now = max(self.now, self.arrives_at)
+        self.judge(request, answer)
+        self.leader.answered(request, answer, self.now)
+        self.tell()
+        self.rung = True
+
+    def judge(self, request: Request, answer: Answer) -> None:
+        """Say to the application's books what became of what was said."""
+        said = request.acknowledgements
+        if answer.error:
+            if answer.error not in NOT_APPLIED:
+                self.application.outcome(said, excuse=True)
+            return
+        told = {p.share_partition: p.acknowledge_error for p in answer.partitions}
+        for where, ranges in said.items():
+            code = told.get(where)
+            if code in RETRIED or (code == Code.INVALID_RECORD_STATE):
+                unfair = code == self.fault.acknowledge_error
+                closed = request.share_session_epoch == -1
+                if unfair and (closed or code == Code.INVALID_RECORD_STATE):
+                    self.excuse(where, ranges)
+                continue
+            self.application.outcome({where: ranges}, excuse=bool(code) or code is None)
+
+    def excuse(self, where: SharePartition, ranges: tuple[Range, ...]) -> None:
+        spent = self.application.spent.copy()
+        self.application.outcome({where: ranges}, excuse=True)
+        self.application.spent = spent
+
+    @precondition(lambda self: self.request is not None)
+    @rule()
+    def break_connection(self) -> None:
+        request, self.request, self.answer = self.request, None, None
+        assert request is not None
+        self.broker.disconnected()
+        self.application.outcome(request.acknowledgements, excuse=True)
+        self.leader.failed(request, LOST, self.now)
+        self.tell()
+        self.rung = True
+
+    @rule()
+    def forget_session(self) -> None:
+        self.broker.forget_session()
+        self.application.excuse_all()
+
+    @rule()
+    def miscount(self) -> None:
+        self.broker.miscount()
+
+    def exchange(self, fault: str = GOOD) -> None:
+        if self.request is not None:
+            if self.answer is None:
+                self.handle(fault)
+            self.arrive()
+
+    @rule(seconds=seconds)
+    def time_passes(self, seconds: float) -> None:
+        """For as long as the driver sleeps, or the broker takes its time."""
+        end = self.now + seconds
+        if self.answer is not None:
+            end = min(end, max(self.now, self.arrives_at))
+        elif self.request is None:
+            end = min(end, max(self.now, self.sleeps_until))
+        self.now = end
+
+    # The shell and the application.
+
+    @rule(wanted=st.frozensets(partitions))
+    def want(self, wanted: frozenset[int]) -> None:
+        self.leader.want(frozenset(PARTITIONS[number] for number in wanted))
+        self.ring()
+
+    @rule(kind=st.none() | kinds)
+    def fetch(self, kind: AcknowledgeType | None) -> None:
+        """The application works off what is ready, or waits for what comes."""
+        if self.ready:
+            self.work(all_of_it=True, kind=kind)
+            return
+        self.pace.asked(self.now)
+        self.pace.waiting = 1
+        for _ in range(3):
+            self.ring()
+            self.drive()
+            self.exchange()
+            if self.ready:
+                self.work(all_of_it=True, kind=kind)
+                return
+
+    @rule()
+    def application_waits(self) -> None:
+        if not self.ready:
+            self.pace.asked(self.now)
+            self.pace.waiting = 1
+            self.ring()
+
+    @rule()
+    def application_is_busy(self) -> None:
+        self.pace.waiting = 0
+
+    @precondition(lambda self: self.ready)
+    @rule(all_of_it=st.booleans(), kind=st.none() | kinds)
+    def work(self, all_of_it: bool, kind: AcknowledgeType | None) -> None:
+        self.pace.waiting = 0
+        for lease in list(self.ready) if all_of_it else self.ready[:1]:
+            self.ready.remove(lease)
+            if lease.term.over or self.now >= lease.deadline:
+                self.pace.dropped(lease.count)
+                continue
+            self.application.unpack(lease)
+            self.pace.handed_out(lease.count, self.now)
+            self.ring()
+            if kind is not None:
+                held = self.application.held[-1]
+                self.application.say_all(held, 0, len(held.offsets), kind)
+
+    @precondition(lambda self: self.ready)
+    @rule()
+    def drop_unworked(self) -> None:
+        lease = self.ready.pop()
+        self.pace.dropped(lease.count)
+        if not lease.term.over:
+            self.application.let_go_packed(lease)
+
+    def pick(self, which: int) -> Held | None:
+        held = [held for held in self.application.held if held.offsets]
+        # One of the latest leases, mostly.
+        return held[-1 - which % min(len(held), 3)] if held else None
+
+    @rule(which=numbers, words=st.lists(st.tuples(numbers, kinds), min_size=1))
+    def say(self, which: int, words: list[tuple[int, AcknowledgeType]]) -> None:
+        held = self.pick(which)
+        if held is not None:
+            for index, kind in words:
+                self.application.say(held, index % len(held.offsets), kind)
+            self.hear()
+
+    @rule(which=numbers, start=numbers, length=st.integers(0, 12), kind=kinds)
+    def say_all(
+        self, which: int, start: int, length: int, kind: AcknowledgeType
+    ) -> None:
+        held = self.pick(which)
+        if held is not None:
+            start %= len(held.offsets)
+            stop = min(start + length, len(held.offsets))
+            self.application.say_all(held, start, stop, kind)
+            self.hear()
+
+    @rule(which=numbers, cursor=numbers)
+    def let_go(self, which: int, cursor: int) -> None:
+        held = self.pick(which)
+        if held is not None and not held.lease.term.over:
+            held.lease.cursor = cursor % len(held.offsets)
+            self.application.let_go(held)
+
+    @rule()
+    def commit(self) -> None:
+        ticket = Ticket()
+        self.application.tickets.append(ticket)
+        self.acknowledgements.freeze(ticket)
+        self.leader.hasten()
+        self.ring()
+
+    @precondition(lambda self: len(self.application.held) > 4)
+    @rule()
+    def close(self) -> None:
+        self.leader.close()
+        self.ring()
+
+    # What must hold.
+
+    @invariant()
+    def the_driver_goes_on(self) -> None:
+        if hasattr(self, "leader"):
+            self.drive()
+
+    @invariant()
+    def what_is_buffered_is_what_is_ready(self) -> None:
+        if hasattr(self, "leader"):
+            assert sum(lease.count for lease in self.ready) == self.pace.buffered
+
+    @precondition(lambda self: not self.leader.finished)
+    @rule(fault=faults, broken=st.booleans())
+    def trouble_stays(self, fault: str, broken: bool) -> None:
+        """Whatever goes wrong, it goes wrong at a walking pace."""
+        self.pace.waiting = int(not self.ready)
+        self.ring()
+        self.drive()
+        before, end = self.requests, self.now + 5.0
+        for _ in range(1_000):
+            self.drive()
+            if self.leader.finished or self.now >= end:
+                break
+            if self.request is not None and broken:
+                self.break_connection()
+            elif self.request is not None:
+                self.exchange(fault)
+            else:
+                self.now = min(end, self.sleeps_until)
+        assert self.requests - before < 150
+
+    @rule()
+    def all_goes_well_for_a_while(self) -> None:
+        """Quiet: what was said gets its result, and then nothing moves any more."""
+        self.pace.waiting = 0
+        for _ in range(400):
+            self.drive()
+            if self.request is not None:
+                self.exchange()
+            elif self.sleeps_until == EVER or self.leader.finished:
+                break
+            else:
+                self.now = max(self.now, self.sleeps_until)
+        else:
+            raise AssertionError("it never comes to rest")
+        self.tell()
+        assert not self.acknowledgements.pending
+        self.application.check_all_settled()
+        self.application.check_renewals()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "leader"):
+            return
+        self.close()
+        self.all_goes_well_for_a_while()
+        assert self.leader.finished
+        self.journal.closed = True
+        for held in self.application.held[-1:]:
+            if held.offsets:
+                try:
+                    held.lease.acknowledge(held.offsets[0], ACCEPT)
+                except ClosedError:
+                    continue
+                raise AssertionError("nothing may be said once it is closed")
+
+
+LeaderAndBroker.TestCase.settings = MACHINE
+TestLeaderAndBroker = LeaderAndBroker.TestCase
