@@ -1,5 +1,6 @@
 """What an application sees of a share group, on a real broker."""
 
+import pickle
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -247,6 +248,20 @@ async def test_saying_the_same_twice_is_nothing_and_another_thing_too_late(
     with pytest.raises(ClosedError):
         other.accept()
     assert await left_over(queue) == []
+
+
+async def test_record_answers_to_the_consumer_that_it_came_from(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        (record,) = await take(aiter(consumer), 1)
+        async with queue.consumer(acknowledgement="explicit") as other:
+            with pytest.raises(RecordStateError, match="a copy"):
+                pickle.loads(pickle.dumps(record)).accept()
+            record.accept()
+
+            assert await other.commit() == []
+            assert [r.error for r in await consumer.commit()] == [None]
 
 
 async def test_late_acknowledgement_fails_and_disturbs_nobody(admin: Admin) -> None:
