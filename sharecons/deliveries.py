@@ -95,15 +95,16 @@ class Deliveries:
     # What the member tells.
 
     def acquired(self, lease: Lease) -> None:
+        if self.closed:
+            # It was under way when we closed; the session's end lets it go.
+            self._count_unworked([lease])
+            return
         # A record that may be on its last delivery is worked first: if it is let go
-        # it is archived. Few records are, so the scan is short.
+        # it is archived. Most are on their first, so the scan is short.
         count = lease.highest_delivery_count
-        place = 0
-        while (
-            place < len(self._ready)
-            and self._ready[place].highest_delivery_count >= count
-        ):
-            place += 1
+        place = len(self._ready)
+        while place and self._ready[place - 1].highest_delivery_count < count:
+            place -= 1
         self._ready.insert(place, lease)
         self._ring()
 
@@ -291,17 +292,7 @@ class Deliveries:
         In implicit mode a record in hand is not accepted by this.
         """
         self.closed = True
-        unworked = self._unworked()
-        count = sum(lease.count for lease in unworked)
-        last = sum(self._count_last(lease) for lease in unworked)
-        self._counters.add("records-released-unworked-total", count)
-        self._counters.add("last-deliveries-unworked-total", last)
-        if last:
-            self._log.warning(
-                "records let go unworked on what may be their last delivery",
-                records=last,
-                delivery_limit=self._delivery_limit,
-            )
+        self._count_unworked(self._unworked())
         self._forget_unworked()
         self._ring()
 
@@ -361,6 +352,21 @@ class Deliveries:
     def _unworked(self) -> list[Lease]:
         present = [self.lease] if self.lease is not None and self.remaining() else []
         return [*present, *self._ready]
+
+    def _count_unworked(self, unworked: list[Lease]) -> None:
+        count = sum(self._count_left(lease) for lease in unworked)
+        last = sum(self._count_last(lease) for lease in unworked)
+        self._counters.add("records-released-unworked-total", count)
+        self._counters.add("last-deliveries-unworked-total", last)
+        if last:
+            self._log.warning(
+                "records let go unworked on what may be their last delivery",
+                records=last,
+                delivery_limit=self._delivery_limit,
+            )
+
+    def _count_left(self, lease: Lease) -> int:
+        return self.remaining() if lease is self.lease else lease.count
 
     def _forget_unworked(self) -> None:
         self._pace.dropped(sum(lease.count for lease in self._ready))

@@ -1,0 +1,141 @@
+"""What waits to be handed out, without a broker."""
+
+import logging
+
+import pytest
+
+from sharecons.deliveries import Deliveries
+from sharecons.deserializers import Deserializers
+from sharecons.loops import Poller
+from sharecons.metrics import Counters
+from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.pace import Pace
+from sharecons.protocol.results import Journal
+from sharecons.protocol.session import Term
+from sharecons.records.encoder import NewRecord, encode
+from tests.protocol.making import P0
+
+pytestmark = pytest.mark.anyio
+
+
+class Bench:
+    """Deliveries, and leases to put into them; time stands still unless moved."""
+
+    def __init__(self, *, implicit: bool = True, delivery_limit: int = 5) -> None:
+        self.now = 100.0
+        self.counters = Counters()
+        self.term = Term()
+        self.owner = Acknowledgements(lambda: None, Journal(lambda: None))
+        self.deliveries = Deliveries(
+            implicit=implicit,
+            clock=lambda: self.now,
+            counters=self.counters,
+            deserializers=Deserializers(None, None),
+            delivery_limit=delivery_limit,
+            on_acknowledged=None,
+        )
+        self.pace = Pace(500)
+        self.deliveries.attach(self.pace, lambda: None)
+        self.deliveries.subscribed = True
+        self.poller = Poller(self.deliveries)
+        self.deliveries.take_over(self.poller)
+
+    def acquire(self, first: int, count: int, delivery_count: int = 1) -> Lease:
+        records = [NewRecord(value=b"%d" % (first + i)) for i in range(count)]
+        lease = Lease(
+            topic="orders",
+            share_partition=P0,
+            acquired=((first, first + count - 1, delivery_count),),
+            payload=encode(records, base_offset=first),
+            deadline=self.now + 30,
+            term=self.term,
+            owner=self.owner,
+        )
+        self.owner.acquired(lease)
+        self.pace.acquired(count)
+        self.deliveries.acquired(lease)
+        return lease
+
+    async def poll(self, most: int | None = None) -> list[int]:
+        return [record.offset for record in await self.poller.poll(0.0, most)]
+
+    def count(self, name: str) -> int:
+        return self.counters.snapshot()[name]
+
+
+async def test_records_on_later_deliveries_are_handed_out_first() -> None:
+    bench = Bench()
+    bench.acquire(0, 2)
+    bench.acquire(10, 1, delivery_count=5)
+    bench.acquire(20, 1)
+    bench.acquire(30, 1, delivery_count=3)
+
+    assert await bench.poll() == [10, 30, 0, 1, 20]
+
+
+async def test_closing_tells_of_last_deliveries_that_nobody_worked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(delivery_limit=3)
+    bench.acquire(0, 2, delivery_count=3)
+    bench.acquire(10, 4)
+    bench.acquire(20, 5, delivery_count=3)
+    assert await bench.poll(1) == [0]
+    with caplog.at_level(logging.WARNING, logger="sharecons"):
+        bench.deliveries.close()
+
+    assert bench.count("records-released-unworked-total") == 1 + 4 + 5
+    assert bench.count("last-deliveries-unworked-total") == 1 + 5
+    assert "last delivery" in caplog.text
+
+
+async def test_closing_says_nothing_of_what_may_come_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    bench.acquire(0, 2, delivery_count=4)
+    with caplog.at_level(logging.WARNING, logger="sharecons"):
+        bench.deliveries.close()
+        bench.acquire(10, 3)  # was under way
+
+    assert bench.count("records-released-unworked-total") == 5
+    assert caplog.text == ""
+
+
+async def test_record_whose_lock_has_ended_is_not_handed_out() -> None:
+    bench = Bench()
+    bench.acquire(0, 10)
+    assert await bench.poll(4) == [0, 1, 2, 3]
+    bench.acquire(20, 3)
+    bench.now += 29
+    bench.acquire(30, 1)
+    assert await bench.poll(2) == [4, 5]
+    bench.now += 1
+
+    assert await bench.poll() == [30]
+    assert bench.count("locks-expired-total") == 4 + 3
+    assert bench.pace.buffered == 0
+
+
+async def test_records_of_a_lost_session_are_not_handed_out() -> None:
+    bench = Bench()
+    lease = bench.acquire(0, 10)
+    ready = bench.acquire(20, 5)
+    assert await bench.poll(4) == [0, 1, 2, 3]
+    bench.term.over = True
+    bench.deliveries.lost([lease, ready])
+
+    assert await bench.poll() == []
+    assert bench.pace.buffered == 0
+
+
+async def test_everything_is_counted_back_when_topics_go() -> None:
+    bench = Bench()
+    bench.acquire(0, 3)
+    bench.acquire(10, 4)
+    assert await bench.poll(1) == [0]
+    bench.deliveries.keep_only(())
+
+    assert await bench.poll() == []
+    assert bench.pace.buffered == 0
