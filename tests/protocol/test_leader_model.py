@@ -6,6 +6,7 @@ for or when the deadline came that the machine gave, and at no other time.
 
 from typing import Final
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -69,14 +70,17 @@ class LeaderAndBroker(RuleBasedStateMachine):
         allowance=st.sampled_from([1, 3, 10, 500]),
         wanted=st.frozensets(partitions, min_size=1),
         kind=st.none() | kinds,
+        ending=st.lists(st.tuples(st.none() | kinds, journeys), max_size=4),
     )
     def begin(
         self,
         allowance: int,
         wanted: frozenset[int],
         kind: AcknowledgeType | None,
+        ending: list[tuple[AcknowledgeType | None, str]],
     ) -> None:
         self.now = 0.0
+        self.ending = ending
         self.broker = Broker(PARTITIONS)
         self.application = Application(self.broker)
         self.pace = Pace(500)
@@ -309,12 +313,27 @@ class LeaderAndBroker(RuleBasedStateMachine):
         # One of the latest leases, mostly.
         return held[-1 - which % min(len(held), 3)] if held else None
 
-    @rule(which=numbers, words=st.lists(st.tuples(numbers, kinds), min_size=1))
-    def say(self, which: int, words: list[tuple[int, AcknowledgeType]]) -> None:
+    @rule(
+        which=numbers,
+        words=st.lists(st.tuples(numbers, kinds), min_size=1),
+        commit=st.booleans(),
+        after=st.none() | seconds,
+    )
+    def say(
+        self,
+        which: int,
+        words: list[tuple[int, AcknowledgeType]],
+        commit: bool,
+        after: float | None,
+    ) -> None:
         held = self.pick(which)
         if held is not None:
+            if after is not None:
+                self.time_passes(after)
             for index, kind in words:
                 self.application.say(held, index % len(held.offsets), kind)
+            if commit:
+                self.commit()
             self.hear()
 
     @rule(which=numbers, start=numbers, length=st.integers(0, 12), kind=kinds)
@@ -343,7 +362,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.leader.hasten()
         self.ring()
 
-    @precondition(lambda self: len(self.application.held) > 4)
+    @precondition(lambda self: len(self.application.held) > 6)
     @rule()
     def close(self) -> None:
         self.leader.close()
@@ -401,19 +420,28 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.application.check_renewals()
 
     def teardown(self) -> None:
-        if not hasattr(self, "leader"):
-            return
+        if hasattr(self, "leader"):
+            self.leave_off()
+            self.all_goes_well_for_a_while()
+            assert self.leader.finished
+            self.nothing_may_be_said_any_more()
+
+    def leave_off(self) -> None:
+        for turn, (kind, fault) in enumerate(self.ending):
+            if turn == len(self.ending) // 2:
+                self.close()
+            if kind is not None and self.application.held:
+                held = self.application.held[-1 - turn % len(self.application.held)]
+                self.application.say_all(held, 0, len(held.offsets), kind)
+            self.requests_travel([fault])
         self.close()
-        self.all_goes_well_for_a_while()
-        assert self.leader.finished
+
+    def nothing_may_be_said_any_more(self) -> None:
         self.journal.closed = True
-        for held in self.application.held[-1:]:
-            if held.offsets:
-                try:
-                    held.lease.acknowledge(held.offsets[0], ACCEPT)
-                except ClosedError:
-                    continue
-                raise AssertionError("nothing may be said once it is closed")
+        for held in self.application.held:
+            for offset in held.offsets:
+                with pytest.raises(ClosedError):
+                    held.lease.acknowledge(offset, ACCEPT)
 
 
 LeaderAndBroker.TestCase.settings = MACHINE

@@ -25,6 +25,8 @@ from sharecons.protocol.values import (
 
 ACCEPT, RELEASE, REJECT = b"\1", b"\2", b"\3"
 
+_NOT_YET = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NOT_COORDINATOR)
+
 Said = dict[SharePartition, tuple[Range, ...]]
 
 
@@ -110,7 +112,9 @@ class RawMember:
     async def join(self, topic: str) -> list[SharePartition]:
         """Join, and ask until there is an assignment."""
         await self.find_coordinator()
-        await self.heartbeat(0, topic)
+        # A coordinator that was just found may still be loading its group.
+        while (await self.heartbeat(0, topic)).error in _NOT_YET:
+            await anyio.sleep(0.05)
         while not self.assignment:
             await anyio.sleep(0.05)
             await self.heartbeat(self.member_epoch)

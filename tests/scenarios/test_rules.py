@@ -238,13 +238,15 @@ async def test_offsets_below_the_start_offset_are_passed_over(admin: Admin) -> N
         assert [p.acknowledge_error for p in again.partitions] == [Code.NONE]
 
 
+@pytest.mark.parametrize(("batch", "end"), [(100, 1999), (70, 2029)])
 async def test_a_record_held_at_the_start_stops_the_partition_at_the_window(
-    admin: Admin,
+    admin: Admin, batch: int, end: int
 ) -> None:
     topic, group = queue(admin, 0)
-    values = [b"%d" % i for i in range(3000)]
-    # In small batches: the window does not cut one in two.
-    admin.produce(topic, values, partition=0, batch_num_messages=100)
+    values = [b"%d" % i for i in range(3500)]
+    # In batches of just this size, since the window does not cut one in two: a
+    # lingering producer sends none that is not full.
+    admin.produce(topic, values, 0, batch_num_messages=batch, linger_ms=10_000)
     last = -1
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
@@ -256,7 +258,7 @@ async def test_a_record_held_at_the_start_stops_the_partition_at_the_window(
             kept = [o for o in got if o != 0]
             await member.acknowledge(said(partition, (kept[0], kept[-1], ACCEPT)))
 
-    assert last == 1999
+    assert last == end
 
 
 async def test_leaving_the_group_frees_nothing(admin: Admin) -> None:
