@@ -19,7 +19,7 @@ from sharecons import options
 from sharecons.deliveries import SLICE, Acknowledged, Deliveries
 from sharecons.deserializers import Deserializers
 from sharecons.errors import ClosedError, CommitTimeoutError, ConsumerStateError
-from sharecons.loops import BatchLoop, Poller, RecordLoop
+from sharecons.loops import FOREVER, BatchLoop, Poller, RecordLoop
 from sharecons.metrics import Counters
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster
@@ -37,6 +37,8 @@ from sharecons.wire import apis
 __all__ = ["ShareConsumer"]
 
 HOUR: Final = 3600.0
+ACKNOWLEDGEMENTS: Final = ("implicit", "explicit")
+ACQUIRE_MODES: Final = ("batch_optimized", "record_limit")
 
 
 class ShareConsumer(Generic[KeyT, ValueT]):
@@ -111,17 +113,15 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         request_timeout: float = 30.0,
         network: Network | None = None,
     ) -> None:
-        options.check_choice(
-            "acknowledgement", acknowledgement, ("implicit", "explicit")
-        )
-        modes = ("batch_optimized", "record_limit")
-        options.check_choice("acquire_mode", acquire_mode, modes)
-        options.check_number("max_records", max_records, 1, options.INT32_MAX)
+        options.check_choice("acknowledgement", acknowledgement, ACKNOWLEDGEMENTS)
+        options.check_choice("acquire_mode", acquire_mode, ACQUIRE_MODES)
+        options.check_count("max_records", max_records, 1)
+        options.check_count("min_bytes", min_bytes, 0)
+        options.check_count("max_bytes", max_bytes, 1)
         options.check_number("max_wait", max_wait, 0, HOUR)
-        options.check_number("min_bytes", min_bytes, 0, options.INT32_MAX)
-        options.check_number("max_bytes", max_bytes, 1, options.INT32_MAX)
         options.check_number("connect_timeout", connect_timeout, 0.001, HOUR)
         options.check_number("request_timeout", request_timeout, 0.001, HOUR)
+        options.check_callable("on_acknowledged", on_acknowledged)
         self._topics = options.check_topics(topics)
         self._offset_reset = options.check_offset_reset(auto_offset_reset)
         self._settings = FetchSettings(
@@ -197,6 +197,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         the connections are cut, which lets go the records all the same, and the
         broker forgets the member by its session timeout. Cancelling waits for that.
         """
+        options.check_timeout(timeout)
         if self._state != "open":
             self._state = "closed" if self._state == "new" else self._state
             return
@@ -248,9 +249,9 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         In implicit mode it accepts what the poll before gave. Cancelling it loses
         nothing. Raises as the loop over records does.
         """
-        options.check_number("timeout", timeout, 0, float("inf"))
+        options.check_timeout(timeout)
         if max_records is not None:
-            options.check_number("max_records", max_records, 1, options.INT32_MAX)
+            options.check_count("max_records", max_records, 1)
         self._check_open()
         self._deliveries.take_over(self._poller)
         deadline = self._deliveries.clock() + timeout
@@ -267,6 +268,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             CommitTimeoutError: some results are still to come.
             ClosedError: the consumer is closed.
         """
+        options.check_timeout(timeout)
         self._check_open()
         self._deliveries.raise_refusal()
         self._deliveries.pass_by()
@@ -328,8 +330,6 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         """Count what happened so far, under KIP-932's names ("Client metrics")."""
         return self._counters.snapshot()
 
-    # Small things.
-
     async def _prepare(self, connection: Connection) -> None:
         apis.check_share_groups(connection.served, connection.broker)
         if self._settings.record_limit:
@@ -381,7 +381,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         that found nothing new, the next asking will ring.
         """
         while True:
-            await self._tick.wait_until(float("inf"))
+            await self._tick.wait_until(FOREVER)
             await anyio.sleep(SLICE)
             while self._deliveries.pass_by():  # noqa: ASYNC110 (a pace, not a wait)
                 await anyio.sleep(SLICE)

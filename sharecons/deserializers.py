@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharecons.errors import DeserializationError
+from sharecons.options import check_callable
 from sharecons.record import Record
 
 __all__ = ["Deserializer", "Deserializers"]
@@ -15,6 +16,8 @@ class Deserializers:
     """Applies the application's functions; None stays None."""
 
     def __init__(self, key: Deserializer | None, value: Deserializer | None) -> None:
+        check_callable("key_deserializer", key)
+        check_callable("value_deserializer", value)
         self._key = key
         self._value = value
 

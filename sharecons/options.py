@@ -4,6 +4,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections.abc import Collection, Sequence
+from math import inf
 from typing import Final
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
@@ -11,10 +12,13 @@ from sharecons.errors import ConfigurationError
 from sharecons.protocol.values import Endpoint
 
 __all__ = [
+    "check_callable",
     "check_choice",
+    "check_count",
     "check_group_id",
     "check_number",
     "check_offset_reset",
+    "check_timeout",
     "check_topics",
     "member_id_of",
     "parse_bootstrap",
@@ -23,17 +27,20 @@ __all__ = [
 INT32_MAX: Final = 0x7FFFFFFF
 
 _ADDRESS: Final = re.compile(
-    r"(?:\[(?P<v6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:\[\]\s/]+)):(?P<port>\d+)"
+    r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s/]+)):(?P<port>\d+)"
 )
 _OFFSET_RESET: Final = re.compile(r"latest|earliest|by_duration:P\S+")
 
 
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Endpoint]:
     """Read `host:port`, several of them with commas or as a sequence."""
-    addresses = servers.split(",") if isinstance(servers, str) else list(servers)
-    endpoints = [
-        _parse_address(address.strip()) for address in addresses if address.strip()
-    ]
+    given = [servers] if isinstance(servers, str) else servers
+    if not isinstance(given, Sequence) or not all(isinstance(a, str) for a in given):
+        raise ConfigurationError(
+            f"bootstrap_servers must be text, or a sequence of it, not {servers!r}"
+        )
+    addresses = [address.strip() for text in given for address in text.split(",")]
+    endpoints = [_parse_address(address) for address in addresses if address]
     if not endpoints:
         raise ConfigurationError(
             "bootstrap_servers is empty; give host:port, or several"
@@ -89,8 +96,23 @@ def check_number(name: str, value: float, lowest: float, highest: float) -> None
         raise ConfigurationError(f"{name} must be a number, not {value!r}")
     if not lowest <= value <= highest:
         raise ConfigurationError(
-            f"{name} must be between {lowest:g} and {highest:g}, not {value!r}"
+            f"{name} must be from {lowest:,} to {highest:,}, not {value!r}"
         )
+
+
+def check_count(name: str, value: int, lowest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigurationError(f"{name} must be a whole number, not {value!r}")
+    check_number(name, value, lowest, INT32_MAX)
+
+
+def check_timeout(value: float) -> None:
+    check_number("timeout", value, 0, inf)
+
+
+def check_callable(name: str, value: object) -> None:
+    if value is not None and not callable(value):
+        raise ConfigurationError(f"{name} must be callable or None, not {value!r}")
 
 
 def member_id_of(name: str | None) -> str:

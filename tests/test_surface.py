@@ -1,0 +1,104 @@
+"""What users import and read: names, the tree of errors, what an import loads."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sharecons
+from sharecons import errors
+from sharecons.metrics import NAMES, Counters
+
+PACKAGE = Path(sharecons.__file__).parent
+MODULES = sorted(
+    ".".join(("sharecons", *path.relative_to(PACKAGE).with_suffix("").parts))
+    for path in PACKAGE.rglob("*.py")
+    if path.name not in ("__init__.py", "__main__.py", "version.py")
+)
+
+OPTIONAL = ("confluent_kafka", "jgo", "opentelemetry", "pyspark", "uvloop")
+LOADED_BY_OTHERS = ("hypothesis", "pytest", "rich", "trio")
+"""What kio and structlog import where it is there; a user's machine has none."""
+
+
+@pytest.mark.parametrize("module", ["sharecons", *MODULES])
+def test_every_name_that_a_module_offers_is_there(module: str) -> None:
+    made = importlib.import_module(module)
+    names = made.__all__
+    assert [name for name in names if not hasattr(made, name)] == []
+    assert len(set(names)) == len(names)
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    public = [getattr(sharecons, name) for name in sharecons.__all__]
+    assert [thing for thing in public if not (thing.__doc__ or "").strip()] == []
+    methods = [
+        f"{kind.__name__}.{name}"
+        for kind in public
+        if isinstance(kind, type)
+        for name, member in vars(kind).items()
+        if not name.startswith("_") and callable(member) and not member.__doc__
+    ]
+    assert methods == []
+
+
+def test_drawing_of_the_errors_is_their_tree() -> None:
+    drawn: list[tuple[str, str]] = []
+    path: list[str] = []
+    assert errors.__doc__
+    for line in errors.__doc__.splitlines():
+        match = re.match(r"    (?P<lead>[│├└─ ]*)(?P<name>[A-Z]\w+)\b", line)
+        if match is None:
+            continue
+        depth = len(match["lead"]) // 4
+        path = [*path[:depth], match["name"]]
+        if depth:
+            drawn.append((path[-1], path[-2]))
+    real = [
+        (name, getattr(errors, name).__bases__[0].__name__)
+        for name in errors.__all__
+        if name != "Error"
+    ]
+
+    assert path
+    assert sorted(drawn) == sorted(real)
+
+
+def python(program: str) -> str:
+    """Run a program in an interpreter of its own; gives what it prints."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_import_loads_nothing_that_is_optional() -> None:
+    loaded = python(
+        "import sys, sharecons; print(*{name.split('.')[0] for name in sys.modules})"
+    ).split()
+    assert "sharecons" in loaded
+    assert set(OPTIONAL) & set(loaded) == set()
+
+
+def test_import_needs_nothing_that_is_optional() -> None:
+    # None in sys.modules is how Python says that there is no such module.
+    python(
+        "import sys; "
+        f"sys.modules.update(dict.fromkeys({OPTIONAL + LOADED_BY_OTHERS!r})); "
+        "import sharecons"
+    )
+
+
+def test_metrics_start_at_zero_under_the_names_of_the_kip() -> None:
+    snapshot = Counters().snapshot()
+    assert set(NAMES) < set(snapshot)
+    assert set(snapshot.values()) == {0}
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*-total", name) for name in snapshot)
+
+
+def test_metrics_given_are_a_copy() -> None:
+    consumer = sharecons.ShareConsumer("orders", group_id="billing")
+    before = dict(consumer.metrics())
+    consumer.metrics().update(dict.fromkeys(NAMES, 7))  # type: ignore[attr-defined]
+    assert consumer.metrics() == before
