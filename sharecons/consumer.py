@@ -37,8 +37,6 @@ from sharecons.wire import apis
 __all__ = ["ShareConsumer"]
 
 HOUR: Final = 3600.0
-ACKNOWLEDGEMENTS: Final = ("implicit", "explicit")
-ACQUIRE_MODES: Final = ("batch_optimized", "record_limit")
 
 
 class ShareConsumer(Generic[KeyT, ValueT]):
@@ -113,8 +111,8 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         request_timeout: float = 30.0,
         network: Network | None = None,
     ) -> None:
-        options.check_choice("acknowledgement", acknowledgement, ACKNOWLEDGEMENTS)
-        options.check_choice("acquire_mode", acquire_mode, ACQUIRE_MODES)
+        options.check_choice("acknowledgement", acknowledgement, options.MODES)
+        options.check_choice("acquire_mode", acquire_mode, options.ACQUIRE_MODES)
         options.check_count("max_records", max_records, 1)
         options.check_count("min_bytes", min_bytes, 0)
         options.check_count("max_bytes", max_bytes, 1)
@@ -363,16 +361,18 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         self._deliveries.attach(self._member.pace, self._member.wake_leaders)
         self._member.use(connection)
         self._poller = Poller(self._deliveries)
-        self._background = anyio.CancelScope()
+        # A cancelled application still has something to say when it closes.
+        self._background = anyio.CancelScope(shield=True)
 
     async def _run(self) -> None:
-        # In a scope of its own: the task group's is around the application's block,
-        # which closing must not cancel.
-        with self._background:
-            async with anyio.create_task_group() as tasks:
-                self._member.start(tasks)
-                tasks.start_soon(self._keep_passing)
-        await self._member.release()
+        # A scope apart from the task group's, which is around the application's block.
+        try:
+            with self._background:
+                async with anyio.create_task_group() as tasks:
+                    self._member.start(tasks)
+                    tasks.start_soon(self._keep_passing)
+        finally:
+            await self._member.release()
 
     async def _keep_passing(self) -> None:
         """Accept what a loop has passed, though it is long in asking for the next.

@@ -12,6 +12,9 @@ from sharecons.errors import ConfigurationError
 from sharecons.protocol.values import Endpoint
 
 __all__ = [
+    "ACQUIRE_MODES",
+    "INT32_MAX",
+    "MODES",
     "check_callable",
     "check_choice",
     "check_count",
@@ -25,6 +28,8 @@ __all__ = [
 ]
 
 INT32_MAX: Final = 0x7FFFFFFF
+MODES: Final = ("implicit", "explicit")
+ACQUIRE_MODES: Final = ("batch_optimized", "record_limit")
 
 _ADDRESS: Final = re.compile(
     r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s/]+)):(?P<port>\d+)"

@@ -1,62 +1,18 @@
 """What an application sees of a share group, on a real broker."""
 
 import pickle
-from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import anyio
 import pytest
 
-from sharecons import AcknowledgeType, Record, ShareConsumer, TimestampType
+from sharecons import AcknowledgeType, ShareConsumer, TimestampType
 from sharecons.errors import ClosedError, DeserializationError, RecordStateError
 from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue, left_over, offsets, take
 from tests.scenarios.versions import LET_GO, since_4_2
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
-
-
-class Queue:
-    """A topic, and consumers of one group on it."""
-
-    def __init__(self, admin: Admin, partitions: int = 1, **config: str) -> None:
-        self.admin = admin
-        self.topic = admin.create_topic(partitions=partitions)
-        self.group = f"group-{self.topic}"
-        admin.set_group_config(
-            self.group, {"share.auto.offset.reset": "earliest", **config}
-        )
-
-    def produce(self, values: Sequence[bytes | None], **options: Any) -> None:
-        self.admin.produce(self.topic, values, **options)
-
-    def consumer(self, **options: Any) -> ShareConsumer[Any, Any]:
-        return ShareConsumer(
-            self.topic,
-            group_id=self.group,
-            bootstrap_servers=self.admin.bootstrap_servers,
-            **options,
-        )
-
-
-async def take(
-    records: AsyncIterator[Record[Any, Any]], count: int, *, within: float = 20
-) -> list[Record[Any, Any]]:
-    """The next records; fewer if they do not come in time."""
-    taken: list[Record[Any, Any]] = []
-    with anyio.move_on_after(within):
-        while len(taken) < count:
-            taken.append(await anext(records))
-    return taken
-
-
-async def left_over(queue: Queue, *, within: float = 2.5) -> list[Record[Any, Any]]:
-    """What the group would deliver to somebody new."""
-    async with queue.consumer(acknowledgement="explicit") as consumer:
-        return await take(aiter(consumer), 1_000_000, within=within)
-
-
-def offsets(records: Sequence[Record[Any, Any]]) -> list[int]:
-    return [record.offset for record in records]
 
 
 async def test_records_come_with_all_that_was_produced(admin: Admin) -> None:

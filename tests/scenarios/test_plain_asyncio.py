@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.kafka_plugin import Admin
-from tests.scenarios.test_consuming import Queue, left_over, offsets
+from tests.scenarios.queue import Queue, left_over, offsets
 from tests.scenarios.versions import LET_GO
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.kafka]

@@ -16,7 +16,7 @@ from sharecons.errors import (
     NotSubscribedError,
 )
 from tests.kafka_plugin import Admin, Kafka
-from tests.scenarios.test_consuming import Queue, take
+from tests.scenarios.queue import Queue, take
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
 
