@@ -32,8 +32,12 @@ def run_until(program: Path, kafka: Kafka, wanted: str, times: int) -> str:
     """Run a program until it printed something so often, then press Ctrl-C."""
     environment = {**os.environ, "BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
     environment["PYTHONUNBUFFERED"] = "1"
+    # Who runs the tests in the background has Ctrl-C ignored, for all its children.
     process = subprocess.Popen(
-        [sys.executable, str(program)], stdout=subprocess.PIPE, env=environment
+        [sys.executable, str(program)],
+        stdout=subprocess.PIPE,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     printed = b""

@@ -22,7 +22,12 @@ from tests.scenarios.raw import (
     said,
 )
 from tests.scenarios.share_state import share_group_state
-from tests.scenarios.versions import HAS_VERSION_2, LET_GO, since_4_2
+from tests.scenarios.versions import (
+    HAS_VERSION_2,
+    LET_GO,
+    PAST_THE_WINDOW,
+    since_4_2,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
 
@@ -238,7 +243,7 @@ async def test_offsets_below_the_start_offset_are_passed_over(admin: Admin) -> N
         assert [p.acknowledge_error for p in again.partitions] == [Code.NONE]
 
 
-@pytest.mark.parametrize(("batch", "end"), [(100, 1999), (70, 2029)])
+@pytest.mark.parametrize(("batch", "end"), [(100, 1999), (70, PAST_THE_WINDOW)])
 async def test_a_record_held_at_the_start_stops_the_partition_at_the_window(
     admin: Admin, batch: int, end: int
 ) -> None:

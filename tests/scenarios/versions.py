@@ -17,3 +17,7 @@ since_4_2 = pytest.mark.skipif(not HAS_VERSION_2, reason="Kafka 4.2 brought it")
 
 LET_GO = 2 if HAS_VERSION_2 else 1
 """The delivery count of a record that a closed session or connection let go."""
+
+PAST_THE_WINDOW = 2029 if HAS_VERSION_2 else 2239
+"""The last offset of a full window when batches are of 70 records and each fetch may
+bring 500: up to the batch that reaches record 2,000, or all of a last fetch."""
