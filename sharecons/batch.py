@@ -22,13 +22,15 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
     __slots__ = ("_lease", "_records", "_start", "_stop", "partition", "topic")
 
-    def __init__(self, lease: Lease, start: int, stop: int) -> None:
+    def __init__(
+        self, lease: Lease, records: Sequence[Record[KeyT, ValueT]], start: int
+    ) -> None:
         self.topic = lease.topic
         self.partition = lease.share_partition.partition
         self._lease = lease
         self._start = start
-        self._stop = stop
-        self._records: Sequence[Record[KeyT, ValueT]] = lease.records[start:stop]
+        self._stop = start + len(records)
+        self._records = records
 
     @property
     def lock_deadline(self) -> float:
@@ -55,7 +57,7 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         self._lease.acknowledge_open(self._start, self._stop, kind)
 
     def __len__(self) -> int:
-        return self._stop - self._start
+        return len(self._records)
 
     def __iter__(self) -> Iterator[Record[KeyT, ValueT]]:
         return iter(self._records)

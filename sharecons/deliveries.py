@@ -57,6 +57,7 @@ class Deliveries:
 
     Attributes:
         lease: what the present asker is being served from; its cursor says where.
+        records: the records of that lease.
         closed: nothing is handed out any more.
         subscribed: there are topics to wait for.
     """
@@ -73,6 +74,7 @@ class Deliveries:
     ) -> None:
         self.clock = clock
         self.lease: Lease | None = None
+        self.records: list[Record[Any, Any]] = []
         self.closed = False
         self.subscribed = False
         self.deserializers = deserializers
@@ -215,30 +217,28 @@ class Deliveries:
         assert self.lease is not None, "served"
         self._hand.take(self.lease)
 
-    def take(self, most: int | None) -> tuple[int, int]:
-        """Hand out records of `lease` together; gives the first index and the end.
+    def take(self, most: int | None) -> tuple[int, list[Record[Any, Any]]]:
+        """Hand out records of `lease` together; gives the first's index, and them.
 
         Raises:
             DeserializationError: for the first of them; it is in hand then.
         """
         assert self.lease is not None, "served"
         lease, start = self.lease, self.lease.cursor
-        stop = (
-            len(lease.records)
-            if most is None
-            else min(len(lease.records), start + most)
-        )
+        stop = len(self.records)
+        if most is not None:
+            stop = min(stop, start + most)
         self.hand()
         if self.deserializers:
             stop = self._deserialize_until(lease, start, stop)
         lease.cursor = stop
-        return start, stop
+        return start, self.records[start:stop]
 
-    def take_more(self) -> Lease | None:
-        """Give the next lease if it is here, and no error is to be raised before."""
+    def take_more(self) -> bool:
+        """Turn to the next lease if it is here, and no error is to be raised before."""
         if self._errors and not self._is_live():
-            return None
-        return self.lease if self._serve() else None
+            return False
+        return self._serve()
 
     def deserialize(self, lease: Lease, record: Record[Any, Any]) -> None:
         """Deserialize one record that is in hand; raises DeserializationError."""
@@ -272,14 +272,14 @@ class Deliveries:
 
     def remaining(self) -> int:
         """Records of the present lease that were not handed out."""
-        return len(self.lease.records) - self.lease.cursor if self.lease else 0
+        return len(self.records) - self.lease.cursor if self.lease else 0
 
     def keep_only(self, topics: Collection[str]) -> None:
         """Hand out records of these topics only; release the others that are here."""
         for lease in [lease for lease in self._unworked() if lease.topic not in topics]:
             lease.let_go()
             if lease is self.lease:
-                self.lease = None
+                self._drop_lease()
             else:
                 self._ready.remove(lease)
                 self._pace.dropped(lease.count)
@@ -306,18 +306,18 @@ class Deliveries:
         """Deserialize; end before the first that cannot be, unless it is the first."""
         for index in range(start, stop):
             try:
-                self.deserializers.apply(lease.records[index])
+                self.deserializers.apply(self.records[index])
             except DeserializationError:
                 if index > start:
                     return index
                 lease.cursor = index + 1
-                self._hand.cannot_use(lease, lease.records[index])
+                self._hand.cannot_use(lease, self.records[index])
                 raise
         return stop
 
     def _is_live(self) -> bool:
         lease = self.lease
-        if lease is None or lease.cursor >= len(lease.records):
+        if lease is None or lease.cursor >= len(self.records):
             return False
         if lease.term.over:
             return False
@@ -334,8 +334,12 @@ class Deliveries:
 
     def _leave_lease(self) -> None:
         if self.lease is not None:
-            self.lease = None
+            self._drop_lease()
             self._pace.asked(self.clock())
+
+    def _drop_lease(self) -> None:
+        self.lease = None
+        self.records = []
 
     def _unpack(self, lease: Lease) -> None:
         if lease.term.over or self.clock() >= lease.deadline:
@@ -343,9 +347,10 @@ class Deliveries:
             if not lease.term.over:
                 self._counters.add("locks-expired-total", lease.count)
             return
-        self._errors += unpack(lease)
+        self.records, errors = unpack(lease)
+        self._errors += errors
         self.lease = lease
-        self._counters.add("records-consumed-total", len(lease.records))
+        self._counters.add("records-consumed-total", len(self.records))
         self._pace.handed_out(lease.count, self.clock())
         self._wake()
 
@@ -371,13 +376,13 @@ class Deliveries:
     def _forget_unworked(self) -> None:
         self._pace.dropped(sum(lease.count for lease in self._ready))
         self._ready.clear()
-        self.lease = None
+        self._drop_lease()
         if self._asker is not None:
             self._asker.interrupt()
 
     def _count_last(self, lease: Lease) -> int:
         if lease is self.lease:
-            rest = lease.records[lease.cursor :]
+            rest = self.records[lease.cursor :]
             return sum(record.delivery_count >= self._delivery_limit for record in rest)
         return sum(
             last - first + 1

@@ -68,7 +68,7 @@ class RecordLoop(Generic[KeyT, ValueT]):
             raise StopAsyncIteration from None
         assert lease is not None, "no deadline"
         self._lease = lease
-        self._records = lease.records
+        self._records = deliveries.records
         deliveries.hand()
         self._pause_at = min(self._clock() + SLICE, lease.deadline)
         self._tick()
@@ -98,8 +98,8 @@ class BatchLoop(Generic[KeyT, ValueT]):
         except ClosedError:
             raise StopAsyncIteration from None
         assert lease is not None, "no deadline"
-        start, stop = self._deliveries.take(None)
-        return Batch(lease, start, stop)
+        start, records = self._deliveries.take(None)
+        return Batch(lease, records, start)
 
 
 class Poller:
@@ -116,13 +116,13 @@ class Poller:
     async def poll(self, deadline: float, most: int | None) -> list[Record[Any, Any]]:
         """Wait for records until the deadline, then take what is ready."""
         records: list[Record[Any, Any]] = []
-        lease = await self._deliveries.ask(self, deadline)
-        while lease is not None:
-            start, stop = self._deliveries.take(
+        served = await self._deliveries.ask(self, deadline) is not None
+        while served:
+            _, taken = self._deliveries.take(
                 None if most is None else most - len(records)
             )
-            records += lease.records[start:stop]
+            records += taken
             if most is not None and len(records) >= most:
                 break
-            lease = self._deliveries.take_more()
+            served = self._deliveries.take_more()
         return records

@@ -1,8 +1,11 @@
 """From a lease's bytes to its records."""
 
+from collections.abc import Sequence
+
 from sharecons.errors import CorruptRecordsError
 from sharecons.log import get_logger
 from sharecons.protocol.leases import Lease
+from sharecons.record import Record
 from sharecons.records.batch import decode
 
 __all__ = ["unpack"]
@@ -10,8 +13,8 @@ __all__ = ["unpack"]
 _log = get_logger(__name__)
 
 
-def unpack(lease: Lease) -> list[CorruptRecordsError]:
-    """Decode a lease's records, and tell it; gives what is to be raised.
+def unpack(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]:
+    """Decode a lease's records, and tell it; gives them, and what is to be raised.
 
     Damaged batches are released: damage may lie in one replica, or one transfer. So
     is what the answer does not show; gaps are told to the broker.
@@ -20,7 +23,7 @@ def unpack(lease: Lease) -> list[CorruptRecordsError]:
     decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
     damaged = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
     lease.unpacked(
-        decoded.records, gaps=decoded.gaps, unfit=[*damaged, *decoded.unseen]
+        _offsets(decoded.records), gaps=decoded.gaps, unfit=[*damaged, *decoded.unseen]
     )
     if decoded.unseen:
         _log.warning(
@@ -29,7 +32,7 @@ def unpack(lease: Lease) -> list[CorruptRecordsError]:
             partition=partition,
             ranges=decoded.unseen[:3],
         )
-    return [
+    return decoded.records, [
         CorruptRecordsError(
             bad.reason,
             topic=topic,
@@ -39,3 +42,12 @@ def unpack(lease: Lease) -> list[CorruptRecordsError]:
         )
         for bad in decoded.undecodable
     ]
+
+
+def _offsets(records: Sequence[Record]) -> Sequence[int]:
+    if not records:
+        return ()
+    first, last = records[0].offset, records[-1].offset
+    if last - first + 1 == len(records):
+        return range(first, last + 1)  # as most are; it costs nothing
+    return [record.offset for record in records]

@@ -1,5 +1,6 @@
 """What waits to be handed out, without a broker."""
 
+import gc
 import logging
 
 import pytest
@@ -13,6 +14,7 @@ from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.results import Journal
 from sharecons.protocol.session import Term
+from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
 from tests.protocol.making import P0
 
@@ -139,3 +141,18 @@ async def test_everything_is_counted_back_when_topics_go() -> None:
 
     assert await bench.poll() == []
     assert bench.pace.buffered == 0
+
+
+async def test_records_that_were_let_go_leave_no_garbage() -> None:
+    bench = Bench()
+    gc.collect()
+    gc.disable()
+    try:
+        for first in range(0, 100, 10):
+            bench.acquire(first, 10)
+            await bench.poll()
+        alive = [each for each in gc.get_objects() if isinstance(each, Record)]
+    finally:
+        gc.enable()
+
+    assert len(alive) <= 10, "those in hand; the others went without a collector"

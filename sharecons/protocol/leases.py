@@ -1,7 +1,9 @@
 """A lease: the records that one answer acquired of one partition, and their state.
 
 Rule 1: what became of each acquired record is noted here, and nowhere else.
-Rule 2: a lease does not know how its acknowledgements travel.
+Rule 2: a lease does not know how its acknowledgements travel. Nor does it know its
+records, only their offsets: they hold it, and a circle would keep the memory of both
+until the garbage collector comes by.
 
 Theory of operation
 -------------------
@@ -27,14 +29,13 @@ for it is nobody's mistake.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from sharecons.errors import ClosedError, RecordStateError, UnsupportedVersionError
 from sharecons.protocol.ranges import GAP, Run, coalesce
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import Range, SharePartition
-from sharecons.record import RELEASE, RENEW, AcknowledgeType, Record
+from sharecons.record import RELEASE, RENEW, AcknowledgeType
 
 __all__ = ["Lease", "Owner"]
 
@@ -92,8 +93,6 @@ _FORSAKE: Final = _table(
 )
 _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
-_offset_of = attrgetter("offset")
-
 
 class Owner(Protocol):
     """Whom a lease tells what was said of its records."""
@@ -120,8 +119,7 @@ class Lease:
         topic, share_partition: whose records they are.
         acquired: ranges of first offset, last offset, delivery count, ascending.
         payload: the answer's bytes, until `unpacked`.
-        records: the records, once unpacked.
-        cursor: how many of them were handed out.
+        cursor: how many of its records were handed out.
         deadline: when the acquisition lock ends, for records not renewed.
         term: the session's life in which they were acquired.
         dirty: there is something to send, and the owner knows.
@@ -132,6 +130,7 @@ class Lease:
         "_beside",
         "_dense",
         "_marks",
+        "_offsets",
         "_owner",
         "_packed",
         "_renewed",
@@ -140,7 +139,6 @@ class Lease:
         "deadline",
         "dirty",
         "payload",
-        "records",
         "share_partition",
         "term",
         "topic",
@@ -163,12 +161,12 @@ class Lease:
         self.payload = payload
         self.deadline = deadline
         self.term = term
-        self.records: Sequence[Record[Any, Any]] = ()
         self.cursor = 0
         self.dirty = False
         self._owner = owner
         self._packed = True
         self._marks = bytearray()
+        self._offsets: Sequence[int] = ()
         self._base = 0
         self._dense = True
         self._beside: list[Run] = []
@@ -212,18 +210,18 @@ class Lease:
 
     def unpacked(
         self,
-        records: Sequence[Record[Any, Any]],
+        offsets: Sequence[int],
         *,
         gaps: Sequence[tuple[int, int]] = (),
         unfit: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Take the decoded records; gaps are told to the broker, the unfit released."""
+        """Take the offsets of its records; tell gaps, and release the unfit."""
         self._open_up()
-        self.records = records
-        self._marks = bytearray(len(records))
-        if records:
-            self._base = records[0].offset
-            self._dense = records[-1].offset - self._base + 1 == len(records)
+        self._offsets = offsets
+        self._marks = bytearray(len(offsets))
+        if offsets:
+            self._base = offsets[0]
+            self._dense = offsets[-1] - self._base + 1 == len(offsets)
         self._beside += [Run(first, last, GAP) for first, last in gaps]
         self._beside += [Run(first, last, RELEASE) for first, last in unfit]
         if self._beside:
@@ -238,7 +236,7 @@ class Lease:
             ]
             self._tell()
         else:
-            self._say(slice(self.cursor, len(self.records)), RELEASE)
+            self._say(slice(self.cursor, len(self._offsets)), RELEASE)
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Mark one record; see `Record` for what it promises and raises."""
@@ -352,12 +350,12 @@ class Lease:
     def _index(self, offset: int) -> int:
         if self._dense:
             return offset - self._base
-        return bisect_left(self.records, offset, key=_offset_of)
+        return bisect_left(self._offsets, offset)
 
     def _runs(self, start: int, end: int, kind: int) -> list[Run]:
         if self._dense:
             return [Run(self._base + start, self._base + end - 1, kind)]
-        offsets = [record.offset for record in self.records[start:end]]
+        offsets = self._offsets[start:end]
         return coalesce(Run(offset, offset, kind) for offset in offsets)
 
     def _by_deadline(self, runs: list[Run]) -> list[tuple[float, list[Run]]]:
@@ -373,15 +371,15 @@ class Lease:
         return [(deadline, coalesce(group)) for deadline, group in groups.items()]
 
     def _slices(self, ranges: Iterable[Range]) -> list[slice]:
-        if not self.records:
+        if not self._offsets:
             return []
         return [slice(*self._bounds(r.first_offset, r.last_offset)) for r in ranges]
 
     def _bounds(self, first: int, last: int) -> tuple[int, int]:
         if self._dense:
             return max(first - self._base, 0), max(last - self._base + 1, 0)
-        low = bisect_left(self.records, first, key=_offset_of)
-        return low, bisect_right(self.records, last, key=_offset_of)
+        low = bisect_left(self._offsets, first)
+        return low, bisect_right(self._offsets, last)
 
     def _note_renewals(self, part: slice, until: float) -> None:
         for found in _RENEWING_RUNS.finditer(self._marks[part]):

@@ -14,7 +14,6 @@ from sharecons.protocol.ranges import GAP, runs_of
 from sharecons.protocol.results import AcknowledgeResult, Ticket
 from sharecons.protocol.values import Acknowledgements, SharePartition
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
-from tests.protocol.making import record
 from tests.protocol.model_broker import Broker
 
 __all__ = ["Application", "Held", "gap", "unfit"]
@@ -82,7 +81,7 @@ class Application:
                 held.offsets.append(offset)
         gaps = [offset for offset in held.acquired() if gap(offset)]
         lease.unpacked(
-            [record(lease, offset) for offset in held.offsets],
+            held.offsets,
             gaps=spans(gaps),
             unfit=spans([*held.last]),
         )

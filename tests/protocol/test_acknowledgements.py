@@ -17,7 +17,7 @@ from sharecons.protocol.results import (
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import FetchedPartition, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
-from tests.protocol.making import P0, P1, TOPIC, each, part, record
+from tests.protocol.making import P0, P1, TOPIC, each, part
 
 Said = dict[int, int]
 OTHER = AcknowledgeError(Code.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR", "")
@@ -57,7 +57,7 @@ class Batcher:
             owner=self.machine,
         )
         self.machine.acquired(lease)
-        lease.unpacked([record(lease, offset) for offset in offsets], gaps=gaps)
+        lease.unpacked(offsets, gaps=gaps)
         return lease
 
     def take(self, now: float = 0.0) -> dict[SharePartition, Said]:

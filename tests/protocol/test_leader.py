@@ -47,7 +47,6 @@ from tests.protocol.making import (
     each,
     fetched,
     part,
-    record,
 )
 
 LOST = ConnectionFailedError("the broker closed the connection")
@@ -110,9 +109,8 @@ class Talk:
         """Unpack what came: a record at each offset."""
         leases = [h.lease for h in self.happened(Acquired)]
         for lease in leases:
-            first, last, count = lease.acquired[0]
-            offsets = range(first, last + 1)
-            lease.unpacked([record(lease, o, delivery_count=count) for o in offsets])
+            first, last, _ = lease.acquired[0]
+            lease.unpacked(range(first, last + 1))
             self.pace.handed_out(lease.count, self.now)
         return leases
 

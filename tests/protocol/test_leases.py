@@ -8,7 +8,7 @@ from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, Run, ranges_of
 from sharecons.protocol.session import Term
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
-from tests.protocol.making import P0, TOPIC, record
+from tests.protocol.making import P0, TOPIC
 
 KINDS = (ACCEPT, RELEASE, REJECT, RENEW)
 TERMINAL = (ACCEPT, RELEASE, REJECT)
@@ -45,7 +45,7 @@ def packed(*acquired: tuple[int, int, int], owner: Told | None = None) -> Lease:
 
 def holding(*offsets: int, owner: Told | None = None) -> Lease:
     lease = packed((offsets[0], offsets[-1], 1), owner=owner)
-    lease.unpacked([record(lease, offset) for offset in offsets])
+    lease.unpacked(offsets)
     return lease
 
 
@@ -250,7 +250,7 @@ def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
     lease = packed(owner=owner)
 
     lease.unpacked(
-        [record(lease, offset) for offset in (0, 1, 5)],
+        [0, 1, 5],
         gaps=[(2, 4), (9, 9)],
         unfit=[(6, 8)],
     )
@@ -261,7 +261,7 @@ def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
 
 def test_gaps_are_sent_in_order_among_what_was_asked_for():
     lease = packed()
-    lease.unpacked([record(lease, o) for o in (0, 1, 5)], gaps=[(2, 4)])
+    lease.unpacked([0, 1, 5], gaps=[(2, 4)])
 
     lease.acknowledge_open(0, 3, ACCEPT)
 
@@ -604,7 +604,7 @@ def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
     lease = packed(owner=owner)
     lose(lease)
 
-    lease.unpacked([record(lease, 0)], gaps=[(1, 9)])
+    lease.unpacked([0], gaps=[(1, 9)])
     lease.acknowledge(0, ACCEPT)
 
     assert [Run(0, 0, ACCEPT)] == owner.forfeits
