@@ -6,12 +6,14 @@ async with ShareConsumer("orders", group_id="billing") as consumer:
 """
 
 from sharecons.batch import Batch
+from sharecons.build import COMPILED
 from sharecons.consumer import ShareConsumer
 from sharecons.errors import Error
 from sharecons.protocol.acknowledgements import AcknowledgeError, AcknowledgeResult
 from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
 
 __all__ = [
+    "COMPILED",
     "AcknowledgeError",
     "AcknowledgeResult",
     "AcknowledgeType",

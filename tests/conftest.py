@@ -1,10 +1,17 @@
 """What all tests share: event loops, a real Kafka, and how hard Hypothesis tries."""
 
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# pytest puts the checkout first, for `tests`; the `sharecons` that is tested is the one
+# that is installed, which may be compiled.
+ROOT = str(Path(__file__).parent.parent)
+sys.path[:] = [path for path in sys.path if path != ROOT] + [ROOT]
 
 pytest_plugins = ["tests.kafka_plugin"]
 

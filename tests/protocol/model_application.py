@@ -22,12 +22,12 @@ MARGIN = 0.01
 """A renewal is believed for a round trip longer than the broker does."""
 
 
-def gap(offset: int) -> bool:
-    return offset % 7 == 3
-
-
 def unfit(offset: int) -> bool:
     return offset % 11 == 5
+
+
+def gap(offset: int) -> bool:
+    return offset % 7 == 3 and not unfit(offset)
 
 
 def spans(offsets: list[int]) -> list[tuple[int, int]]:

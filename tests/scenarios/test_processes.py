@@ -70,8 +70,12 @@ class Workers:
             assert time.monotonic() < end, f"only {self.lines()} processed"
             time.sleep(0.05)
 
-    def wait_for_quiet(self, calm: float = 5.0) -> None:
-        """Wait until nothing was written down for so long."""
+    def wait_for_quiet(self, calm: float = 12.0) -> None:
+        """Wait until nothing was written down for so long.
+
+        By default longer than it takes until partitions that only a killed member
+        had are assigned anew: its session timeout, and a heartbeat of the others.
+        """
         before, since = -1, time.monotonic()
         end = since + 100
         while time.monotonic() - since < calm:

@@ -1,0 +1,1 @@
+"""The project's benchmark: `python -m tests.bench --help`."""

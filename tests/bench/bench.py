@@ -1,0 +1,241 @@
+"""One run: a Kafka, its topics, and what is done with each client alike."""
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import Popen
+from typing import Any, Final
+
+from kio.schema.describe_share_group_offsets.v1 import request as description
+from kio.schema.describe_share_group_offsets.v1.response import (
+    DescribeShareGroupOffsetsResponse,
+)
+
+from sharecons.testing.kafka import KafkaCluster
+from sharecons.testing.kafka.guard import Guard
+from tests.bench.clients.connection import Connection
+from tests.bench.results import Results
+from tests.bench.roster import CLIENTS, MissingError, Roster, candidates
+from tests.bench.running import FailedError, finished, measured, started
+from tests.kafka_plugin import Admin
+
+__all__ = ["Bench"]
+
+EARLIEST: Final = {"share.auto.offset.reset": "earliest"}
+PATIENCE: Final = 120.0  # seconds for a client to read what it is to read
+GRACE: Final = 60.0  # and to join, close, and for Java to start
+ANSWER: Final = 10.0  # for one answer of the broker's
+
+log = logging.getLogger("tests.bench")
+
+
+class Bench:
+    """What the measurements work with."""
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        cluster: KafkaCluster,
+        guard: Guard,
+        scratch: Path,
+        results: Results,
+    ) -> None:
+        self.options = options
+        self.results = results
+        self._cluster = cluster
+        self._bootstrap = cluster.bootstrap_servers
+        self._guard = guard
+        self._admin = Admin(self._bootstrap)
+        self._roster = Roster(scratch, options.kafka_version)
+        self._missing: set[str] = set()
+
+    def turns(self, what: str) -> Iterator[tuple[int, str]]:
+        """Give (round, client) in the order of the run.
+
+        Each round begins further on in the list, so that nobody always goes first.
+        """
+        names = [
+            name for name in candidates(what, self.options.clients) if self._has(name)
+        ]
+        for round_ in range(self.options.rounds):
+            shift = round_ * len(names) // max(1, self.options.rounds)
+            for name in names[shift:] + names[:shift]:
+                yield round_, name
+
+    @contextmanager
+    def topic(self, partitions: int) -> Iterator[str]:
+        name = self._admin.create_topic(partitions)
+        try:
+            yield name
+        finally:
+            self._admin.delete_topic(name)
+
+    @contextmanager
+    def loaded(
+        self, partitions: int, records: int, size: int = 100, codec: str = "none"
+    ) -> Iterator[str]:
+        """Give a topic with so many records, evenly over its partitions."""
+        with self.topic(partitions) as name:
+            log.info(
+                "loading %s records of %d bytes, %s, partitions: %d",
+                f"{records:,}",
+                size,
+                codec,
+                partitions,
+            )
+            command = self._module(
+                "loading",
+                topic=name,
+                partitions=partitions,
+                records=records,
+                size=size,
+                codec=codec,
+                batch_size=self.options.batch_size,
+                linger=self.options.linger,
+            )
+            finished(command, self._guard, PATIENCE)
+            os.sync()  # writing it out later would disturb who is measured
+            yield name
+
+    @contextmanager
+    def paced(self, topic: str, rate: float) -> Iterator[None]:
+        """Produce at this rate for as long as the block lasts."""
+        command = self._module("paced", topic=topic, rate=rate, seconds=PATIENCE)
+        with started(command, self._guard):
+            yield
+
+    def stored(self, topic: str) -> int:
+        """Give the bytes of the topic's segments."""
+        data = self._cluster.log_directory(1)
+        return sum(path.stat().st_size for path in data.glob(f"{topic}-*/*.log"))
+
+    def measure(
+        self,
+        what: str,
+        turn: tuple[int, str],
+        topic: str,
+        *,
+        labels: Mapping[str, Any] | None = None,
+        program: Mapping[str, Any],
+        kept: Mapping[str, Any] | None = None,
+        patience: float = PATIENCE,
+        watch: Callable[[Popen[str]], None] = lambda _: None,
+    ) -> None:
+        """Run a client once, with a group of its own, and keep what it measured.
+
+        Args:
+            labels: under what it was measured, kept with it.
+            program: arguments of the client's program.
+            kept: what is to be kept too; `watch` may still be filling it.
+            watch: sees the process until it ends.
+        """
+        round_, name = turn
+        group = f"{name}-{uuid.uuid4().hex[:8]}"
+        self._admin.set_group_config(group, EARLIEST)
+        command = [
+            *self._roster.command(name),
+            *self._spelt(topic=topic, group=group, patience=patience),
+            *self._spelt(max_records=self.options.max_records, **program),
+        ]
+        load = round(os.getloadavg()[0], 2)
+        try:
+            result = measured(finished(command, self._guard, patience + GRACE, watch))
+            result["unacknowledged"] = self._unacknowledged(group)
+        except FailedError as error:
+            result = {"error": str(error)}
+        about = {"what": what, "client": name, "round": round_, "load": load}
+        whole = {**about, **(labels or {}), **result}
+        wanted = {"wanted": program["records"]} if "records" in program else {}
+        log.info("%s", _line(whole, labels or {}))
+        self.results.keep({**whole, **wanted, **(kept or {})})
+
+    def warm_up(self) -> None:
+        """Have the broker make its own topics, and compile what it runs."""
+        log.info("warming up the broker")
+        records = min(self.options.records, 300_000)
+        with self.loaded(self.options.partitions, records) as topic:
+            for group in ("warm-up-1", "warm-up-2", "warm-up-3"):
+                self._admin.set_group_config(group, EARLIEST)
+                where = self._spelt(topic=topic, group=group, records=records)
+                command = [*self._roster.command("raw"), *where]
+                finished(command, self._guard, PATIENCE + GRACE)
+
+    def _has(self, name: str) -> bool:
+        try:
+            self._roster.command(name)
+        except MissingError as error:
+            if name not in self._missing:
+                self._missing.add(name)
+                log.info("%s is left out: %s", CLIENTS[name].title, error)
+                self.results.keep(
+                    {"what": "missing", "client": name, "why": str(error)}
+                )
+            return False
+        return True
+
+    def _module(self, name: str, **arguments: Any) -> list[str]:
+        return [sys.executable, "-m", f"tests.bench.{name}", *self._spelt(**arguments)]
+
+    def _spelt(self, **arguments: Any) -> list[str]:
+        words = ["--bootstrap", self._bootstrap]
+        for name, value in arguments.items():
+            words += [f"--{name.replace('_', '-')}", str(value)]
+        return words
+
+    def _unacknowledged(self, group: str) -> int | None:
+        """Give how many records of its topic a group has still to do; None if unknown.
+
+        From Kafka 4.2 on. (The start offset would not do: it trails behind.)
+        """
+        try:
+            return asyncio.run(_lag(self._bootstrap, group))
+        except (OSError, TimeoutError, RuntimeError):
+            return None
+
+
+async def _lag(bootstrap: str, group: str) -> int:
+    asked: Any = description.DescribeShareGroupOffsetsRequestGroup(
+        group_id=group,  # type: ignore[arg-type]
+        topics=None,
+    )
+    request = description.DescribeShareGroupOffsetsRequest(groups=(asked,))
+    async with asyncio.timeout(ANSWER):
+        connection = await Connection.open(bootstrap)
+        try:
+            answer = await connection.ask(request, DescribeShareGroupOffsetsResponse)
+        finally:
+            connection.close()
+    (found,) = answer.groups
+    if found.error_code:
+        raise RuntimeError(f"the group's offsets were refused: {found.error_code.name}")
+    lags = [part.lag for topic in found.topics for part in topic.partitions]
+    if not lags or min(lags) < 0:
+        raise RuntimeError("the broker does not know yet")
+    return sum(lags)
+
+
+def _line(whole: Mapping[str, Any], labels: Mapping[str, Any]) -> str:
+    """Spell what was measured for whoever looks on."""
+    under = " ".join(f"{name}={value}" for name, value in labels.items())
+    head = f"{whole['what']} {under} round {whole['round'] + 1} {whole['client']}:"
+    if "error" in whole:
+        return f"{head} FAILED: {whole['error']}"
+    return f"{head} {', '.join(_figures(whole))}"
+
+
+def _figures(whole: Mapping[str, Any]) -> Iterator[str]:
+    if whole.get("seconds") and whole.get("first"):
+        records, seconds = whole["records"], whole["seconds"]
+        yield f"{records / seconds:,.0f} records/s"
+        yield f"{whole['cpu'] / records * 1e6:.2f} CPU s per million"
+        yield f"first after {whole['first']:.2f} s"
+    if "p50" in whole:
+        yield f"p50 {whole['p50'] * 1000:.2f} ms, p99 {whole['p99'] * 1000:.2f} ms"
+    if whole.get("unacknowledged"):
+        yield f"{whole['unacknowledged']} not acknowledged"

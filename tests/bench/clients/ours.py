@@ -1,0 +1,212 @@
+"""sharecons, in each way of asking for records and on each event loop.
+
+The loops over records do as little as those of the other clients' programs: they
+count, and look at each value, since a client might put off making it. Counts are
+local variables, and the first record is apart, so that nothing more is asked of
+each one.
+"""
+
+import argparse
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons import ShareConsumer
+from tests.bench.clients.common import Meter, Tally, arguments, percentiles, said
+
+Reading = Callable[[ShareConsumer, Tally, Meter], Awaitable[None]]
+
+
+async def implicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
+    records: AsyncIterator[Any] = aiter(consumer)
+    size = len((await anext(records)).value)
+    meter.first()
+    count, wanted = 1, tally.wanted
+    try:
+        async for record in records:
+            size += len(record.value)
+            count += 1
+            if count >= wanted:
+                break
+    finally:
+        tally.add(count, size)
+
+
+async def explicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
+    records: AsyncIterator[Any] = aiter(consumer)
+    record = await anext(records)
+    meter.first()
+    record.accept()
+    count, size, wanted = 1, len(record.value), tally.wanted
+    try:
+        async for record in records:
+            size += len(record.value)
+            record.accept()
+            count += 1
+            if count >= wanted:
+                break
+    finally:
+        tally.add(count, size)
+
+
+async def batches(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
+    batch: Any
+    count, size, wanted = 0, 0, tally.wanted
+    try:
+        async for batch in consumer.batches():
+            meter.first()
+            for record in batch:
+                size += len(record.value)
+                count += 1
+            if count >= wanted:
+                break
+    finally:
+        tally.add(count, size)
+
+
+async def poll(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
+    records: list[Any]
+    count, size, wanted = 0, 0, tally.wanted
+    try:
+        while count < wanted:
+            records = await consumer.poll(timeout=1.0)
+            if records:
+                meter.first()
+            for record in records:
+                size += len(record.value)
+                count += 1
+    finally:
+        tally.add(count, size)
+
+
+async def shared(
+    consumer: ShareConsumer, tally: Tally, meter: Meter, *, done: Callable[[], None]
+) -> None:
+    """The implicit loop of one of several consumers, which count together."""
+    records: AsyncIterator[Any] = aiter(consumer)
+    async for record in records:
+        if not tally.count:
+            meter.first()
+        tally.size += len(record.value)
+        tally.count += 1
+        if tally.count >= tally.wanted:
+            done()
+
+
+MODES: Final[Mapping[str, Reading]] = {
+    "implicit": implicit,
+    "explicit": explicit,
+    "batches": batches,
+    "poll": poll,
+}
+
+
+async def throughput(options: argparse.Namespace) -> object:
+    meter, tally = Meter(), Tally(options.records)
+    async with AsyncExitStack() as stack:
+        made = [_consumer(options) for _ in range(options.consumers)]
+        consumers = [await stack.enter_async_context(each) for each in made]
+        with anyio.move_on_after(options.patience):
+            if len(consumers) == 1:
+                await MODES[options.mode](consumers[0], tally, meter)
+            else:
+                await _together(consumers, tally, meter)
+        return meter.report(tally)  # closing is not counted
+
+
+async def latency(options: argparse.Namespace) -> object:
+    ages: list[int] = []
+    async with _consumer(options) as consumer:
+        records: AsyncIterator[Any] = aiter(consumer)
+        with anyio.move_on_after(options.patience):
+            await anext(records)
+            warm = time.time_ns() + int(options.warm_up * 1e9)
+            end = warm + int(options.seconds * 1e9)
+            async for record in records:
+                now = time.time_ns()
+                if now >= end:
+                    break
+                if now >= warm:
+                    ages.append(now - int(record.value[:19]))
+    seconds = percentiles([age / 1e9 for age in ages])
+    return {**seconds, "rate": len(ages) / options.seconds}
+
+
+async def redelivery(options: argparse.Namespace) -> object:
+    """Two members; whoever gets a record first releases it."""
+    released: dict[tuple[int, int], float] = {}
+    took: list[float] = []
+
+    async def work(consumer: ShareConsumer, done: Callable[[], None]) -> None:
+        async for record in consumer:
+            now, where = time.perf_counter(), (record.partition, record.offset)
+            if where not in released:
+                released[where] = time.perf_counter()
+                record.release()
+                continue
+            took.append(now - released[where])
+            record.accept()
+            if len(took) >= options.records:
+                done()
+
+    async with _consumer(options) as one, _consumer(options) as other:
+        with anyio.move_on_after(options.patience):
+            async with anyio.create_task_group() as tasks:
+                for consumer in (one, other):
+                    tasks.start_soon(work, consumer, tasks.cancel_scope.cancel)
+    return {**percentiles(took), "records": len(took)}
+
+
+async def slow(options: argparse.Namespace) -> object:
+    """The implicit loop of a handler that waits for something at each record."""
+    meter, tally = Meter(), Tally(options.records)
+    async with _consumer(options) as consumer:
+        records: AsyncIterator[Any] = aiter(consumer)
+        with anyio.move_on_after(options.seconds):
+            async for record in records:
+                meter.first()
+                tally.add(1, len(record.value))
+                await anyio.sleep(options.pause)
+        return meter.report(tally)
+
+
+async def _together(consumers: list[ShareConsumer], tally: Tally, meter: Meter) -> None:
+    tasks: TaskGroup
+    async with anyio.create_task_group() as tasks:
+        reading = partial(shared, done=tasks.cancel_scope.cancel)
+        for consumer in consumers:
+            tasks.start_soon(reading, consumer, tally, meter)
+
+
+def _consumer(options: argparse.Namespace) -> ShareConsumer:
+    by_hand = options.mode == "explicit" or options.what == "redelivery"
+    return ShareConsumer(
+        options.topic,
+        group_id=options.group,
+        bootstrap_servers=options.bootstrap,
+        max_records=options.max_records,
+        acknowledgement="explicit" if by_hand else "implicit",
+    )
+
+
+def main() -> None:
+    options = arguments(modes=tuple(MODES))
+    works: Mapping[str, Callable[..., Awaitable[object]]] = {
+        "throughput": throughput,
+        "latency": latency,
+        "redelivery": redelivery,
+        "slow": slow,
+    }
+    backend = "trio" if options.loop == "trio" else "asyncio"
+    extra = {"use_uvloop": True} if options.loop == "uvloop" else {}
+    work = partial(works[options.what], options)
+    said(anyio.run(work, backend=backend, backend_options=extra))
+
+
+if __name__ == "__main__":
+    main()

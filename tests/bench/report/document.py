@@ -1,0 +1,294 @@
+"""The page: README.md beside the pictures."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from tests.bench.report.summary import (
+    Measurement,
+    baseline_of,
+    by_client,
+    cpu,
+    distinct,
+    failed,
+    field,
+    over_base,
+    picked,
+    ratios,
+    settled,
+    speed,
+)
+from tests.bench.report.tables import (
+    aligned,
+    codec_of,
+    column,
+    hundredths,
+    mib,
+    milliseconds,
+    size_of,
+    table,
+    thousands,
+    title,
+    told,
+)
+
+__all__ = ["document"]
+
+# What is in hand when a client has read enough need not be acknowledged.
+LEFT: Final = 0.25
+
+Lines = Iterator[str]
+Measurements = Sequence[Measurement]
+
+
+def document(content: Mapping[str, Any], pictures: Sequence[str]) -> str:
+    """Spell the whole page in Markdown."""
+    sessions, measurements = content["sessions"], content["measurements"]
+    lines = [*_opening(sessions)]
+    for picture, section in SECTIONS.items():
+        head, *rest = [*section(measurements)] or [""]
+        if head:
+            name = head.removeprefix("## ")
+            drawn = ["", f"![{name}]({picture})"] if picture in pictures else []
+            lines += [head, *drawn, *rest]
+    lines += [*_trouble(measurements), *_machine(sessions)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
+    last = sessions[-1]
+    settings = last["settings"]
+    yield f"# Performance, {last['begun'][:10]}"
+    yield ""
+    yield "Kafka and the client share one machine (its description is at the end), so"
+    yield "that absolute figures say little: compare clients. They ran in turn; in each"
+    yield "round every client once, each beginning with another. Figures are medians over"
+    yield "the rounds with the lowest and highest in brackets; ratios are taken within a"
+    yield f"round. Rounds: {settings['rounds']}. To measure again: `tox -e bench`."
+    yield ""
+
+
+def _throughput(measurements: Measurements) -> Lines:
+    found = picked(measurements, "throughput")
+    if not found:
+        return
+    yield "## Throughput"
+    yield ""
+    yield "A topic is read from end to end by one consumer; each record's value is looked"
+    yield "at and each record acknowledged. CPU is the client's alone, all threads, user"
+    yield "and system. Time runs from the first record to the last; Java's includes the"
+    yield "warming up of its compiler."
+    yield ""
+    for size, codec in distinct(found, "size", "codec"):
+        some = [
+            each for each in found if (each["size"], each["codec"]) == (size, codec)
+        ]
+        yield from _throughput_of(size, codec, some)
+
+
+def _throughput_of(size: int, codec: str, some: Measurements) -> Lines:
+    records = max(each["records"] for each in some)
+    stored = max(each["stored"] for each in some)
+    yield f"### {size_of(size)}, {codec_of(codec)}"
+    yield ""
+    yield f"{records:,} records, which take {stored:,} bytes each in the log."
+    yield ""
+    baseline = baseline_of(some)
+    compared = ratios(some, speed, baseline) if baseline else {}
+    columns = {
+        "records/s": column(by_client(some, speed), thousands),
+        f"by {title(baseline)}": column(compared, hundredths),
+        "CPU s per million": column(by_client(some, cpu), hundredths),
+        "peak memory, MiB": column(by_client(some, field("peak")), mib),
+    }
+    yield from table(columns)
+
+
+def _first(measurements: Measurements) -> Lines:
+    found = picked(measurements, "first")
+    if not found:
+        return
+    yield "## First record"
+    yield ""
+    yield "Seconds from the consumer's making, its imports done, to the first record of a"
+    yield "topic that has records already. For Java the JVM's start is not counted."
+    yield ""
+    yield from table({"seconds": column(by_client(found, field("first")), hundredths)})
+
+
+def _latency(measurements: Measurements) -> Lines:
+    found = picked(measurements, "latency")
+    if not found:
+        return
+    yield "## Latency"
+    yield ""
+    yield "Milliseconds from the producer's hands (librdkafka, no linger) to the"
+    yield "consumer's, at a steady rate. The producer takes a part of the same machine."
+    yield ""
+    for rate in distinct(found, "wanted_rate"):
+        some = picked(found, "latency", wanted_rate=rate)
+        yield f"### {rate:,} records/s"
+        yield ""
+        columns = {
+            name: column(by_client(some, field(name)), milliseconds)
+            for name in ("p50", "p90", "p99")
+        }
+        rates = column(by_client(some, field("rate")), thousands)
+        yield from table({**columns, "records/s that came": rates})
+
+
+def _redelivery(measurements: Measurements) -> Lines:
+    found = picked(measurements, "redelivery")
+    if not found:
+        return
+    yield "## Redelivery"
+    yield ""
+    yield "Milliseconds from a record's release until one of two consumers of the group"
+    yield "has it again."
+    yield ""
+    yield from table(
+        {
+            name: column(by_client(found, field(name)), milliseconds)
+            for name in ("p50", "p99", "max")
+        }
+    )
+
+
+def _memory(measurements: Measurements) -> Lines:
+    small, large = picked(measurements, "first"), picked(measurements, "throughput")
+    if not (both := [*small, *large]):
+        return
+    yield "## Memory"
+    yield ""
+    yield "MiB. The base is the process with its imports, before it makes a consumer; what"
+    yield "reading takes is how far its peak is above. A JVM has no such moment."
+    yield ""
+    columns = {"base": column(by_client(both, field("base")), mib)}
+    for size in distinct(small, "wanted"):
+        columns[f"{size:,} of 100 bytes"] = column(by_client(small, over_base), mib)
+    for size in distinct(large, "size"):
+        some = [each for each in large if each["size"] == size]
+        name = f"{max(each['records'] for each in some):,} of {size_of(size)}"
+        columns[name] = column(by_client(some, over_base), mib)
+    most = {
+        name: mib(each.high) for name, each in by_client(both, field("peak")).items()
+    }
+    yield from table({**columns, "largest peak": most})
+
+
+def _partitions(measurements: Measurements) -> Lines:
+    yield from _growth(
+        picked(measurements, "partitions"),
+        "partitions",
+        "Partitions",
+        "The same number of records in more and more partitions, one consumer.",
+    )
+
+
+def _consumers(measurements: Measurements) -> Lines:
+    yield from _growth(
+        picked(measurements, "consumers"),
+        "consumers",
+        "Consumers in one process",
+        "They share a topic of 50 partitions: sharecons' in one event loop, the others'"
+        " with threads or goroutines. Peak memory is of the process.",
+    )
+
+
+def _growth(found: Measurements, label: str, title: str, text: str) -> Lines:
+    if not found:
+        return
+    yield f"## {title}"
+    yield ""
+    yield text
+    yield ""
+    rows = [
+        row
+        for count in distinct(found, label)
+        for row in _growth_rows(count, [e for e in found if e[label] == count])
+    ]
+    head = [label, "client", "records/s", "CPU s per million", "peak memory, MiB"]
+    yield from aligned(head, rows)
+
+
+def _growth_rows(count: int, some: Measurements) -> Iterator[list[str]]:
+    cpus, peaks = by_client(some, cpu), by_client(some, field("peak"))
+    for name, speeds in by_client(some, speed).items():
+        yield [
+            str(count),
+            title(name),
+            told(speeds, thousands),
+            told(cpus.get(name), hundredths),
+            told(peaks.get(name), mib),
+        ]
+
+
+def _slow(measurements: Measurements) -> Lines:
+    found = [each for each in picked(measurements, "slow") if each["samples"]]
+    if not found:
+        return
+    yield "## A slow consumer"
+    yield ""
+    yield f"It waits {found[0]['pause'] * 1000:g} ms at each record, with many before it;"
+    yield "memory in MiB, looked at every second."
+    yield ""
+    rows = [
+        [
+            title(each["client"]),
+            f"{len(each['samples'])}",
+            f"{each['records']:,}",
+            mib(settled(each)[0]),
+            mib(settled(each)[-1]),
+            mib(max(settled(each))),
+            f"{each['cpu'] / each['seconds']:.1%}",
+        ]
+        for each in found
+    ]
+    head = ["client", "seconds", "records", "begins", "ends", "most", "of a core"]
+    yield from aligned(head, rows)
+
+
+def _trouble(measurements: Measurements) -> Lines:
+    said = [*dict.fromkeys(_complaints(measurements))]
+    if said:
+        yield "## What did not work"
+        yield ""
+        yield from (f"- {each}" for each in said)
+        yield ""
+
+
+def _complaints(measurements: Measurements) -> Iterator[str]:
+    for each in measurements:
+        if reason := failed(each):
+            yield f"{title(each['client'])}, {each['what']}: {reason}"
+        elif (each.get("unacknowledged") or 0) > LEFT * each.get("wanted", 0) > 0:
+            left = f"{each['unacknowledged']:,} of {each['wanted']:,}"
+            yield f"{title(each['client'])}, {each['what']}: left {left} unacknowledged"
+
+
+def _machine(sessions: Sequence[Mapping[str, Any]]) -> Lines:
+    yield "## On what"
+    yield ""
+    for session in sessions:
+        yield f"Measured on {session['begun'].replace('T', ', ')}."
+        yield ""
+        rows = [[name, value or "-"] for name, value in session["machine"].items()]
+        yield from aligned(["what", "which"], rows)
+        settings = session["settings"].items()
+        yield "Settings: " + ", ".join(f"{n} {_setting(v)}" for n, v in settings) + "."
+        yield ""
+
+
+def _setting(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+SECTIONS: Final[Mapping[str, Callable[[Measurements], Lines]]] = {
+    "throughput.png": _throughput,
+    "first.png": _first,
+    "latency.png": _latency,
+    "redelivery.png": _redelivery,
+    "memory.png": _memory,
+    "partitions.png": _partitions,
+    "consumers.png": _consumers,
+    "slow.png": _slow,
+}
