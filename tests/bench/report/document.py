@@ -1,6 +1,7 @@
 """The page: README.md beside the pictures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, Final
 
 from tests.bench.report.summary import (
@@ -33,8 +34,17 @@ from tests.bench.report.tables import (
 
 __all__ = ["document"]
 
-# What is in hand when a client has read enough need not be acknowledged.
-LEFT: Final = 0.25
+# Records that a client may have in hand when it has read enough: a fetch of whole
+# batches of a producer's, and what it had fetched ahead of one partition.
+IN_HAND: Final = 2500
+
+WIDTH: Final = 88
+OPENING: Final = """\
+Kafka and the client share one machine, described at the end, so compare clients: the
+figures by themselves say little. They ran in turn, each client once in a round, each
+round beginning with another. Figures are medians over the rounds, with the lowest and
+the highest in brackets; ratios are taken within a round. Rounds: {rounds}. To measure
+again: `tox -e bench`."""
 
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
@@ -56,14 +66,16 @@ def document(content: Mapping[str, Any], pictures: Sequence[str]) -> str:
 
 def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
     last = sessions[-1]
-    settings = last["settings"]
     yield f"# Performance, {last['begun'][:10]}"
     yield ""
-    yield "Kafka and the client share one machine (its description is at the end), so"
-    yield "that absolute figures say little: compare clients. They ran in turn; in each"
-    yield "round every client once, each beginning with another. Figures are medians over"
-    yield "the rounds with the lowest and highest in brackets; ratios are taken within a"
-    yield f"round. Rounds: {settings['rounds']}. To measure again: `tox -e bench`."
+    yield from wrap(OPENING.format(rounds=last["settings"]["rounds"]), WIDTH)
+    yield ""
+
+
+def _head(title: str, text: str) -> Lines:
+    yield f"## {title}"
+    yield ""
+    yield from wrap(text, WIDTH)
     yield ""
 
 
@@ -71,13 +83,16 @@ def _throughput(measurements: Measurements) -> Lines:
     found = picked(measurements, "throughput")
     if not found:
         return
-    yield "## Throughput"
-    yield ""
-    yield "A topic is read from end to end by one consumer; each record's value is looked"
-    yield "at and each record acknowledged. CPU is the client's alone, all threads, user"
-    yield "and system. Time runs from the first record to the last; Java's includes the"
-    yield "warming up of its compiler."
-    yield ""
+    yield from _head(
+        "Throughput",
+        "A topic is read from end to end by one consumer; each "
+        "record's value is looked "
+        "at and each record acknowledged. CPU is the client's alone, "
+        "all threads, user "
+        "and system. Time runs from the first record to the last; "
+        "Java's includes the "
+        "warming up of its compiler.",
+    )
     for size, codec in distinct(found, "size", "codec"):
         some = [
             each for each in found if (each["size"], each["codec"]) == (size, codec)
@@ -107,11 +122,12 @@ def _first(measurements: Measurements) -> Lines:
     found = picked(measurements, "first")
     if not found:
         return
-    yield "## First record"
-    yield ""
-    yield "Seconds from the consumer's making, its imports done, to the first record of a"
-    yield "topic that has records already. For Java the JVM's start is not counted."
-    yield ""
+    yield from _head(
+        "First record",
+        "Seconds from the consumer's making, its imports done, to "
+        "the first record of a "
+        "topic that has records already. For Java the JVM's start is not counted.",
+    )
     yield from table({"seconds": column(by_client(found, field("first")), hundredths)})
 
 
@@ -119,11 +135,11 @@ def _latency(measurements: Measurements) -> Lines:
     found = picked(measurements, "latency")
     if not found:
         return
-    yield "## Latency"
-    yield ""
-    yield "Milliseconds from the producer's hands (librdkafka, no linger) to the"
-    yield "consumer's, at a steady rate. The producer takes a part of the same machine."
-    yield ""
+    yield from _head(
+        "Latency",
+        "Milliseconds from the producer's hands (librdkafka, no linger) to the "
+        "consumer's, at a steady rate. The producer takes a part of the same machine.",
+    )
     for rate in distinct(found, "wanted_rate"):
         some = picked(found, "latency", wanted_rate=rate)
         yield f"### {rate:,} records/s"
@@ -140,11 +156,12 @@ def _redelivery(measurements: Measurements) -> Lines:
     found = picked(measurements, "redelivery")
     if not found:
         return
-    yield "## Redelivery"
-    yield ""
-    yield "Milliseconds from a record's release until one of two consumers of the group"
-    yield "has it again."
-    yield ""
+    yield from _head(
+        "Redelivery",
+        "Milliseconds from a record's release until one of two "
+        "consumers of the group "
+        "has it again.",
+    )
     yield from table(
         {
             name: column(by_client(found, field(name)), milliseconds)
@@ -157,11 +174,11 @@ def _memory(measurements: Measurements) -> Lines:
     small, large = picked(measurements, "first"), picked(measurements, "throughput")
     if not (both := [*small, *large]):
         return
-    yield "## Memory"
-    yield ""
-    yield "MiB. The base is the process with its imports, before it makes a consumer; what"
-    yield "reading takes is how far its peak is above. A JVM has no such moment."
-    yield ""
+    yield from _head(
+        "Memory",
+        "MiB. The base is the process with its imports, before it makes a consumer; "
+        "what reading takes is how far its peak is above. A JVM has no such moment.",
+    )
     columns = {"base": column(by_client(both, field("base")), mib)}
     for size in distinct(small, "wanted"):
         columns[f"{size:,} of 100 bytes"] = column(by_client(small, over_base), mib)
@@ -197,10 +214,7 @@ def _consumers(measurements: Measurements) -> Lines:
 def _growth(found: Measurements, label: str, title: str, text: str) -> Lines:
     if not found:
         return
-    yield f"## {title}"
-    yield ""
-    yield text
-    yield ""
+    yield from _head(title, text)
     rows = [
         row
         for count in distinct(found, label)
@@ -226,11 +240,11 @@ def _slow(measurements: Measurements) -> Lines:
     found = [each for each in picked(measurements, "slow") if each["samples"]]
     if not found:
         return
-    yield "## A slow consumer"
-    yield ""
-    yield f"It waits {found[0]['pause'] * 1000:g} ms at each record, with many before it;"
-    yield "memory in MiB, looked at every second."
-    yield ""
+    yield from _head(
+        "A slow consumer",
+        f"It waits {found[0]['pause'] * 1000:g} ms at each record, with many records "
+        "before it; memory in MiB, looked at every second.",
+    )
     rows = [
         [
             title(each["client"]),
@@ -260,7 +274,7 @@ def _complaints(measurements: Measurements) -> Iterator[str]:
     for each in measurements:
         if reason := failed(each):
             yield f"{title(each['client'])}, {each['what']}: {reason}"
-        elif (each.get("unacknowledged") or 0) > LEFT * each.get("wanted", 0) > 0:
+        elif each.get("unacknowledged") and each["unacknowledged"] > IN_HAND:
             left = f"{each['unacknowledged']:,} of {each['wanted']:,}"
             yield f"{title(each['client'])}, {each['what']}: left {left} unacknowledged"
 

@@ -7,6 +7,7 @@ from tests.bench.report.summary import Spread
 from tests.bench.roster import CLIENTS
 
 __all__ = [
+    "MIB",
     "aligned",
     "codec_of",
     "column",
