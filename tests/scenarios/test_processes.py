@@ -88,7 +88,11 @@ class Workers:
         for process in self.processes:
             process.send_signal(signal.SIGTERM)
         for process in self.processes:
-            process.wait(20)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGUSR1)
+                raise
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ offset, delivery count. `P` is a record processed (before it is acknowledged); `
 happen, so that a kill loses none.
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -84,4 +85,5 @@ async def close_on_sigterm(consumer: ShareConsumer) -> None:
 
 
 if __name__ == "__main__":
+    faulthandler.register(signal.SIGUSR1)  # where does it hang?
     anyio.run(main, *sys.argv[1:])
