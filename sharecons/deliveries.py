@@ -27,8 +27,8 @@ from sharecons.net.clock import Clock
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
-from sharecons.record import Record
 from sharecons.unpacking import unpack
+from sharecons.untyped import Record
 
 __all__ = ["SLICE", "Asker", "Deliveries"]
 
@@ -57,7 +57,7 @@ class Deliveries:
 
     Attributes:
         lease: what the present asker is being served from; its cursor says where.
-        records: the records of that lease.
+        records: the records of that lease; what types they have is for who asks.
         closed: nothing is handed out any more.
         subscribed: there are topics to wait for.
     """
@@ -74,7 +74,7 @@ class Deliveries:
     ) -> None:
         self.clock = clock
         self.lease: Lease | None = None
-        self.records: list[Record[Any, Any]] = []
+        self.records: list[Any] = []
         self.closed = False
         self.subscribed = False
         self.deserializers = deserializers
@@ -217,7 +217,7 @@ class Deliveries:
         assert self.lease is not None, "served"
         self._hand.take(self.lease)
 
-    def take(self, most: int | None) -> tuple[int, list[Record[Any, Any]]]:
+    def take(self, most: int | None) -> tuple[int, list[Any]]:
         """Hand out records of `lease` together; gives the first's index, and them.
 
         Raises:
@@ -240,10 +240,10 @@ class Deliveries:
             return False
         return self._serve()
 
-    def deserialize(self, lease: Lease, record: Record[Any, Any]) -> None:
+    def deserialize(self, lease: Lease, record: Record) -> Any:
         """Deserialize one record that is in hand; raises DeserializationError."""
         try:
-            self.deserializers.apply(record)
+            return self.deserializers.apply(record)
         except DeserializationError:
             self._hand.cannot_use(lease, record)
             if self._asker is not None:
@@ -306,7 +306,7 @@ class Deliveries:
         """Deserialize; end before the first that cannot be, unless it is the first."""
         for index in range(start, stop):
             try:
-                self.deserializers.apply(self.records[index])
+                self.records[index] = self.deserializers.apply(self.records[index])
             except DeserializationError:
                 if index > start:
                     return index

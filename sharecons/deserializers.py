@@ -5,7 +5,7 @@ from typing import Any
 
 from sharecons.errors import DeserializationError
 from sharecons.options import check_callable
-from sharecons.record import Record
+from sharecons.untyped import Record
 
 __all__ = ["Deserializer", "Deserializers"]
 
@@ -24,20 +24,18 @@ class Deserializers:
     def __bool__(self) -> bool:
         return self._key is not None or self._value is not None
 
-    def apply(self, record: Record[Any, Any]) -> None:
-        """Put the application's objects in place of the bytes.
+    def apply(self, record: Record) -> Record:
+        """Give the record with the application's objects in place of the bytes.
 
         Raises:
-            DeserializationError: one of them raised; the record is as it was.
+            DeserializationError: one of them raised.
         """
         key = _deserialized(record, "key", self._key, record.key)
         value = _deserialized(record, "value", self._value, record.value)
-        record.key, record.value = key, value
+        return record.deserialized(key, value)
 
 
-def _deserialized(
-    record: Record[Any, Any], part: str, how: Deserializer | None, raw: Any
-) -> Any:
+def _deserialized(record: Record, part: str, how: Deserializer | None, raw: Any) -> Any:
     if how is None or raw is None:
         return raw
     try:

@@ -10,10 +10,8 @@ A record that could not be deserialized is never accepted by default: it is
 released, unless the application said something of it, in both modes.
 """
 
-from typing import Any
-
 from sharecons.protocol.leases import Lease
-from sharecons.record import ACCEPT, RELEASE, Record
+from sharecons.untyped import ACCEPT, RELEASE, Record
 
 __all__ = ["Hand"]
 
@@ -24,13 +22,13 @@ class Hand:
     def __init__(self, *, implicit: bool) -> None:
         self._implicit = implicit
         self._leases: list[tuple[Lease, int]] = []
-        self._unfit: tuple[Lease, Record[Any, Any]] | None = None
+        self._unfit: tuple[Lease, Record] | None = None
 
     def take(self, lease: Lease) -> None:
         """What is handed out of a lease from its cursor on is in hand."""
         self._leases.append((lease, lease.cursor))
 
-    def cannot_use(self, lease: Lease, record: Record[Any, Any]) -> None:
+    def cannot_use(self, lease: Lease, record: Record) -> None:
         """A record in hand could not be deserialized."""
         self._unfit = (lease, record)
 

@@ -56,7 +56,7 @@ class RecordLoop(Generic[KeyT, ValueT]):
         lease.cursor = index + 1
         record = self._records[index]
         if self._deserializes:
-            self._deliveries.deserialize(lease, record)
+            record = self._deliveries.deserialize(lease, record)
         return record
 
     async def _look_around(self) -> Lease:

@@ -1,19 +1,32 @@
 """One record of a share group, as the application meets it.
 
-A record carries plain data, and verbs that mark what is to become of it. The
-verbs are ordinary calls: they note a decision with the lease that the record
-was acquired under, and the acknowledgement batcher carries it to the broker
-(KIP-932, "Acknowledging delivery").
+`Record` is the class of `untyped`, with the types of key and value for type checkers.
 """
 
-import enum
-from typing import Final, Generic, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Generic
 
 from typing_extensions import TypeVar
 
-from sharecons.errors import RecordStateError
+from sharecons import untyped
+from sharecons.untyped import (
+    ACCEPT,
+    DETACHED,
+    REJECT,
+    RELEASE,
+    RENEW,
+    AcknowledgeType,
+    Headers,
+    Holder,
+    TimestampType,
+    TopicPartition,
+)
 
 __all__ = [
+    "ACCEPT",
+    "DETACHED",
+    "REJECT",
+    "RELEASE",
+    "RENEW",
     "AcknowledgeType",
     "Headers",
     "Holder",
@@ -27,181 +40,13 @@ __all__ = [
 KeyT = TypeVar("KeyT", default=bytes)
 ValueT = TypeVar("ValueT", default=bytes)
 
-Headers = tuple[tuple[str, bytes | None], ...]
+if TYPE_CHECKING:
 
+    class Record(untyped.Record, Generic[KeyT, ValueT]):
+        """See `untyped.Record`."""
 
-class AcknowledgeType(enum.IntEnum):
-    """What may be said of a delivered record; the numbers are the wire's (KIP-932)."""
+        key: KeyT | None
+        value: ValueT | None
 
-    ACCEPT = 1
-    """Processed: never delivered again to this group."""
-    RELEASE = 2
-    """Not processed: deliver it again, with a delivery count one higher."""
-    REJECT = 3
-    """Not processable: archive it, never deliver it again."""
-    RENEW = 4
-    """Still being processed: start the acquisition lock anew (KIP-1222)."""
-
-
-ACCEPT: Final = AcknowledgeType.ACCEPT
-RELEASE: Final = AcknowledgeType.RELEASE
-REJECT: Final = AcknowledgeType.REJECT
-RENEW: Final = AcknowledgeType.RENEW
-
-
-class TopicPartition(NamedTuple):
-    """A partition by its topic's name."""
-
-    topic: str
-    partition: int
-
-
-class TimestampType(enum.IntEnum):
-    """Who set the timestamp: the producer, or the broker that appended the record."""
-
-    CREATE_TIME = 0
-    LOG_APPEND_TIME = 1
-
-
-class Holder(Protocol):
-    """What a record was acquired under; `sharecons.protocol.leases.Lease` is one."""
-
-    def acknowledge(self, offset: int, kind: AcknowledgeType) -> None: ...
-
-    def deadline_of(self, offset: int) -> float: ...
-
-
-class _Detached:
-    """Holds the records that no consumer holds: unpickled ones, or hand-made ones."""
-
-    def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
-        raise RecordStateError(
-            f"cannot {kind.name.lower()} offset {offset}: this record is a copy that "
-            "no consumer holds (it was unpickled or made by hand); acknowledge the "
-            "record that the consumer handed out"
-        )
-
-    def deadline_of(self, offset: int) -> float:
-        return float("-inf")
-
-
-DETACHED: Final = _Detached()
-
-
-@final
-class Record(Generic[KeyT, ValueT]):
-    """A record that a share group delivered to this consumer.
-
-    Attributes:
-        topic, partition, offset: where the record lies in Kafka.
-        timestamp: milliseconds since the epoch, as Kafka keeps it.
-        timestamp_type: who set it.
-        key, value: bytes, or None, or what the deserializers made of them.
-        headers: pairs of name and bytes or None, in the producer's order.
-        delivery_count: 1 at the first delivery, one more at each further one.
-
-    A record pickles, but its copy cannot be acknowledged.
-    """
-
-    __slots__ = (
-        "_holder",
-        "delivery_count",
-        "headers",
-        "key",
-        "offset",
-        "partition",
-        "timestamp",
-        "timestamp_type",
-        "topic",
-        "value",
-    )
-
-    def __init__(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        timestamp: int,
-        timestamp_type: TimestampType,
-        key: KeyT | None,
-        value: ValueT | None,
-        headers: Headers,
-        delivery_count: int,
-        holder: Holder,
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        self.timestamp = timestamp
-        self.timestamp_type = timestamp_type
-        self.key = key
-        self.value = value
-        self.headers = headers
-        self.delivery_count = delivery_count
-        self._holder = holder
-
-    @property
-    def lock_deadline(self) -> float:
-        """When the acquisition lock ends, in seconds on `anyio.current_time()`'s clock.
-
-        Never later than the broker's own idea of it. After it the record may be
-        delivered to somebody else; `renew()` moves it.
-        """
-        return self._holder.deadline_of(self.offset)
-
-    def accept(self) -> None:
-        """Mark the record as processed.
-
-        The mark is sent by itself soon after, or with the next fetch; `commit()` waits
-        for the broker's word. Saying the same again changes nothing; another verb
-        replaces the mark as long as it was not sent.
-
-        Raises:
-            RecordStateError: the record was settled otherwise already, or is a copy.
-            ClosedError: its consumer is closed; the record was released by that.
-        """
-        self._holder.acknowledge(self.offset, ACCEPT)
-
-    def release(self) -> None:
-        """Give the record back, to be delivered again; uses up a delivery.
-
-        Raises: as `accept()`.
-        """
-        self._holder.acknowledge(self.offset, RELEASE)
-
-    def reject(self) -> None:
-        """Archive the record as one that cannot be processed.
-
-        Raises: as `accept()`.
-        """
-        self._holder.acknowledge(self.offset, REJECT)
-
-    def renew(self) -> None:
-        """Ask for the acquisition lock to start anew; the record stays held (KIP-1222).
-
-        Raises:
-            UnsupportedVersionError: the broker is older than Kafka 4.2.
-            Others as `accept()`.
-        """
-        self._holder.acknowledge(self.offset, RENEW)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        fields = (
-            self.topic,
-            self.partition,
-            self.offset,
-            self.timestamp,
-            self.timestamp_type,
-            self.key,
-            self.value,
-            self.headers,
-            self.delivery_count,
-            DETACHED,
-        )
-        return (Record, fields)
-
-    def __repr__(self) -> str:
-        return (
-            f"<Record {self.topic}-{self.partition}@{self.offset} "
-            f"delivery_count={self.delivery_count}>"
-        )
+else:
+    Record = untyped.Record

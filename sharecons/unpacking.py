@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from sharecons.errors import CorruptRecordsError
 from sharecons.log import get_logger
 from sharecons.protocol.leases import Lease
-from sharecons.record import Record
 from sharecons.records.batch import decode
+from sharecons.untyped import Record
 
 __all__ = ["unpack"]
 

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import weakref
 
 import pytest
 
@@ -21,10 +22,19 @@ from tests.protocol.making import P0
 pytestmark = pytest.mark.anyio
 
 
+NONE = Deserializers(None, None)
+
+
 class Bench:
     """Deliveries, and leases to put into them; time stands still unless moved."""
 
-    def __init__(self, *, implicit: bool = True, delivery_limit: int = 5) -> None:
+    def __init__(
+        self,
+        *,
+        implicit: bool = True,
+        delivery_limit: int = 5,
+        deserializers: Deserializers = NONE,
+    ) -> None:
         self.now = 100.0
         self.counters = Counters()
         self.term = Term()
@@ -33,7 +43,7 @@ class Bench:
             implicit=implicit,
             clock=lambda: self.now,
             counters=self.counters,
-            deserializers=Deserializers(None, None),
+            deserializers=deserializers,
             delivery_limit=delivery_limit,
             on_acknowledged=None,
         )
@@ -144,15 +154,40 @@ async def test_everything_is_counted_back_when_topics_go() -> None:
 
 
 async def test_records_that_were_let_go_leave_no_garbage() -> None:
-    bench = Bench()
+    bench = Bench(deserializers=Deserializers(None, Job))
     gc.collect()
     gc.disable()
     try:
         for first in range(0, 100, 10):
             bench.acquire(first, 10)
             await bench.poll()
-        alive = [each for each in gc.get_objects() if isinstance(each, Record)]
+        alive = len(Job.made)
     finally:
         gc.enable()
 
-    assert len(alive) <= 10, "those in hand; the others went without a collector"
+    assert alive <= 10, "those in hand; the others went without a collector"
+
+
+class Job:
+    """What a deserializer may make: it knows its record, and its record knows it."""
+
+    made = weakref.WeakSet["Job"]()
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.record: Record | None = None
+        self.made.add(self)
+
+
+async def test_value_that_refers_back_to_its_record_is_collected() -> None:
+    bench = Bench(deserializers=Deserializers(None, Job))
+    bench.acquire(0, 3)
+    for record in await bench.poller.poll(0.0, None):
+        assert isinstance(record, Record)
+        record.value.record = record
+    assert len(Job.made) == 3
+    del record
+    await bench.poll()
+    gc.collect()
+
+    assert not Job.made

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import sharecons
-from sharecons import errors, record
+from sharecons import errors, untyped
 from sharecons.metrics import NAMES, Counters
 
 PACKAGE = Path(sharecons.__file__).parent
@@ -61,7 +61,7 @@ def test_build_that_runs_is_the_one_that_was_asked_for() -> None:
         assert sharecons.COMPILED is False
     elif os.environ.get("SHARECONS_COMPILE") == "1":
         assert sharecons.COMPILED is True
-    assert sharecons.COMPILED is (record.__file__.rpartition(".")[2] != "py")
+    assert sharecons.COMPILED is (untyped.__file__.rpartition(".")[2] != "py")
 
 
 def test_drawing_of_the_errors_is_their_tree() -> None:

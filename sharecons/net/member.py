@@ -45,7 +45,7 @@ from sharecons.protocol.membership import Membership
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.routing import Routing, TopicTrouble
 from sharecons.protocol.values import Endpoint, FindCoordinator, SharePartition
-from sharecons.record import TopicPartition
+from sharecons.untyped import TopicPartition
 
 __all__ = ["Listener", "Member"]
 

@@ -55,7 +55,7 @@ from sharecons.protocol.values import (
     ShareFetched,
     SharePartition,
 )
-from sharecons.record import RENEW
+from sharecons.untyped import RENEW
 
 __all__ = ["FetchSettings", "Leader"]
 

@@ -35,7 +35,7 @@ from sharecons.errors import ClosedError, RecordStateError, UnsupportedVersionEr
 from sharecons.protocol.ranges import GAP, Run, coalesce
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import Range, SharePartition
-from sharecons.record import RELEASE, RENEW, AcknowledgeType
+from sharecons.untyped import RELEASE, RENEW, AcknowledgeType
 
 __all__ = ["Lease", "Owner"]
 

@@ -26,7 +26,7 @@ from sharecons.protocol.results import (
     results_of,
 )
 from sharecons.protocol.values import Range, SharePartition
-from sharecons.record import RENEW
+from sharecons.untyped import RENEW
 
 __all__ = ["Piece", "choose", "merged"]
 

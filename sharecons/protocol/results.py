@@ -9,7 +9,7 @@ from typing import NamedTuple, final
 
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, Run
-from sharecons.record import AcknowledgeType
+from sharecons.untyped import AcknowledgeType
 
 __all__ = [
     "AcknowledgeError",

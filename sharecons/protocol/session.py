@@ -72,7 +72,7 @@ class ShareSession:
         """Give what a fetch adds to the session and what it makes it forget."""
         self._asked = wanted
         added = wanted - self._known
-        forgotten = (self._known | acknowledged) - wanted
+        forgotten = self._known.union(acknowledged) - wanted
         return added, frozenset(forgotten)
 
     def fetched(self) -> None:

@@ -25,9 +25,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
-from sharecons.record import Record
 from sharecons.records.body import BEYOND, LAST_OFFSET, Span
 from sharecons.records.layout import Header
+from sharecons.untyped import Record
 
 __all__ = ["Account", "Decoded", "Undecodable"]
 

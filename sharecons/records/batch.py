@@ -19,7 +19,6 @@ from typing import final
 
 from crc32c import crc32c
 
-from sharecons.record import Holder, Record
 from sharecons.records.account import Account, Decoded, Undecodable
 from sharecons.records.body import LAST_OFFSET, Span, read_records
 from sharecons.records.compression import decompress
@@ -36,6 +35,7 @@ from sharecons.records.layout import (
     SMALLEST_LENGTH,
     Header,
 )
+from sharecons.untyped import Holder, Record
 
 __all__ = ["Decoded", "Undecodable", "decode"]
 

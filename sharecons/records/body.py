@@ -14,10 +14,10 @@ numbers are lengths of nothing.
 
 from typing import Final
 
-from sharecons.record import Headers, Holder, Record, TimestampType
 from sharecons.records.damage import DamagedError
 from sharecons.records.layout import APPEND_TIME, Header
 from sharecons.records.varints import VARINT, VARLONG, read_length, read_varint
+from sharecons.untyped import Headers, Holder, Record, TimestampType
 
 __all__ = ["BEYOND", "LAST_OFFSET", "Span", "read_records"]
 

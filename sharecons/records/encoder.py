@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from sharecons.record import Headers
 from sharecons.records.compression import Codec, compress
 from sharecons.records.layout import (
     APPEND_TIME,
@@ -22,6 +21,7 @@ from sharecons.records.layout import (
     TRANSACTIONAL,
 )
 from sharecons.records.varints import append_varint
+from sharecons.untyped import Headers
 
 __all__ = ["NewRecord", "encode"]
 

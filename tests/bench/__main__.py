@@ -29,7 +29,9 @@ log = logging.getLogger("tests.bench")
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(arguments)
     _log_with_time()
-    signal.signal(signal.SIGTERM, _leave)
+    # Also where a shell has it ignored, as it does for what runs in the background.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, _leave)
     results = Results(
         options.output,
         described(options.kafka_version),
@@ -57,6 +59,7 @@ def _run(options: argparse.Namespace, results: Results) -> None:
         closing(Guard()) as guard,
         KafkaCluster(options.kafka_version, java_options=BROKER) as cluster,
     ):
+        guard.remove(Path(scratch))
         bench = Bench(options, cluster, guard, Path(scratch), results)
         bench.warm_up()
         for what in options.what:

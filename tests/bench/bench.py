@@ -82,13 +82,9 @@ class Bench:
     ) -> Iterator[str]:
         """Give a topic with so many records, evenly over its partitions."""
         with self.topic(partitions) as name:
-            log.info(
-                "loading %s records of %d bytes, %s, partitions: %d",
-                f"{records:,}",
-                size,
-                codec,
-                partitions,
-            )
+            if records > 1:
+                what = f"{records:,} records of {size:,} bytes, {codec}"
+                log.info("loading %s, partitions: %d", what, partitions)
             command = self._module(
                 "loading",
                 topic=name,
@@ -136,6 +132,8 @@ class Bench:
             watch: sees the process until it ends.
         """
         round_, name = turn
+        about = {"what": what, "client": name, "round": round_, **(labels or {})}
+        load = round(os.getloadavg()[0], 2)  # what the machine was busy with before
         group = f"{name}-{uuid.uuid4().hex[:8]}"
         self._admin.set_group_config(group, EARLIEST)
         command = [
@@ -143,17 +141,35 @@ class Bench:
             *self._spelt(topic=topic, group=group, patience=patience),
             *self._spelt(max_records=self.options.max_records, **program),
         ]
-        load = round(os.getloadavg()[0], 2)
         try:
             result = measured(finished(command, self._guard, patience + GRACE, watch))
-            result["unacknowledged"] = self._unacknowledged(group)
+            if "wanted" in (kept or {}):
+                result["unacknowledged"] = self._unacknowledged(group)
         except FailedError as error:
             result = {"error": str(error)}
-        about = {"what": what, "client": name, "round": round_, "load": load}
-        whole = {**about, **(labels or {}), **result}
-        wanted = {"wanted": program["records"]} if "records" in program else {}
-        log.info("%s", _line(whole, labels or {}))
-        self.results.keep({**whole, **wanted, **(kept or {})})
+        log.info("%s: %s", _spelt_out(about), ", ".join(_figures(result)))
+        self.results.keep({**about, "load": load, **result, **(kept or {})})
+
+    def read(
+        self,
+        what: str,
+        turn: tuple[int, str],
+        topic: str,
+        records: int,
+        *,
+        consumers: int = 1,
+        labels: Mapping[str, Any] | None = None,
+        kept: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Have a client read so many records, which are all that the topic has."""
+        self.measure(
+            what,
+            turn,
+            topic,
+            program={"records": records, "consumers": consumers},
+            labels=labels,
+            kept={"wanted": records, **(kept or {})},
+        )
 
     def warm_up(self) -> None:
         """Have the broker make its own topics, and compile what it runs."""
@@ -220,22 +236,23 @@ async def _lag(bootstrap: str, group: str) -> int:
     return sum(lags)
 
 
-def _line(whole: Mapping[str, Any], labels: Mapping[str, Any]) -> str:
-    """Spell what was measured for whoever looks on."""
-    under = " ".join(f"{name}={value}" for name, value in labels.items())
-    head = f"{whole['what']} {under} round {whole['round'] + 1} {whole['client']}:"
-    if "error" in whole:
-        return f"{head} FAILED: {whole['error']}"
-    return f"{head} {', '.join(_figures(whole))}"
+def _spelt_out(about: Mapping[str, Any]) -> str:
+    """Spell what is measured for whoever looks on."""
+    named = ("what", "client", "round")
+    under = [f"{name}={value}" for name, value in about.items() if name not in named]
+    where = " ".join([about["what"], *under, f"round {about['round'] + 1}"])
+    return f"{where}, {about['client']}"
 
 
-def _figures(whole: Mapping[str, Any]) -> Iterator[str]:
-    if whole.get("seconds") and whole.get("first"):
-        records, seconds = whole["records"], whole["seconds"]
+def _figures(result: Mapping[str, Any]) -> Iterator[str]:
+    if "error" in result:
+        yield f"FAILED: {result['error']}"
+    if result.get("seconds") and result.get("first"):
+        records, seconds = result["records"], result["seconds"]
         yield f"{records / seconds:,.0f} records/s"
-        yield f"{whole['cpu'] / records * 1e6:.2f} CPU s per million"
-        yield f"first after {whole['first']:.2f} s"
-    if "p50" in whole:
-        yield f"p50 {whole['p50'] * 1000:.2f} ms, p99 {whole['p99'] * 1000:.2f} ms"
-    if whole.get("unacknowledged"):
-        yield f"{whole['unacknowledged']} not acknowledged"
+        yield f"{result['cpu'] / records * 1e6:.2f} CPU s per million"
+        yield f"first after {result['first']:.2f} s"
+    if "p50" in result:
+        yield f"p50 {result['p50'] * 1000:.2f} ms, p99 {result['p99'] * 1000:.2f} ms"
+    if result.get("unacknowledged"):
+        yield f"{result['unacknowledged']} not acknowledged"

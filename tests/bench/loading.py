@@ -4,7 +4,6 @@ A process of its own, so that the memory it takes is nobody else's.
 """
 
 import argparse
-from collections.abc import Mapping
 from typing import Any, Final
 
 from confluent_kafka import Producer
@@ -56,7 +55,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _settings(options: argparse.Namespace) -> Mapping[str, Any]:
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "bootstrap.servers": options.bootstrap,
         "batch.size": options.batch_size,

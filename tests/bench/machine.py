@@ -10,12 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from sharecons import COMPILED
 from sharecons.testing.kafka.java import find_java
+from sharecons.version import VERSION
 
 __all__ = ["described"]
 
 PACKAGES: Final = (
-    "sharecons",
     "anyio",
     "kio",
     "cramjam",
@@ -38,6 +39,7 @@ def described(kafka: str) -> dict[str, str]:
         "Kafka": kafka,
         "Java": _first(r'version "([^"]+)"', _said([str(find_java()), "-version"])),
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
+        "sharecons": f"{VERSION}, {'compiled' if COMPILED else 'plain Python'}",
         **{package: _installed(package) for package in PACKAGES},
         "librdkafka": _librdkafka(),
         "Go": _first(r"go([\d.]+)", _said(["go", "version"])),

@@ -3,7 +3,9 @@
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
+from itertools import product
 from typing import Any, Final
 
 import psutil
@@ -24,54 +26,60 @@ SAMPLE: Final = 1.0  # seconds between two looks at the memory of a slow consume
 def throughput(bench: Bench) -> None:
     """Read a topic from end to end, as fast as can be."""
     options = bench.options
-    for size in options.sizes:
-        for codec in options.codecs:
-            records = records_of(size, options)
-            with bench.loaded(options.partitions, records, size, codec) as topic:
-                stored = round(bench.stored(topic) / records)
-                labels = {"size": size, "codec": codec}
-                for turn in bench.turns("throughput"):
-                    bench.measure(
-                        "throughput",
-                        turn,
-                        topic,
-                        labels=labels,
-                        program={"records": records},
-                        kept={"stored": stored},
-                    )
+    for size, codec in product(options.sizes, options.codecs):
+        records = records_of(size, options)
+        with bench.loaded(options.partitions, records, size, codec) as topic:
+            labels = {"size": size, "codec": codec}
+            kept = {"stored": round(bench.stored(topic) / records)}
+            for turn in bench.turns("throughput"):
+                bench.read("throughput", turn, topic, records, labels=labels, kept=kept)
 
 
 def first(bench: Bench) -> None:
     """Read a small topic: the first record, and the memory for little."""
     with bench.loaded(bench.options.partitions, SMALL) as topic:
         for turn in bench.turns("first"):
-            bench.measure("first", turn, topic, program={"records": SMALL})
+            bench.read("first", turn, topic, SMALL)
 
 
 def latency(bench: Bench) -> None:
     """From the producer's hands to the consumer's, at a steady rate."""
-    options = bench.options
-    timing = {
-        "what": "latency",
-        "warm_up": options.warm_up,
-        "seconds": options.latency_seconds,
-    }
-    for rate in options.rates:
+    for rate in bench.options.rates:
         for turn in bench.turns("latency"):
-            with bench.topic(options.partitions) as topic, bench.paced(topic, rate):
-                bench.measure(
-                    "latency",
-                    turn,
-                    topic,
-                    labels={"wanted_rate": rate},
-                    program=timing,
-                    patience=LATENCY_PATIENCE,
-                )
+            _latency(bench, turn, rate)
+
+
+def _latency(bench: Bench, turn: tuple[int, str], rate: int) -> None:
+    """Begin to produce when the consumer has joined: it is to find no backlog."""
+    options = bench.options
+    with bench.loaded(options.partitions, 1) as topic, ExitStack() as producing:
+
+        def produce(consumer: subprocess.Popen[str]) -> None:
+            if consumer.stdout and consumer.stdout.readline():
+                producing.enter_context(bench.paced(topic, rate))
+
+        bench.measure(
+            "latency",
+            turn,
+            topic,
+            labels={"wanted_rate": rate},
+            program={
+                "what": "latency",
+                "warm_up": options.warm_up,
+                "seconds": options.latency_seconds,
+            },
+            patience=LATENCY_PATIENCE,
+            watch=produce,
+        )
 
 
 def redelivery(bench: Bench) -> None:
     """From a record's release until one of two consumers has it again."""
-    work = {"what": "redelivery", "records": bench.options.redeliveries}
+    work = {
+        "what": "redelivery",
+        "records": bench.options.redeliveries,
+        "warm_up": bench.options.warm_up,  # what came before it joined comes at once
+    }
     for turn in bench.turns("redelivery"):
         with (
             bench.topic(bench.options.partitions) as topic,
@@ -85,14 +93,9 @@ def partitions(bench: Bench) -> None:
     records = bench.options.growth_records
     for count in bench.options.partition_counts:
         with bench.loaded(count, records) as topic:
+            labels = {"partitions": count}
             for turn in bench.turns("partitions"):
-                bench.measure(
-                    "partitions",
-                    turn,
-                    topic,
-                    labels={"partitions": count},
-                    program={"records": records},
-                )
+                bench.read("partitions", turn, topic, records, labels=labels)
 
 
 def consumers(bench: Bench) -> None:
@@ -100,13 +103,10 @@ def consumers(bench: Bench) -> None:
     records = bench.options.growth_records
     with bench.loaded(SHARED_PARTITIONS, records) as topic:
         for count in bench.options.consumer_counts:
+            labels = {"consumers": count}
             for turn in bench.turns("consumers"):
-                bench.measure(
-                    "consumers",
-                    turn,
-                    topic,
-                    labels={"consumers": count},
-                    program={"records": records, "consumers": count},
+                bench.read(
+                    "consumers", turn, topic, records, consumers=count, labels=labels
                 )
 
 
@@ -131,11 +131,11 @@ def slow(bench: Bench) -> None:
                 program=work,
                 kept={"samples": samples},
                 patience=options.slow_seconds,
-                watch=lambda process, samples=samples: _sample(process, samples),
+                watch=partial(_sample, samples),
             )
 
 
-def _sample(process: subprocess.Popen[str], samples: list[int]) -> None:
+def _sample(samples: list[int], process: subprocess.Popen[str]) -> None:
     with suppress(psutil.NoSuchProcess):
         watched = psutil.Process(process.pid)
         while process.poll() is None:

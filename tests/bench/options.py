@@ -32,7 +32,7 @@ QUICK: Final[Mapping[str, Any]] = {
     "clients": ["sharecons", "sharecons-uvloop", "confluent", "franz", "raw"],
     "rates": [1000],
     "latency_seconds": 3.0,
-    "warm_up": 1.0,
+    "warm_up": 1.5,
     "redeliveries": 20,
     "partition_counts": [1, 50],
     "consumer_counts": [1, 10],
@@ -52,7 +52,8 @@ def parsed(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def records_of(size: int, options: argparse.Namespace) -> int:
     """Give how many records of that size a topic is to have."""
-    return min(options.records, MOST_BYTES // size)
+    wanted: int = options.records
+    return min(wanted, MOST_BYTES // size)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,7 +94,7 @@ def _add_throughput(add: Callable[..., Any]) -> None:
 def _add_others(add: Callable[..., Any]) -> None:
     add("--rates", type=_numbers, default=[1000, 20_000], help="latency: records/s")
     add("--latency-seconds", type=float, default=8.0, help="to measure each for")
-    add("--warm-up", type=float, default=3.0, help="latency: seconds not measured")
+    add("--warm-up", type=float, default=3.0, help="seconds not measured, of latency")
     add("--redeliveries", type=int, default=50, help="records to be released")
     add("--partition-counts", type=_numbers, default=[1, 6, 50, 200, 500])
     add("--consumer-counts", type=_numbers, default=[1, 10, 100], help="in a process")

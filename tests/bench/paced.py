@@ -31,11 +31,19 @@ def main() -> None:
     while (now := time.perf_counter()) < end:
         due = int((now - begun) * options.rate)
         for _ in range(due - sent):
-            producer.produce(options.topic, stamped(filling, time.time_ns()))
+            _send(producer, options.topic, stamped(filling, time.time_ns()))
         sent = max(sent, due)
         producer.poll(0)
         time.sleep(max(BEAT, (sent + 1) / options.rate - (now - begun)))
     producer.flush()
+
+
+def _send(producer: Producer, topic: str, content: bytes) -> None:
+    while True:
+        try:
+            return producer.produce(topic, content)
+        except BufferError:  # the broker is too slow for this pace, which will show
+            producer.poll(BEAT)
 
 
 def _arguments() -> argparse.Namespace:

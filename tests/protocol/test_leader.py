@@ -1,3 +1,5 @@
+from dataclasses import fields
+
 import pytest
 
 from sharecons.errors import (
@@ -63,7 +65,10 @@ class Talk:
         self.pace.waiting = 1
         self.journal = Journal(lambda: None)
         self.acknowledgements = Acknowledgements(lambda: None, self.journal)
-        changed = {**{s: getattr(SETTINGS, s) for s in SETTINGS.__slots__}, **settings}
+        known = {
+            field.name: getattr(SETTINGS, field.name) for field in fields(SETTINGS)
+        }
+        changed = {**known, **settings}
         self.leader = Leader(
             NODE, type(SETTINGS)(**changed), self.pace, self.acknowledgements
         )

@@ -5,8 +5,9 @@ line of JSON:
 
 throughput  reads so many records, with one consumer or with several, and gives
             `common.Meter.report`
-latency     reads records whose values begin with the time they were made at, and
-            gives the percentiles of how old they were
+latency     prints a line when it has a first record, then reads records whose values
+            begin with the time they were made at, and gives the percentiles of how
+            old they were
 redelivery  releases records, and gives how long each took to come again
 slow        takes its time with each record, until it has run long enough
 

@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["WORK", "Meter", "Tally", "arguments", "memory", "percentiles", "said"]
+__all__ = [
+    "WORK",
+    "Meter",
+    "Tally",
+    "WarmUp",
+    "arguments",
+    "memory",
+    "percentiles",
+    "said",
+]
 
 WORK: Final = ("throughput", "latency", "redelivery", "slow")
 PROCESSES: Final = Path("/proc")
@@ -38,7 +47,7 @@ def arguments(modes: Sequence[str] = ("implicit",)) -> argparse.Namespace:
 
 
 def said(result: object) -> None:
-    """Print what was measured, as the one line that is read by whoever started us."""
+    """Print a line of JSON for whoever started us; the last has what was measured."""
     sys.stdout.write(json.dumps(result) + "\n")
     sys.stdout.flush()
 
@@ -56,6 +65,20 @@ class Tally:
     def add(self, count: int, size: int) -> None:
         self.count += count
         self.size += size
+
+
+class WarmUp:
+    """The time after the first record in which nothing is measured."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end: float | None = None
+
+    def over(self) -> bool:
+        """Say whether it is over; the first asking begins it."""
+        if self._end is None:
+            self._end = time.perf_counter() + self._seconds
+        return time.perf_counter() >= self._end
 
 
 class Meter:

@@ -8,7 +8,14 @@ from contextlib import closing
 from importlib import import_module
 from typing import Any, Final
 
-from tests.bench.clients.common import Meter, Tally, arguments, percentiles, said
+from tests.bench.clients.common import (
+    Meter,
+    Tally,
+    WarmUp,
+    arguments,
+    percentiles,
+    said,
+)
 
 # Its stubs know no share consumer.
 confluent: Any = import_module("confluent_kafka")
@@ -60,6 +67,7 @@ def latency(options: argparse.Namespace) -> object:
     with closing(_consumer(options)) as consumer:
         deadline = time.monotonic() + options.patience
         if _wait_for_first(consumer, deadline):
+            said({"joined": True})
             warm = time.time_ns() + int(options.warm_up * 1e9)
             end = warm + int(options.seconds * 1e9)
             while time.time_ns() < end:
@@ -79,6 +87,7 @@ def redelivery(options: argparse.Namespace) -> object:
     released: dict[tuple[int, int], float] = {}
     took: list[float] = []
     deadline = time.monotonic() + options.patience
+    warm = WarmUp(options.warm_up)
 
     def work(consumer: Any) -> None:
         while len(took) < options.records and time.monotonic() < deadline:
@@ -90,10 +99,11 @@ def redelivery(options: argparse.Namespace) -> object:
                 )
                 if where in released:
                     took.append(now - released[where])
-                    consumer.acknowledge(message)
-                else:
+                elif warm.over():
                     released[where] = time.perf_counter()
                     consumer.acknowledge(message, confluent.AcknowledgeType.RELEASE)
+                    continue
+                consumer.acknowledge(message)
             if messages:
                 consumer.commit_async()
 

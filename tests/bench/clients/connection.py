@@ -10,20 +10,27 @@ from kio.static.primitive import i16, i32
 
 __all__ = ["Connection"]
 
-SIZE: Final = 4  # bytes of a frame's length, and of a correlation id
-BODY: Final = 5  # where answers begin: correlation id, no tagged fields
+SIZE: Final = 4  # bytes of a frame's length
+BODY: Final = SIZE + 5  # where an answer begins: correlation id, no tagged fields
+BEGINNING: Final = 1 << 16  # bytes to receive until a frame's length is known
 
 # They take kio's own types only, and so would `ask`.
 reader: Any = entity_reader
 writer: Any = entity_writer
 
 
-class Connection(asyncio.Protocol):
-    """Asks a broker, and gives each answer to whoever asked."""
+class Connection(asyncio.BufferedProtocol):
+    """Asks a broker one thing after the other.
+
+    An answer is received where it stays: with 10 KiB records, gathering the pieces
+    that `data_received` is given took more than twice the CPU.
+    """
 
     def __init__(self) -> None:
-        self._received = bytearray()
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._beginning = memoryview(bytearray(BEGINNING))
+        self._frame: memoryview | None = None
+        self._received = 0
+        self._answered: asyncio.Future[memoryview] | None = None
         self._last_id = 0
         self._transport: Any = None
 
@@ -42,11 +49,10 @@ class Connection(asyncio.Protocol):
         frame = io.BytesIO()
         writer(RequestHeader)(frame, _header(request, self._last_id))
         writer(type(request))(frame, request)
-        answered = asyncio.get_running_loop().create_future()
-        self._waiting[self._last_id] = answered
         content = frame.getvalue()
+        self._answered = asyncio.get_running_loop().create_future()
         self._transport.write(len(content).to_bytes(SIZE, "big") + content)
-        entity, _ = reader(answer)(await answered, BODY)
+        entity, _ = reader(answer)(await self._answered, BODY)
         return entity
 
     # asyncio's side.
@@ -54,20 +60,25 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        while len(self._received) >= SIZE:
-            end = SIZE + int.from_bytes(self._received[:SIZE], "big")
-            if len(self._received) < end:
-                break
-            frame = bytes(memoryview(self._received)[SIZE:end])
-            del self._received[:end]
-            number = int.from_bytes(frame[:SIZE], "big")
-            self._waiting.pop(number).set_result(frame)
+    def get_buffer(self, size_hint: int) -> memoryview:
+        return (self._beginning if self._frame is None else self._frame)[
+            self._received :
+        ]
+
+    def buffer_updated(self, received: int) -> None:
+        self._received += received
+        if self._frame is None and self._received >= SIZE:
+            size = int.from_bytes(self._beginning[:SIZE], "big")
+            self._frame = memoryview(bytearray(SIZE + size))
+            self._frame[: self._received] = self._beginning[: self._received]
+        if self._frame and self._received == len(self._frame):
+            whole, self._frame, self._received = self._frame, None, 0
+            if self._answered:
+                self._answered.set_result(whole.toreadonly())  # as kio wants it
 
     def connection_lost(self, error: Exception | None) -> None:
-        for answered in self._waiting.values():
-            answered.set_exception(error or ConnectionError("closed by the broker"))
+        if self._answered and not self._answered.done():
+            self._answered.set_exception(error or ConnectionError("closed"))
 
 
 def _header(request: Any, number: int) -> RequestHeader:

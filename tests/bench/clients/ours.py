@@ -17,7 +17,14 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons import ShareConsumer
-from tests.bench.clients.common import Meter, Tally, arguments, percentiles, said
+from tests.bench.clients.common import (
+    Meter,
+    Tally,
+    WarmUp,
+    arguments,
+    percentiles,
+    said,
+)
 
 Reading = Callable[[ShareConsumer, Tally, Meter], Awaitable[None]]
 
@@ -39,7 +46,7 @@ async def implicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
 
 async def explicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
     records: AsyncIterator[Any] = aiter(consumer)
-    record = await anext(records)
+    record: Any = await anext(records)
     meter.first()
     record.accept()
     count, size, wanted = 1, len(record.value), tally.wanted
@@ -55,10 +62,10 @@ async def explicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
 
 
 async def batches(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
-    batch: Any
+    given: AsyncIterator[Any] = consumer.batches()
     count, size, wanted = 0, 0, tally.wanted
     try:
-        async for batch in consumer.batches():
+        async for batch in given:
             meter.first()
             for record in batch:
                 size += len(record.value)
@@ -70,11 +77,11 @@ async def batches(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
 
 
 async def poll(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
-    records: list[Any]
+    asked: Callable[..., Awaitable[list[Any]]] = consumer.poll
     count, size, wanted = 0, 0, tally.wanted
     try:
         while count < wanted:
-            records = await consumer.poll(timeout=1.0)
+            records = await asked(timeout=1.0)
             if records:
                 meter.first()
             for record in records:
@@ -95,7 +102,7 @@ async def shared(
         tally.size += len(record.value)
         tally.count += 1
         if tally.count >= tally.wanted:
-            done()
+            return done()
 
 
 MODES: Final[Mapping[str, Reading]] = {
@@ -125,6 +132,7 @@ async def latency(options: argparse.Namespace) -> object:
         records: AsyncIterator[Any] = aiter(consumer)
         with anyio.move_on_after(options.patience):
             await anext(records)
+            said({"joined": True})
             warm = time.time_ns() + int(options.warm_up * 1e9)
             end = warm + int(options.seconds * 1e9)
             async for record in records:
@@ -141,18 +149,20 @@ async def redelivery(options: argparse.Namespace) -> object:
     """Two members; whoever gets a record first releases it."""
     released: dict[tuple[int, int], float] = {}
     took: list[float] = []
+    warm = WarmUp(options.warm_up)
 
     async def work(consumer: ShareConsumer, done: Callable[[], None]) -> None:
         async for record in consumer:
             now, where = time.perf_counter(), (record.partition, record.offset)
-            if where not in released:
+            if where in released:
+                took.append(now - released[where])
+            elif warm.over():
                 released[where] = time.perf_counter()
                 record.release()
                 continue
-            took.append(now - released[where])
             record.accept()
             if len(took) >= options.records:
-                done()
+                return done()
 
     async with _consumer(options) as one, _consumer(options) as other:
         with anyio.move_on_after(options.patience):

@@ -23,6 +23,7 @@ from kio.schema.share_fetch.v1.request import (
 from kio.schema.share_fetch.v1.response import ShareFetchResponse
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
+from kio.static.primitive import i8
 
 from tests.bench.clients.common import Meter, Tally, arguments, said
 from tests.bench.clients.connection import Connection
@@ -31,7 +32,7 @@ WAIT: Final = timedelta(seconds=0.5)  # of a fetch, as Java's consumer
 MAX_BYTES: Final = 50 << 20
 ACCEPT: Final = (1,)
 PAUSE: Final = 0.05  # seconds between two heartbeats until there is an assignment
-GROUP: Final = 0  # the key type of a group's coordinator
+GROUP: Final = i8(0)  # the key type of a group's coordinator
 
 Accepts = dict[int, tuple[AcknowledgementBatch, ...]]
 

@@ -12,6 +12,7 @@ __all__ = [
     "codec_of",
     "column",
     "hundredths",
+    "is_compressed",
     "mib",
     "milliseconds",
     "size_of",
@@ -77,7 +78,7 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def title(name: str | None) -> str:
-    return CLIENTS[name].title if name in CLIENTS else str(name)
+    return CLIENTS[name].title if name and name in CLIENTS else str(name)
 
 
 def size_of(size: int) -> str:
@@ -85,7 +86,11 @@ def size_of(size: int) -> str:
 
 
 def codec_of(codec: str) -> str:
-    return "uncompressed" if codec == "none" else codec
+    return codec if is_compressed(codec) else "uncompressed"
+
+
+def is_compressed(codec: str) -> bool:
+    return codec != "none"
 
 
 def thousands(figure: float) -> str:

@@ -175,6 +175,7 @@ func latency(o options) (any, error) {
 	defer done()
 	for client.PollFetches(ctx).NumRecords() == 0 && ctx.Err() == nil {
 	}
+	fmt.Println(`{"joined": true}`)
 	warm := time.Now().Add(seconds(o.warmUp))
 	end := warm.Add(seconds(o.seconds))
 	var ages []float64

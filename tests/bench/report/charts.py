@@ -1,0 +1,146 @@
+"""What the pictures are made of: panels with bars, with dumbbells, with lines."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tests.bench.report.summary import (
+    Measurement,
+    Spread,
+    Value,
+    by_client,
+    distinct,
+)
+from tests.bench.report.tables import title
+
+__all__ = ["bare", "bars", "colour", "dumbbells", "grid", "lines", "times"]
+
+Measurements = Sequence[Measurement]
+Spreads = Mapping[str, Spread]
+
+# Ours in blue, peers in warm colours, the yardstick in grey.
+COLOURS: Final = {
+    "sharecons": "#1f5fa8",
+    "confluent": "#d9822b",
+    "java": "#b5473c",
+    "franz": "#8c6d31",
+    "raw": "#8a8a8a",
+}
+WIDTH: Final = 5.2  # inches of one panel
+LONE: Final = 7.0  # of one that stands alone
+LINE: Final = 0.34  # inches of one bar
+ROOM: Final = 1.45  # of the longest bar, for what is written beside it
+WHISKERS: Final[Mapping[str, Any]] = {
+    "elinewidth": 1.2,
+    "capsize": 3,
+    "ecolor": "#222222",
+}
+
+
+def grid(rows: int, columns: int, lines: int) -> tuple[Figure, Any]:
+    """Give rows of panels, each with place for so many bars."""
+    width = LONE if columns == 1 else WIDTH * columns
+    size = (width, rows * (LINE * lines + 0.9) + 0.4)
+    return pyplot.subplots(
+        rows, columns, figsize=size, squeeze=False, layout="constrained"
+    )
+
+
+def bars(
+    axes: Axes, spreads: Spreads, what: str, notes: Mapping[str, str] | None = None
+) -> None:
+    """Draw a bar for each client, with whiskers from the lowest to the highest."""
+    middle = [each.median for each in spreads.values()]
+    low = [each.median - each.low for each in spreads.values()]
+    high = [each.high - each.median for each in spreads.values()]
+    axes.barh(
+        range(len(spreads)),
+        middle,
+        xerr=[low, high],
+        color=[colour(name) for name in spreads],
+        error_kw=WHISKERS,
+    )
+    for place, (name, each) in enumerate(spreads.items()):
+        axes.annotate(
+            (notes or {}).get(name, f"{each.median:.2f}"),
+            (each.high, place),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )
+    longest = max((each.high for each in spreads.values()), default=0)
+    axes.set_xlim(0, ROOM * longest or 1)
+    axes.set_xlabel(what)
+    axes.invert_yaxis()
+    _name_rows(axes, spreads)
+
+
+def _name_rows(axes: Axes, names: Mapping[str, Any]) -> None:
+    axes.set_yticks(range(len(names)), [title(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    bare(axes)
+
+
+def bare(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def times(spreads: Spreads, factor: float) -> dict[str, Spread]:
+    return {
+        name: Spread(each.median * factor, each.low * factor, each.high * factor)
+        for name, each in spreads.items()
+    }
+
+
+def colour(name: str) -> str:
+    return COLOURS[name.partition("-")[0]]
+
+
+def dumbbells(axes: Axes, lower: Spreads, higher: Spreads, what: str) -> None:
+    """Draw two figures of each client, as a dot and a square, on a logarithmic axis."""
+    for place, (name, low) in enumerate(lower.items()):
+        high, ink = higher[name], colour(name)
+        axes.plot([low.median, high.median], [place, place], color=ink, linewidth=3)
+        for each, marker in ((low, "o"), (high, "s")):
+            at = [[each.median - each.low], [each.high - each.median]]
+            axes.errorbar(
+                each.median, place, xerr=at, fmt=marker, color=ink, **WHISKERS
+            )
+            axes.annotate(
+                f"{each.median:.2g}",
+                (each.median, place),
+                xytext=(0, 9),
+                textcoords="offset points",
+                ha="center",
+            )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel(f"{what}, logarithmic")
+    axes.set_ylim(len(lower) - 0.4, -0.8)
+    _name_rows(axes, lower)
+
+
+def lines(axes: Axes, found: Measurements, label: str, value: Value) -> None:
+    """Draw a line for each client, in a band from the lowest to the highest."""
+    counts = distinct(found, label)
+    for name in by_client(found, value):
+        own = [each for each in found if each["client"] == name]
+        points = [
+            (count, by_client([e for e in own if e[label] == count], value)[name])
+            for count in counts
+            if any(each[label] == count for each in own)
+        ]
+        at = [count for count, _ in points]
+        middle = [each.median for _, each in points]
+        low, high = [e.low for _, e in points], [e.high for _, e in points]
+        axes.plot(at, middle, marker="o", color=colour(name), label=title(name))
+        axes.fill_between(at, low, high, color=colour(name), alpha=0.15, linewidth=0)
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
+    bare(axes)
