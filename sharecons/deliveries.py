@@ -87,6 +87,7 @@ class Deliveries:
         self._errors: deque[Exception] = deque()
         self._refusal: Error | None = None
         self._arrived: anyio.Event | None = None
+        self._pause_at = clock()
         self._log = get_logger(__name__)
 
     def attach(self, pace: Pace, wake: Callable[[], None]) -> None:
@@ -194,7 +195,9 @@ class Deliveries:
         """
         self.check(asker)
         self._hand.put_down(accept=True)
-        await checkpoint()
+        if self.clock() >= self._pause_at:
+            await checkpoint()
+            self._pause_at = self.clock() + SLICE
         while not self._serve():
             if not await self._wait(deadline):
                 return None

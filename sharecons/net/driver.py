@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import anyio
 
 from sharecons.errors import Error
+from sharecons.net.clock import running_clock
 
 __all__ = ["Bell", "Machine", "drive"]
 
@@ -60,17 +61,18 @@ async def drive(
     `told` runs after each thing that the machine was told: it takes what the
     machine has for others. Cancelling this leaves a request with unknown outcome.
     """
+    clock = running_clock()
     while not machine.finished:
-        request = machine.next_request(anyio.current_time())
+        request = machine.next_request(clock())
         told()
         if request is None:
             if not machine.finished:
-                await bell.wait_until(machine.next_deadline(anyio.current_time()))
+                await bell.wait_until(machine.next_deadline(clock()))
             continue
         try:
             answer = await send(request)
         except Error as error:
-            machine.failed(request, error, anyio.current_time())
+            machine.failed(request, error, clock())
         else:
-            machine.answered(request, answer, anyio.current_time())
+            machine.answered(request, answer, clock())
         told()

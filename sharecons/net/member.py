@@ -110,7 +110,7 @@ class Member:
             request_timeout=request_timeout,
         )
         self._ended = False
-        self._changed = anyio.Event()
+        self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = Link(self._connect_any)
         self._log = get_logger(
@@ -153,7 +153,7 @@ class Member:
         ticket = Ticket()
         self._leaders.flush(ticket)
         while not ticket.done:
-            await self._changed.wait()
+            await self._change()
         return join_results(ticket.results)
 
     async def close(self) -> None:
@@ -166,13 +166,13 @@ class Member:
         self._routing_bell.ring()
         self._leaders.close()
         while not self._leaders.gone:
-            await self._changed.wait()
+            await self._change()
         self.abandon()
         self._report()
         self.membership.close(anyio.current_time())
         self._membership_bell.ring()
         while not self.membership.finished:
-            await self._changed.wait()
+            await self._change()
 
     async def release(self) -> None:
         """Close what the tasks leave open."""
@@ -331,6 +331,13 @@ class Member:
             text += f" ({message})"
         return kind(text, code=code, name=name)
 
+    async def _change(self) -> None:
+        """Wait until something was told; it may be anything."""
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
+
     def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None

@@ -78,7 +78,7 @@ def _add_plan(add: Callable[..., Any]) -> None:
     add("--kafka-version", default="4.3.0", help="which Kafka to start")
     output = Path("docs/performance") / date.today().isoformat()
     add("--output", type=Path, default=output, help="where results are kept")
-    add("--add", action="store_true", help="keep what earlier runs left there")
+    add("--add", action="store_true", help="to what an earlier run left there")
 
 
 def _add_throughput(add: Callable[..., Any]) -> None:

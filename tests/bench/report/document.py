@@ -290,7 +290,8 @@ def _machine(sessions: Sequence[Mapping[str, Any]]) -> Lines:
         rows = [[name, value or "-"] for name, value in session["machine"].items()]
         yield from aligned(["what", "which"], rows)
         settings = session["settings"].items()
-        yield "Settings: " + ", ".join(f"{n} {_setting(v)}" for n, v in settings) + "."
+        told = ", ".join(f"{name} {_setting(value)}" for name, value in settings)
+        yield from wrap(f"Settings: {told}.", WIDTH)
         yield ""
 
 
