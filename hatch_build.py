@@ -25,7 +25,10 @@ class CompileHook(BuildHookInterface[Any]):
     _place: Path | None = None
 
     def dependencies(self) -> list[str]:
-        return [] if self._is_pure() else list(self.config["compilers"])
+        if self._is_pure():
+            return []
+        # The compiler reads the types of what we import.
+        return [*self.config["compilers"], *self.metadata.core.dependencies]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         # An editable install runs the source, so that a change takes effect.
@@ -36,6 +39,7 @@ class CompileHook(BuildHookInterface[Any]):
             libraries = compiled(Path(self.root), self.config["modules"], self._place)
         # Whatever a compiler raises; mypy exits if it finds fault with the source.
         except (Exception, SystemExit) as error:
+            self.finalize()
             if asked("SHARECONS_COMPILE"):
                 raise
             self.app.display_warning(f"not compiled, plain Python instead: {error}")

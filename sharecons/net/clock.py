@@ -6,6 +6,7 @@ read the clock for every record cannot have that.
 
 import asyncio  # for nothing but its running loop's clock
 import sys
+import time
 from collections.abc import Callable
 
 __all__ = ["Clock", "running_clock"]
@@ -20,4 +21,7 @@ def running_clock() -> Clock:
     if trio is not None and trio.lowlevel.in_trio_run():
         now: Clock = trio.lowlevel.current_clock().current_time
         return now
-    return asyncio.get_running_loop().time
+    loop = asyncio.get_running_loop()
+    if getattr(type(loop), "time", None) is asyncio.BaseEventLoop.time:
+        return time.monotonic  # which is all that it calls, in Python
+    return loop.time
