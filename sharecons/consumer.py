@@ -28,7 +28,7 @@ from sharecons.net.driver import Bell
 from sharecons.net.member import Member
 from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.acknowledgements import AcknowledgeResult
-from sharecons.protocol.leader import FetchSettings
+from sharecons.protocol.values import FetchSettings
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.start import prepare_group, read_delivery_limit
 from sharecons.version import VERSION
@@ -96,11 +96,11 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         acknowledgement: Literal["implicit", "explicit"] = "implicit",
         auto_offset_reset: str | None = None,
-        max_records: int = 500,
+        max_records: int = 2000,
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
         max_wait: float = 0.5,
         min_bytes: int = 1,
-        max_bytes: int = 50 << 20,
+        max_bytes: int = 8 << 20,
         client_id: str = "sharecons",
         member_id: str | None = None,
         client_rack: str | None = None,

@@ -20,10 +20,10 @@ from sharecons.net.driver import Bell, drive
 from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import Happened
-from sharecons.protocol.leader import FetchSettings, Leader
+from sharecons.protocol.leader import Leader
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.routing import Routing
-from sharecons.protocol.values import ShareFetch
+from sharecons.protocol.values import FetchSettings, ShareFetch
 
 __all__ = ["Leaders"]
 

@@ -39,12 +39,16 @@ from sharecons.protocol.happenings import (
     Strange,
     Troubled,
 )
-from sharecons.protocol.leader import FetchSettings
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.membership import Membership
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.routing import Routing, TopicTrouble
-from sharecons.protocol.values import Endpoint, FindCoordinator, SharePartition
+from sharecons.protocol.values import (
+    Endpoint,
+    FetchSettings,
+    FindCoordinator,
+    SharePartition,
+)
 from sharecons.untyped import TopicPartition
 
 __all__ = ["Listener", "Member"]

@@ -13,6 +13,10 @@ and cost a delivery (measured on 4.3.0). So a fetch waits long (`max_wait`) only
 when nothing of this leader's is in the application's hands, and for moments
 otherwise, growing while nothing comes.
 
+Where more records lie ready than a fetch brings, the next one is sent while these
+are worked. Where none do, it waits until the application asks: it then carries the
+acknowledgements of these, and may wait long.
+
 Acknowledgements ride on the next fetch if one is due. If none is, they go by
 themselves, after ACK_DELAY, which lets those of neighbouring records travel
 together. Renewals never ride on a fetch: a renewing fetch may not fetch.
@@ -22,7 +26,7 @@ hints of new leaders, errors to raise. A lost connection ends the session's term
 what was under way then has an unknown outcome and is not sent again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -49,37 +53,27 @@ from sharecons.protocol.reactions import Reaction, reaction
 from sharecons.protocol.session import CLOSING, ShareSession
 from sharecons.protocol.values import (
     FetchedPartition,
+    FetchSettings,
     ShareAcknowledge,
     ShareAcknowledged,
     ShareFetch,
     ShareFetched,
     SharePartition,
 )
-from sharecons.untyped import RENEW
+from sharecons.untyped import RELEASE, RENEW
 
-__all__ = ["FetchSettings", "Leader"]
+__all__ = ["Leader"]
 
 NEVER: Final = float("inf")
 
 ACK_DELAY: Final = 0.003
 SHORT_WAIT: Final = 0.01
 LONGEST_SHORT_WAIT: Final = 0.1
+BACKLOG_SHARE: Final = 4
+"""A fetch that brought less than this part of what it asked for has found the end."""
 WAIT_SHARE: Final = 0.25
 """The longest wait, as a share of a lock's length: our clock of the lock begins with
 the request."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
-    """What the user says about fetching; seconds and bytes."""
-
-    group_id: str
-    member_id: str
-    max_wait: float
-    min_bytes: int
-    max_bytes: int
-    max_records: int
-    record_limit: bool
 
 
 Request = ShareFetch | ShareAcknowledge
@@ -123,6 +117,7 @@ class Leader:
         self._acquired_at = 0.0
         self._lock_timeout = 30.0  # share.record.lock.duration.ms, until told
         self._under_way = False
+        self._backlog = True
 
     # What the shell tells.
 
@@ -158,7 +153,7 @@ class Leader:
         if self._closing or (at_once and acknowledgements.pending):
             due = now
         if self.wanted:
-            due = min(due, self._pace.next_due(now))
+            due = min(due, self._pace.next_due(now, ahead=self._backlog))
         return max(due, self._not_before)
 
     def next_request(self, now: float) -> Request | None:
@@ -217,7 +212,8 @@ class Leader:
     def _choose(self, now: float) -> Request | None:
         if self._closing:
             return self._close(now)
-        fetching = bool(self.wanted) and self._pace.next_due(now) <= now
+        due = self._pace.next_due(now, ahead=self._backlog)
+        fetching = bool(self.wanted) and due <= now
         if self._acknowledges(now, fetching):
             return self._acknowledge(now)
         if fetching:
@@ -269,14 +265,17 @@ class Leader:
         self.acknowledgements.forget_ended(now)
         # Nothing may be acknowledged in the request that opens a session.
         said = self.acknowledgements.take(now) if self._session.is_open else {}
+        released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
         added, forgotten = self._session.changes(self.wanted, said.keys())
-        limit = min(self._pace.share(self.leaders), self._settings.max_records)
+        limit = self._pace.share(self.leaders, len(self.wanted))
         self._acquired_at = now
         return ShareFetch(
             group_id=self._settings.group_id,
             member_id=self._settings.member_id,
             share_session_epoch=self._session.epoch,
-            max_wait=0.0 if opening_only else self._wait(),
+            # What is released with this fetch is there only after it, and would not
+            # end its wait.
+            max_wait=0.0 if opening_only or released else self._wait(),
             min_bytes=self._settings.min_bytes,
             # With no bytes to give the broker acquires nothing: only the session is
             # opened, for acknowledgements that outlived the one before.
@@ -339,7 +338,7 @@ class Leader:
 
     def _take_records(self, request: ShareFetch, answer: ShareFetched) -> None:
         seen: set[SharePartition] = set()
-        got = False
+        got = 0
         for partition in answer.partitions:
             share_partition = partition.share_partition
             listed = share_partition in self._session.partitions
@@ -351,12 +350,12 @@ class Leader:
             seen.add(share_partition)
             self.happened += fetch_failed(partition)
             if partition.acquired:
-                self._acquired(partition)
-                got = True
+                got += self._acquired(partition)
         longer = min(self._short_wait * 2, LONGEST_SHORT_WAIT)
         self._short_wait = SHORT_WAIT if got or request.acknowledgements else longer
+        self._backlog = got * BACKLOG_SHARE >= request.max_records
 
-    def _acquired(self, partition: FetchedPartition) -> None:
+    def _acquired(self, partition: FetchedPartition) -> int:
         lease = Lease(
             topic=self.topics.get(partition.share_partition.topic_id, "?"),
             share_partition=partition.share_partition,
@@ -369,6 +368,7 @@ class Leader:
         self.acknowledgements.acquired(lease)
         self._pace.acquired(lease.count)
         self.happened.append(Acquired(lease))
+        return lease.count
 
     def _fail_acknowledgements(self, answer: Answer, now: float) -> None:
         error = AcknowledgeError(

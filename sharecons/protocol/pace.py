@@ -32,6 +32,10 @@ DEMAND: Final = 0.5
 """How long an asking that was not served is remembered: poll(timeout=0) in a loop
 is never seen waiting."""
 
+HALF_A_WINDOW: Final = 1000
+"""Records of a partition that a fetch asks for at most, on average: the broker's window
+is of 2,000 by default, and the next fetch is to find as many while these are worked."""
+
 WEIGHT: Final = 0.5
 """How much a faster measurement counts; a slower one counts at once, since what is
 fetched on the strength of the old pace could not be worked before its lock ends."""
@@ -87,21 +91,25 @@ class Pace:
         fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
         self.allowance = max(1, fitting)
 
-    def next_due(self, now: float) -> float:
+    def next_due(self, now: float, *, ahead: bool = True) -> float:
         """When a fetch is due if nothing else happens; at or before `now`: it is.
+
+        Without `ahead` it is due only when the application has asked, and there is
+        nothing to hand out.
 
         An application that takes much longer than its pace foretold is given no
         more until it asks: what we know of its pace does not hold.
         """
-        if self.buffered >= self.allowance:
+        if self.buffered >= self.allowance or (self.buffered and not ahead):
             return NEVER
         if self.waiting or now < self._wanted_until:
             return now
-        if not self._rate or not self._handed:
+        if not ahead or not self._rate or not self._handed:
             return NEVER  # nobody asked yet, or we do not know how fast they work
         done = self._handed_at + (self._handed + self.buffered) / self._rate
         return done - LEAD if now < done + PATIENCE else NEVER
 
-    def share(self, leaders: int) -> int:
-        """How many records one of so many leaders is asked for."""
-        return max(1, -(-self.allowance // max(1, leaders)))
+    def share(self, leaders: int, partitions: int) -> int:
+        """How many records one of so many leaders is asked for, of its partitions."""
+        share = -(-self.allowance // max(1, leaders))
+        return max(1, min(share, HALF_A_WINDOW * max(1, partitions)))

@@ -18,6 +18,7 @@ __all__ = [
     "DescribeGroupConfig",
     "DescribeTopics",
     "Endpoint",
+    "FetchSettings",
     "FetchedPartition",
     "FindCoordinator",
     "GroupConfig",
@@ -232,3 +233,16 @@ class AlterGroupConfig:
 class ConfigAltered:
     error: int
     message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """What the user says about fetching; seconds and bytes."""
+
+    group_id: str
+    member_id: str
+    max_wait: float
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    record_limit: bool

@@ -4,18 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from sharecons.protocol.leader import FetchSettings
 from sharecons.protocol.ranges import runs_of
 from sharecons.protocol.values import (
     Endpoint,
     FetchedPartition,
+    FetchSettings,
     PartitionLeader,
     Range,
     ShareAcknowledged,
     ShareFetched,
     SharePartition,
 )
-from sharecons.record import Holder, Record, TimestampType
 
 __all__ = [
     "EVER",
@@ -31,7 +30,6 @@ __all__ = [
     "each",
     "fetched",
     "part",
-    "record",
 ]
 
 EVER: Final = float("inf")
@@ -52,21 +50,6 @@ SETTINGS: Final = FetchSettings(
     max_records=500,
     record_limit=False,
 )
-
-
-def record(holder: Holder, offset: int, *, delivery_count: int = 1) -> Record:
-    return Record(
-        TOPIC,
-        0,
-        offset,
-        0,
-        TimestampType.CREATE_TIME,
-        None,
-        b"",
-        (),
-        delivery_count,
-        holder,
-    )
 
 
 def part(

@@ -342,6 +342,45 @@ def test_a_fetch_ahead_of_the_work_waits_for_moments_only():
     assert SHORT_WAIT == talk.fetch().max_wait
 
 
+def test_a_fetch_that_found_the_end_is_followed_when_the_application_asks():
+    talk = Talk()
+    talk.pace.allowance = 100
+    request = talk.fetch()
+    talk.answer(request, fetched(part(P0, (0, 23))))
+    assert 100 == request.max_records
+
+    assert talk.next() is None, "though it waits: it was not handed these yet"
+    talk.leases()
+    talk.pace.waiting = 0
+    assert talk.next() is None
+    talk.pace.waiting = 1
+    assert isinstance(talk.next(), ShareFetch)
+
+
+def test_a_fetch_that_found_more_than_it_could_bring_is_followed_at_once():
+    talk = Talk()
+    talk.pace.allowance = 100
+    talk.answer(talk.fetch(), fetched(part(P0, (0, 24))))
+
+    assert isinstance(talk.next(), ShareFetch)
+
+
+def test_a_fetch_that_releases_does_not_wait_for_other_records():
+    talk = Talk()
+    (lease,) = talk.open(part(P0, (0, 3)))
+    lease.acknowledge_open(0, 3, ACCEPT)
+    lease.acknowledge(3, RELEASE)
+    talk.pace.waiting = 1
+    request = talk.fetch()
+    talk.answer(request, fetched(part(P0)))
+
+    assert 0.0 == request.max_wait
+    assert {3: RELEASE} == {
+        o: k for o, k in each(request.acknowledgements[P0]).items() if k != ACCEPT
+    }
+    assert SETTINGS.max_wait == talk.fetch().max_wait
+
+
 def test_a_wait_that_the_user_wants_shorter_is_shorter():
     talk = Talk(max_wait=0.005)
     talk.open(part(P0, (0, 3)))

@@ -24,12 +24,22 @@ def test_nothing_is_fetched_before_somebody_asks():
     assert EVER == Pace(500).next_due(now=10.0)
 
 
+def test_a_fetch_leaves_half_of_its_partitions_windows_to_the_next():
+    pace = Pace(10_000)
+    pace.allowance = 10_000
+
+    assert 1000 == pace.share(1, partitions=1)
+    assert 3000 == pace.share(1, partitions=3)
+    assert 5000 == pace.share(2, partitions=6)
+    assert 1000 == pace.share(1, partitions=0)
+
+
 def test_the_first_fetch_asks_for_one_record():
     pace = Pace(500)
     pace.waiting = 1
 
     assert 10.0 == pace.next_due(now=10.0)
-    assert 1 == pace.share(1)
+    assert 1 == pace.share(1, partitions=9)
 
 
 def test_an_asking_that_did_not_wait_is_remembered_for_a_while():
@@ -178,7 +188,7 @@ def test_leaders_share_the_allowance_and_each_is_asked_for_one_at_least(
     pace = Pace(500)
     pace.allowance = allowance
 
-    assert share == pace.share(leaders)
+    assert share == pace.share(leaders, partitions=9)
 
 
 def test_full_speed_is_reached_when_the_allowance_is_all_that_the_user_allows():
@@ -246,7 +256,7 @@ class PaceOfAnApplication(RuleBasedStateMachine):
     @rule(excess=st.integers(0, 50), empty=st.booleans())
     def fetch(self, excess: int, empty: bool) -> None:
         if not empty:
-            count = self.pace.share(1) + excess
+            count = self.pace.share(1, partitions=9) + excess
             self.ready.append(count)
             self.pace.acquired(count)
             if self.pace.waiting:
