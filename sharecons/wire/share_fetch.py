@@ -2,125 +2,205 @@
 
 Version 1 (Kafka 4.1) has no acquire mode and no renewals; there `record_limit`
 cannot be asked for, and a fetch brings whole batches.
+
+Written and read by hand (see `fields`); the tests hold it against kio.
 """
 
-from importlib import import_module
-from typing import Any
+import struct
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Final
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.values import (
+    Endpoint,
     FetchedPartition,
     PartitionLeader,
+    Range,
     ShareFetch,
     ShareFetched,
     SharePartition,
 )
-from sharecons.wire.api import Api, milliseconds, read_entity, seconds, write_entity
-from sharecons.wire.share_topics import batches, by_topic, endpoints
+from sharecons.wire.api import Api
+from sharecons.wire.fields import NO_TAGS, FieldReader, text_field, varint
+from sharecons.wire.share_topics import by_topic
 
 __all__ = ["SHARE_FETCH"]
 
-VERSIONS = range(1, 3)
-RECORD_LIMIT_SINCE = 2
+VERSIONS: Final = range(1, 3)
+RECORD_LIMIT_SINCE: Final = 2
 
-_SCHEMAS = {
-    version: import_module(f"kio.schema.share_fetch.v{version}") for version in VERSIONS
-}
+INT32_MAX: Final = 0x7FFFFFFF
+
+# ShareSessionEpoch, MaxWaitMs, MinBytes, MaxBytes, MaxRecords, BatchSize
+_NUMBERS: Final = Struct(">iiiiii")
+# ShareAcquireMode, IsRenewAck
+_MODE: Final = Struct(">b?")
+_INDEX: Final = Struct(">i")
+_OFFSETS: Final = Struct(">qq")
+# FirstOffset, LastOffset, DeliveryCount, the number of tagged fields
+_ACQUIRED: Final = Struct(">qqhB")
+
+# The fewest bytes of an element: what has a fixed size, and one for what has not.
+TOPIC_SIZE: Final = 18
+PARTITION_SIZE: Final = 22
+NODE_SIZE: Final = 11
 
 
 def _write(request: ShareFetch, version: int) -> bytes:
-    schema = _SCHEMAS[version]
+    try:
+        return b"".join(_written(request, version))
+    except (struct.error, ValueError) as error:
+        raise ProtocolError(f"cannot write a ShareFetch: {error}") from error
+
+
+def _written(request: ShareFetch, version: int) -> list[bytes]:
+    parts = [
+        text_field(request.group_id),
+        text_field(request.member_id),
+        _NUMBERS.pack(
+            request.share_session_epoch,
+            min(round(request.max_wait * 1000), INT32_MAX),
+            request.min_bytes,
+            request.max_bytes,
+            request.max_records,
+            request.max_records,
+        ),
+    ]
     if version >= RECORD_LIMIT_SINCE:
-        mode = {"share_acquire_mode": int(request.record_limit), "is_renew_ack": False}
-    else:
-        mode = {}
-    return write_entity(
-        schema.ShareFetchRequest(
-            group_id=request.group_id,
-            member_id=request.member_id,
-            share_session_epoch=request.share_session_epoch,
-            max_wait=milliseconds(request.max_wait),
-            min_bytes=request.min_bytes,
-            max_bytes=request.max_bytes,
-            max_records=request.max_records,
-            batch_size=request.max_records,
-            topics=_topics(schema.request, request),
-            forgotten_topics_data=tuple(
-                schema.request.ForgottenTopic(
-                    topic_id=topic_id,
-                    partitions=tuple(p.partition for p in partitions),
-                )
-                for topic_id, partitions in by_topic(request.forgotten).items()
-            ),
-            **mode,
-        )
-    )
-
-
-def _topics(schema: Any, request: ShareFetch) -> tuple[Any, ...]:
+        parts.append(_MODE.pack(request.record_limit, False))
     said = request.acknowledgements
-    return tuple(
-        schema.FetchTopic(
-            topic_id=topic_id,
-            partitions=tuple(
-                schema.FetchPartition(
-                    partition_index=p.partition,
-                    acknowledgement_batches=batches(schema, said.get(p, ())),
-                )
-                for p in partitions
-            ),
-        )
-        for topic_id, partitions in by_topic(request.added | said.keys()).items()
-    )
+    topics = by_topic(request.added.union(said))
+    parts.append(varint(len(topics) + 1))
+    for topic_id, partitions in topics.items():
+        parts += (topic_id.bytes, varint(len(partitions) + 1))
+        for share_partition in partitions:
+            parts.append(_INDEX.pack(share_partition.partition))
+            _write_ranges(parts, said.get(share_partition, ()))
+        parts.append(NO_TAGS)
+    _write_forgotten(parts, request.forgotten)
+    parts.append(NO_TAGS)
+    return parts
+
+
+def _write_ranges(parts: list[bytes], ranges: Sequence[Range]) -> None:
+    parts.append(varint(len(ranges) + 1))
+    for first, last, kinds in ranges:
+        parts += (_OFFSETS.pack(first, last), varint(len(kinds) + 1), kinds, NO_TAGS)
+    parts.append(NO_TAGS)
+
+
+def _write_forgotten(parts: list[bytes], forgotten: Iterable[SharePartition]) -> None:
+    topics = by_topic(forgotten)
+    parts.append(varint(len(topics) + 1))
+    for topic_id, partitions in topics.items():
+        parts += (topic_id.bytes, varint(len(partitions) + 1))
+        parts += [_INDEX.pack(each.partition) for each in partitions]
+        parts.append(NO_TAGS)
 
 
 def _read(frame: bytes, offset: int, version: int) -> ShareFetched:
-    answer = read_entity(_SCHEMAS[version].ShareFetchResponse, frame, offset)
+    reader = FieldReader(frame, offset)
+    try:
+        answer = _answer(frame, reader, version)
+    except (struct.error, ValueError, IndexError) as error:
+        raise ProtocolError(f"the broker's answer is no ShareFetch: {error}") from error
+    if reader.position != len(frame):
+        extra = len(frame) - reader.position
+        raise ProtocolError(f"the broker's answer has {extra} bytes beyond its fields")
+    return answer
+
+
+def _answer(frame: bytes, reader: FieldReader, version: int) -> ShareFetched:
+    throttle = reader.int32()
+    error = reader.int16()
+    message = reader.text()
+    lock_timeout = reader.int32()
+    partitions: list[FetchedPartition] = []
+    for _ in range(reader.count(TOPIC_SIZE)):
+        topic_id = reader.uuid()
+        for _ in range(reader.count(PARTITION_SIZE)):
+            index = reader.int32()
+            share_partition = SharePartition(topic_id, index)
+            partitions.append(_partition(frame, reader, share_partition))
+        reader.skip_tags()
+    endpoints: dict[int, Endpoint] = {}
+    for _ in range(reader.count(NODE_SIZE)):
+        node_id = reader.int32()
+        endpoints[node_id] = _endpoint(reader)
+    reader.skip_tags()
     return ShareFetched(
-        error=int(answer.error_code),
-        message=answer.error_message,
-        lock_timeout=max(0.0, seconds(answer.acquisition_lock_timeout)),
+        error=error,
+        message=message,
+        lock_timeout=max(0.0, lock_timeout / 1000),
         renewable=version >= RECORD_LIMIT_SINCE,
-        partitions=tuple(
-            _partition(SharePartition(topic.topic_id, part.partition_index), part)
-            for topic in answer.responses
-            for part in topic.partitions
-        ),
-        endpoints=endpoints(answer.node_endpoints),
-        throttle=seconds(answer.throttle_time),
+        partitions=tuple(partitions),
+        endpoints=endpoints,
+        throttle=throttle / 1000,
     )
 
 
-def _partition(share_partition: SharePartition, part: Any) -> FetchedPartition:
-    acquired = tuple(
-        (a.first_offset, a.last_offset, a.delivery_count) for a in part.acquired_records
-    )
-    _check(share_partition, acquired)
+def _partition(
+    frame: bytes, reader: FieldReader, share_partition: SharePartition
+) -> FetchedPartition:
+    error = reader.int16()
+    message = reader.text()
+    acknowledge_error = reader.int16()
+    acknowledge_message = reader.text()
+    leader = PartitionLeader(reader.int32(), reader.int32())
+    reader.skip_tags()
+    records = reader.data() or b""
+    acquired = _acquired(frame, reader, share_partition)
+    reader.skip_tags()
     return FetchedPartition(
         share_partition=share_partition,
-        error=int(part.error_code),
-        message=part.error_message,
-        acknowledge_error=int(part.acknowledge_error_code),
-        acknowledge_message=part.acknowledge_error_message,
-        leader=PartitionLeader(
-            part.current_leader.leader_id, part.current_leader.leader_epoch
-        ),
-        records=part.records or b"",
+        error=error,
+        message=message,
+        acknowledge_error=acknowledge_error,
+        acknowledge_message=acknowledge_message,
+        leader=leader,
+        records=records,
         acquired=acquired,
     )
 
 
-def _check(where: SharePartition, acquired: tuple[tuple[int, int, int], ...]) -> None:
+def _acquired(
+    frame: bytes, reader: FieldReader, where: SharePartition
+) -> tuple[tuple[int, int, int], ...]:
+    acquired: list[tuple[int, int, int]] = []
     after = -1
-    for first, last, _ in acquired:
+    first: int
+    last: int
+    count: int
+    tags: int
+    for _ in range(reader.count(_ACQUIRED.size)):
+        first, last, count, tags = _ACQUIRED.unpack_from(frame, reader.position)
+        reader.position += _ACQUIRED.size - 1
+        if tags:
+            reader.skip_tags()
+        else:
+            reader.position += 1
         if not after < first <= last:
-            raise ProtocolError(
-                f"acquired ranges of {where} are not ascending: {acquired[:4]}"
+            raise ValueError(
+                f"acquired ranges of {where} are not ascending: {first} to {last} "
+                f"after {after}"
             )
         after = last
+        acquired.append((first, last, count))
+    return tuple(acquired)
 
 
-SHARE_FETCH: Api[ShareFetch, ShareFetched] = Api(
+def _endpoint(reader: FieldReader) -> Endpoint:
+    host = reader.text()
+    if host is None:
+        raise ValueError("null, where a node's host is to be")
+    port = reader.int32()
+    reader.text()  # its rack
+    reader.skip_tags()
+    return Endpoint(host, port)
+
+
+SHARE_FETCH: Final[Api[ShareFetch, ShareFetched]] = Api(
     key=78,
     name="ShareFetch",
     versions=VERSIONS,
