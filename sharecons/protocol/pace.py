@@ -36,6 +36,10 @@ HALF_A_WINDOW: Final = 1000
 """Records of a partition that a fetch asks for at most, on average: the broker's window
 is of 2,000 by default, and the next fetch is to find as many while these are worked."""
 
+ROUNDS_AHEAD: Final = 2
+"""Fetches may bring so many allowances before any of it is handed out: a fast consumer
+lets nobody else run while it works, so the next request must be on its way before."""
+
 WEIGHT: Final = 0.5
 """How much a faster measurement counts; a slower one counts at once, since what is
 fetched on the strength of the old pace could not be worked before its lock ends."""
@@ -100,12 +104,16 @@ class Pace:
         An application that takes much longer than its pace foretold is given no
         more until it asks: what we know of its pace does not hold.
         """
-        if self.buffered >= self.allowance or (self.buffered and not ahead):
-            return NEVER
-        if self.waiting or now < self._wanted_until:
+        if not self.buffered and (self.waiting or now < self._wanted_until):
             return now
-        if not ahead or not self._rate or not self._handed:
-            return NEVER  # nobody asked yet, or we do not know how fast they work
+        if not ahead or self.buffered >= ROUNDS_AHEAD * self.allowance:
+            return NEVER
+        if not self._rate:
+            return NEVER  # we do not know yet how fast they work
+        if not self._handed:
+            # They have asked, and are about to be served.
+            soon = 0 < self.buffered <= self._rate * LEAD
+            return now if soon else NEVER
         done = self._handed_at + (self._handed + self.buffered) / self._rate
         return done - LEAD if now < done + PATIENCE else NEVER
 

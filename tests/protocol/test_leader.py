@@ -359,8 +359,10 @@ def test_a_fetch_that_found_the_end_is_followed_when_the_application_asks():
 
 def test_a_fetch_that_found_more_than_it_could_bring_is_followed_at_once():
     talk = Talk()
+    talk.open(part(P0, (0, 9)))
+    talk.pace.asked(talk.now)  # in no time: a fast application
     talk.pace.allowance = 100
-    talk.answer(talk.fetch(), fetched(part(P0, (0, 24))))
+    talk.answer(talk.fetch(), fetched(part(P0, (10, 34))))
 
     assert isinstance(talk.next(), ShareFetch)
 
