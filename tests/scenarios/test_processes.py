@@ -70,6 +70,18 @@ class Workers:
             assert time.monotonic() < end, f"only {self.lines()} processed"
             time.sleep(0.05)
 
+    def wait_for_offset(
+        self, offset: int, partitions: set[int], seconds: float
+    ) -> None:
+        """Wait until this offset of each of these partitions was processed."""
+        end = time.monotonic() + seconds
+        while True:
+            entries = [e for e in self.entries() if e.what == "P"]
+            if partitions <= {e.partition for e in entries if e.first == offset}:
+                return
+            assert time.monotonic() < end, f"offset {offset} not of all: {entries}"
+            time.sleep(0.05)
+
     def wait_for_quiet(self, calm: float = 12.0) -> None:
         """Wait until nothing was written down for so long.
 
@@ -198,14 +210,13 @@ def test_killed_consumer_of_a_kept_member_id_is_back_at_once(
     workers = Workers(admin, topic, group, tmp_path)
     try:
         workers.start("single", "pod-1")
-        workers.wait_for(2, 30)
-        time.sleep(1)
+        workers.wait_for_offset(0, {0, 1}, 30)
         workers.processes[0].kill()
         for partition in (0, 1):
             admin.produce(topic, [b"1"], partition=partition)
         began = time.monotonic()
         workers.start("single", "pod-1")
-        workers.wait_for(4, 20)
+        workers.wait_for_offset(1, {0, 1}, 20)
         # The start of a Python process is in it.
         assert time.monotonic() - began < 3
 
@@ -214,7 +225,7 @@ def test_killed_consumer_of_a_kept_member_id_is_back_at_once(
             admin.produce(topic, [b"2"], partition=partition)
         began = time.monotonic()
         workers.start("single", "pod-2")
-        workers.wait_for(6, 80)
+        workers.wait_for_offset(2, {0, 1}, 80)
         assert time.monotonic() - began > 30, "by the session timeout, 45 s"
     finally:
         for process in workers.processes:
