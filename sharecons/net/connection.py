@@ -2,7 +2,7 @@
 
 A broker serves one request per connection at a time, so nothing is gained by
 sending a second one early; and without it there is no task that reads, no table
-of futures, and nothing to clean up but the stream.
+of futures, and nothing to clean up but the wire.
 
 An `ask` that is cancelled or fails leaves an answer on its way that nobody waits
 for: the connection is of no use then, and closes itself.
@@ -12,22 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import anyio
-from anyio.abc import ByteStream
 
 from sharecons.errors import ConnectionFailedError
-from sharecons.net.transport import Network, Troubles
+from sharecons.net.transport import Network, Troubles, Wire
 from sharecons.protocol.values import Endpoint
 from sharecons.wire import api_versions, apis, frames
 from sharecons.wire.api_versions import VersionRange
 
 __all__ = ["Connection"]
-
-RECEIVE_SIZE: Final = 1 << 20
-"""Fewer, larger receives: 64 KiB at a time cost a quarter more CPU per record."""
-
-FRAME_LIMIT: Final = 256 << 20
-"""Longest answer read into memory: max_bytes (50 MiB by default) is a soft limit,
-and one record batch may exceed it."""
 
 SOFTWARE: Final = "sharecons"
 
@@ -41,11 +33,11 @@ class Connection:
         closed: it cannot be used any more.
     """
 
-    def __init__(self, stream: ByteStream, broker: str, client_id: str) -> None:
+    def __init__(self, wire: Wire, broker: str, client_id: str) -> None:
         self.broker = broker
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
-        self._stream = stream
+        self._wire = wire
         self._client_id = client_id
         self._correlation_id = 0
         self._busy = False
@@ -68,8 +60,8 @@ class Connection:
         """
         with Troubles(f"connecting to {endpoint}"):
             with anyio.fail_after(timeout):
-                stream = await network.connect(endpoint)
-                connection = cls(stream, str(endpoint), client_id)
+                wire = await network.connect(endpoint)
+                connection = cls(wire, str(endpoint), client_id)
                 try:
                     await connection._ask_versions(software_version)
                 except BaseException:
@@ -103,7 +95,7 @@ class Connection:
         """Close at once, without waiting for anybody; may be called again."""
         if not self.closed:
             self.closed = True
-            await anyio.aclose_forcefully(self._stream)
+            await self._wire.aclose()
 
     async def _ask_versions(self, software_version: str) -> None:
         body = api_versions.write_versions_request(SOFTWARE, software_version)
@@ -117,7 +109,7 @@ class Connection:
 
     async def _exchange(
         self, key: int, version: int, name: str, body: bytes, timeout: float
-    ) -> tuple[bytes, int]:
+    ) -> tuple[memoryview, int]:
         if self.closed or self._busy:
             raise ConnectionFailedError(
                 f"{name} to {self.broker}: the connection is closed"
@@ -131,24 +123,11 @@ class Connection:
         try:
             with Troubles(f"{name} to {self.broker}", asking=True):
                 with anyio.fail_after(timeout):
-                    await self._stream.send(request)
-                    frame = await self._receive_frame()
+                    await self._wire.send(request)
+                    frame = await self._wire.receive()
                 return frame, frames.body_offset(frame, key, correlation_id)
         except BaseException:
             await self.aclose()
             raise
         finally:
             self._busy = False
-
-    async def _receive_frame(self) -> bytes:
-        received = await self._stream.receive(RECEIVE_SIZE)
-        while len(received) < frames.LENGTH_SIZE:
-            received += await self._stream.receive(RECEIVE_SIZE)
-        length = frames.frame_length(received[: frames.LENGTH_SIZE], FRAME_LIMIT)
-        parts = [received[frames.LENGTH_SIZE :]]
-        missing = length - len(parts[0])
-        while missing > 0:
-            part = await self._stream.receive(RECEIVE_SIZE)
-            parts.append(part)
-            missing -= len(part)
-        return frames.whole(b"".join(parts), length)

@@ -1,7 +1,7 @@
-"""Byte streams to brokers; where other people's exceptions become ours.
+"""Wires to brokers; where other people's exceptions become ours.
 
 `Network` is the one door to sockets: a test, or a broker in memory, passes its
-own. TLS and SASL have their place here, around the stream that `connect` gives.
+own. TLS and SASL have their place here, around the wire that `connect` gives.
 """
 
 import os
@@ -19,15 +19,40 @@ from sharecons.errors import (
     ProtocolError,
     RequestTimedOutError,
 )
+from sharecons.net import sockets
+from sharecons.net.framing import FrameBuffer
 from sharecons.protocol.values import Endpoint
 
-__all__ = ["Network", "TcpNetwork", "Troubles"]
+__all__ = ["Network", "StreamWire", "TcpNetwork", "Troubles", "Wire"]
+
+
+class Wire(Protocol):
+    """Frames to and from one broker; raises what sockets and anyio's streams raise."""
+
+    async def send(self, data: bytes) -> None:
+        """Send all of it. Cancelling this leaves a part sent."""
+        ...
+
+    async def receive(self) -> memoryview:
+        """Receive the next frame, without its length, which is checked.
+
+        Cancelling this, or an error, leaves the wire in the middle of a frame.
+
+        Raises:
+            ProtocolError: these bytes are no frame, or more than one.
+            EndOfStream: the wire was closed at the other end.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close at once, without waiting for the other end; tells who waits."""
+        ...
 
 
 class Network(Protocol):
     """Whatever can connect to a broker."""
 
-    async def connect(self, endpoint: Endpoint) -> ByteStream:
+    async def connect(self, endpoint: Endpoint) -> Wire:
         """Connect; may raise what sockets raise, `OSError` above all."""
         ...
 
@@ -35,9 +60,31 @@ class Network(Protocol):
 class TcpNetwork:
     """Plain TCP."""
 
-    async def connect(self, endpoint: Endpoint) -> ByteStream:
-        # anyio sets TCP_NODELAY: small requests go out at once.
-        return await anyio.connect_tcp(endpoint.host, endpoint.port)
+    async def connect(self, endpoint: Endpoint) -> Wire:
+        return await sockets.connect(endpoint)
+
+
+class StreamWire:
+    """A byte stream of anyio's, as a `Wire`."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._buffer = FrameBuffer()
+
+    async def send(self, data: bytes) -> None:
+        await self._stream.send(data)
+
+    async def receive(self) -> memoryview:
+        while True:
+            room = self._buffer.room()
+            chunk = await self._stream.receive(len(room))
+            room[: len(chunk)] = chunk
+            frame = self._buffer.received(len(chunk))
+            if frame is not None:
+                return frame
+
+    async def aclose(self) -> None:
+        await anyio.aclose_forcefully(self._stream)
 
 
 class Troubles:

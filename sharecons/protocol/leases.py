@@ -48,7 +48,7 @@ KIND: Final = 0x0F
 FORSAKEN: Final = SETTLED
 """Settled without a type: the lock went before anything was said."""
 
-_PENDING_RUNS: Final = re.compile(rb"([\x01-\x04])\1*")
+_PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+")
 _FORSAKEN_RUNS: Final = re.compile(rb"\x20+")
 _RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x44]+")
 
@@ -91,6 +91,7 @@ _FORSAKE: Final = _table(
     for state in (OPEN, SENT, AFTER_RENEWAL)
     for kind in (0, *_KINDS)
 )
+_SETTLED: Final = bytes(SETTLED | kind for kind in (0, *_KINDS))
 _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 
@@ -134,6 +135,7 @@ class Lease:
         "_owner",
         "_packed",
         "_renewed",
+        "_renews",
         "acquired",
         "cursor",
         "deadline",
@@ -150,7 +152,7 @@ class Lease:
         topic: str,
         share_partition: SharePartition,
         acquired: tuple[tuple[int, int, int], ...],
-        payload: bytes,
+        payload: bytes | memoryview,
         deadline: float,
         term: Term,
         owner: Owner,
@@ -158,7 +160,7 @@ class Lease:
         self.topic = topic
         self.share_partition = share_partition
         self.acquired = acquired
-        self.payload = payload
+        self.payload: bytes | memoryview = payload
         self.deadline = deadline
         self.term = term
         self.cursor = 0
@@ -171,6 +173,7 @@ class Lease:
         self._dense = True
         self._beside: list[Run] = []
         self._renewed: dict[int, float] = {}
+        self._renews = False
 
     @property
     def count(self) -> int:
@@ -191,8 +194,7 @@ class Lease:
         """True once nothing of it is left to say, to send or to hear."""
         if self._packed or self._beside:
             return False
-        marks = self._marks
-        return not marks or (min(marks) >= SETTLED and max(marks) < AFTER_RENEWAL)
+        return not self._marks.translate(None, _SETTLED)
 
     def is_open(self, offset: int) -> bool:
         """True if nothing was said yet of a record that would settle it."""
@@ -284,8 +286,8 @@ class Lease:
             if renewed_until:
                 self._note_renewals(part, renewed_until)
             self._marks[part] = self._marks[part].translate(_SETTLE)
-        if _PENDING_RUNS.search(self._marks):
-            self._tell()
+        if self._renews and _PENDING_RUNS.search(self._marks):
+            self._tell()  # it waited for the renewal
 
     def forsaken(self) -> list[Run]:
         """Its locks are gone; gives what was asked for, not sent, and so has failed."""
@@ -341,11 +343,13 @@ class Lease:
                 f"cannot {kind.name.lower()} a record of {self._name}: the consumer is "
                 "closed; what was open then was released and will be delivered again"
             )
-        if kind == RENEW and not self._owner.renewable:
-            raise UnsupportedVersionError(
-                f"cannot renew a record of {self._name}: its broker is older than "
-                "Kafka 4.2 (KIP-1222)"
-            )
+        if kind == RENEW:
+            if not self._owner.renewable:
+                raise UnsupportedVersionError(
+                    f"cannot renew a record of {self._name}: its broker is older than "
+                    "Kafka 4.2 (KIP-1222)"
+                )
+            self._renews = True
 
     def _index(self, offset: int) -> int:
         if self._dense:

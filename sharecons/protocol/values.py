@@ -184,7 +184,7 @@ class FetchedPartition(NamedTuple):
     acknowledge_error: int
     acknowledge_message: str | None
     leader: PartitionLeader
-    records: bytes
+    records: bytes | memoryview
     acquired: tuple[tuple[int, int, int], ...]
 
 

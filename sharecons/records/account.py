@@ -66,6 +66,9 @@ class Decoded:
 class Account:
     __slots__ = (
         "_acquired",
+        "_around",
+        "_around_first",
+        "_around_last",
         "_claimed",
         "_damage",
         "_last_offsets",
@@ -84,30 +87,46 @@ class Account:
         self._damage: list[tuple[int, str]] = []
         self._claimed = -1
         self._out_of_order = False
+        # The one acquired range that batches lie in, most of the time; then `BEYOND`.
+        self._around: list[Span] = [BEYOND]
+        self._around_first = 0
+        self._around_last = -1
 
     def spans(self, first: int, last: int) -> list[Span]:
         """Give the acquired spans that overlap the range, then `BEYOND`."""
+        if self._around_first <= first and last <= self._around_last:
+            return self._around
         spans: list[Span] = []
         index = bisect_left(self._last_offsets, first)
         while index < len(self._acquired) and self._acquired[index][0] <= last:
             spans.append(self._acquired[index])
             index += 1
         spans.append(BEYOND)
+        if len(spans) == 2:
+            self._around = spans
+            self._around_first, self._around_last, _ = spans[0]
         return spans
 
     def is_wanted(self, last: int) -> bool:
         """Whether any acquired offset lies between what is settled and this one."""
+        if self._around_first <= last <= self._around_last:
+            return True
         index = bisect_left(self._last_offsets, self.settled)
         return index < len(self._acquired) and self._acquired[index][0] <= last
 
-    def good(self, header: Header, spans: list[Span], records: list[Record]) -> None:
-        """Settle a batch whose checksum is right, by its records inside the spans."""
-        self._settle_hole(header.base_offset - 1)
-        self.settled = header.last_offset + 1
-        self.decoded.records += records
-        if len(records) <= header.last_offset - header.base_offset:
-            wanted = _clip(spans, header.base_offset, header.last_offset)
-            self.decoded.gaps += _holes(wanted, records)
+    def good(self, header: Header, spans: list[Span], count: int) -> None:
+        """Settle a batch whose checksum is right.
+
+        The last `count` of the records are its own, all that it has inside the spans.
+        """
+        first, last = header.base_offset, header.last_offset
+        if first != self.settled or self._damage:
+            self._settle_hole(first - 1)
+        self.settled = last + 1
+        if count <= last - first:
+            records = self.decoded.records
+            own = records[len(records) - count :]
+            self.decoded.gaps += _holes(_clip(spans, first, last), own)
 
     def damaged(self, base_offset: int, last_offset: int, reason: str) -> None:
         """Note a batch that cannot be used, at the offsets that it claims to have."""

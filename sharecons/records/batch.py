@@ -28,20 +28,18 @@ from sharecons.records.layout import (
     CONTROL,
     CRC_START,
     HEADER_SIZE,
-    LENGTH_END,
     MAGIC,
-    PREFIX,
     PREFIX_SIZE,
     SMALLEST_LENGTH,
     Header,
 )
-from sharecons.untyped import Holder, Record
+from sharecons.untyped import Holder
 
 __all__ = ["Decoded", "Undecodable", "decode"]
 
 
 def decode(
-    payload: bytes,
+    payload: bytes | memoryview,
     acquired: Sequence[tuple[int, int, int]],
     topic: str,
     partition: int,
@@ -50,7 +48,8 @@ def decode(
     """Decode what was acquired; every acquired offset is in one part of the result.
 
     Args:
-        payload: the Records field of the partition's answer; empty for null.
+        payload: the Records field of the partition's answer; empty for null. The
+            records keep nothing of it.
         acquired: first offset, last offset and delivery count of each acquired range,
             ascending, none overlapping another.
         holder: passed on to the records.
@@ -67,19 +66,17 @@ class _Reader:
         "_payload",
         "_skipped",
         "_topic",
-        "_view",
     )
 
     def __init__(
         self,
-        payload: bytes,
+        payload: bytes | memoryview,
         acquired: Sequence[Span],
         topic: str,
         partition: int,
         holder: Holder,
     ) -> None:
-        self._payload = payload
-        self._view = memoryview(payload)
+        self._payload = memoryview(payload)
         self._topic = topic
         self._partition = partition
         self._holder = holder
@@ -89,30 +86,28 @@ class _Reader:
 
     def read(self) -> Decoded:
         payload = self._payload
+        account = self._account
+        size = len(payload)
         position = 0
-        base_offset: int
-        length: int
-        magic: int
-        while len(payload) - position >= PREFIX_SIZE:
-            base_offset, length, magic = PREFIX.unpack_from(payload, position)
-            if length < SMALLEST_LENGTH:
-                self._account.lost(f"no batch is {length} bytes long")
+        while size - position >= PREFIX_SIZE:
+            header = Header(payload, position)
+            if header.length < SMALLEST_LENGTH:
+                account.lost(f"no batch is {header.length} bytes long")
                 break
-            end = position + LENGTH_END + length
-            if end > len(payload):
+            if header.end > size:
                 break
-            if base_offset != self._account.settled:
+            if header.base_offset != account.settled:
                 self._vouch_for_skipped()
-            if magic != MAGIC:
-                reason = f"a record batch of unknown format {magic}"
-                self._account.damaged(base_offset, base_offset, reason)
-            elif end - position < HEADER_SIZE:
+            if header.magic != MAGIC:
+                reason = f"a record batch of unknown format {header.magic}"
+                account.damaged(header.base_offset, header.base_offset, reason)
+            elif header.end - position < HEADER_SIZE:
                 reason = "a batch too short for its header"
-                self._account.damaged(base_offset, base_offset, reason)
+                account.damaged(header.base_offset, header.base_offset, reason)
             else:
-                self._read_batch(Header(payload, position, end))
-            position = end
-        return self._account.finish()
+                self._read_batch(header)
+            position = header.end
+        return account.finish()
 
     def _read_batch(self, header: Header) -> None:
         account = self._account
@@ -126,9 +121,9 @@ class _Reader:
                 self._skipped = header
                 return
             self._skipped = None
-            self._check_sum(header)
+            summed = self._check_sum(header)
             spans = account.spans(first, last)
-            account.good(header, spans, self._read_records(header, spans))
+            account.good(header, spans, self._read_records(header, summed, spans))
         except DamagedError as error:
             account.damaged(first, last, str(error))
 
@@ -140,34 +135,48 @@ class _Reader:
         if header.count < 0:
             raise DamagedError("a negative number of records")
 
-    def _check_sum(self, header: Header) -> None:
-        summed = self._view[header.position + CRC_START : header.end]
+    def _check_sum(self, header: Header) -> memoryview:
+        """See that a batch is as it was produced; gives what was summed."""
+        summed = self._payload[header.position + CRC_START : header.end]
         if crc32c(summed) != header.crc:
             raise DamagedError("the checksum is wrong")
+        return summed
 
-    def _read_records(self, header: Header, spans: list[Span]) -> list[Record]:
+    def _read_records(
+        self, header: Header, summed: memoryview, spans: list[Span]
+    ) -> int:
+        """Read the records inside the spans; gives how many there are."""
         # What marks the end of a transaction is no record to anybody.
         if len(spans) == 1 or header.attributes & CONTROL:
-            return []
-        data = self._payload
-        start, stop = header.position + HEADER_SIZE, header.end
+            return 0
+        # A copy of one batch is small, and just summed: it costs little, and slices of
+        # bytes are the cheapest that there are.
+        data = summed.tobytes()
+        start = HEADER_SIZE - CRC_START
         codec = header.attributes & CODEC_MASK
         if codec:
-            data = decompress(codec, data[start:stop])
-            start, stop = 0, len(data)
+            data = decompress(codec, data[start:])
+            start = 0
+        records = self._account.decoded.records
+        before = len(records)
         try:
-            return read_records(
+            read_records(
                 header,
                 data,
                 start,
-                stop,
                 spans,
                 self._topic,
                 self._partition,
                 self._holder,
+                records,
             )
+        except DamagedError:
+            del records[before:]
+            raise
         except IndexError:
+            del records[before:]
             raise DamagedError("the bytes end within a record") from None
+        return len(records) - before
 
     def _vouch_for_skipped(self) -> None:
         """Look at a skipped batch after all, as something beside it is amiss.

@@ -37,24 +37,25 @@ def read_records(  # noqa: C901 - see below
     header: Header,
     data: bytes,
     position: int,
-    stop: int,
     spans: list[Span],
     topic: str,
     partition: int,
     holder: Holder,
-) -> list[Record]:
-    """Read the records between `position` and `stop` whose offsets lie in `spans`.
+    records: list[Record],
+) -> None:
+    """Append the records of a batch, from `position` on, whose offsets are in `spans`.
 
     `spans` are ascending and end with `BEYOND`; those before the batch are left out.
 
     Raises:
-        DamagedError, IndexError: they are no records; none of them may be used.
+        DamagedError, IndexError: they are no records; none that was appended may be
+            used.
     """
     # Everything is spelt out in one loop, since a call costs as much as half a record
     # in plain Python. One and two bytes of a varint are read in place, more by
     # `read_varint`. Bounds are checked once a record: an index past the data raises,
     # a slice past it leaves `position` unequal to `end`.
-    records: list[Record] = []
+    stop = len(data)
     base_offset = header.base_offset
     last_offset = header.last_offset
     base_timestamp = header.base_timestamp
@@ -121,7 +122,7 @@ def read_records(  # noqa: C901 - see below
                 first, last, delivery_count = spans[index]
             if offset < first:
                 if first > last_offset and offset < last_offset:
-                    return records
+                    return
                 due = first
                 floor = offset + 1
                 position = end
@@ -193,7 +194,7 @@ def read_records(  # noqa: C901 - see below
             if first > last_offset and offset < last_offset:
                 # The rest of the batch is of no use: much, if few records were
                 # acquired out of a big one.
-                return records
+                return
             due = first
             floor = offset + 1
         else:
@@ -202,7 +203,6 @@ def read_records(  # noqa: C901 - see below
         raise DamagedError("bytes are left over after the last record")
     if offset > last_offset:
         raise DamagedError("a record's offset is beyond the batch's last")
-    return records
 
 
 def read_headers(data: bytes, position: int) -> tuple[Headers, int]:

@@ -32,7 +32,6 @@ __all__ = [
     "HEADER_SIZE",
     "LENGTH_END",
     "MAGIC",
-    "PREFIX",
     "PREFIX_SIZE",
     "SMALLEST_LENGTH",
     "TRANSACTIONAL",
@@ -41,9 +40,8 @@ __all__ = [
 
 MAGIC: Final = 2
 
-PREFIX: Final = Struct(">qi4xb")
-"""Base offset, length and magic: what all formats share."""
 PREFIX_SIZE: Final = 17
+"""Base offset, length and magic: what all formats share."""
 
 HEADER: Final = Struct(">qiibIHiqqqhii")
 HEADER_SIZE: Final = 61
@@ -60,12 +58,16 @@ TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 
 # What a client has use for: the rest says how the batch was produced.
-_READ: Final = Struct(">q9xIHiqq14xi")
+_READ: Final = Struct(">qi4xbIHiqq14xi")
 
 
 @final
 class Header:
-    """The header of the batch at `position`, whose last byte is before `end`."""
+    """The header of the batch at `position`, whose last byte is before `end`.
+
+    What is there may be of another format, or be cut off: `magic` and `end` tell. Only
+    `base_offset`, `length` and `magic` mean the same in all formats.
+    """
 
     __slots__ = (
         "attributes",
@@ -75,6 +77,8 @@ class Header:
         "crc",
         "end",
         "last_offset",
+        "length",
+        "magic",
         "max_timestamp",
         "position",
     )
@@ -87,20 +91,28 @@ class Header:
     crc: int
     end: int
     last_offset: int
+    length: int
+    magic: int
     max_timestamp: int
     position: int
 
-    def __init__(self, payload: bytes, position: int, end: int) -> None:
+    def __init__(self, payload: memoryview, position: int) -> None:
+        at = position
+        if len(payload) - position < HEADER_SIZE:
+            payload = memoryview(payload[position:].tobytes().ljust(HEADER_SIZE, b"\0"))
+            at = 0
         last_offset_delta: int
         (
             self.base_offset,
+            self.length,
+            self.magic,
             self.crc,
             self.attributes,
             last_offset_delta,
             self.base_timestamp,
             self.max_timestamp,
             self.count,
-        ) = _READ.unpack_from(payload, position)
+        ) = _READ.unpack_from(payload, at)
         self.last_offset = self.base_offset + last_offset_delta
         self.position = position
-        self.end = end
+        self.end = position + LENGTH_END + self.length

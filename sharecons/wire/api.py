@@ -20,10 +20,13 @@ from sharecons.errors import ProtocolError
 from sharecons.wire.outline import untagged
 from sharecons.wire.schemas import widened
 
-__all__ = ["Api", "milliseconds", "read_entity", "seconds", "write_entity"]
+__all__ = ["Api", "Frame", "milliseconds", "read_entity", "seconds", "write_entity"]
 
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
+
+Frame = bytes | memoryview
+"""A frame without its length, as it was received."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ class Api(Generic[RequestT, AnswerT]):
     name: str
     versions: range
     write: Callable[[RequestT, int], bytes]
-    read: Callable[[bytes, int, int], AnswerT]
+    read: Callable[[Frame, int, int], AnswerT]
     since: str = ""
     """The first Kafka that serves it, for the error of one that does not."""
 
@@ -58,14 +61,14 @@ def write_entity(entity: Any) -> bytes:
     return buffer.getvalue()
 
 
-def read_entity(kind: Any, frame: bytes, offset: int) -> Any:
+def read_entity(kind: Any, frame: Frame, offset: int) -> Any:
     """Read one of kio's entities from a frame's bytes, to the frame's last byte.
 
     Raises:
         ProtocolError: the bytes are no such entity, too few or too many.
     """
     try:
-        frame = untagged(widened(kind), frame, offset)
+        frame = untagged(widened(kind), bytes(frame), offset)
         entity, size = _reader(kind)(frame, offset)
     except Exception as error:  # the codec is native: whatever it raises is garbage
         what = kind.__module__.removeprefix("kio.schema.")

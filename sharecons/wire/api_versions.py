@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.codes import Code, code_name
-from sharecons.wire.api import read_entity, write_entity
+from sharecons.wire.api import Frame, read_entity, write_entity
 
 __all__ = ["KEY", "VERSION", "VersionRange", "read_versions", "write_versions_request"]
 
@@ -35,7 +35,7 @@ def write_versions_request(software: str, version: str) -> bytes:
     )
 
 
-def read_versions(frame: bytes, offset: int) -> Mapping[int, VersionRange]:
+def read_versions(frame: Frame, offset: int) -> Mapping[int, VersionRange]:
     """Read the broker's list, by API key.
 
     Raises:

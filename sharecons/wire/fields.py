@@ -56,7 +56,7 @@ class FieldReader:
 
     __slots__ = ("_frame", "position")
 
-    def __init__(self, frame: bytes, position: int) -> None:
+    def __init__(self, frame: memoryview, position: int) -> None:
         self._frame = frame
         self.position = position
 
@@ -71,15 +71,15 @@ class FieldReader:
         return number
 
     def uuid(self) -> UUID:
-        return _uuid(self._take(16))
+        return _uuid(self._take(16).tobytes())
 
     def text(self) -> str | None:
         length = self.varint() - 1
-        return None if length < 0 else self._take(length).decode()
+        return None if length < 0 else self._take(length).tobytes().decode()
 
-    def data(self) -> bytes | None:
-        length = self.varint() - 1
-        return None if length < 0 else self._take(length)
+    def data(self) -> memoryview:
+        """Give bytes as they lie in the frame; none for null."""
+        return self._take(max(0, self.varint() - 1))
 
     def count(self, least: int) -> int:
         """Read how many elements an array has, of at least so many bytes each."""
@@ -93,14 +93,14 @@ class FieldReader:
 
     def varint(self) -> int:
         frame = self._frame
-        number = frame[self.position]
+        number: int = frame[self.position]
         self.position += 1
         if number < 0x80:
             return number
         number &= 0x7F
         shift = 7
         while shift < _MOST_BITS:
-            byte = frame[self.position]
+            byte: int = frame[self.position]
             self.position += 1
             number |= (byte & 0x7F) << shift
             if byte < 0x80:
@@ -114,7 +114,7 @@ class FieldReader:
             self.varint()
             self._take(self.varint())
 
-    def _take(self, length: int) -> bytes:
+    def _take(self, length: int) -> memoryview:
         start, stop = self.position, self.position + length
         if stop > len(self._frame):
             raise ValueError("it ends too early")

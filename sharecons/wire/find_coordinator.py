@@ -8,7 +8,7 @@ from importlib import import_module
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.values import CoordinatorFound, Endpoint, FindCoordinator
-from sharecons.wire.api import Api, read_entity, write_entity
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["FIND_COORDINATOR"]
 
@@ -26,7 +26,7 @@ def _write(request: FindCoordinator, version: int) -> bytes:
     return write_entity(kind(key_type=GROUP, coordinator_keys=(request.group_id,)))
 
 
-def _read(frame: bytes, offset: int, version: int) -> CoordinatorFound:
+def _read(frame: Frame, offset: int, version: int) -> CoordinatorFound:
     kind = _SCHEMAS[version].FindCoordinatorResponse
     answer = read_entity(kind, frame, offset)
     if len(answer.coordinators) != 1:

@@ -10,7 +10,7 @@ from sharecons.protocol.values import (
     DescribeGroupConfig,
     GroupConfig,
 )
-from sharecons.wire.api import Api, read_entity, write_entity
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["ALTER_GROUP_CONFIG", "DESCRIBE_GROUP_CONFIG"]
 
@@ -33,7 +33,7 @@ def _write_describe(request: DescribeGroupConfig, version: int) -> bytes:
     return write_entity(_describe.DescribeConfigsRequest(resources=(resource,)))
 
 
-def _read_describe(frame: bytes, offset: int, version: int) -> GroupConfig:
+def _read_describe(frame: Frame, offset: int, version: int) -> GroupConfig:
     answer = read_entity(_describe.DescribeConfigsResponse, frame, offset)
     result = _only(answer.results)
     values = [config.value for config in result.configs]
@@ -58,7 +58,7 @@ def _write_alter(request: AlterGroupConfig, version: int) -> bytes:
     )
 
 
-def _read_alter(frame: bytes, offset: int, version: int) -> ConfigAltered:
+def _read_alter(frame: Frame, offset: int, version: int) -> ConfigAltered:
     answer = read_entity(_alter.IncrementalAlterConfigsResponse, frame, offset)
     result = _only(answer.responses)
     return ConfigAltered(error=int(result.error_code), message=result.error_message)

@@ -9,7 +9,7 @@ from sharecons.protocol.values import (
     TopicDescription,
     TopicsDescribed,
 )
-from sharecons.wire.api import Api, read_entity, write_entity
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["METADATA"]
 
@@ -40,7 +40,7 @@ def _write(request: DescribeTopics, version: int) -> bytes:
     )
 
 
-def _read(frame: bytes, offset: int, version: int) -> TopicsDescribed:
+def _read(frame: Frame, offset: int, version: int) -> TopicsDescribed:
     answer = read_entity(_SCHEMAS[version].MetadataResponse, frame, offset)
     return TopicsDescribed(
         brokers={b.node_id: Endpoint(b.host, b.port) for b in answer.brokers},

@@ -9,7 +9,7 @@ from sharecons.protocol.values import (
     ShareAcknowledged,
     SharePartition,
 )
-from sharecons.wire.api import Api, read_entity, seconds, write_entity
+from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
 from sharecons.wire.share_topics import batches, by_topic, endpoints
 
 __all__ = ["SHARE_ACKNOWLEDGE"]
@@ -51,7 +51,7 @@ def _write(request: ShareAcknowledge, version: int) -> bytes:
     )
 
 
-def _read(frame: bytes, offset: int, version: int) -> ShareAcknowledged:
+def _read(frame: Frame, offset: int, version: int) -> ShareAcknowledged:
     answer = read_entity(_SCHEMAS[version].ShareAcknowledgeResponse, frame, offset)
     lock = seconds(answer.acquisition_lock_timeout) if version >= RENEW_SINCE else 0.0
     return ShareAcknowledged(

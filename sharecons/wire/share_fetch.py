@@ -21,7 +21,7 @@ from sharecons.protocol.values import (
     ShareFetched,
     SharePartition,
 )
-from sharecons.wire.api import Api
+from sharecons.wire.api import Api, Frame
 from sharecons.wire.fields import NO_TAGS, FieldReader, text_field, varint
 from sharecons.wire.share_topics import by_topic
 
@@ -99,10 +99,11 @@ def _write_forgotten(parts: list[bytes], forgotten: Iterable[SharePartition]) ->
         parts.append(NO_TAGS)
 
 
-def _read(frame: bytes, offset: int, version: int) -> ShareFetched:
-    reader = FieldReader(frame, offset)
+def _read(frame: Frame, offset: int, version: int) -> ShareFetched:
+    view = memoryview(frame)
+    reader = FieldReader(view, offset)
     try:
-        answer = _answer(frame, reader, version)
+        answer = _answer(view, reader, version)
     except (struct.error, ValueError, IndexError) as error:
         raise ProtocolError(f"the broker's answer is no ShareFetch: {error}") from error
     if reader.position != len(frame):
@@ -111,7 +112,7 @@ def _read(frame: bytes, offset: int, version: int) -> ShareFetched:
     return answer
 
 
-def _answer(frame: bytes, reader: FieldReader, version: int) -> ShareFetched:
+def _answer(frame: memoryview, reader: FieldReader, version: int) -> ShareFetched:
     throttle = reader.int32()
     error = reader.int16()
     message = reader.text()
@@ -141,7 +142,7 @@ def _answer(frame: bytes, reader: FieldReader, version: int) -> ShareFetched:
 
 
 def _partition(
-    frame: bytes, reader: FieldReader, share_partition: SharePartition
+    frame: memoryview, reader: FieldReader, share_partition: SharePartition
 ) -> FetchedPartition:
     error = reader.int16()
     message = reader.text()
@@ -149,7 +150,7 @@ def _partition(
     acknowledge_message = reader.text()
     leader = PartitionLeader(reader.int32(), reader.int32())
     reader.skip_tags()
-    records = reader.data() or b""
+    records = reader.data()
     acquired = _acquired(frame, reader, share_partition)
     reader.skip_tags()
     return FetchedPartition(
@@ -165,7 +166,7 @@ def _partition(
 
 
 def _acquired(
-    frame: bytes, reader: FieldReader, where: SharePartition
+    frame: memoryview, reader: FieldReader, where: SharePartition
 ) -> tuple[tuple[int, int, int], ...]:
     acquired: list[tuple[int, int, int]] = []
     after = -1

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from sharecons.protocol.values import Heartbeat, HeartbeatAnswer, SharePartition
-from sharecons.wire.api import Api, read_entity, seconds, write_entity
+from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
 
 __all__ = ["SHARE_GROUP_HEARTBEAT"]
 
@@ -23,7 +23,7 @@ def _write(request: Heartbeat, version: int) -> bytes:
     )
 
 
-def _read(frame: bytes, offset: int, version: int) -> HeartbeatAnswer:
+def _read(frame: Frame, offset: int, version: int) -> HeartbeatAnswer:
     answer = read_entity(v1.ShareGroupHeartbeatResponse, frame, offset)
     assignment = None
     if answer.assignment is not None:

@@ -35,6 +35,7 @@ from kio.schema.request_header.v2 import RequestHeader
 from kio.serial import entity_reader
 
 from sharecons import ShareConsumer
+from sharecons.net.transport import StreamWire
 from sharecons.records.encoder import NewRecord, encode
 from tests.wire.oracle import schema, written
 
@@ -316,7 +317,7 @@ class ScriptedBroker:
 
     # The network.
 
-    async def connect(self, endpoint: Any) -> "BrokerStream":
+    async def connect(self, endpoint: Any) -> StreamWire:
         self.io()
         await anyio.sleep(LATENCY)
         nodes = {port: node for node, port in self.nodes.items()}
@@ -327,7 +328,7 @@ class ScriptedBroker:
         stream = BrokerStream(self, node)
         self.streams.append(stream)
         self.io()
-        return stream
+        return StreamWire(stream)
 
     def cut(self, node: int | None = None) -> None:
         """End the connections to a node, or to all."""

@@ -6,6 +6,7 @@ import anyio
 from anyio.abc import ByteStream
 from kio.schema.errors import ErrorCode
 
+from sharecons.net.transport import StreamWire
 from tests.wire.oracle import schema, written
 
 __all__ = ["MemoryNetwork", "MemoryStream", "Peer", "frame", "pair", "versions_answer"]
@@ -96,7 +97,7 @@ class MemoryNetwork:
         ours, theirs = pair()
         self.streams.append(ours)
         self._tasks.start_soon(_serve, serve, Peer(theirs))
-        return ours
+        return StreamWire(ours)
 
     @property
     def open(self):

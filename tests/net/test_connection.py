@@ -336,7 +336,7 @@ async def test_client_id_that_cannot_be_sent_leaves_nothing_open():
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, served())
 
-        with pytest.raises(ProtocolError, match="cannot write RequestHeader"):
+        with pytest.raises(ProtocolError, match="cannot write a request's header"):
             await Connection.open(
                 network,
                 HERE,

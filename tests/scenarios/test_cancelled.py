@@ -5,9 +5,8 @@ from typing import Any, Literal
 
 import anyio
 import pytest
-from anyio.abc import ByteStream
 
-from sharecons.net.transport import TcpNetwork
+from sharecons.net.transport import TcpNetwork, Wire
 from sharecons.protocol.values import Endpoint
 from tests.kafka_plugin import Admin
 from tests.net.interrupts import interruptions
@@ -18,22 +17,22 @@ pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.timeout(300)]
 
 
 class CountedNetwork(TcpNetwork):
-    """Plain TCP that knows which of its streams nobody closed."""
+    """Plain TCP that knows which of its wires nobody closed."""
 
     def __init__(self) -> None:
-        self.open: set[ByteStream] = set()
+        self.open: set[Wire] = set()
 
-    async def connect(self, endpoint: Endpoint) -> ByteStream:
-        stream = await super().connect(endpoint)
-        closing = stream.aclose
+    async def connect(self, endpoint: Endpoint) -> Wire:
+        wire = await super().connect(endpoint)
+        closing = wire.aclose
 
         async def aclose() -> None:
-            self.open.discard(stream)
+            self.open.discard(wire)
             await closing()
 
-        stream.aclose = aclose  # type: ignore[method-assign]
-        self.open.add(stream)
-        return stream
+        wire.aclose = aclose  # type: ignore[method-assign]
+        self.open.add(wire)
+        return wire
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharecons.errors import ProtocolError
-from sharecons.wire.frames import body_offset, frame_length, request_frame, whole
+from sharecons.wire.frames import body_offset, check_alone, frame_length, request_frame
 from tests.wire.oracle import read, schema, spelt
 
 API_VERSIONS = 18
@@ -28,17 +28,22 @@ def test_request():
     )
 
 
-def test_request_without_a_client_id_has_null():
-    expected = spelt("0000000b 0003 000c 00000001 ffff 00")
+def test_request_with_an_empty_client_id():
+    expected = spelt("0000000b 0003 000c 00000001 0000 00")
 
-    assert expected == request_frame(3, 12, 1, None, b"")
+    assert expected == request_frame(3, 12, 1, "", b"")
+
+
+def test_client_id_that_does_not_fit():
+    with pytest.raises(ProtocolError, match="request's header"):
+        request_frame(3, 12, 1, "x" * 0x8000, b"")
 
 
 @given(
     key=st.integers(0, 100),
     version=st.integers(0, 20),
     correlation_id=st.integers(0, 0x7FFFFFFF),
-    client_id=st.none() | st.text(max_size=20),
+    client_id=st.text(max_size=20),
     body=st.binary(max_size=20),
 )
 def test_kio_reads_the_header_as_it_was_meant(
@@ -104,12 +109,12 @@ def test_header_that_ends_early_or_has_tagged_fields(rest):
 
 
 def test_frame_that_came_alone():
-    assert b"12345" == whole(b"12345", 5)
+    check_alone(5, 5)
 
 
 def test_bytes_after_an_answer():
     with pytest.raises(ProtocolError, match="2 bytes after an answer of 5"):
-        whole(b"1234567", 5)
+        check_alone(7, 5)
 
 
 def test_every_version_that_is_spoken_has_the_headers_that_are_written():

@@ -1,0 +1,109 @@
+"""Frames out of received bytes, with each byte received where it is to stay.
+
+Pure: whoever receives asks `FrameBuffer` where to, and tells it how much came.
+"""
+
+from typing import Final, final
+
+from sharecons.wire import frames
+
+__all__ = ["FRAME_LIMIT", "FrameBuffer"]
+
+FRAME_LIMIT: Final = 256 << 20
+"""Longest answer read into memory: max_bytes (8 MiB by default) is a soft limit, and
+one record batch may exceed it."""
+
+FIRST_SIZE: Final = 4 << 10
+"""Received before the frame's length is known; answers without records fit in."""
+
+BELIEVED: Final = 16 << 20
+"""What says to be longer gets the room for it as it comes."""
+
+ROUNDED: Final = 64 << 10
+KEPT: Final = 2
+
+
+@final
+class FrameBuffer:
+    """One frame after the other, of one connection.
+
+    Frames are lent: the memory of a large one is used again once nobody has a view of
+    it. New memory for each would have to be cleared, and found by the system page by
+    page, which is a tenth of what a large answer takes.
+    """
+
+    __slots__ = ("_got", "_kept", "_length", "_room")
+
+    def __init__(self) -> None:
+        self._kept: list[bytearray] = []
+        self._begin()
+
+    def room(self) -> memoryview:
+        """Where the next bytes are to be received; never empty."""
+        if self._got == len(self._room):
+            self._grow()
+        return self._room[self._got :]
+
+    def received(self, size: int) -> memoryview | None:
+        """So many bytes were put into the room; gives the frame if it is whole.
+
+        Raises:
+            ProtocolError: no answer has that length, or there is more behind it.
+        """
+        self._got += size
+        if self._length < 0:
+            return self._first_received()
+        if self._got < self._length:
+            return None
+        frame = self._room
+        self._begin()
+        return frame
+
+    def _begin(self) -> None:
+        self._room = memoryview(bytearray(FIRST_SIZE))
+        self._got = 0
+        self._length = -1  # until it has come
+
+    def _first_received(self) -> memoryview | None:
+        first, got = self._room, self._got
+        if got < frames.LENGTH_SIZE:
+            return None
+        length = frames.frame_length(first[: frames.LENGTH_SIZE], FRAME_LIMIT)
+        size = frames.LENGTH_SIZE + length
+        if size > FIRST_SIZE:
+            begun = first[frames.LENGTH_SIZE : got]
+            self._length, self._got = length, len(begun)
+            self._room = memoryview(self._memory(length))[:length]
+            self._room[: len(begun)] = begun
+            return None
+        if got < size:
+            return None
+        frames.check_alone(got - frames.LENGTH_SIZE, length)
+        self._begin()
+        return first[frames.LENGTH_SIZE : size]
+
+    def _memory(self, length: int) -> bytearray:
+        if length > BELIEVED:
+            return bytearray(BELIEVED)
+        for kept in self._kept:
+            if len(kept) >= length and not _is_viewed(kept):
+                return kept
+        memory = bytearray(-(-length // ROUNDED) * ROUNDED)
+        self._kept = [memory, *self._kept[: KEPT - 1]]
+        return memory
+
+    def _grow(self) -> None:
+        """Make room for more of a frame that was not believed to be so long."""
+        grown = memoryview(bytearray(min(self._length, 2 * self._got)))
+        grown[: self._got] = self._room
+        self._room = grown
+
+
+def _is_viewed(buffer: bytearray) -> bool:
+    """Tell whether anybody has a view of a buffer: its size cannot be changed then."""
+    try:
+        buffer.append(0)
+    except BufferError:
+        return True
+    buffer.pop()
+    return False

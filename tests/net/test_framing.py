@@ -1,0 +1,107 @@
+"""Frames out of bytes that come as they like."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.errors import ProtocolError
+from sharecons.net import framing
+from sharecons.net.framing import FRAME_LIMIT, FrameBuffer
+
+MEGABYTE = 1 << 20
+
+
+def framed(content):
+    return len(content).to_bytes(4, "big") + content
+
+
+def feed(buffer, data):
+    """Give the frames that these bytes complete, put in as a socket would."""
+    found = []
+    while data:
+        room = buffer.room()
+        part, data = data[: len(room)], data[len(room) :]
+        room[: len(part)] = part
+        frame = buffer.received(len(part))
+        if frame is not None:
+            found.append(frame)
+    return found
+
+
+@pytest.mark.parametrize("size", [4, 5, 4091, 4092, 4093, 4096, 5000, 3 * MEGABYTE])
+def test_a_frame_of_any_size(size):
+    content = bytes(range(251)) * (size // 251 + 1)
+    content = content[:size]
+
+    assert [content] == feed(FrameBuffer(), framed(content))
+
+
+@given(
+    contents=st.lists(st.binary(min_size=4, max_size=50) | st.just(b"x" * 9000)),
+    data=st.data(),
+)
+def test_frames_one_after_the_other_in_pieces_of_any_size(contents, data):
+    buffer = FrameBuffer()
+    for content in contents:
+        rest, got = framed(content), []
+        while rest:
+            cut = data.draw(st.integers(1, len(rest)))
+            got += feed(buffer, rest[:cut])
+            rest = rest[cut:]
+        assert [content] == got
+
+
+def test_room_is_never_empty_while_a_frame_is_on_its_way():
+    buffer = FrameBuffer()
+    for byte in framed(b"y" * 5000):
+        assert len(buffer.room()) >= 1
+        feed(buffer, bytes((byte,)))
+
+
+def test_a_frame_that_somebody_views_stays_as_it_is():
+    buffer = FrameBuffer()
+    (first,) = feed(buffer, framed(b"a" * 5000))
+    part = first[10:20]
+    del first
+
+    feed(buffer, framed(b"b" * 5000))
+    feed(buffer, framed(b"c" * 5000))
+
+    assert b"a" * 10 == part
+
+
+def test_memory_of_a_frame_that_nobody_views_is_used_again():
+    buffer = FrameBuffer()
+    (first,) = feed(buffer, framed(b"a" * 100_000))
+    memory = id(first.obj)
+    del first
+
+    (second,) = feed(buffer, framed(b"b" * 90_000))
+
+    assert memory == id(second.obj)
+    assert b"b" * 90_000 == second
+
+
+def test_no_more_is_believed_than_comes():
+    buffer = FrameBuffer()
+    feed(buffer, FRAME_LIMIT.to_bytes(4, "big") + b"x" * 10)
+
+    assert len(buffer.room()) <= framing.BELIEVED
+
+
+def test_a_frame_longer_than_is_believed(monkeypatch):
+    monkeypatch.setattr(framing, "BELIEVED", 10_000)
+    content = bytes(range(256)) * 400
+
+    assert [content] == feed(FrameBuffer(), framed(content))
+
+
+@pytest.mark.parametrize("length", [-1, 0, 3, FRAME_LIMIT + 1])
+def test_a_length_that_no_answer_has(length):
+    with pytest.raises(ProtocolError, match=f"{length} bytes"):
+        feed(FrameBuffer(), length.to_bytes(4, "big", signed=True))
+
+
+def test_bytes_after_a_frame():
+    with pytest.raises(ProtocolError, match="2 bytes after an answer of 5"):
+        feed(FrameBuffer(), framed(b"12345") + b"67")

@@ -1,0 +1,243 @@
+"""What each wire does with bytes and with trouble, over this machine's sockets."""
+
+import socket
+
+import anyio
+import pytest
+
+from sharecons.errors import ProtocolError
+from sharecons.net.sockets import ProtocolWire, SocketWire
+from sharecons.net.transport import StreamWire
+
+pytestmark = pytest.mark.anyio
+
+
+async def on_protocol(ours):
+    return await ProtocolWire.on(ours)
+
+
+async def on_socket(ours):
+    return SocketWire(ours)
+
+
+async def on_stream(ours):
+    return StreamWire(await anyio.abc.SocketStream.from_socket(ours))
+
+
+ASYNCIO = ("asyncio", {})
+UVLOOP = ("asyncio", {"use_uvloop": True})
+TRIO = ("trio", {})
+
+WIRES = {
+    "protocol": (on_protocol, ASYNCIO),
+    "protocol, uvloop": (on_protocol, UVLOOP),
+    "socket": (on_socket, ASYNCIO),
+    "socket, trio": (on_socket, TRIO),
+    "stream": (on_stream, ASYNCIO),
+    "stream, trio": (on_stream, TRIO),
+}
+
+
+@pytest.fixture(params=WIRES.values(), ids=WIRES.keys())
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def anyio_backend(kind):
+    return kind[1]
+
+
+@pytest.fixture
+async def ends(kind):
+    """A wire, and the socket at its other end, which does not block."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    wire = await kind[0](ours)
+    with theirs:
+        yield wire, theirs
+        await wire.aclose()
+        # asyncio closes its sockets in the next round.
+        await anyio.lowlevel.checkpoint()
+
+
+def framed(content):
+    return len(content).to_bytes(4, "big") + content
+
+
+async def say(end, data):
+    """Send all of it, however slowly it is taken."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[end.send(rest) :]
+        except BlockingIOError:
+            await anyio.wait_writable(end)
+
+
+async def heard(end, size):
+    data = b""
+    while len(data) < size:
+        await anyio.wait_readable(end)
+        data += end.recv(1 << 20)
+    return data
+
+
+async def gone(end):
+    """Wait until the other end has closed."""
+    await anyio.wait_readable(end)
+    try:
+        return end.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+async def receive(wire, got):
+    got.append(bytes(await wire.receive()))
+
+
+async def test_a_question_and_its_answer(ends):
+    wire, theirs = ends
+    for size in (4, 5000, 300_000):
+        await wire.send(b"question")
+        assert b"question" == await heard(theirs, 8)
+        await say(theirs, framed(b"a" * size))
+        assert b"a" * size == await wire.receive()
+
+
+async def test_an_answer_of_twenty_megabytes(ends):
+    wire, theirs = ends
+    content, got = bytes(range(256)) * (20 << 12), []
+    await wire.send(b"question")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive, wire, got)
+        await anyio.sleep(0.01)
+        await say(theirs, framed(content))
+
+    assert [content] == got
+
+
+async def test_a_question_of_twenty_megabytes(ends):
+    wire, theirs = ends
+    content = bytes(range(256)) * (20 << 12)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.send, content)
+        assert content == await heard(theirs, len(content))
+
+
+async def test_an_answer_in_pieces(ends):
+    wire, theirs = ends
+    got = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive, wire, got)
+        await anyio.sleep(0.01)
+        for byte in framed(b"in pieces"):
+            await say(theirs, bytes((byte,)))
+            await anyio.sleep(0.001)
+
+    assert [b"in pieces"] == got
+
+
+async def test_the_end_while_waiting(ends):
+    wire, theirs = ends
+
+    async def end():
+        await anyio.sleep(0.01)
+        await say(theirs, framed(b"never whole")[:7])
+        theirs.close()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(end)
+        with pytest.raises(anyio.EndOfStream):
+            await wire.receive()
+
+
+async def test_the_end_before_asking(ends):
+    wire, theirs = ends
+    theirs.close()
+    await anyio.sleep(0.01)
+
+    async def ask():
+        await wire.send(b"question")
+        await wire.receive()
+
+    with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError, OSError)):
+        await ask()
+
+
+async def test_garbage(ends):
+    wire, theirs = ends
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(say, theirs, b"HTTP/1.1 400 Bad Request")
+        with pytest.raises(ProtocolError, match="no Kafka listener"):
+            await wire.receive()
+
+
+async def test_more_than_was_asked_for(ends):
+    wire, theirs = ends
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(say, theirs, framed(b"answer") + framed(b"another"))
+        with pytest.raises(ProtocolError, match="unasked"):
+            await wire.receive()
+
+
+async def test_closing_tells_who_waits_and_the_other_end(ends):
+    wire, theirs = ends
+    async with anyio.create_task_group() as tasks:
+
+        async def wait():
+            with pytest.raises(anyio.ClosedResourceError):
+                await wire.receive()
+
+        tasks.start_soon(wait)
+        await anyio.sleep(0.01)
+        await wire.aclose()
+        with anyio.fail_after(5):
+            assert await gone(theirs)
+
+
+async def test_a_closed_wire_says_so(ends):
+    wire, _ = ends
+    await wire.aclose()
+    await wire.aclose()
+
+    with pytest.raises(anyio.ClosedResourceError):
+        await wire.send(b"question")
+    with pytest.raises(anyio.ClosedResourceError):
+        await wire.receive()
+
+
+async def test_cancelled_while_waiting_it_can_be_closed(ends):
+    wire, theirs = ends
+    with anyio.move_on_after(0.01) as scope:
+        await wire.receive()
+    await wire.aclose()
+
+    assert scope.cancelled_caught
+    with anyio.fail_after(5):
+        assert await gone(theirs)
+
+
+@pytest.mark.parametrize("kind", [WIRES["protocol"], WIRES["protocol, uvloop"]])
+async def test_bytes_that_nobody_asked_for_end_a_protocols_wire(ends):
+    wire, theirs = ends
+    await say(theirs, framed(b"unasked"))
+    with anyio.fail_after(5):
+        assert await gone(theirs)
+
+    with pytest.raises(ProtocolError, match="11 bytes that nobody asked for"):
+        await wire.receive()
+
+
+@pytest.mark.parametrize("kind", [w for n, w in WIRES.items() if "stream" not in n])
+async def test_a_request_is_written_before_anybody_else_runs(ends):
+    """What the application does next must not hold the request up."""
+    wire, theirs = ends
+    sending = wire.send(b"question")
+    with pytest.raises(StopIteration):
+        sending.send(None)
+
+    assert b"question" == theirs.recv(100)
