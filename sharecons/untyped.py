@@ -8,7 +8,7 @@ was acquired under, and the acknowledgement batcher carries it to the broker
 
 import enum
 from types import GenericAlias
-from typing import Any, Final, NamedTuple, Protocol, final
+from typing import Any, Final, NamedTuple, final
 
 from mypy_extensions import mypyc_attr
 
@@ -60,16 +60,25 @@ class TimestampType(enum.IntEnum):
     LOG_APPEND_TIME = 1
 
 
-class Holder(Protocol):
+class Holder:
     """What a record was acquired under; `sharecons.protocol.leases.Lease` is one."""
 
-    def acknowledge(self, offset: int, kind: AcknowledgeType) -> None: ...
+    # A class of its own and no protocol: compiled, a record's verb then finds it at
+    # once, where a protocol's method is looked up by name.
+    __slots__ = ()
 
-    def deadline_of(self, offset: int) -> float: ...
+    def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
+        raise NotImplementedError
+
+    def deadline_of(self, offset: int) -> float:
+        raise NotImplementedError
 
 
-class _Detached:
+@final
+class _Detached(Holder):
     """Holds the records that no consumer holds: unpickled ones, or hand-made ones."""
+
+    __slots__ = ()
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         raise RecordStateError(

@@ -11,9 +11,9 @@ from sharecons.deserializers import Deserializers
 from sharecons.loops import Poller
 from sharecons.metrics import Counters
 from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.journal import Journal
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
-from sharecons.protocol.results import Journal
 from sharecons.protocol.session import Term
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode

@@ -21,18 +21,12 @@ from typing import Final
 
 from sharecons.protocol import reactions
 from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult, Journal
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pieces import Piece, choose, merged
 from sharecons.protocol.ranges import Run, ranges_of
 from sharecons.protocol.reactions import Reaction, reaction
-from sharecons.protocol.results import (
-    AcknowledgeError,
-    AcknowledgeResult,
-    Journal,
-    Ticket,
-    join_results,
-    results_of,
-)
+from sharecons.protocol.results import Ticket, join_results, results_of
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import FetchedPartition, Range, SharePartition
 
@@ -50,6 +44,7 @@ class Acknowledgements:
     """Collects what is said of one leader's records; the owner of their leases.
 
     Attributes:
+        journal: the consumer's.
         renewable: the leader knows Renew (ShareAcknowledge version 2).
         to_retry: the last answer asked for patience before sending again.
     """
@@ -58,16 +53,11 @@ class Acknowledgements:
         self.renewable = True
         self.to_retry = False
         self._wake = wake
-        self._journal = journal
+        self.journal = journal
         self._held: dict[Lease, None] = {}
         self._dirty: list[Lease] = []
         self._waiting: list[Piece] = []
         self._under_way: dict[SharePartition, list[Piece]] = {}
-
-    @property
-    def closed(self) -> bool:
-        """True once nothing may be said any more."""
-        return self._journal.closed
 
     @property
     def pending(self) -> bool:
@@ -106,8 +96,8 @@ class Acknowledgements:
         self._wake()
 
     def forfeited(self, lease: Lease, runs: Sequence[Run]) -> None:
-        self._journal.results += results_of(lease, runs, _session_lost(lease.term))
-        self._journal.wake()
+        self.journal.results += results_of(lease, runs, _session_lost(lease.term))
+        self.journal.wake()
 
     # What the leader's requests take, and what becomes of them.
 
@@ -186,7 +176,7 @@ class Acknowledgements:
             self._under_way, self._waiting = {}, []
             self._failed(pieces, error)
         for lease in leases:
-            self._journal.results += results_of(lease, lease.forsaken(), error)
+            self.journal.results += results_of(lease, lease.forsaken(), error)
 
     def forget_ended(self, now: float) -> list[Lease]:
         """Let go of leases whose locks have all ended; gives those with open records.
@@ -251,7 +241,7 @@ class Acknowledgements:
         self, piece: Piece, error: AcknowledgeError | None, renewed_until: float
     ) -> None:
         results = piece.results(error)
-        self._journal.results += results
+        self.journal.results += results
         lease = piece.lease
         lease.settled(piece.ranges, renewed_until=renewed_until)
         if piece.tickets and piece.renews and lease.dirty:

@@ -7,14 +7,8 @@ until the garbage collector comes by.
 
 Theory of operation
 -------------------
-Each record has a mark, one byte: open; an acknowledge type that was asked for;
-the same, sent; the same, settled. One more state is a type asked for while a
-renewal is under way: it is sent when the renewal is answered. Marks live in a
-bytearray, so that runs are found and states moved by the C code behind `re` and
-`bytes.translate`; a lease of 1,200 records costs about as much as one of 12.
-
-Nothing happens per record in an implicit loop: the loop moves `cursor`, and what
-lies behind it is accepted a slice at a time.
+Each record has a mark, its state (`marks`). Nothing happens per record in an implicit
+loop: the loop moves `cursor`, and what lies behind it is accepted a slice at a time.
 
 Offsets without a record (gaps), and those that could not be shown to the
 application, are queued beside the marks.
@@ -26,84 +20,26 @@ is forsaken: what is still said of its records is reported as failed, not raised
 for it is nobody's mistake.
 """
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol, final
+from collections.abc import Iterable, Sequence
+from typing import Protocol, final
 
 from sharecons.errors import ClosedError, RecordStateError, UnsupportedVersionError
+from sharecons.protocol.journal import Journal
+from sharecons.protocol.marks import AFTER_RENEWAL, FORSAKEN, KIND, SENT, Marks
 from sharecons.protocol.ranges import GAP, Run, coalesce
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import Range, SharePartition
-from sharecons.untyped import RELEASE, RENEW, AcknowledgeType
+from sharecons.untyped import RELEASE, RENEW, AcknowledgeType, Holder
 
 __all__ = ["Lease", "Owner"]
-
-OPEN: Final = 0x00
-SENT: Final = 0x10
-SETTLED: Final = 0x20
-AFTER_RENEWAL: Final = 0x40
-KIND: Final = 0x0F
-
-FORSAKEN: Final = SETTLED
-"""Settled without a type: the lock went before anything was said."""
-
-_PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+")
-_FORSAKEN_RUNS: Final = re.compile(rb"\x20+")
-_RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x44]+")
-
-
-def _table(changes: Iterable[tuple[int, int]]) -> bytes:
-    table = bytearray(range(256))
-    for before, after in changes:
-        table[before] = after
-    return bytes(table)
-
-
-_KINDS: Final = (1, 2, 3, 4)
-_SAY: Final[Mapping[int, bytes]] = {
-    RENEW: _table([(OPEN, RENEW)]),
-    **{
-        # A renewal settles nothing: what is said beside it does.
-        kind: _table(
-            [
-                (OPEN, kind),
-                (RENEW, kind),
-                (SENT | RENEW, AFTER_RENEWAL | kind),
-                (AFTER_RENEWAL | RENEW, AFTER_RENEWAL | kind),
-            ]
-        )
-        for kind in _KINDS
-        if kind != RENEW
-    },
-}
-_SEND: Final = _table((kind, SENT | kind) for kind in _KINDS)
-# A renewed record is open again; a type that waited for the renewal is asked for.
-_SETTLE: Final = _table(
-    [
-        *((SENT | kind, SETTLED | kind) for kind in _KINDS),
-        (SENT | RENEW, OPEN),
-        *((AFTER_RENEWAL | kind, kind) for kind in _KINDS),
-    ]
-)
-_FORSAKE: Final = _table(
-    (state | kind, FORSAKEN if kind == RENEW else SETTLED | kind)
-    for state in (OPEN, SENT, AFTER_RENEWAL)
-    for kind in (0, *_KINDS)
-)
-_SETTLED: Final = bytes(SETTLED | kind for kind in (0, *_KINDS))
-_UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 
 class Owner(Protocol):
     """Whom a lease tells what was said of its records."""
 
+    journal: Journal
     renewable: bool
-
-    @property
-    def closed(self) -> bool:
-        """Nothing may be said any more."""
-        ...
 
     def marked(self, lease: "Lease") -> None:
         """Something is to be sent."""
@@ -113,7 +49,7 @@ class Owner(Protocol):
 
 
 @final
-class Lease:
+class Lease(Holder):
     """Records of one partition, acquired together.
 
     Attributes:
@@ -130,6 +66,7 @@ class Lease:
         "_base",
         "_beside",
         "_dense",
+        "_journal",
         "_marks",
         "_offsets",
         "_owner",
@@ -167,7 +104,8 @@ class Lease:
         self.dirty = False
         self._owner = owner
         self._packed = True
-        self._marks = bytearray()
+        self._journal = owner.journal
+        self._marks = Marks(0)
         self._offsets: Sequence[int] = ()
         self._base = 0
         self._dense = True
@@ -187,18 +125,18 @@ class Lease:
     @property
     def has_open(self) -> bool:
         """True while the application may still say something of a record."""
-        return self._packed or any(mark in self._marks for mark in _UNSETTLED)
+        return self._packed or self._marks.has_open
 
     @property
     def is_settled(self) -> bool:
         """True once nothing of it is left to say, to send or to hear."""
         if self._packed or self._beside:
             return False
-        return not self._marks.translate(None, _SETTLED)
+        return self._marks.are_settled
 
     def is_open(self, offset: int) -> bool:
         """True if nothing was said yet of a record that would settle it."""
-        return self._marks[self._index(offset)] in _UNSETTLED
+        return self._marks.is_open(self._index(offset))
 
     def deadline_of(self, offset: int) -> float:
         """When the lock of one record ends."""
@@ -220,7 +158,7 @@ class Lease:
         """Take the offsets of its records; tell gaps, and release the unfit."""
         self._open_up()
         self._offsets = offsets
-        self._marks = bytearray(len(offsets))
+        self._marks = Marks(len(offsets))
         if offsets:
             self._base = offsets[0]
             self._dense = offsets[-1] - self._base + 1 == len(offsets)
@@ -242,12 +180,24 @@ class Lease:
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Mark one record; see `Record` for what it promises and raises."""
+        if (
+            self._dense
+            and not self.term.over
+            and not self._journal.closed
+            and self._marks.follows(offset - self._base, kind)
+        ):
+            if not self.dirty:
+                self._tell()
+        else:
+            self._acknowledge(offset, kind)
+
+    def _acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         self._check_owner(kind)
         self._forsake_if_over()
         index = self._index(offset)
         mark = self._marks[index]
         if mark < SENT:
-            self._marks[index] = kind
+            self._marks.ask(index, kind)
             self._tell()
         elif mark == SENT | RENEW or mark & AFTER_RENEWAL:
             if mark & KIND != kind:
@@ -274,10 +224,10 @@ class Lease:
         """Give what is to be sent, by the locks' deadlines, and hold it for sent."""
         self.dirty = False
         runs, self._beside = self._beside, []
-        for found in _PENDING_RUNS.finditer(self._marks):
-            runs += self._runs(found.start(), found.end(), self._marks[found.start()])
+        for start, stop in self._marks.asked():
+            runs += self._runs(start, stop, self._marks[start])
         groups = self._by_deadline(runs)
-        self._marks = self._marks.translate(_SEND)
+        self._marks.send()
         return groups
 
     def settled(self, ranges: Iterable[Range], *, renewed_until: float = 0.0) -> None:
@@ -285,15 +235,15 @@ class Lease:
         for part in self._slices(ranges):
             if renewed_until:
                 self._note_renewals(part, renewed_until)
-            self._marks[part] = self._marks[part].translate(_SETTLE)
-        if self._renews and _PENDING_RUNS.search(self._marks):
+            self._marks.settle(part)
+        if self._renews and self._marks.has_asked:
             self._tell()  # it waited for the renewal
 
     def forsaken(self) -> list[Run]:
         """Its locks are gone; gives what was asked for, not sent, and so has failed."""
         unsent = [run for _, runs in self.take() for run in runs]
         self._open_up()
-        self._marks = self._marks.translate(_FORSAKE)
+        self._marks.forsake()
         return sorted(unsent)
 
     # Small things.
@@ -315,30 +265,26 @@ class Lease:
         if self._forsake_if_over():
             self._forfeit(part, kind)
             return
-        before = self._marks[part]
-        said = before.translate(_SAY[kind])
-        if said != before:
-            self._marks[part] = said
+        if self._marks.ask_open(part, kind):
             self._tell()
 
     def _forsake_if_over(self) -> bool:
         """Tell whether the session is over, and the locks with it."""
         if self.term.over:
-            self._marks = self._marks.translate(_FORSAKE)
+            self._marks.forsake()
         return self.term.over
 
     def _forfeit(self, part: slice, kind: AcknowledgeType) -> None:
         runs: list[Run] = []
-        for found in _FORSAKEN_RUNS.finditer(self._marks[part]):
-            start, end = part.start + found.start(), part.start + found.end()
-            runs += self._runs(start, end, kind)
+        for start, stop in self._marks.forsaken(part):
+            runs += self._runs(start, stop, kind)
             if kind != RENEW:
-                self._marks[start:end] = bytes((SETTLED | kind,)) * (end - start)
+                self._marks.settle_as(slice(start, stop), kind)
         if runs:
             self._owner.forfeited(self, runs)
 
     def _check_owner(self, kind: AcknowledgeType) -> None:
-        if self._owner.closed:
+        if self._journal.closed:
             raise ClosedError(
                 f"cannot {kind.name.lower()} a record of {self._name}: the consumer is "
                 "closed; what was open then was released and will be delivered again"
@@ -386,7 +332,6 @@ class Lease:
         return low, bisect_right(self._offsets, last)
 
     def _note_renewals(self, part: slice, until: float) -> None:
-        for found in _RENEWING_RUNS.finditer(self._marks[part]):
-            start, end = part.start + found.start(), part.start + found.end()
-            for first, last, _ in self._runs(start, end, RENEW):
+        for start, stop in self._marks.renewing(part):
+            for first, last, _ in self._runs(start, stop, RENEW):
                 self._renewed.update(dict.fromkeys(range(first, last + 1), until))

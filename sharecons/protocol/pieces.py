@@ -17,14 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import Run, ranges_of, runs_of, split
-from sharecons.protocol.results import (
-    AcknowledgeError,
-    AcknowledgeResult,
-    Ticket,
-    results_of,
-)
+from sharecons.protocol.results import Ticket, results_of
 from sharecons.protocol.values import Range, SharePartition
 from sharecons.untyped import RENEW
 

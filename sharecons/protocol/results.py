@@ -4,44 +4,15 @@ Rule 1: how an outcome looks to the application is said here.
 Rule 2: this file does not know how it came about; `acknowledgements` does.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, final
+from collections.abc import Iterable, Sequence
+from typing import final
 
+from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, Run
 from sharecons.untyped import AcknowledgeType
 
-__all__ = [
-    "AcknowledgeError",
-    "AcknowledgeResult",
-    "Journal",
-    "Ticket",
-    "join_results",
-    "results_of",
-]
-
-
-class AcknowledgeError(NamedTuple):
-    """Why an acknowledgement was not applied: Kafka's code, name and words."""
-
-    code: int
-    name: str
-    message: str
-
-
-class AcknowledgeResult(NamedTuple):
-    """What became of a range of acknowledged records; `error` of None is success.
-
-    An error means that the records were not settled, or that nobody knows: they
-    may be delivered again.
-    """
-
-    topic: str
-    partition: int
-    first_offset: int
-    last_offset: int
-    type: AcknowledgeType
-    error: AcknowledgeError | None
+__all__ = ["Ticket", "join_results", "results_of"]
 
 
 def results_of(
@@ -73,23 +44,6 @@ def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult
         else:
             joined.append(result)
     return joined
-
-
-@final
-class Journal:
-    """What the acknowledgements of one consumer, to all its leaders, have in common.
-
-    Attributes:
-        closed: nothing may be said any more.
-        results: what became of acknowledgements; taken by the shell.
-    """
-
-    __slots__ = ("closed", "results", "wake")
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self.closed = False
-        self.results: list[AcknowledgeResult] = []
-        self.wake = wake
 
 
 @final

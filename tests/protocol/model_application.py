@@ -9,9 +9,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from sharecons.errors import RecordStateError
+from sharecons.protocol.journal import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, runs_of
-from sharecons.protocol.results import AcknowledgeResult, Ticket
+from sharecons.protocol.results import Ticket
 from sharecons.protocol.values import Acknowledgements, SharePartition
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
 from tests.protocol.model_broker import Broker

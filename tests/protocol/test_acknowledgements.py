@@ -3,17 +3,12 @@ import pytest
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.codes import Code
+from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult, Journal
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pieces import PATIENCE, SPLITS
 from sharecons.protocol.ranges import GAP
 from sharecons.protocol.reactions import Reaction
-from sharecons.protocol.results import (
-    AcknowledgeError,
-    AcknowledgeResult,
-    Journal,
-    Ticket,
-    join_results,
-)
+from sharecons.protocol.results import Ticket, join_results
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import FetchedPartition, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
@@ -779,14 +774,6 @@ def test_a_packed_lease_whose_lock_ended_is_let_go_with_its_bytes():
 
 
 # Closing, and results.
-
-
-def test_nothing_may_be_said_once_the_journal_is_closed():
-    batcher = Batcher()
-
-    batcher.journal.closed = True
-
-    assert batcher.machine.closed
 
 
 def result(

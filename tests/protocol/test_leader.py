@@ -21,11 +21,12 @@ from sharecons.protocol.happenings import (
     Strange,
     Troubled,
 )
+from sharecons.protocol.journal import Journal
 from sharecons.protocol.leader import ACK_DELAY, SHORT_WAIT, Answer, Leader, Request
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.reactions import Reaction
-from sharecons.protocol.results import Journal, Ticket
+from sharecons.protocol.results import Ticket
 from sharecons.protocol.session import CLOSING
 from sharecons.protocol.values import (
     Endpoint,

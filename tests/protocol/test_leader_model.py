@@ -20,10 +20,11 @@ from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import Acquired, LocksLost, Refused, Strange
+from sharecons.protocol.journal import Journal
 from sharecons.protocol.leader import Leader, Request
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
-from sharecons.protocol.results import Journal, Ticket
+from sharecons.protocol.results import Ticket
 from sharecons.protocol.values import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.making import EVER, NODE, P0, P1, P2, SETTINGS, TOPIC, TOPIC_ID

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from sharecons.errors import ClosedError, RecordStateError, UnsupportedVersionError
+from sharecons.protocol.journal import Journal
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, Run, ranges_of
 from sharecons.protocol.session import Term
@@ -20,7 +21,7 @@ class Told:
 
     def __init__(self) -> None:
         self.renewable = True
-        self.closed = False
+        self.journal = Journal(lambda: None)
         self.marks = 0
         self.forfeits: list[Run] = []
 
@@ -218,7 +219,7 @@ def test_another_verb_after_sending_is_refused_and_sends_nothing(
 def test_a_verb_after_the_consumer_closed_says_so(kind: AcknowledgeType):
     owner = Told()
     lease = ten(owner)
-    owner.closed = True
+    owner.journal.closed = True
 
     with pytest.raises(ClosedError, match="closed"):
         lease.acknowledge(4, kind)
@@ -226,6 +227,31 @@ def test_a_verb_after_the_consumer_closed_says_so(kind: AcknowledgeType):
         lease.acknowledge_open(0, 10, kind)
 
     assert [] == take(lease)
+
+
+def test_a_verb_said_in_turn_after_the_consumer_closed_says_so_too():
+    owner = Told()
+    lease = ten(owner)
+    lease.acknowledge(3, ACCEPT)
+    lease.acknowledge(4, ACCEPT)
+    owner.journal.closed = True
+
+    with pytest.raises(ClosedError, match="closed"):
+        lease.acknowledge(5, ACCEPT)
+
+
+def test_a_verb_said_in_turn_after_the_session_is_forfeit():
+    owner = Told()
+    lease = ten(owner)
+    lease.acknowledge(3, ACCEPT)
+    lease.acknowledge(4, ACCEPT)
+    lease.term.over = True
+    unsent = lease.forsaken()
+
+    lease.acknowledge(5, ACCEPT)
+
+    assert [Run(3, 4, ACCEPT)] == unsent
+    assert [Run(5, 5, ACCEPT)] == owner.forfeits
 
 
 def test_renewing_at_a_broker_that_cannot_says_so():

@@ -1,0 +1,83 @@
+"""Marks against a list of them, whatever is said in whichever order."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.protocol.marks import KIND, SENT, Marks
+from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
+
+COUNT = 12
+TERMINAL = st.sampled_from([ACCEPT, RELEASE, REJECT])
+
+
+def say(marks: Marks, index: int, kind: AcknowledgeType) -> None:
+    """As a lease does."""
+    if not marks.follows(index, kind) and marks[index] < SENT:
+        marks.ask(index, kind)
+
+
+@given(st.data())
+def test_marks_are_what_was_said_last_and_not_sent(data: st.DataObject) -> None:
+    marks, model = Marks(COUNT), [0] * COUNT
+    for _ in range(data.draw(st.integers(0, 12))):
+        kind = data.draw(TERMINAL)
+        match data.draw(st.sampled_from(["in turn", "one", "open", "send", "settle"])):
+            case "in turn":
+                start = data.draw(st.integers(0, COUNT))
+                stop = data.draw(st.integers(start, COUNT))
+                for index in range(start, stop):
+                    say(marks, index, kind)
+                    model[index] = kind if model[index] < SENT else model[index]
+            case "one":
+                index = data.draw(st.integers(0, COUNT - 1))
+                say(marks, index, kind)
+                model[index] = kind if model[index] < SENT else model[index]
+            case "open":
+                start = data.draw(st.integers(0, COUNT))
+                part = slice(start, data.draw(st.integers(start, COUNT)))
+                changed = 0 in model[part]
+                assert changed == marks.ask_open(part, kind)
+                model[part] = [mark or kind for mark in model[part]]
+            case "send":
+                assert [i for span in marks.asked() for i in range(*span)] == [
+                    i for i in range(COUNT) if 0 < model[i] < SENT
+                ]
+                marks.send()
+                model = [m | SENT if 0 < m < SENT else m for m in model]
+            case "settle":
+                marks.settle(slice(0, COUNT))
+                model = [m & KIND | 2 * SENT if m & SENT else m for m in model]
+
+    assert model == [marks[index] for index in range(COUNT)]
+    assert marks.has_open == (0 in model)
+    assert marks.are_settled == all(mark >= 2 * SENT for mark in model)
+
+
+def test_runs_are_of_one_kind_each() -> None:
+    marks = Marks(6)
+    for index, kind in enumerate([ACCEPT, ACCEPT, REJECT, REJECT, REJECT, ACCEPT]):
+        say(marks, index, kind)
+
+    assert [(0, 2), (2, 5), (5, 6)] == marks.asked()
+
+
+def test_a_run_goes_on_after_it_was_sent() -> None:
+    marks = Marks(4)
+    for index in range(2):
+        say(marks, index, ACCEPT)
+    marks.send()
+    for index in (2, 3):
+        say(marks, index, ACCEPT)
+
+    assert [(2, 4)] == marks.asked()
+    assert [SENT | ACCEPT] * 2 + [ACCEPT] * 2 == [marks[i] for i in range(4)]
+
+
+def test_what_was_said_beyond_a_run_is_not_overwritten_by_it() -> None:
+    marks = Marks(4)
+    say(marks, 1, REJECT)
+    say(marks, 0, ACCEPT)
+    marks.send()
+    say(marks, 1, ACCEPT)
+
+    assert SENT | REJECT == marks[1]
