@@ -20,7 +20,7 @@ for one such life, and what was acquired in it asks it whether it is over.
 """
 
 from collections.abc import Set as AbstractSet
-from typing import final
+from typing import Final, final
 
 from sharecons.protocol.values import SharePartition
 
@@ -28,6 +28,8 @@ __all__ = ["ShareSession", "Term"]
 
 OPENING = 0
 CLOSING = -1
+
+NONE: Final[frozenset[SharePartition]] = frozenset()
 
 
 @final
@@ -71,6 +73,9 @@ class ShareSession:
     ) -> tuple[frozenset[SharePartition], frozenset[SharePartition]]:
         """Give what a fetch adds to the session and what it makes it forget."""
         self._asked = wanted
+        if wanted is self._known:
+            # As it is nearly always; there may be hundreds of them.
+            return NONE, frozenset(acknowledged - wanted)
         added = wanted - self._known
         forgotten = self._known.union(acknowledged) - wanted
         return added, frozenset(forgotten)
