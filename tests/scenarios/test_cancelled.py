@@ -1,5 +1,6 @@
 """A consumer cancelled wherever its application can wait, on a real broker."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -11,9 +12,12 @@ from sharecons.protocol.values import Endpoint
 from tests.kafka_plugin import Admin
 from tests.net.interrupts import interruptions
 from tests.scenarios.queue import Queue, left_over, take
-from tests.scenarios.versions import HAS_VERSION_2
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.timeout(300)]
+
+
+ATTEMPTS = 3
+"""Of one group: each may cost those in hand a delivery, and five are allowed."""
 
 
 class CountedNetwork(TcpNetwork):
@@ -41,15 +45,13 @@ class CountedNetwork(TcpNetwork):
 async def test_cancelled_at_each_await_from_entering_to_closing(
     admin: Admin, acknowledgement: Literal["implicit", "explicit"], by: str
 ) -> None:
-    # The most that Kafka allows: each attempt may cost those in hand a delivery. 4.1
-    # has no such config, and takes none.
-    limit = {"share.delivery.count.limit": "10"} if HAS_VERSION_2 else {}
-    queue = Queue(admin, **limit)
+    queues: list[Queue] = []
     network = CountedNetwork()
     handled: list[bytes] = []
     produced: list[bytes] = []
+    rest: list[bytes] = []
 
-    async def live() -> None:
+    async def live(queue: Queue) -> None:
         async with queue.consumer(
             acknowledgement=acknowledgement, network=network
         ) as consumer:
@@ -64,14 +66,23 @@ async def test_cancelled_at_each_await_from_entering_to_closing(
                     record.accept()
             await consumer.commit()
 
+    attempts = itertools.count()
+
     async def attempt(interrupted: Callable[[Any], Any]) -> None:
+        if next(attempts) % ATTEMPTS == 0:
+            queues.append(Queue(admin))
         produced.extend([b"%d" % len(produced), b"%d" % (len(produced) + 1)])
-        queue.produce(produced[-2:])
-        await interrupted(live())
+        queues[-1].produce(produced[-2:])
+        await interrupted(live(queues[-1]))
         assert not network.open, "a connection was left behind"
 
+    async def see(queue: Queue) -> None:
+        rest.extend([record.value for record in await left_over(queue)])
+
     steps = [step async for step in interruptions(attempt)]
-    rest = [record.value for record in await left_over(queue)]
+    async with anyio.create_task_group() as tasks:
+        for queue in queues:
+            tasks.start_soon(see, queue)
 
     assert len(steps) >= 8, "entering alone waits that often"
     assert set(produced) - set(handled) <= set(rest), "accepted, but nobody saw it"
