@@ -19,12 +19,12 @@ from sharecons import options
 from sharecons.deliveries import SLICE, Acknowledged, Deliveries
 from sharecons.deserializers import Deserializers
 from sharecons.errors import ClosedError, CommitTimeoutError, ConsumerStateError
-from sharecons.loops import FOREVER, BatchLoop, Poller, RecordLoop
+from sharecons.loops import BatchLoop, Poller, RecordLoop
 from sharecons.metrics import Counters
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.driver import Bell
+from sharecons.net.driver import FOREVER, Bell
 from sharecons.net.member import Member
 from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.acknowledgements import AcknowledgeResult

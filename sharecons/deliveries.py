@@ -24,6 +24,7 @@ from sharecons.hands import Hand
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
 from sharecons.net.clock import Clock
+from sharecons.net.driver import wait_until
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
@@ -265,10 +266,7 @@ class Deliveries:
         self._arrived = anyio.Event()
         self._wake()
         try:
-            with anyio.CancelScope(deadline=deadline):
-                await self._arrived.wait()
-                return True
-            return False
+            return await wait_until(self._arrived, deadline)
         finally:
             self._arrived = None
             self._pace.waiting -= 1

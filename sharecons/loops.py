@@ -12,12 +12,12 @@ from typing import Any, Final, Generic, Self
 from sharecons.batch import Batch
 from sharecons.deliveries import SLICE, Deliveries
 from sharecons.errors import ClosedError
+from sharecons.net.driver import FOREVER
 from sharecons.protocol.leases import Lease
 from sharecons.record import KeyT, Record, ValueT
 
 __all__ = ["BatchLoop", "Poller", "RecordLoop"]
 
-FOREVER: Final = float("inf")
 AT_ONCE: Final = float("-inf")
 
 

@@ -1,14 +1,16 @@
 """The one loop that carries a machine out, and the bell that wakes it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import anyio
 
 from sharecons.errors import Error
 from sharecons.net.clock import running_clock
 
-__all__ = ["Bell", "Machine", "drive"]
+__all__ = ["FOREVER", "Bell", "Machine", "drive", "wait_until"]
+
+FOREVER: Final = float("inf")
 
 
 class Machine(Protocol):
@@ -43,11 +45,22 @@ class Bell:
         if not self._rung:
             self._event = anyio.Event()
             try:
-                with anyio.CancelScope(deadline=deadline):
-                    await self._event.wait()
+                await wait_until(self._event, deadline)
             finally:
                 self._event = None
         self._rung = False
+
+
+async def wait_until(event: anyio.Event, deadline: float) -> bool:
+    """Wait for an event; False if the deadline came before it."""
+    if deadline == FOREVER:
+        # A scope takes as long as all else that a waiting asker does.
+        await event.wait()
+        return True
+    with anyio.CancelScope(deadline=deadline):
+        await event.wait()
+        return True
+    return False
 
 
 async def drive(
