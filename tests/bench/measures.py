@@ -45,7 +45,7 @@ def first(bench: Bench) -> None:
 def latency(bench: Bench) -> None:
     """From the producer's hands to the consumer's, at a steady rate."""
     for rate in bench.options.rates:
-        for turn in bench.turns("latency"):
+        for turn in bench.turns("latency", rehearsed=True):
             _latency(bench, turn, rate)
 
 
@@ -80,7 +80,7 @@ def redelivery(bench: Bench) -> None:
         "records": bench.options.redeliveries,
         "warm_up": bench.options.warm_up,  # what came before it joined comes at once
     }
-    for turn in bench.turns("redelivery"):
+    for turn in bench.turns("redelivery", rehearsed=True):
         with (
             bench.topic(bench.options.partitions) as topic,
             bench.paced(topic, RELEASED),
