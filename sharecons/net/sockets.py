@@ -8,6 +8,7 @@ stay.
 
 import asyncio
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, cast
@@ -45,9 +46,8 @@ async def connect(endpoint: Endpoint) -> "ProtocolWire | SocketWire":
 
 
 async def _connected_in_trio(endpoint: Endpoint) -> socket.socket:
-    from trio import open_tcp_stream  # there, as it runs
-
-    stream = await open_tcp_stream(
+    trio = sys.modules["trio"]  # there, as it runs
+    stream = await trio.open_tcp_stream(
         endpoint.host, endpoint.port, happy_eyeballs_delay=STAGGER
     )
     return socket.socket(fileno=stream.socket.detach())
