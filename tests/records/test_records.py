@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.journal import Journal
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.ranges import Run
+from sharecons.protocol.session import Term
 from sharecons.record import DETACHED, AcknowledgeType
 from sharecons.records.batch import decode
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
+from tests.protocol.making import P0
 from tests.records.reading import crafted, read, told, values
 
 
@@ -108,29 +114,26 @@ def test_where_a_record_comes_from():
     assert ("t", 9, 2) == (found.topic, found.partition, found.delivery_count)
 
 
-class Noting:
-    """A holder that notes what is said to it."""
-
-    def __init__(self):
-        self.said = []
-
-    def acknowledge(self, offset, kind):
-        self.said.append((offset, kind))
-
-    def deadline_of(self, offset):
-        return 100.0 + offset
-
-
 def test_records_speak_to_their_holder():
-    holder = Noting()
-    first, second = decode(
-        encode([NewRecord(), NewRecord()]), [(0, 1, 1)], "t", 0, holder
-    ).records
+    lease = Lease(
+        topic="t",
+        share_partition=P0,
+        acquired=((0, 1, 1),),
+        payload=b"",
+        deadline=100.0,
+        term=Term(),
+        owner=Acknowledgements(lambda: None, Journal(lambda: None)),
+    )
+    payload = encode([NewRecord(), NewRecord()])
+    first, second = decode(payload, lease.acquired, "t", 0, lease).records
+    lease.unpacked(range(2))
+
     second.reject()
     first.accept()
 
-    assert [(1, AcknowledgeType.REJECT), (0, AcknowledgeType.ACCEPT)] == holder.said
-    assert 101.0 == second.lock_deadline
+    said = [Run(0, 0, AcknowledgeType.ACCEPT), Run(1, 1, AcknowledgeType.REJECT)]
+    assert [(100.0, said)] == lease.take()
+    assert 100.0 == second.lock_deadline
 
 
 def test_records_pickle():
