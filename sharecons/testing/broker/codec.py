@@ -1,0 +1,220 @@
+"""Frames to messages and back, in any version of any API: all that knows kio.
+
+A request is kio's own entity, read only: `request.topics[0].name`. What a version does
+not have yet is missing from it; ask with `of(request, "name", default)`.
+
+A response is written as plain mappings, in the words of the newest version: lists of
+mappings for arrays of structs, numbers for error codes, seconds for durations,
+milliseconds since the epoch for times. Each version takes the fields that it has;
+those left out get Kafka's default, or nothing (0, "", no elements, null where it may
+be). A name that no version has is a mistake, and raised.
+"""
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import import_module
+from types import NoneType
+from typing import Any, Final, TypeAlias, get_args, get_origin
+from uuid import UUID
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map, schema_name_map
+from kio.serial import entity_reader, entity_writer
+
+__all__ = [
+    "ErrorCode",
+    "Header",
+    "Request",
+    "Response",
+    "names",
+    "of",
+    "read_header",
+    "read_request",
+    "response_frame",
+    "versions",
+]
+
+Request: TypeAlias = Any
+"""One of kio's entities, or a part of one."""
+
+Response: TypeAlias = Mapping[str, Any]
+"""Fields of a response, or of a part of one; see above."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ZEROS: Final[Mapping[str, Any]] = {
+    "bool": False,
+    "bytes": b"",
+    "datetime_i64": _EPOCH,
+    "error_code": ErrorCode.none,
+    "records": b"",
+    "string": "",
+    "timedelta_i32": timedelta(0),
+    "timedelta_i64": timedelta(0),
+    "uuid": UUID(int=0),
+}
+_CONVERSIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "datetime_i64": lambda ms: _EPOCH + timedelta(milliseconds=ms),
+    "error_code": ErrorCode,
+    "timedelta_i32": lambda seconds: timedelta(milliseconds=round(seconds * 1000)),
+    "timedelta_i64": lambda seconds: timedelta(milliseconds=round(seconds * 1000)),
+}
+
+# kio's own functions take kio's own types, which none of this can name.
+_reader: Any = cache(entity_reader)
+_writer: Any = cache(entity_writer)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before a request's body."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+
+
+def versions(api_key: int) -> range:
+    """Give the versions of an API that the codec knows."""
+    known = sorted(schema_name_map[api_key_map[api_key]])
+    return range(known[0], known[-1] + 1)
+
+
+def read_request(frame: bytes) -> tuple[Header, Request]:
+    """Read a whole request.
+
+    Raises:
+        ValueError: these bytes are none, or of an API or version that nobody knows.
+    """
+    api_key, version = _int16(frame, 0), _int16(frame, 2)
+    try:
+        kind: Any = load_request_schema(api_key, version)
+        header, size = _reader(kind.__header_schema__)(frame, 0)
+        request, _ = _reader(kind)(frame, size)
+    except Exception as error:  # the codec is native: whatever it raises is garbage
+        raise ValueError(
+            f"no request of API {api_key}, version {version}: {error!r}"
+        ) from error
+    client_id = header.client_id or ""
+    return Header(api_key, version, int(header.correlation_id), client_id), request
+
+
+def read_header(frame: bytes) -> Header:
+    """Read as much of a header as every version has; the client id is left empty."""
+    correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+    return Header(_int16(frame, 0), _int16(frame, 2), correlation_id, "")
+
+
+def response_frame(header: Header, response: Response, version: int) -> bytes:
+    """Write a whole response, its length included, in the version given.
+
+    Raises:
+        TypeError: no version of it has a field of that name.
+    """
+    kind: Any = load_response_schema(header.api_key, version)
+    buffer = io.BytesIO()
+    buffer.write(bytes(4))
+    head = kind.__header_schema__
+    _writer(head)(buffer, head(correlation_id=header.correlation_id))
+    _writer(kind)(buffer, _entity(kind, response))
+    length = buffer.tell() - 4
+    buffer.seek(0)
+    buffer.write(length.to_bytes(4, "big"))
+    return buffer.getvalue()
+
+
+def of(message: Request, name: str, default: Any) -> Any:
+    """Give a field that older versions do not have."""
+    return getattr(message, name, default)
+
+
+def names(api_key: int) -> str:
+    """Give an API's name, as Kafka's messages spell it: ShareFetch."""
+    return "".join(word.capitalize() for word in api_key_map[api_key].split("_"))
+
+
+def _int16(frame: bytes, offset: int) -> int:
+    return int.from_bytes(frame[offset : offset + 2], "big", signed=True)
+
+
+def _entity(kind: Any, values: Response) -> Any:
+    built = {name: write(values) for name, write in _fields(kind).items()}
+    for name in values:
+        if name not in built and name not in _names(kind.__api_key__, kind.__name__):
+            raise TypeError(f"{kind.__name__} has no field {name!r} in any version")
+    return kind(**built)
+
+
+@cache
+def _fields(kind: Any) -> Mapping[str, Callable[[Response], Any]]:
+    return {field.name: _field(field) for field in fields(kind)}
+
+
+@cache
+def _names(api_key: int, struct: str) -> frozenset[str]:
+    """The fields of a struct in all versions of a response."""
+    found: set[str] = set()
+    for version in versions(api_key):
+        module = import_module(load_response_schema(api_key, version).__module__)
+        if kind := getattr(module, struct, None):
+            found.update(field.name for field in fields(kind))
+    return frozenset(found)
+
+
+def _field(field: Field[Any]) -> Callable[[Response], Any]:
+    """How a field's value is found among the values given."""
+    name, convert, default = field.name, _conversion(field), _default(field)
+
+    def write(values: Response) -> Any:
+        value = values.get(name, MISSING)
+        if value is MISSING:
+            return default()
+        return None if value is None else convert(value)
+
+    return write
+
+
+def _conversion(field: Field[Any]) -> Callable[[Any], Any]:
+    declared = field.type
+    if get_origin(declared) is tuple or _tuple_in(declared):
+        inner = get_args(_tuple_in(declared) or declared)[0]
+        one = _one(inner, field)
+        return lambda values: tuple(one(value) for value in values)
+    return _one(declared, field)
+
+
+def _one(declared: Any, field: Field[Any]) -> Callable[[Any], Any]:
+    struct = _struct_in(declared)
+    if struct is not None:
+        return lambda value: _entity(struct, value)
+    return _CONVERSIONS.get(field.metadata.get("kafka_type", ""), lambda value: value)
+
+
+def _default(field: Field[Any]) -> Callable[[], Any]:
+    if field.default is not MISSING:
+        return lambda: field.default
+    declared = field.type
+    if get_origin(declared) is tuple:
+        return lambda: ()
+    if NoneType in get_args(declared):
+        return lambda: None
+    if is_dataclass(declared):
+        return lambda: _entity(declared, {})
+    zero = _ZEROS.get(field.metadata.get("kafka_type", ""), 0)
+    return lambda: zero
+
+
+def _tuple_in(declared: Any) -> Any:
+    """The array of a field that may be null."""
+    arrays = (part for part in get_args(declared) if get_origin(part) is tuple)
+    return next(arrays, None)
+
+
+def _struct_in(declared: Any) -> Any:
+    if is_dataclass(declared):
+        return declared
+    return next((part for part in get_args(declared) if is_dataclass(part)), None)

@@ -1,0 +1,93 @@
+"""One client's connection: its requests are answered in turn, one at a time.
+
+As Kafka does it: a request that waits at the broker (a long poll) holds up those
+that were sent after it on the same connection. Reading goes on meanwhile, so that a
+client's end is noticed at once; what the connection held is let go that moment.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import anyio
+from anyio.abc import ByteStream
+
+from sharecons.testing.broker.signals import Signal
+
+__all__ = ["Answer", "Connection"]
+
+Answer: TypeAlias = Callable[[bytes, "Connection"], Awaitable[None]]
+"""Answers one request on the connection that it came by."""
+
+LONGEST: Final = 256 * 1024 * 1024  # of a request; Kafka's default is 100 MiB
+CHUNK: Final = 1 << 20
+_ENDS: Final = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+
+class Connection:
+    """Frames from one client, and answers to it."""
+
+    def __init__(self, stream: ByteStream, answer: Answer, peer: str) -> None:
+        self.peer = peer  # the client's host, as DescribeGroups shows it
+        self.gone = False
+        self.changed = Signal()  # told when the client is gone
+        self._stream = stream
+        self._answer = answer
+        self._frames: deque[bytes] = deque()
+        self._received = Signal()
+        self._scope = anyio.CancelScope()
+
+    async def serve(self) -> None:
+        """Answer requests until one side ends it."""
+        with self._scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read)
+                await self._answer_all()
+                tasks.cancel_scope.cancel()
+
+    def cut(self) -> None:
+        """End it now; an answer under way is not finished."""
+        self._left()
+        self._scope.cancel()
+
+    async def send(self, frame: bytes) -> None:
+        """Send an answer; a client that has gone does not get it."""
+        try:
+            await self._stream.send(frame)
+        except _ENDS:
+            self._left()
+
+    async def _read(self) -> None:
+        buffer = bytearray()
+        try:
+            while True:
+                buffer += await self._stream.receive(CHUNK)
+                self._split(buffer)
+        except (*_ENDS, ValueError):
+            self._left()
+
+    def _split(self, buffer: bytearray) -> None:
+        while len(buffer) >= 4:
+            length = int.from_bytes(buffer[:4], "big", signed=True)
+            if not 8 <= length <= LONGEST:
+                raise ValueError(f"a request of {length} bytes")
+            if len(buffer) < 4 + length:
+                return
+            self._frames.append(bytes(buffer[4 : 4 + length]))
+            del buffer[: 4 + length]
+            self._received.ring()
+
+    async def _answer_all(self) -> None:
+        while True:
+            while self._frames:
+                await self._answer(self._frames.popleft(), self)
+            if self.gone:
+                return
+            event = anyio.Event()
+            self._received.add(event)
+            await event.wait()
+
+    def _left(self) -> None:
+        self.gone = True
+        self.changed.ring()
+        self._received.ring()

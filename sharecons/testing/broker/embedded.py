@@ -1,0 +1,1 @@
+"""`EmbeddedBroker`: a Kafka in this process."""

@@ -1,0 +1,1 @@
+"""Groups: one name space for classic groups and share groups."""

@@ -1,0 +1,27 @@
+"""The groups of the cluster, by id: a group id is of one kind of group at a time."""
+
+from collections.abc import Iterator
+
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.share.group import ShareGroup
+
+__all__ = ["Group", "Groups"]
+
+Group = ClassicGroup | ShareGroup
+
+
+class Groups:
+    def __init__(self) -> None:
+        self._groups: dict[str, Group] = {}
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._groups.values())
+
+    def get(self, group_id: str) -> Group | None:
+        return self._groups.get(group_id)
+
+    def add(self, group: Group) -> None:
+        self._groups[group.group_id] = group
+
+    def remove(self, group_id: str) -> None:
+        self._groups.pop(group_id, None)

@@ -1,0 +1,1 @@
+"""What a partition keeps: batches of records, as producers wrote them."""

@@ -1,0 +1,39 @@
+"""Waiting for what may happen in several places, or for a time to come."""
+
+from collections.abc import Iterable
+
+import anyio
+
+__all__ = ["Signal", "wait_for_any"]
+
+
+class Signal:
+    """Told when something has changed; whoever waits for it looks again."""
+
+    def __init__(self) -> None:
+        self._waiting: set[anyio.Event] = set()
+
+    def ring(self) -> None:
+        waiting, self._waiting = self._waiting, set()
+        for event in waiting:
+            event.set()
+
+    def add(self, event: anyio.Event) -> None:
+        self._waiting.add(event)
+
+    def discard(self, event: anyio.Event) -> None:
+        self._waiting.discard(event)
+
+
+async def wait_for_any(signals: Iterable[Signal], until: float) -> None:
+    """Wait until one of them is told, or for a time of anyio's clock."""
+    event = anyio.Event()
+    signals = list(signals)
+    for signal in signals:
+        signal.add(event)
+    try:
+        with anyio.CancelScope(deadline=until):
+            await event.wait()
+    finally:
+        for signal in signals:
+            signal.discard(event)

@@ -1,0 +1,7 @@
+"""Producer ids and transactions."""
+
+__all__ = ["Transactions"]
+
+
+class Transactions:
+    pass
