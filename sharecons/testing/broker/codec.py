@@ -34,6 +34,7 @@ __all__ = [
     "of",
     "read_header",
     "read_request",
+    "response_fields",
     "response_frame",
     "versions",
 ]
@@ -125,6 +126,11 @@ def response_frame(header: Header, response: Response, version: int) -> bytes:
     buffer.seek(0)
     buffer.write(length.to_bytes(4, "big"))
     return buffer.getvalue()
+
+
+def response_fields(api_key: int, version: int) -> frozenset[str]:
+    """Give the names of a response's own fields in a version."""
+    return frozenset(_fields(load_response_schema(api_key, version)))
 
 
 def of(message: Request, name: str, default: Any) -> Any:

@@ -1,1 +1,343 @@
-"""`EmbeddedBroker`: a Kafka in this process."""
+"""`EmbeddedBroker`: a Kafka in this process.
+
+In an async test it runs beside the test, on the same event loop:
+
+    async with EmbeddedBroker(topics={"orders": 4}) as kafka:
+        consumer = ShareConsumer(
+            "orders", group_id="g", bootstrap_servers=kafka.bootstrap_servers
+        )
+
+In a plain one, or for clients that block, in a thread of its own:
+
+    with EmbeddedBroker(brokers=3) as kafka:
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+All that is told to it is a plain call, in both ways and from any thread, and is done
+when the call returns.
+"""
+
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    ExitStack,
+    asynccontextmanager,
+)
+from functools import partial
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import anyio
+import anyio.from_thread
+from anyio.abc import TaskGroup
+
+from sharecons.testing.broker.cluster import Broker, Cluster
+from sharecons.testing.broker.control import Control
+from sharecons.testing.broker.exchange import Asked, Journal
+from sharecons.testing.broker.faults import Faults
+from sharecons.testing.broker.memory import (
+    Address,
+    MemoryStream,
+    MemoryWire,
+    memory_pipe,
+)
+from sharecons.testing.broker.node import Node
+from sharecons.testing.broker.writing import Header
+
+__all__ = ["EmbeddedBroker", "Network"]
+
+FIRST_PORT: Final = 9092
+
+T = TypeVar("T")
+
+
+class EmbeddedBroker:
+    """A cluster of brokers, from entering the `with` block until leaving it.
+
+    Args:
+        brokers: how many; their ids count from 1.
+        host: where they listen, and what they tell clients.
+        port: of the first, the others at those that follow; free ones if it is 0.
+        topics: topics to create, and their numbers of partitions.
+        settings: brokers' settings, over Kafka's defaults.
+        listen: whether to open ports at all; without, clients come in by `connect`
+            or `network`, which also serve on a virtual clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        brokers: int = 1,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        topics: Mapping[str, int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        listen: bool = True,
+    ) -> None:
+        first = port or (0 if listen else FIRST_PORT)
+        self.cluster = Cluster(
+            [
+                Broker(node_id, host, first + node_id - 1 if first else 0)
+                for node_id in range(1, brokers + 1)
+            ],
+            settings,
+        )
+        self.faults = Faults(self._call)
+        """What is to go wrong: `faults.on("ShareFetch").cut()`."""
+        self._topics = dict(topics or {})
+        self._listen = listen
+        self._journal = Journal()
+        self._control = Control(self.cluster)
+        self._nodes = {
+            node_id: Node(broker, self.cluster, self.faults, self._journal)
+            for node_id, broker in self.cluster.brokers.items()
+        }
+        self._thread: int | None = None
+        self._portal: anyio.from_thread.BlockingPortal
+        self._tasks: TaskGroup
+        self._serving: AbstractAsyncContextManager[None]
+        self._stack = ExitStack()
+
+    # What is there to be seen.
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Every broker's address, as clients take them."""
+        return ",".join(self.brokers.values())
+
+    @property
+    def brokers(self) -> Mapping[int, str]:
+        """Every broker's address, by its node id."""
+        return {
+            node_id: f"[{b.host}]:{b.port}" if ":" in b.host else f"{b.host}:{b.port}"
+            for node_id, b in self.cluster.brokers.items()
+        }
+
+    @property
+    def running(self) -> frozenset[int]:
+        """The ids of the brokers that can be reached."""
+        return frozenset(self.cluster.running)
+
+    @property
+    def requests(self) -> list[Asked]:
+        """What the brokers were asked until now, in order."""
+        return self._journal.all()
+
+    def forget_requests(self) -> None:
+        """Begin `requests` anew."""
+        self._journal.clear()
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Give the node id of a partition's leader; -1 if there is none."""
+        return self._call(partial(self._control.leader, topic, partition))
+
+    def coordinator(self, group_id: str) -> int:
+        """Give the node id of a group's coordinator; -1 if there is none."""
+        return self._call(partial(self._control.coordinator, group_id))
+
+    # Topics and records.
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a topic, on as many brokers as there are if not told otherwise."""
+        create = self._control.create_topic
+        self._call(partial(create, name, partitions, replication, config or {}))
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and all that groups remember of it."""
+        self._call(partial(self._control.delete_topic, name))
+
+    def produce(
+        self,
+        topic: str,
+        values: Iterable[bytes | str | None],
+        *,
+        partition: int | None = None,
+        keys: Sequence[bytes | str | None] | None = None,
+        headers: Sequence[Header] = (),
+        batch: int | None = None,
+        timestamp: int | None = None,
+    ) -> None:
+        """Write records, without a producer.
+
+        Args:
+            partition: where to; if not given, the key decides, and records without
+                one go to all partitions in turn.
+            keys: one for each value.
+            headers: every record's.
+            batch: at most so many records in a batch.
+            timestamp: every record's, in milliseconds since the epoch; now if not
+                given.
+        """
+        self._call(
+            partial(
+                self._control.produce,
+                topic,
+                values,
+                partition=partition,
+                keys=keys,
+                headers=headers,
+                batch=batch,
+                timestamp=_milliseconds() if timestamp is None else timestamp,
+                now=_milliseconds(),
+            )
+        )
+
+    def corrupt_batch(self, topic: str, partition: int, offset: int) -> None:
+        """Damage the batch that an offset is in, so that its checksum is wrong."""
+        self._call(partial(self._control.corrupt_batch, topic, partition, offset))
+
+    # Brokers, leaders, coordinators.
+
+    def stop_broker(self, node_id: int) -> None:
+        """Stop a broker as if it were killed; others lead what it has led."""
+        self._call(self._node(node_id).stop)
+
+    def start_broker(self, node_id: int) -> None:
+        """Start a broker that was stopped, at the same port.
+
+        Raises:
+            OSError: somebody else has the port now.
+        """
+        node = self._node(node_id)
+        self._call(lambda: node.start(self._tasks, listen=self._listen))
+
+    def move_leader(self, topic: str, partition: int, to: int) -> None:
+        """Make a broker the leader of a partition; locks are lost."""
+        self._call(partial(self._control.move_leader, topic, partition, to))
+
+    def move_coordinator(self, group_id: str, to: int) -> None:
+        """Make a broker the coordinator of a group."""
+        self._call(partial(self._control.move_coordinator, group_id, to))
+
+    # Share groups.
+
+    def set_group_config(self, group_id: str, config: Mapping[str, object]) -> None:
+        """Set a group's own settings, such as share.record.lock.duration.ms."""
+        wanted = {name: str(value) for name, value in config.items()}
+        self._call(partial(self._control.set_group_config, group_id, wanted))
+
+    def expire_locks(
+        self, group_id: str, topic: str | None = None, partition: int | None = None
+    ) -> None:
+        """End the locks of a group's records now: of all, a topic, a partition."""
+        self._call(partial(self._control.expire_locks, group_id, topic, partition))
+
+    def forget_session(self, group_id: str, member_id: str) -> None:
+        """End a member's share sessions, on every broker."""
+        self._call(partial(self._control.forget_session, group_id, member_id))
+
+    def forget_member(self, group_id: str, member_id: str) -> None:
+        """Take a member out of its group, as its session's time-out does."""
+        self._call(partial(self._control.forget_member, group_id, member_id))
+
+    # Connections without sockets.
+
+    def connect(self, where: int) -> MemoryStream:
+        """Connect to a broker, by its port or its node id, over memory.
+
+        Only on the event loop that the brokers run on.
+
+        Raises:
+            ConnectionRefusedError: no such broker, or it is stopped.
+        """
+        for node in self._nodes.values():
+            broker = node.broker
+            if where in (broker.port, broker.node_id) and broker.running:
+                ours, theirs = memory_pipe()
+                self._tasks.start_soon(node.serve, theirs)
+                return ours
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    @property
+    def network(self) -> "Network":
+        """For `ShareConsumer(network=…)`, to connect over memory."""
+        return Network(self)
+
+    # Its life.
+
+    async def __aenter__(self) -> Self:
+        self._serving = self._served()
+        await self._serving.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # An error of the block's is not the brokers': told of it, their task group
+        # would put it into an exception group.
+        await self._serving.__aexit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            portal = stack.enter_context(
+                anyio.from_thread.start_blocking_portal("asyncio")
+            )
+            stack.enter_context(portal.wrap_async_context_manager(self))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @asynccontextmanager
+    async def _served(self) -> AsyncGenerator[None]:
+        async with (
+            anyio.from_thread.BlockingPortal() as self._portal,
+            anyio.create_task_group() as self._tasks,
+        ):
+            self._thread = threading.get_ident()
+            try:
+                for node in self._nodes.values():
+                    node.start(self._tasks, listen=self._listen)
+                for name, partitions in self._topics.items():
+                    self.create_topic(name, partitions)
+                yield
+            finally:
+                for node in self._nodes.values():
+                    node.stop()
+                self._tasks.cancel_scope.cancel()
+                self._thread = None
+
+    def _call(self, do: Callable[[], T]) -> T:
+        """Run something on the brokers' event loop."""
+        if self._thread is None:
+            raise RuntimeError("the embedded broker does not run: enter it first")
+        if self._thread == threading.get_ident():
+            return do()
+        return self._portal.call(do)
+
+    def _node(self, node_id: int) -> Node:
+        try:
+            return self._nodes[node_id]
+        except KeyError:
+            raise LookupError(f"no broker {node_id}") from None
+
+
+class Network:
+    """Connects a `ShareConsumer` to embedded brokers over memory."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self._broker = broker
+
+    async def connect(self, endpoint: Address) -> MemoryWire:
+        await anyio.lowlevel.checkpoint()
+        return MemoryWire(self._broker.connect(endpoint.port))
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000

@@ -4,7 +4,7 @@ import logging
 from typing import Final
 
 import anyio
-from anyio.abc import ByteStream, SocketAttribute, TaskStatus
+from anyio.abc import ByteStream, TaskGroup
 
 from sharecons.testing.broker.apis import APIS, Api
 from sharecons.testing.broker.cluster import Broker, Cluster
@@ -15,11 +15,13 @@ from sharecons.testing.broker.codec import (
     Response,
     read_header,
     read_request,
-    response_frame,
 )
 from sharecons.testing.broker.connection import Connection
 from sharecons.testing.broker.context import ClientGoneError, Context
+from sharecons.testing.broker.exchange import Exchange, Journal
 from sharecons.testing.broker.faults import Faults
+from sharecons.testing.broker.refusals import refusal
+from sharecons.testing.broker.sockets import Listener
 
 __all__ = ["Node", "respond"]
 
@@ -29,39 +31,52 @@ log = logging.getLogger("sharecons.testing.broker")
 
 
 class Node:
-    """The server of one broker."""
+    """The server of one broker; it may be started again after it was stopped."""
 
-    def __init__(self, broker: Broker, cluster: Cluster, faults: Faults) -> None:
+    def __init__(
+        self, broker: Broker, cluster: Cluster, faults: Faults, journal: Journal
+    ) -> None:
         self.broker = broker
         self._cluster = cluster
         self._faults = faults
+        self._journal = journal
+        self._listener: Listener | None = None
         self._connections: set[Connection] = set()
-        self._scope = anyio.CancelScope()
 
-    async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Listen until it is stopped; ready when the port is open."""
-        broker = self.broker
-        listener = await anyio.create_tcp_listener(
-            local_host=broker.host, local_port=broker.port
-        )
-        broker.port = listener.extra(SocketAttribute.local_port)
-        with anyio.CancelScope() as self._scope:
-            async with listener:
-                self._cluster.broker_started(broker.node_id)
-                task_status.started()
-                await listener.serve(self._accepted)
+    def start(self, tasks: TaskGroup, *, listen: bool = True) -> None:
+        """Open the port, and serve who comes in by it, in tasks of that group.
+
+        Raises:
+            OSError: somebody else has the port.
+        """
+        if self.broker.running:
+            return
+        if listen:
+            self._listener = Listener(self.broker.host, self.broker.port)
+            self.broker.port = self._listener.port
+            tasks.start_soon(self._accept, self._listener, tasks)
+        self._cluster.broker_started(self.broker.node_id)
 
     def stop(self) -> None:
         """Close the port and every connection, as a process that is killed."""
-        self._cluster.broker_stopped(self.broker.node_id)
-        self._scope.cancel()
+        if not self.broker.running:
+            return
+        if self._listener is not None:
+            self._listener.close()
         for connection in list(self._connections):
             connection.cut()
+        self._cluster.broker_stopped(self.broker.node_id)
 
-    async def serve(self, stream: ByteStream, peer: str = "/127.0.0.1") -> None:
+    async def serve(self, stream: ByteStream, peer: str = "127.0.0.1") -> None:
         """Serve a client at the other end of any stream of bytes."""
-        connection = Connection(stream, self._answer, peer)
+        connection = Connection(stream, self._answer, f"/{peer}")
         self._connections.add(connection)
+        try:
+            await self._served(connection, stream)
+        except Exception:
+            log.exception("broker %d: a connection failed", self.broker.node_id)
+
+    async def _served(self, connection: Connection, stream: ByteStream) -> None:
         try:
             async with stream:
                 await connection.serve()
@@ -69,9 +84,15 @@ class Node:
             self._connections.discard(connection)
             self._cluster.connection_closed(connection)
 
-    async def _accepted(self, stream: ByteStream) -> None:
-        address = stream.extra(SocketAttribute.remote_address)
-        await self.serve(stream, f"/{address[0]}")
+    async def _accept(self, listener: Listener, tasks: TaskGroup) -> None:
+        try:
+            while True:
+                stream, peer = await listener.accept()
+                tasks.start_soon(self.serve, stream, peer)
+        except anyio.ClosedResourceError:
+            return
+        finally:
+            listener.close()
 
     async def _answer(self, frame: bytes, connection: Connection) -> None:
         """Answer one request, unless it is told to do something else."""
@@ -82,21 +103,34 @@ class Node:
             connection.cut()
             return
         context = Context(header, self._cluster, self.broker.node_id, connection)
+        self._journal.note(context)
+        version = 0 if request is None else header.version
         try:
-            await self._faults.answer(request, context, respond)
+            exchange = Exchange(request, context, _work, version)
+            await self._faults.answer(exchange)
         except ClientGoneError:
             return
 
 
 async def respond(request: Request, context: Context) -> bytes | None:
     """Do what a request asks for, and give the frame of the response."""
-    header = context.header
+    exchange = Exchange(request, context, _work, context.version)
+    response = await exchange.done()
+    return None if response is None else exchange.frame(response)
+
+
+async def _work(request: Request, context: Context) -> Response | None:
+    api = APIS[context.header.api_key]
     if request is None:
-        return _unsupported(header)
-    response = await APIS[header.api_key].handle(request, context)
-    if response is None:
-        return None
-    return response_frame(header, response, header.version)
+        return _unsupported(api)
+    try:
+        return await api.handle(request, context)
+    except ClientGoneError:
+        raise
+    except Exception:
+        # A client would wait for an answer, and so would the test: this one shows.
+        log.exception("broker %d cannot answer %s", context.node_id, api.name)
+        return refusal(request, context.header, ErrorCode.unknown_server_error)
 
 
 def _understood(frame: bytes) -> tuple[Header, Request]:
@@ -116,15 +150,11 @@ def _understood(frame: bytes) -> tuple[Header, Request]:
     return read_request(frame)
 
 
-def _unsupported(header: Header) -> bytes:
-    """Answer a newer ApiVersions in the first version, as everybody can read it."""
-    served = {"api_key": API_VERSIONS, **_range(APIS[API_VERSIONS])}
-    response: Response = {
-        "error_code": ErrorCode.unsupported_version,
-        "api_keys": [served],
+def _unsupported(api: Api) -> Response:
+    """Answer a newer ApiVersions: in the first version, as everybody can read it."""
+    served = {
+        "api_key": api.key,
+        "min_version": api.versions[0],
+        "max_version": api.versions[-1],
     }
-    return response_frame(header, response, 0)
-
-
-def _range(api: Api) -> dict[str, int]:
-    return {"min_version": api.versions[0], "max_version": api.versions[-1]}
+    return {"error_code": ErrorCode.unsupported_version, "api_keys": [served]}

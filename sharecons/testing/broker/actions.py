@@ -1,0 +1,102 @@
+"""What a broker can be told to do with a request, instead of answering it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
+
+import anyio
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, response_fields
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.exchange import Exchange
+from sharecons.testing.broker.refusals import refusal
+from sharecons.testing.broker.signals import Signal
+
+__all__ = [
+    "Action",
+    "Answering",
+    "answer_twice",
+    "corrupt",
+    "cut",
+    "delay",
+    "garble",
+    "lose",
+    "refuse",
+    "respond",
+    "stall",
+    "throttle",
+]
+
+Answering: TypeAlias = Callable[
+    [Request, Context], Response | None | Awaitable[Response | None]
+]
+"""A test's own handler."""
+
+
+class Action(Protocol):
+    async def __call__(self, exchange: Exchange, undone: Signal, /) -> None:
+        """Deal with a request; `undone` is told when the fault is taken back."""
+        ...
+
+
+async def cut(exchange: Exchange, undone: Signal, /, *, after: bool) -> None:
+    if after:
+        await exchange.done()
+    exchange.context.connection.cut()
+
+
+async def lose(exchange: Exchange, undone: Signal, /) -> None:
+    await exchange.done()
+
+
+async def stall(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
+    await exchange.context.wait((undone,), exchange.context.now + seconds)
+    await exchange.answer()
+
+
+async def delay(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
+    response = await exchange.done()
+    await exchange.context.wait((undone,), exchange.context.now + seconds)
+    await exchange.send(response)
+
+
+async def refuse(
+    exchange: Exchange, undone: Signal, /, *, code: ErrorCode, each: bool
+) -> None:
+    header = exchange.context.header
+    await exchange.send(refusal(exchange.request, header, code, each=each))
+
+
+async def throttle(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
+    """Answer, say that it was too much, and be deaf for a time (KIP-219)."""
+    response = await exchange.done()
+    if response is None:
+        return
+    api_key = exchange.context.header.api_key
+    told = "throttle_time" in response_fields(api_key, exchange.version)
+    await exchange.send({**response, "throttle_time": seconds} if told else response)
+    await exchange.context.wait((undone,), exchange.context.now + seconds)
+
+
+async def answer_twice(exchange: Exchange, undone: Signal, /) -> None:
+    response = await exchange.done()
+    await exchange.send(response)
+    await exchange.send(response)
+
+
+async def respond(exchange: Exchange, undone: Signal, /, *, by: Answering) -> None:
+    answer = by(exchange.request, exchange.context)
+    await exchange.send(await answer if isinstance(answer, Awaitable) else answer)
+
+
+async def corrupt(
+    exchange: Exchange, undone: Signal, /, *, change: Callable[[bytes], bytes]
+) -> None:
+    response = await exchange.done()
+    if response is not None:
+        await exchange.context.connection.send(change(exchange.frame(response)))
+    await anyio.lowlevel.checkpoint()
+
+
+def garble(frame: bytes) -> bytes:
+    """Turn every bit of an answer but its length and correlation id."""
+    return frame[:8] + bytes(byte ^ 0xFF for byte in frame[8:])

@@ -1,0 +1,112 @@
+"""Connections without sockets: for a clock that jumps, which would jump past bytes
+that are under way in the system.
+"""
+
+from typing import Protocol
+
+import anyio
+from anyio.abc import ByteStream
+
+__all__ = ["Address", "MemoryStream", "MemoryWire", "memory_pipe"]
+
+
+class Address(Protocol):
+    """Where a client wants to connect to."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+class _Way:
+    """Bytes on their way from one end to the other."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ended = False
+        self._news = anyio.Event()
+
+    def changed(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
+    def end(self) -> None:
+        self.ended = True
+        self.changed()
+
+    async def wait(self) -> None:
+        await self._news.wait()
+
+
+class MemoryStream(ByteStream):
+    """One end of a connection; what it says is there at once, however much it is."""
+
+    def __init__(self, outbound: _Way, inbound: _Way) -> None:
+        self._outbound = outbound
+        self._inbound = inbound
+        self.closed = False
+
+    async def send(self, item: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+        if self.closed:
+            raise anyio.ClosedResourceError
+        if self._outbound.ended:
+            raise anyio.BrokenResourceError
+        self._outbound.data += item
+        self._outbound.changed()
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        await anyio.lowlevel.checkpoint()
+        while not self._inbound.data:
+            if self.closed:
+                raise anyio.ClosedResourceError
+            if self._inbound.ended:
+                raise anyio.EndOfStream
+            await self._inbound.wait()
+        data = bytes(self._inbound.data[:max_bytes])
+        del self._inbound.data[:max_bytes]
+        return data
+
+    async def send_eof(self) -> None:
+        self._outbound.end()
+
+    async def aclose(self) -> None:
+        self.closed = True
+        self._outbound.end()
+        self._inbound.end()
+        await anyio.lowlevel.checkpoint()
+
+
+class MemoryWire:
+    """A connection as `ShareConsumer(network=…)` wants it: in frames."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._received = bytearray()
+
+    async def send(self, data: bytes) -> None:
+        await self._stream.send(data)
+
+    async def receive(self) -> memoryview:
+        """Receive the next answer, without its length."""
+        await self._fill(4)
+        length = int.from_bytes(self._received[:4], "big")
+        await self._fill(4 + length)
+        frame = bytes(self._received[4 : 4 + length])
+        del self._received[: 4 + length]
+        return memoryview(frame)
+
+    async def aclose(self) -> None:
+        await anyio.aclose_forcefully(self._stream)
+
+    async def _fill(self, size: int) -> None:
+        while len(self._received) < size:
+            self._received += await self._stream.receive()
+
+
+def memory_pipe() -> tuple[MemoryStream, MemoryStream]:
+    """Give both ends of a connection."""
+    there, back = _Way(), _Way()
+    return MemoryStream(there, back), MemoryStream(back, there)

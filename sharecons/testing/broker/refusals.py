@@ -1,0 +1,162 @@
+"""Answers that say no, for any API, without asking its handler.
+
+Where an answer has an error of its own, that is set, as Kafka does it; where only its
+parts have (a topic, a partition, a group), each part that was asked for is refused.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sharecons.testing.broker.codec import (
+    ErrorCode,
+    Header,
+    Request,
+    Response,
+    names,
+    of,
+    response_fields,
+)
+
+__all__ = ["error_code", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A list in an answer that mirrors a list of the request."""
+
+    answered: str
+    asked: str
+    keys: Mapping[str, str]
+    """What a part is known by: its name in the answer, and in the request."""
+    inner: "_Parts | None" = None
+    error: str = "error_code"
+
+
+def _parts(
+    answered: str, asked: str, *keys: str, inner: _Parts | None = None
+) -> _Parts:
+    return _Parts(answered, asked, {key: key for key in keys}, inner)
+
+
+_INDICES: Final = _parts("partitions", "partitions", "partition_index")
+_TOPICS: Final = _parts("topics", "topics", "name", "topic_id", inner=_INDICES)
+_OF_SHARE: Final = _parts("responses", "topics", "topic_id", inner=_INDICES)
+_RESOURCE: Final = ("resource_type", "resource_name")
+
+# A part that is a plain string in the request is known by "".
+_MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
+    "Produce": (
+        _parts(
+            "responses",
+            "topic_data",
+            "name",
+            "topic_id",
+            inner=_parts("partition_responses", "partition_data", "index"),
+        ),
+    ),
+    "Fetch": (
+        _parts(
+            "responses",
+            "topics",
+            "topic",
+            "topic_id",
+            inner=_Parts("partitions", "partitions", {"partition_index": "partition"}),
+        ),
+    ),
+    "ListOffsets": (_TOPICS,),
+    "Metadata": (_parts("topics", "topics", "name", "topic_id"),),
+    "OffsetCommit": (_TOPICS,),
+    "OffsetFetch": (_parts("groups", "groups", "group_id"),),
+    "FindCoordinator": (_Parts("coordinators", "coordinator_keys", {"key": ""}),),
+    "DescribeGroups": (_Parts("groups", "groups", {"group_id": ""}),),
+    "CreateTopics": (_parts("topics", "topics", "name"),),
+    "DeleteTopics": (
+        _parts("responses", "topics", "name", "topic_id"),
+        _Parts("responses", "topic_names", {"name": ""}),
+    ),
+    "DeleteRecords": (_TOPICS,),
+    "AddPartitionsToTxn": (
+        _Parts(
+            "results_by_topic_v3_and_below",
+            "v3_and_below_topics",
+            {"name": "name"},
+            _Parts(
+                "results_by_partition",
+                "partitions",
+                {"partition_index": ""},
+                error="partition_error_code",
+            ),
+        ),
+    ),
+    "TxnOffsetCommit": (_TOPICS,),
+    "CreateAcls": (_parts("results", "creations"),),
+    "DeleteAcls": (_parts("filter_results", "filters"),),
+    "DescribeConfigs": (_parts("results", "resources", *_RESOURCE),),
+    "IncrementalAlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
+    "CreatePartitions": (_parts("results", "topics", "name"),),
+    "DeleteGroups": (_Parts("results", "groups_names", {"group_id": ""}),),
+    "ShareGroupDescribe": (_Parts("groups", "group_ids", {"group_id": ""}),),
+    "ShareFetch": (_OF_SHARE,),
+    "ShareAcknowledge": (_OF_SHARE,),
+    "ReadShareGroupState": (
+        _parts(
+            "results",
+            "topics",
+            "topic_id",
+            inner=_parts("partitions", "partitions", "partition"),
+        ),
+    ),
+    "DescribeShareGroupOffsets": (_parts("groups", "groups", "group_id"),),
+}
+
+
+def refusal(
+    request: Request, header: Header, code: ErrorCode, *, each: bool = False
+) -> Response:
+    """Give the fields of an answer that refuses a request.
+
+    With `each`, its parts are refused even where the answer has an error of its own.
+    """
+    whole = "error_code" in response_fields(header.api_key, header.version)
+    parts = _MIRRORS.get(names(header.api_key), ())
+    if whole and not (each and parts):
+        return {"error_code": code}
+    return {
+        part.answered: list(_refused(part, of(request, part.asked, ()) or (), code))
+        for part in parts
+        if hasattr(request, part.asked)
+    }
+
+
+def error_code(code: ErrorCode | int | str) -> ErrorCode:
+    """Give an error by its number, or by its name in Kafka: NOT_COORDINATOR.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if not isinstance(code, str):
+        return ErrorCode(code)
+    try:
+        return ErrorCode[code.lower()]
+    except KeyError:
+        raise ValueError(f"Kafka has no error {code!r}") from None
+
+
+def _refused(
+    part: _Parts, asked: Iterable[Request], code: ErrorCode
+) -> Iterable[Response]:
+    for each in asked:
+        known = {
+            answered: each if name == "" else getattr(each, name)
+            for answered, name in part.keys.items()
+            if name == "" or hasattr(each, name)
+        }
+        if part.inner is None:
+            yield {**known, part.error: code}
+        else:
+            inside = getattr(each, part.inner.asked)
+            yield {
+                **known,
+                part.inner.answered: list(_refused(part.inner, inside, code)),
+            }

@@ -1,0 +1,92 @@
+"""Records to batches, for a test that writes straight into a log.
+
+The record batch of magic 2 ("Message sets" and "Record batches" in Kafka's protocol
+guide), uncompressed; the log itself gives offsets and leader epochs.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from crc32c import crc32c
+
+__all__ = ["Header", "NewRecord", "batch_of", "batches_of"]
+
+Header: TypeAlias = tuple[str, bytes | None]
+
+MAGIC: Final = 2
+BEFORE_CRC: Final = struct.Struct(">qiib")  # offset, length, leader epoch, magic
+AFTER_CRC: Final = struct.Struct(">hiqqqhii")
+NOBODY: Final = (-1, -1, -1)  # producer id, producer epoch, first sequence
+SIZE: Final = 256 * 1024  # of a batch, about; max.message.bytes is 1 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record that nobody has written yet."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[Header] = ()
+
+
+def batches_of(
+    records: Iterable[NewRecord], timestamp: int, most: int | None = None
+) -> Iterator[bytes]:
+    """Give records in batches of a middling size, of `most` records at the most."""
+    waiting: list[NewRecord] = []
+    size = 0
+    for record in records:
+        waiting.append(record)
+        size += len(record.value or b"") + len(record.key or b"")
+        if size >= SIZE or len(waiting) == most:
+            yield batch_of(waiting, timestamp)
+            waiting, size = [], 0
+    if waiting:
+        yield batch_of(waiting, timestamp)
+
+
+def batch_of(records: Sequence[NewRecord], timestamp: int) -> bytes:
+    """Give a batch; the time is in milliseconds, and every record's."""
+    body = b"".join(_record(index, record) for index, record in enumerate(records))
+    last = len(records) - 1
+    checked = (
+        AFTER_CRC.pack(0, last, timestamp, timestamp, *NOBODY, len(records)) + body
+    )
+    length = len(checked) + 9  # with leader epoch, magic and CRC
+    head = BEFORE_CRC.pack(0, length, -1, MAGIC)
+    return head + struct.pack(">I", crc32c(checked)) + checked
+
+
+def _record(index: int, record: NewRecord) -> bytes:
+    headers = (_sized(name.encode()) + _sized(value) for name, value in record.headers)
+    content = b"".join(
+        (
+            b"\0",  # attributes: none are in use
+            _varint(0),  # milliseconds after the batch's first
+            _varint(index),
+            _sized(record.key),
+            _sized(record.value),
+            _varint(len(record.headers)),
+            *headers,
+        )
+    )
+    return _varint(len(content)) + content
+
+
+def _sized(content: bytes | None) -> bytes:
+    if content is None:
+        return _varint(-1)
+    return _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """Write a number of up to 64 bits: zigzag, seven bits a byte."""
+    left = (number << 1) ^ (number >> 63)
+    written = bytearray()
+    while left > 0x7F:
+        written.append(left & 0x7F | 0x80)
+        left >>= 7
+    written.append(left)
+    return bytes(written)
