@@ -1,8 +1,73 @@
-"""The log of one partition: batches as producers wrote them, with offsets given."""
+"""The log of one partition: batches as producers wrote them, with offsets given.
 
+Nothing is ever compacted or gets too old: records go when somebody deletes them. What
+real Kafka replicates first, and hides until then, is there at once.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.log.batches import (
+    AppendError,
+    BatchHeader,
+    control_batch,
+    header_of,
+    split,
+    stamp,
+)
+from sharecons.testing.broker.log.producers import Appended, LogProducer
+from sharecons.testing.broker.log.records import heads
+from sharecons.testing.broker.log.rules import LogRules, check
 from sharecons.testing.broker.signals import Signal
 
-__all__ = ["PartitionLog"]
+__all__ = [
+    "AppendError",
+    "Appended",
+    "Found",
+    "LogRules",
+    "PartitionLog",
+    "StoredBatch",
+]
+
+DEFAULTS: Final = LogRules()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBatch:
+    """A batch in its place, as consumers get it."""
+
+    base_offset: int
+    last_offset: int
+    data: bytes
+    leader_epoch: int
+    max_timestamp: int
+    producer_id: int
+    is_transactional: bool
+    is_control: bool
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record, or an end of the log, that was looked up."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """A transaction whose records nobody is to see who reads committed ones."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """That of its marker."""
 
 
 class PartitionLog:
@@ -19,3 +84,217 @@ class PartitionLog:
         self.last_stable_offset = 0
         self.grown = Signal()
         """Told when any of the three has changed."""
+        self._batches: list[StoredBatch] = []
+        self._producers: dict[int, LogProducer] = {}
+        self._open: dict[int, int] = {}  # transactions: producer ids, first offsets
+        self._aborted: list[Aborted] = []
+
+    def append(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        leader_epoch: int = 0,
+        rules: LogRules = DEFAULTS,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """Write a batch that a client has sent, or several; gives where the last is.
+
+        A batch of a transaction needs to be known to the coordinator: version 1 says
+        that AddPartitionsToTxn has told it, version 2 that the leader has (KIP-890),
+        0 that nobody has, which will do while the transaction goes on here.
+
+        Raises:
+            AppendError: the first batch that is refused; those before it are written.
+        """
+        batches = split(data)
+        if not batches:
+            raise AppendError(ErrorCode.invalid_record, "There is no record batch")
+        for batch in batches:
+            header = header_of(batch)
+            check(batch, header, rules, now_ms)
+            append_time = now_ms if rules.log_append_time else None
+            appended = self._append(
+                batch, header, leader_epoch, append_time, transaction_version
+            )
+        return appended
+
+    def end_transaction(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        now_ms: int,
+        leader_epoch: int = 0,
+    ) -> Appended:
+        """Write the marker that ends a transaction, whether it had records or not."""
+        batch = control_batch(producer_id, producer_epoch, committed, now_ms)
+        where = self._store(batch, header_of(batch), leader_epoch, None)
+        producer = self._producers.setdefault(producer_id, LogProducer(producer_id))
+        producer.ended(producer_epoch)
+        started = self._open.pop(producer_id, None)
+        if started is not None and not committed:
+            self._aborted.append(Aborted(producer_id, started, where.last_offset))
+        self._changed()
+        return where
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        producer = self._producers.get(producer_id)
+        return producer is not None and producer.is_under_way(producer_epoch)
+
+    def batches(
+        self,
+        first_offset: int,
+        last_offset_exclusive: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool = True,
+    ) -> list[StoredBatch]:
+        """Give whole batches, from the one that has `first_offset`, in `max_bytes`.
+
+        The first is given even if it alone is larger, unless `at_least_one` is False.
+        """
+        found: list[StoredBatch] = []
+        for batch in self._from(first_offset):
+            if batch.base_offset >= last_offset_exclusive:
+                break
+            max_bytes -= len(batch.data)
+            if max_bytes < 0 and (found or not at_least_one):
+                break
+            found.append(batch)
+        return found
+
+    def aborted(self, first_offset: int, upto: int) -> list[tuple[int, int]]:
+        """Give the aborted transactions of a range: producer ids and first offsets."""
+        return [
+            (each.producer_id, each.first_offset)
+            for each in self._aborted
+            if each.last_offset >= first_offset and each.first_offset < upto
+        ]
+
+    def truncate_before(self, offset: int) -> None:
+        """Delete the records before an offset; what is deleted already stays so.
+
+        A batch that has one at the offset or behind it stays whole, as in a real log.
+        """
+        if offset <= self.start_offset:
+            return
+        self.start_offset = min(offset, self.end_offset)
+        kept = bisect_right(
+            self._batches, self.start_offset - 1, key=attrgetter("last_offset")
+        )
+        del self._batches[:kept]
+        self._aborted = [
+            each for each in self._aborted if each.last_offset >= self.start_offset
+        ]
+        self._changed()
+
+    def at_time(self, timestamp: int) -> Found | None:
+        """Find the first record that is of a time, or later."""
+        for batch in self._from(self.start_offset):
+            if batch.max_timestamp >= timestamp:
+                for found in self._records(batch):
+                    if found.timestamp >= timestamp:
+                        return found
+        return None
+
+    def latest_time(self) -> Found | None:
+        """Find the record with the greatest timestamp, and the first of several."""
+        if not self._batches:
+            return None
+        latest = max(self._batches, key=attrgetter("max_timestamp"))
+        greatest = latest.max_timestamp
+        records = self._records(latest)
+        return next((each for each in records if each.timestamp == greatest), None)
+
+    def earliest_epoch(self, leader_epoch: int) -> int:
+        """Give the epoch of the leader that wrote what is at the start of the log.
+
+        Where nothing is, that is the leader of now, whose epoch this is.
+        """
+        return self._batches[0].leader_epoch if self._batches else leader_epoch
+
+    def corrupt(self, offset: int) -> None:
+        """Change a byte of the batch that has an offset, so that its CRC is wrong.
+
+        Raises:
+            LookupError: no batch has it.
+        """
+        index = self._index(offset)
+        if index == len(self._batches) or self._batches[index].base_offset > offset:
+            raise LookupError(f"no batch has offset {offset}")
+        data = bytearray(self._batches[index].data)
+        data[-1] ^= 0xFF
+        self._batches[index] = replace(self._batches[index], data=bytes(data))
+
+    def _append(
+        self,
+        batch: bytes,
+        header: BatchHeader,
+        leader_epoch: int,
+        append_time: int | None,
+        transaction_version: int,
+    ) -> Appended:
+        if header.producer_id < 0:
+            where = self._store(batch, header, leader_epoch, append_time)
+            self._changed()
+            return where
+        producer = self._producers.get(header.producer_id)
+        producer = producer or LogProducer(header.producer_id)
+        if before := producer.duplicate(header):
+            return before
+        producer.check(header, transaction_version)
+        self._producers[header.producer_id] = producer
+        where = self._store(batch, header, leader_epoch, append_time)
+        producer.wrote(header, where)
+        if producer.transaction_start is not None:
+            self._open[producer.producer_id] = producer.transaction_start
+        self._changed()
+        return where
+
+    def _store(
+        self,
+        batch: bytes,
+        header: BatchHeader,
+        leader_epoch: int,
+        append_time: int | None,
+    ) -> Appended:
+        base = self.end_offset
+        last = base + header.last_offset_delta
+        stored = StoredBatch(
+            base_offset=base,
+            last_offset=last,
+            data=stamp(batch, base, leader_epoch, append_time),
+            leader_epoch=leader_epoch,
+            max_timestamp=header.max_timestamp if append_time is None else append_time,
+            producer_id=header.producer_id,
+            is_transactional=header.is_transactional,
+            is_control=header.is_control,
+            record_count=header.record_count,
+        )
+        self._batches.append(stored)
+        self.end_offset = last + 1
+        return Appended(base, last, append_time)
+
+    def _index(self, offset: int) -> int:
+        """Give the place of the batch that has an offset, or comes behind it."""
+        # Batches join up, so the first that does not end before the offset is it.
+        return bisect_right(self._batches, offset - 1, key=attrgetter("last_offset"))
+
+    def _from(self, offset: int) -> Iterator[StoredBatch]:
+        for index in range(self._index(offset), len(self._batches)):
+            yield self._batches[index]
+
+    def _records(self, batch: StoredBatch) -> Iterator[Found]:
+        try:
+            for head in heads(batch.data, header_of(batch.data)):
+                if head.offset >= self.start_offset:
+                    yield Found(head.offset, head.timestamp, batch.leader_epoch)
+        except ValueError:
+            # Not asked when it was written: whoever reads it finds out.
+            return
+
+    def _changed(self) -> None:
+        first_open = min(self._open.values(), default=self.end_offset)
+        self.last_stable_offset = max(first_open, self.start_offset)
+        self.grown.ring()

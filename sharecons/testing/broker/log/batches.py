@@ -1,0 +1,204 @@
+"""Record batches as they are written: their headers, and what a broker puts in them.
+
+A `records` field is one batch after another (KIP-98, "Message Format"):
+
+    base offset 8, length of all that follows 4, leader epoch 4, magic 1, CRC 4,
+    attributes 2, last offset delta 4, first timestamp 8, greatest timestamp 8,
+    producer id 8, producer epoch 2, base sequence 4, number of records 4, records
+
+The CRC covers what stands behind it. So a broker gives offsets without touching it, but
+has to count it anew when it gives its own time to records. Batches of older formats
+went with Kafka 4.0 (KIP-724).
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from sharecons.testing.broker.codec import ErrorCode
+
+__all__ = ["AppendError", "BatchHeader", "control_batch", "header_of", "split", "stamp"]
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+LENGTH: Final = struct.Struct(">i")
+OVERHEAD: Final = 12  # base offset and length: what the length does not count
+UP_TO_MAGIC: Final = 17
+SHORTEST: Final = 14  # the least that a batch of the first format could say it has
+MAGIC: Final = 2
+
+LEADER_EPOCH_AT: Final = 12
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
+ATTRIBUTES_AT: Final = 21
+MAX_TIMESTAMP_AT: Final = 35
+
+COMPRESSION: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+
+
+class AppendError(Exception):
+    """Not written; nothing has changed.
+
+    `record_errors` tell which records of the batch are to blame, and of what.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        record_errors: Mapping[int, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.record_errors = record_errors or {}
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    first_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def compression(self) -> int:
+        return self.attributes & COMPRESSION
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def last_sequence(self) -> int:
+        """The last record's; sequences go round from the greatest int32 to 0."""
+        if self.base_sequence < 0:
+            return self.base_sequence
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+
+def split(records: bytes) -> list[bytes]:
+    """Cut a `records` field into batches; a rest that is not a whole one is left out.
+
+    Raises:
+        AppendError: there is no such format, or no batch is as short as this.
+    """
+    batches = []
+    at = 0
+    while len(records) - at >= UP_TO_MAGIC:
+        (length,) = LENGTH.unpack_from(records, at + 8)
+        if length < SHORTEST:
+            raise AppendError(
+                ErrorCode.corrupt_message,
+                f"Record size {length} is less than the minimum record overhead "
+                f"({SHORTEST})",
+            )
+        if records[at + MAGIC_AT] > MAGIC:
+            raise AppendError(
+                ErrorCode.corrupt_message, f"Invalid magic: {records[at + MAGIC_AT]}"
+            )
+        end = at + OVERHEAD + length
+        if end > len(records):
+            break
+        batches.append(records[at:end])
+        at = end
+    return batches
+
+
+def header_of(batch: bytes) -> BatchHeader:
+    """Read a batch's header, whatever may be wrong with the batch.
+
+    Raises:
+        AppendError: it is of an older format, or too short to have a header.
+    """
+    if batch[MAGIC_AT] != MAGIC:
+        raise AppendError(
+            ErrorCode.invalid_record,
+            "Produce requests are only allowed to contain record batches with magic "
+            f"version {MAGIC}",
+        )
+    if len(batch) < HEADER.size:
+        raise AppendError(
+            ErrorCode.corrupt_message,
+            f"Record batch is corrupted (the size {len(batch)} is smaller than the "
+            f"minimum allowed overhead {HEADER.size})",
+        )
+    return BatchHeader._make(HEADER.unpack_from(batch))
+
+
+def is_sound(batch: bytes, header: BatchHeader) -> bool:
+    """Tell whether the batch is what its CRC was counted of."""
+    return crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == header.crc
+
+
+def stamp(
+    batch: bytes, base_offset: int, leader_epoch: int, append_time: int | None = None
+) -> bytes:
+    """Give a batch its place in a log, and the log's own time if there is one."""
+    stamped = bytearray(batch)
+    struct.pack_into(">q", stamped, 0, base_offset)
+    struct.pack_into(">i", stamped, LEADER_EPOCH_AT, leader_epoch)
+    if append_time is not None:
+        (attributes,) = struct.unpack_from(">h", stamped, ATTRIBUTES_AT)
+        struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes | LOG_APPEND_TIME)
+        struct.pack_into(">q", stamped, MAX_TIMESTAMP_AT, append_time)
+        _seal(stamped)
+    return bytes(stamped)
+
+
+def control_batch(
+    producer_id: int, producer_epoch: int, committed: bool, timestamp: int
+) -> bytes:
+    """Write the marker that ends a transaction, still without a place in a log."""
+    # One record without headers: attributes, both deltas, a key (version and type of
+    # the marker) and a value (version and the coordinator's epoch). Varints are zigzag.
+    key = struct.pack(">hh", 0, 1 if committed else 0)
+    value = struct.pack(">hi", 0, 0)
+    record = b"\0\0\0" + bytes([2 * len(key)]) + key
+    record += bytes([2 * len(value)]) + value + b"\0"
+    body = bytes([2 * len(record)]) + record
+    header = BatchHeader(
+        base_offset=0,
+        length=HEADER.size - OVERHEAD + len(body),
+        leader_epoch=0,
+        magic=MAGIC,
+        crc=0,
+        attributes=TRANSACTIONAL | CONTROL,
+        last_offset_delta=0,
+        first_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=-1,
+        record_count=1,
+    )
+    batch = bytearray(HEADER.pack(*header) + body)
+    _seal(batch)
+    return bytes(batch)
+
+
+def _seal(batch: bytearray) -> None:
+    crc = crc32c(memoryview(batch)[ATTRIBUTES_AT:])
+    struct.pack_into(">I", batch, CRC_AT, crc)

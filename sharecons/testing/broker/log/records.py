@@ -1,0 +1,93 @@
+"""What a broker reads of single records: their times, and whether they have keys.
+
+Only where it must: to find an offset by a time, and to refuse a record without a key in
+a compacted topic. All else goes by the headers of batches.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+import cramjam
+
+from sharecons.testing.broker.log.batches import HEADER, BatchHeader
+
+__all__ = ["RecordHead", "heads"]
+
+XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+XERIAL_HEADER: Final = 16  # the magic, and two versions of 4 bytes
+
+
+class RecordHead(NamedTuple):
+    timestamp: int
+    offset: int
+    has_key: bool
+
+
+def heads(batch: bytes, header: BatchHeader) -> Iterator[RecordHead]:
+    """Read the heads of a batch's records, in order.
+
+    Raises:
+        ValueError: these bytes are no such records.
+    """
+    try:
+        body = _DECOMPRESSORS[header.compression](batch[HEADER.size :])
+        yield from _heads(body, header)
+    except (IndexError, KeyError, cramjam.DecompressionError, zlib.error) as error:
+        raise ValueError(f"no records: {error!r}") from error
+
+
+def _heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
+    at = 0
+    for _ in range(header.record_count):
+        length, at = _varint(body, at)
+        end = at + length
+        # One byte of attributes, which no version uses.
+        time, at = _varint(body, at + 1)
+        offset, at = _varint(body, at)
+        key, at = _varint(body, at)
+        if length < 0 or end > len(body):
+            raise ValueError(f"a record of {length} bytes")
+        timestamp = header.first_timestamp + time
+        if header.has_log_append_time:
+            timestamp = header.max_timestamp
+        yield RecordHead(timestamp, header.base_offset + offset, key >= 0)
+        at = end
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Read a zigzag number; give it and where the next thing starts."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+
+
+def _gunzip(data: bytes) -> bytes:
+    return zlib.decompress(data, wbits=31)
+
+
+def _unsnap(data: bytes) -> bytes:
+    """Read either form: Java frames blocks (xerial), librdkafka writes one bare."""
+    if not data.startswith(XERIAL_MAGIC):
+        return bytes(cramjam.snappy.decompress_raw(data))
+    blocks = []
+    at = XERIAL_HEADER
+    while at < len(data):
+        start = at + 4
+        at = start + int.from_bytes(data[at:start], "big")
+        blocks.append(bytes(cramjam.snappy.decompress_raw(data[start:at])))
+    return b"".join(blocks)
+
+
+_DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
+    0: bytes,
+    1: _gunzip,
+    2: _unsnap,
+    3: lambda data: bytes(cramjam.lz4.decompress(data)),
+    4: lambda data: bytes(cramjam.zstd.decompress(data)),
+}

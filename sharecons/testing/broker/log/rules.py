@@ -1,0 +1,127 @@
+"""What a topic's settings, and the format itself, ask of a batch."""
+
+from dataclasses import dataclass
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.log.batches import AppendError, BatchHeader, is_sound
+from sharecons.testing.broker.log.records import RecordHead, heads
+
+__all__ = ["LogRules", "check"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRules:
+    """The settings of a topic that its logs keep to; Kafka's defaults."""
+
+    max_message_bytes: int = 1048588
+    """`max.message.bytes`, of a batch as it is sent, its header included."""
+    log_append_time: bool = False
+    """`message.timestamp.type` is LogAppendTime."""
+    timestamp_before_max: int = 2**63 - 1
+    """`message.timestamp.before.max.ms`."""
+    timestamp_after_max: int = 3_600_000
+    """`message.timestamp.after.max.ms`."""
+    compacted: bool = False
+    """`cleanup.policy` has compact."""
+
+
+def check(batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int) -> None:
+    """See that a client may write a batch, whoever it is.
+
+    Raises:
+        AppendError: it may not.
+    """
+    _check_form(batch, header, rules)
+    _check_counts(header)
+    _check_times(batch, header, rules, now_ms)
+    if rules.compacted:
+        _check_keys(batch, header)
+
+
+def _check_form(batch: bytes, header: BatchHeader, rules: LogRules) -> None:
+    if header.base_offset != 0:
+        raise AppendError(
+            ErrorCode.invalid_record,
+            f"The baseOffset of the record batch should be 0, but it is "
+            f"{header.base_offset}",
+        )
+    if len(batch) > rules.max_message_bytes:
+        raise AppendError(
+            ErrorCode.message_too_large,
+            f"The record batch size is {len(batch)} bytes, which exceeds the maximum "
+            f"configured value of {rules.max_message_bytes}",
+        )
+    if not is_sound(batch, header):
+        raise AppendError(
+            ErrorCode.corrupt_message, f"Record is corrupt (stored crc = {header.crc})"
+        )
+
+
+def _check_counts(header: BatchHeader) -> None:
+    message = None
+    if header.last_offset_delta < 0:
+        message = "Batch has an invalid offset range"
+    elif header.record_count <= 0:
+        message = f"Invalid reported count for record batch: {header.record_count}"
+    elif header.record_count != header.last_offset_delta + 1:
+        message = (
+            f"Inconsistent batch offset range [0, {header.last_offset_delta}] and "
+            f"count of records {header.record_count}"
+        )
+    elif header.producer_id >= 0 and header.base_sequence < 0:
+        message = (
+            f"Invalid sequence number {header.base_sequence} in record batch with "
+            f"producerId {header.producer_id}"
+        )
+    elif header.is_control:
+        message = "Clients are not allowed to write control records"
+    if message is not None:
+        raise AppendError(ErrorCode.invalid_record, message)
+
+
+def _check_times(
+    batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int
+) -> None:
+    if rules.log_append_time:
+        return
+    earliest = now_ms - rules.timestamp_before_max
+    latest = now_ms + rules.timestamp_after_max
+    faults = {}
+    if header.has_log_append_time:
+        message = "Client should not set timestamp type to LogAppendTime."
+        faults = dict.fromkeys(range(header.record_count), message)
+    elif header.max_timestamp > latest or header.first_timestamp < earliest:
+        faults = {
+            index: f"Timestamp {head.timestamp} of message with offset {index} is out "
+            f"of range. The timestamp should be within [{earliest}, {latest}]"
+            for index, head in enumerate(_heads(batch, header))
+            if not earliest <= head.timestamp <= latest
+        }
+    if faults:
+        raise AppendError(
+            ErrorCode.invalid_timestamp,
+            "One or more records have been rejected due to invalid timestamp",
+            faults,
+        )
+
+
+def _check_keys(batch: bytes, header: BatchHeader) -> None:
+    faults = {
+        index: "Compacted topic cannot accept message without key."
+        for index, head in enumerate(_heads(batch, header))
+        if not head.has_key
+    }
+    if faults:
+        raise AppendError(
+            ErrorCode.invalid_record,
+            "One or more records have been rejected due to "
+            f"{len(faults)} record errors",
+            faults,
+        )
+
+
+def _heads(batch: bytes, header: BatchHeader) -> list[RecordHead]:
+    try:
+        return list(heads(batch, header))
+    except ValueError as error:
+        raise AppendError(ErrorCode.invalid_record, str(error)) from error
