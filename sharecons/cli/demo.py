@@ -1,0 +1,63 @@
+"""`sharecons demo`: the idea of share groups in half a minute."""
+
+import argparse
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # What a subparsers' action is called in argparse; no class of its public ones.
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+__all__ = ["add_parser", "run"]
+
+
+def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
+    parser = subparsers.add_parser(
+        "demo",
+        help="show what a share group does",
+        description=(
+            "Show what a share group does: consumers share a topic's jobs; one fails "
+            "now and then, one is killed, one job is poison; in the end it adds up."
+        ),
+    )
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="a Kafka of 4.2 or newer to play on (one inside this process)",
+    )
+    parser.add_argument(
+        "--jobs", type=_count, default=240, help="how many (%(default)s)"
+    )
+    parser.add_argument(
+        "--consumers", type=_count, default=4, help="how many (%(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=_seconds, default=25.0, help="how long, roughly (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of chance (%(default)s)")
+    parser.add_argument(
+        "--plain", action="store_true", help="lines of text, as without a terminal"
+    )
+    parser.add_argument(
+        "--backend", choices=("asyncio", "trio"), default="asyncio", help="event loop"
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    # Read only now: `--help` of other commands has no use for a consumer.
+    code: int = import_module("sharecons.demo.program").run(options)
+    return code
+
+
+def _count(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def _seconds(text: str) -> float:
+    if not 1 <= (number := float(text)) <= 3600:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1 to 3600")
+    return number

@@ -1,0 +1,238 @@
+"""The ground that a demo plays on: a topic and a group of its own, gone afterwards."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+from uuid import uuid4
+
+import anyio
+
+from sharecons.demo import requests
+from sharecons.demo.requests import Reply, Request
+from sharecons.errors import BrokerError, Error
+from sharecons.net.cluster import Cluster
+from sharecons.net.connection import Connection
+from sharecons.net.transport import Network, TcpNetwork, Troubles
+from sharecons.options import parse_bootstrap
+from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.values import (
+    LEAVE_EPOCH,
+    DescribeTopics,
+    Endpoint,
+    FindCoordinator,
+    Heartbeat,
+)
+from sharecons.records.encoder import NewRecord, encode
+from sharecons.version import VERSION
+from sharecons.wire import apis
+
+__all__ = ["Ground", "ground"]
+
+SHORT: Final[dict[str, str | None]] = {
+    "share.auto.offset.reset": "earliest",
+    "share.record.lock.duration.ms": "5000",
+    "share.session.timeout.ms": "6000",
+    "share.heartbeat.interval.ms": "1000",
+}
+SHORTEST_BY_DEFAULT: Final[dict[str, str | None]] = {
+    "share.auto.offset.reset": "earliest",
+    "share.record.lock.duration.ms": "15000",
+}
+"""What a broker takes that was not told of shorter times
+(group.share.min.record.lock.duration.ms)."""
+
+PATIENCE: Final = 10.0  # seconds for one answer
+PAUSE: Final = 0.05
+UNDERTAKING: Final = 10.0  # seconds to leave nothing behind
+
+
+@dataclass(slots=True)
+class Ground:
+    """Where jobs are written and worked.
+
+    Attributes:
+        connection: with any broker, for small questions.
+        dead: ids of members that cannot leave the group by themselves.
+        leftovers: what could not be deleted.
+    """
+
+    bootstrap: str
+    topic: str
+    group_id: str
+    partitions: int
+    connection: Connection
+    leaders: list[Endpoint] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)
+
+    @property
+    def network(self) -> Network:
+        return TcpNetwork()
+
+    async def write(self, jobs: Sequence[int]) -> None:
+        """Write jobs, spread over all partitions.
+
+        Raises:
+            Error: they, or some of them, were not written.
+        """
+        for partition, leader in enumerate(self.leaders):
+            # By number, and not by turns from 0: each writing may be of one job only.
+            mine = [job for job in jobs if job % self.partitions == partition]
+            if mine:
+                batch = _batch(mine)
+                request = requests.produce(self.topic, partition, batch)
+                _check(request, await _ask(leader, request), self.topic)
+
+
+@asynccontextmanager
+async def ground(bootstrap: str, partitions: int) -> AsyncIterator[Ground]:
+    """Make a topic and a group; delete both in the end, whatever happened.
+
+    Raises:
+        ConnectionFailedError: nobody is there.
+        UnsupportedVersionError: the broker has no share groups, or old ones.
+        BrokerError: the broker refuses what is needed.
+    """
+    connection = await _connected(bootstrap)
+    name = f"sharecons-demo-{uuid4().hex[:8]}"
+    place = Ground(bootstrap, name, name, partitions, connection)
+    try:
+        await _prepare(place)
+        yield place
+    finally:
+        with anyio.move_on_after(UNDERTAKING, shield=True):
+            await _clear(place)
+        await connection.aclose()
+
+
+async def _connected(bootstrap: str) -> Connection:
+    cluster = Cluster(
+        parse_bootstrap(bootstrap),
+        TcpNetwork(),
+        client_id="sharecons-demo",
+        software_version=VERSION,
+    )
+    connection = await cluster.connect_any(timeout=PATIENCE / 2)
+    try:
+        apis.check_share_groups(connection.served, connection.broker)
+        apis.check_record_limit(connection.served, connection.broker)
+    except BaseException:
+        await connection.aclose()
+        raise
+    return connection
+
+
+async def _prepare(place: Ground) -> None:
+    broker = await _any_broker(place)
+    request = requests.create_topic(place.topic, place.partitions)
+    _check(request, await _ask(broker, request), place.topic)
+    request = requests.alter_group(place.group_id, SHORT)
+    answer = await _ask(broker, request)
+    if answer.code != Code.NONE:
+        request = requests.alter_group(place.group_id, SHORTEST_BY_DEFAULT)
+        _check(request, await _ask(broker, request), place.group_id)
+    with anyio.fail_after(PATIENCE):
+        place.leaders = await _leaders(place)
+
+
+async def _any_broker(place: Ground) -> Endpoint:
+    described = await place.connection.ask(DescribeTopics(names=(), ids=()), PATIENCE)
+    broker: Endpoint = next(iter(described.brokers.values()))
+    return broker
+
+
+async def _leaders(place: Ground) -> list[Endpoint]:
+    """The address of each partition's leader, as soon as all have one."""
+    question = DescribeTopics(names=(place.topic,), ids=())
+    while True:
+        described = await place.connection.ask(question, PATIENCE)
+        leaders = described.topics[0].leaders
+        addresses = [
+            described.brokers.get(leaders[partition].leader_id)
+            for partition in range(place.partitions)
+            if partition in leaders
+        ]
+        if len(addresses) == place.partitions and all(addresses):
+            return addresses
+        # The broker offers nothing to wait for but asking again.
+        await anyio.sleep(PAUSE)
+
+
+async def _clear(place: Ground) -> None:
+    for what, clear in (
+        (f"group {place.group_id}", _delete_group),
+        (f"topic {place.topic}", _delete_topic),
+    ):
+        place.leftovers.append(what)
+        try:
+            await clear(place)
+        except Error:
+            continue
+        place.leftovers.remove(what)
+
+
+async def _delete_topic(place: Ground) -> None:
+    request = requests.delete_topic(place.topic)
+    _check(request, await _ask(await _any_broker(place), request), place.topic)
+
+
+async def _delete_group(place: Ground) -> None:
+    """Delete the group and its configs; who was killed is made to leave before."""
+    found = await place.connection.ask(
+        FindCoordinator(group_id=place.group_id), PATIENCE
+    )
+    coordinator = await _connected(str(found.endpoint))
+    try:
+        for member_id in place.dead:
+            await coordinator.ask(_leave(place.group_id, member_id), PATIENCE)
+    finally:
+        await coordinator.aclose()
+    request = requests.delete_group(place.group_id)
+    answer = await _ask(found.endpoint, request)
+    if answer.code != Code.GROUP_ID_NOT_FOUND:
+        _check(request, answer, place.group_id)
+    request = requests.alter_group(place.group_id, dict.fromkeys(SHORT))
+    _check(request, await _ask(found.endpoint, request), place.group_id)
+
+
+def _leave(group_id: str, member_id: str) -> Heartbeat:
+    return Heartbeat(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=LEAVE_EPOCH,
+        rack=None,
+        topics=None,
+    )
+
+
+async def _ask(broker: Endpoint, request: Request) -> Reply:
+    """Ask one thing, on a connection of its own; raises ConnectionFailedError."""
+    with Troubles(f"{request.api} to {broker}"):
+        with anyio.fail_after(PATIENCE):
+            wire = await TcpNetwork().connect(broker)
+            try:
+                await wire.send(request.frame)
+                return request.read(bytes(await wire.receive()))
+            finally:
+                await wire.aclose()
+
+
+def _check(request: Request, answer: Reply, what: str) -> None:
+    if answer.code == Code.NONE:
+        return
+    name = code_name(answer.code)
+    text = f"{request.api} of {what}: {name}"
+    if answer.message:
+        text += f" ({answer.message})"
+    raise BrokerError(text, code=answer.code, name=name)
+
+
+def _batch(jobs: Sequence[int]) -> bytes:
+    # One after the other in time, as a producer would have them.
+    clock = count(int(time.time() * 1000))
+    return encode(
+        [NewRecord(value=f"job {job}".encode(), timestamp=next(clock)) for job in jobs]
+    )

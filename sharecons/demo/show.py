@@ -1,0 +1,167 @@
+"""All of the demo together: the jobs, the consumers, the killing, and who watches."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from signal import SIGINT, SIGTERM
+from types import TracebackType
+from typing import Final, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.demo.ground import Ground, ground
+from sharecons.demo.ledger import Ledger
+from sharecons.demo.plan import Plan
+from sharecons.demo.watch import Watch
+from sharecons.demo.worker import Worker
+
+__all__ = ["Audience", "Outcome", "show"]
+
+WRITING: Final = 0.25
+"""Seconds between two writings of jobs."""
+
+MIDST: Final = 2
+"""Jobs that the victim holds when it is killed."""
+
+
+class Audience(Protocol):
+    """Who is shown the demo: a screen, or lines of text. It is entered for the play."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two looks."""
+
+    def opened(self, title: str) -> None: ...
+
+    def look(self, ledger: Ledger, now: float) -> None: ...
+
+    def closed(self, ledger: Ledger, now: float, *, interrupted: bool) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended. `leftovers` could not be deleted from the broker."""
+
+    ledger: Ledger
+    interrupted: bool
+    leftovers: tuple[str, ...]
+
+
+async def show(plan: Plan, bootstrap: str | None, audience: Audience) -> Outcome:
+    """Play the demo, on a broker of its own if none is named.
+
+    Cancelling this, or a signal that asks to end, leaves nothing behind.
+
+    Raises:
+        Error: the broker cannot be reached, or has no share groups; in a group, if
+            it was later.
+    """
+    ledger = Ledger(plan.names, expected=plan.jobs)
+    async with _broker(bootstrap) as (address, title):
+        async with ground(address, plan.partitions) as place:
+            watch = Watch()
+            with audience:
+                audience.opened(f"{_cast(plan)}, {title}")
+                interrupted = await _play(plan, place, ledger, watch, audience)
+                now = watch.now
+                audience.look(ledger, now)
+    audience.closed(ledger, now, interrupted=interrupted)
+    return Outcome(ledger, interrupted, tuple(place.leftovers))
+
+
+@asynccontextmanager
+async def _broker(bootstrap: str | None) -> AsyncIterator[tuple[str, str]]:
+    """Give the address of a broker, and what to call it."""
+    if bootstrap is not None:
+        yield bootstrap, f"on {bootstrap}"
+        return
+    # A real Kafka is all that others need.
+    from sharecons.testing.broker.embedded import EmbeddedBroker
+
+    async with EmbeddedBroker() as broker:
+        yield broker.bootstrap_servers, "on a broker inside this process"
+
+
+def _cast(plan: Plan) -> str:
+    share = "shares" if plan.consumers == 1 else "share"
+    return (
+        f"{plan.consumers} consumer{'s' * (plan.consumers > 1)} {share} "
+        f"{plan.partitions} partition{'s' * (plan.partitions > 1)}"
+    )
+
+
+async def _play(
+    plan: Plan, place: Ground, ledger: Ledger, watch: Watch, audience: Audience
+) -> bool:
+    """Play until all is done, or it takes too long; tells whether it was ended."""
+    workers = {name: Worker(name, plan, place, ledger, watch) for name in plan.names}
+    interrupted = anyio.Event()
+    async with anyio.create_task_group() as watchers:
+        watchers.start_soon(_follow, audience, ledger, watch)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_listen, tasks, interrupted)
+            for worker in workers.values():
+                tasks.start_soon(worker.run)
+            tasks.start_soon(_write, plan, place, ledger, watch)
+            if plan.victim is not None:
+                tasks.start_soon(_kill, plan, workers[plan.victim], ledger, watch)
+            with anyio.move_on_after(2 * plan.seconds + 60):
+                await watch.until(lambda: ledger.finished)
+            tasks.cancel_scope.cancel()
+        watchers.cancel_scope.cancel()
+    return interrupted.is_set()
+
+
+async def _listen(tasks: TaskGroup, interrupted: anyio.Event) -> None:
+    """End the play at a signal, in order: consumers leave, and all is deleted."""
+    try:
+        with anyio.open_signal_receiver(SIGINT, SIGTERM) as signals:
+            async for _ in signals:
+                interrupted.set()
+                tasks.cancel_scope.cancel()
+    except (NotImplementedError, ValueError, RuntimeError):
+        # Not on Windows, and in the main thread only: there Ctrl-C is an exception.
+        await anyio.sleep_forever()
+
+
+async def _follow(audience: Audience, ledger: Ledger, watch: Watch) -> None:
+    while True:
+        audience.look(ledger, watch.now)
+        await anyio.sleep(audience.interval)
+
+
+async def _write(plan: Plan, place: Ground, ledger: Ledger, watch: Watch) -> None:
+    """Write the jobs bit by bit, as somebody would who has no idea of consumers."""
+    written = 0
+    while written < plan.jobs:
+        due = min(1.0, (watch.now + WRITING) / plan.writing)
+        jobs = range(written + 1, max(written + 1, int(plan.jobs * due)) + 1)
+        await place.write(jobs)
+        ledger.produced(jobs)
+        watch.ring()
+        written = jobs[-1]
+        await anyio.sleep(WRITING)
+
+
+async def _kill(plan: Plan, worker: Worker, ledger: Ledger, watch: Watch) -> None:
+    """Kill the victim halfway, when it has its hands full.
+
+    Nothing that it said is under way then: of that nobody could know what became.
+    """
+    tally = ledger.tallies[worker.name]
+    await watch.until(
+        lambda: ledger.done >= plan.kill_after
+        and len(tally.held) >= MIDST
+        and ledger.at_rest(worker.name)
+    )
+    worker.kill()

@@ -1,0 +1,29 @@
+"""A clock that starts with the demo, and a bell that rings when something happened."""
+
+from collections.abc import Callable
+
+import anyio
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Whoever changes the ledger rings; whoever waits for a state of it hears."""
+
+    def __init__(self) -> None:
+        self._start = anyio.current_time()
+        self._rung = anyio.Event()
+
+    @property
+    def now(self) -> float:
+        """Seconds since the demo began."""
+        return anyio.current_time() - self._start
+
+    def ring(self) -> None:
+        self._rung.set()
+        self._rung = anyio.Event()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so; cancelling this changes nothing."""
+        while not condition():
+            await self._rung.wait()

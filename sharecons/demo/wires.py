@@ -1,0 +1,53 @@
+"""Connections that can be cut: what a network sees of a process that is killed."""
+
+from sharecons.errors import ConnectionFailedError
+from sharecons.net.transport import Network, Wire
+from sharecons.protocol.values import Endpoint
+
+__all__ = ["MortalNetwork"]
+
+
+class MortalNetwork:
+    """A network of one consumer's own, which ends when it is killed.
+
+    From `kill()` on nothing goes out any more, at once; `bury()` closes the
+    connections, as the system does for a process that is gone.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.dead = False
+        self._network = network
+        self._wires: list[Wire] = []
+
+    async def connect(self, endpoint: Endpoint) -> Wire:
+        self.check()
+        wire = _MortalWire(await self._network.connect(endpoint), self)
+        self._wires.append(wire)
+        return wire
+
+    def kill(self) -> None:
+        self.dead = True
+
+    async def bury(self) -> None:
+        for wire in self._wires:
+            await wire.aclose()
+
+    def check(self) -> None:
+        if self.dead:
+            raise ConnectionFailedError("this consumer was killed")
+
+
+class _MortalWire:
+    def __init__(self, wire: Wire, network: MortalNetwork) -> None:
+        self._wire = wire
+        self._network = network
+
+    async def send(self, data: bytes) -> None:
+        self._network.check()
+        await self._wire.send(data)
+
+    async def receive(self) -> memoryview:
+        return await self._wire.receive()
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
