@@ -1,0 +1,152 @@
+"""What a member's acknowledgements of a share partition come to: all of them, or none.
+
+The type for an offset decides what becomes of its record; offsets before the start
+offset are passed over in silence. Anything else that the member does not hold makes the
+whole of the partition fail (KIP-932, "Acknowledging"). Nothing is applied here: the
+leader is to write it first.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sharecons.testing.broker.share.deliveries import (
+    AcknowledgeError,
+    AcknowledgementBatch,
+    AcknowledgeType,
+    Delivery,
+    GroupSettings,
+    State,
+)
+from sharecons.testing.broker.share.in_flight import InFlight, Run, Window
+
+__all__ = ["Change", "decided"]
+
+Change = tuple[InFlight, Run]
+"""Where something changes, and to what."""
+
+FINAL: Final = {
+    AcknowledgeType.GAP: State.ARCHIVED,
+    AcknowledgeType.ACCEPT: State.ACKNOWLEDGED,
+    AcknowledgeType.REJECT: State.ARCHIVED,
+}
+NOT_ACQUIRED: Final = "The record is not acquired."
+NOT_THE_OWNER: Final = "The record is acquired by another member."
+UNDER_WAY: Final = "The record is acknowledged twice in one request."
+NO_RENEWAL: Final = "Renewing acquisition locks is not enabled for the group."
+NOT_IN_FLIGHT: Final = "The records are not in flight."
+PAST_THE_END: Final = "The request goes past what is in flight."
+
+
+def decided(
+    window: Window,
+    member: str,
+    batches: Sequence[AcknowledgementBatch],
+    settings: GroupSettings,
+    now: float,
+) -> list[Change]:
+    """Decide what is to change.
+
+    Raises:
+        AcknowledgeError: nothing is to change; batches may have been split, though,
+            and locks renewed, as Kafka's leaders do.
+    """
+    changes: list[Change] = []
+    renewed_until = now + settings.lock_duration
+    decided_to = -1
+    for batch in batches:
+        if batch.last_offset < window.start_offset:
+            continue
+        for found in _in_flight(window, batch):
+            if found.last_offset < window.start_offset:
+                continue
+            for run in _held(found, batch, window.start_offset, member, decided_to):
+                changes += _changed(found, run, batch, settings, renewed_until)
+        decided_to = batch.last_offset
+    return changes
+
+
+def _in_flight(window: Window, batch: AcknowledgementBatch) -> list[InFlight]:
+    index = window.floor(batch.first_offset)
+    if index < 0:
+        if batch.first_offset < window.start_offset:
+            index = window.floor(window.start_offset)
+        if index < 0:
+            raise AcknowledgeError(NOT_IN_FLIGHT)
+    found = window.batches[index : window.floor(batch.last_offset) + 1]
+    if not found or found[-1].last_offset < batch.last_offset:
+        raise AcknowledgeError(PAST_THE_END, malformed=True)
+    return found
+
+
+def _held(
+    found: InFlight,
+    batch: AcknowledgementBatch,
+    start_offset: int,
+    member: str,
+    decided_to: int,
+) -> list[Run]:
+    """Give what is acknowledged of a batch in flight, all of it held by the member."""
+    if found.whole is not None:
+        _check(found.whole, member)
+    first = max(batch.first_offset, start_offset)
+    if max(first, found.first_offset) <= decided_to:
+        raise AcknowledgeError(UNDER_WAY)
+    is_all = first <= found.first_offset and found.last_offset <= batch.last_offset
+    if not is_all or len(batch.types) > 1:
+        found.split()
+    runs = list(found.runs(first, batch.last_offset))
+    for run in runs:
+        _check(run.delivery, member)
+    return runs
+
+
+def _check(delivery: Delivery, member: str) -> None:
+    if delivery.state is not State.ACQUIRED:
+        raise AcknowledgeError(NOT_ACQUIRED)
+    if delivery.member != member:
+        raise AcknowledgeError(NOT_THE_OWNER)
+
+
+def _changed(
+    found: InFlight,
+    run: Run,
+    batch: AcknowledgementBatch,
+    settings: GroupSettings,
+    renewed_until: float,
+) -> list[Change]:
+    changes: list[Change] = []
+    for part, kind in _by_type(run, batch):
+        if kind is not AcknowledgeType.RENEW:
+            delivery = _delivery(run.delivery, kind, settings)
+            changes.append((found, part._replace(delivery=delivery)))
+        elif settings.may_renew:
+            # A lock is in memory only, so that there is nothing to write first.
+            renewed = run.delivery.renewed(renewed_until)
+            found.put(part._replace(delivery=renewed))
+        else:
+            raise AcknowledgeError(NO_RENEWAL)
+    return changes
+
+
+def _by_type(
+    run: Run, batch: AcknowledgementBatch
+) -> list[tuple[Run, AcknowledgeType]]:
+    """Divide neighbours where the type changes."""
+    if len(batch.types) == 1:
+        return [(run, AcknowledgeType(batch.types[0]))]
+    parts: list[tuple[Run, AcknowledgeType]] = []
+    for offset in range(run.first_offset, run.last_offset + 1):
+        kind = AcknowledgeType(batch.types[offset - batch.first_offset])
+        if parts and parts[-1][1] is kind:
+            parts[-1] = parts[-1][0]._replace(last_offset=offset), kind
+        else:
+            parts.append((Run(offset, offset, run.delivery), kind))
+    return parts
+
+
+def _delivery(
+    delivery: Delivery, kind: AcknowledgeType, settings: GroupSettings
+) -> Delivery:
+    if kind is AcknowledgeType.RELEASE:
+        return delivery.let_go(settings.delivery_limit)
+    return delivery.ended(FINAL[kind])

@@ -1,0 +1,294 @@
+"""What one fetch acquires of a share partition, out of the batches that it has read.
+
+Kafka acquires whole batches of the log, as far as they begin within the number of
+records that was asked for (KIP-932, "Batching"); or, with the acquire mode record_limit
+of KIP-1206, no record more than that number. What is available again is handed out in
+the batches in which it was acquired first.
+
+A record that has failed often may be one that kills its consumers. From half of the
+delivery limit on, a fetch gets a half, a quarter and so on of a batch, and nothing
+beside it; a record on its last delivery comes alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sharecons.testing.broker.share.deliveries import (
+    AcquiredRecords,
+    Delivery,
+    GroupSettings,
+    State,
+)
+from sharecons.testing.broker.share.in_flight import InFlight, Run, Window
+
+__all__ = ["Acquisition", "LogBatch", "Wanted", "without"]
+
+
+class LogBatch(Protocol):
+    """A batch of the log, as far as acquiring looks at it."""
+
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def last_offset(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a member asks for."""
+
+    member: str
+    max_records: int
+    batch_size: int = 500
+    """How many records an acquired range is to hold, before the next one begins."""
+    record_limit: bool = False
+
+
+class Acquisition:
+    """The work of one fetch on a window; used once."""
+
+    def __init__(
+        self,
+        window: Window,
+        wanted: Wanted,
+        read: Sequence[LogBatch],
+        settings: GroupSettings,
+        now: float,
+    ) -> None:
+        self.acquired: list[AcquiredRecords] = []
+        self.count = 0
+        self._window = window
+        self._wanted = wanted
+        self._read = read
+        self._settings = settings
+        self._locked_until = now + settings.lock_duration
+
+    def run(self, fetch_offset: int) -> None:
+        window, read = self._window, self._read
+        if not read or read[-1].last_offset < window.start_offset:
+            return
+        last, most = self._limits(fetch_offset, read[-1].last_offset)
+        if most <= 0:
+            return
+        self._archive_what_is_gone(fetch_offset)
+        base = self._base(read[0].base_offset)
+        found = window.beginning(min(read[0].base_offset, base), last)
+        if found:
+            self._acquire_again(found, base, last, most)
+        else:
+            self._acquire_new(base, last, most)
+
+    def _limits(self, fetch_offset: int, last: int) -> tuple[int, int]:
+        """Give the last offset that may be acquired, and how many records."""
+        window, most = self._window, self._wanted.max_records
+        room = self._settings.record_locks - window.count
+        if room > 0:
+            return last, min(most, room)
+        if fetch_offset > window.end_offset:
+            return last, 0
+        # No lock is left for new records, but some in flight are available again.
+        again = window.end_offset - fetch_offset + 1
+        return min(last, window.end_offset), min(most, again)
+
+    def _archive_what_is_gone(self, fetch_offset: int) -> None:
+        """Give up what the log no longer has: compaction took it away."""
+        window, base = self._window, self._read[0].base_offset
+        if fetch_offset >= base:
+            return
+        first = fetch_offset
+        index = window.floor(fetch_offset)
+        if index >= 0 and window.batches[index].last_offset >= fetch_offset:
+            first = window.batches[index].first_offset
+        gone = window.beginning(first, base - 1)
+        for run in window.archive(fetch_offset, base - 1, State.AVAILABLE, gone):
+            window.ended(run)
+
+    def _base(self, base: int) -> int:
+        """Give where the first batch in flight begins that was read again."""
+        window = self._window
+        index = window.floor(base)
+        if index < 0:
+            return max(base, window.start_offset)
+        covers = window.batches[index].last_offset >= base
+        return window.batches[index].first_offset if covers else base
+
+    def _acquire_again(
+        self, found: list[InFlight], base: int, last: int, most: int
+    ) -> None:
+        for batch in found:
+            if self._window.hole is not None:
+                if base < batch.first_offset and self.count < most:
+                    self._acquire_new(base, batch.first_offset - 1, most - self.count)
+                base = batch.last_offset + 1
+            if self.count >= most:
+                break
+            is_throttled = self._is_throttled(batch, last)
+            if not (is_throttled and self.count):
+                self._acquire_batch(batch, last, most - self.count, is_throttled)
+            if is_throttled and self.count:
+                most = 0  # nothing goes together with what has failed often
+        following = found[-1].last_offset + 1
+        if self.count < most and following <= last:
+            self._acquire_new(following, last, most - self.count)
+        if self.acquired:
+            self._window.filled_to(self.acquired[-1].last_offset + 1)
+
+    def _acquire_batch(
+        self, batch: InFlight, last: int, most: int, is_throttled: bool
+    ) -> None:
+        first = self._read[0].base_offset
+        is_within = first <= batch.first_offset and batch.last_offset <= last
+        is_too_long = self._wanted.record_limit and batch.length > most
+        if batch.whole is not None and batch.whole.state is not State.AVAILABLE:
+            return
+        if batch.whole is not None and is_within and not (is_too_long or is_throttled):
+            self._take(batch, Run(batch.first_offset, batch.last_offset, batch.whole))
+            return
+        batch.split()
+        self._acquire_some(batch, last, most)
+
+    def _acquire_some(self, batch: InFlight, last: int, most: int) -> None:
+        """Acquire single offsets of a batch, as many as may go together."""
+        limit, start = self._settings.delivery_limit, self.count
+        first = self._read[0].base_offset
+        at_most: int | None = None
+        known = len(self.acquired)
+        for run in list(batch.runs(first, last)):
+            delivery, taken = run.delivery, self.count - start
+            if delivery.state is not State.AVAILABLE:
+                continue
+            is_last = limit > 2 and delivery.count == limit - 1
+            if is_last and taken:
+                break
+            if at_most is None:
+                at_most = self._portion(batch, delivery)
+            room = 1 if is_last else run.length
+            if self._wanted.record_limit:
+                room = min(room, most - taken)
+            # A portion that is passed already is no limit any more: so it is there.
+            if at_most is not None and taken < at_most:
+                room = min(room, at_most - taken)
+            self._take(batch, run._replace(last_offset=run.first_offset + room - 1))
+            taken += room
+            if is_last or taken == at_most:
+                break
+            if self._wanted.record_limit and taken == most:
+                break
+        self.acquired[known:] = _joined(self.acquired[known:])
+
+    def _portion(self, batch: InFlight, delivery: Delivery) -> int | None:
+        """Give how many of a batch go together, if one of them has failed often."""
+        excess = delivery.count - self._settings.throttle_from
+        return None if excess < 0 else max(1, batch.length >> (excess + 1))
+
+    def _is_throttled(self, batch: InFlight, last: int) -> bool:
+        return any(
+            run.delivery.count >= self._settings.throttle_from
+            for run in batch.runs(self._first_looked_at(batch), last)
+            if run.delivery.state is State.AVAILABLE
+        )
+
+    def _first_looked_at(self, batch: InFlight) -> int:
+        # As long as all are alike it does not matter which of them was read.
+        is_split = batch.whole is None
+        return self._read[0].base_offset if is_split else batch.first_offset
+
+    def _take(self, batch: InFlight, run: Run) -> None:
+        delivery = run.delivery.acquired(self._wanted.member, self._locked_until)
+        batch.put(run._replace(delivery=delivery))
+        self.count += run.length
+        self.acquired.append(
+            AcquiredRecords(run.first_offset, run.last_offset, delivery.count)
+        )
+
+    def _acquire_new(self, first: int, last: int, most: int) -> None:
+        """Acquire what was not in flight, up to the end of a batch of the log."""
+        window = self._window
+        if not window.batches:
+            first = max(first, window.end_offset)
+        through = last
+        if most < last - first + 1:
+            through = self._batch_end(first + most - 1)
+            if window.hole is not None:
+                through = min(through, last)
+        known = len(self.acquired)
+        if self._wanted.record_limit:
+            self._add_limited(first, through, most)
+        else:
+            self._add_whole(first, through)
+        if window.batches[0].first_offset == first:
+            window.start_offset = first
+        window.end_offset = max(window.end_offset, through)
+        acquired_through = self.acquired[-1].last_offset
+        window.filled_to(acquired_through + 1)
+        self.count += acquired_through - self.acquired[known].first_offset + 1
+
+    def _add_whole(self, first: int, through: int) -> None:
+        delivery = self._first_delivery()
+        begins = [first]
+        if through - first + 1 > self._wanted.batch_size:
+            for batch in self._read:
+                base = batch.base_offset
+                if base <= through and base - begins[-1] >= self._wanted.batch_size:
+                    begins.append(base)
+        ends = [begin - 1 for begin in begins[1:]] + [through]
+        for begin, end in zip(begins, ends, strict=True):
+            self._window.add(InFlight(begin, end, delivery))
+            self.acquired.append(AcquiredRecords(begin, end, delivery.count))
+
+    def _add_limited(self, first: int, through: int, most: int) -> None:
+        delivery = self._first_delivery()
+        batch = InFlight(first, through, delivery)
+        end = min(through, first + most - 1)
+        if end < through:
+            batch.split()
+            batch.put(Run(end + 1, through, Delivery(State.AVAILABLE, 0)))
+            self._window.look_again()
+        self._window.add(batch)
+        self.acquired.append(AcquiredRecords(first, end, delivery.count))
+
+    def _first_delivery(self) -> Delivery:
+        fresh = Delivery(State.AVAILABLE, 0)
+        return fresh.acquired(self._wanted.member, self._locked_until)
+
+    def _batch_end(self, offset: int) -> int:
+        """Give the end of the batch that an offset is in, or else the offset."""
+        end = offset
+        for batch in self._read:
+            if batch.base_offset > offset:
+                break
+            end = max(batch.last_offset, offset)
+        return end
+
+
+def without(
+    acquired: Sequence[AcquiredRecords], gone: Sequence[tuple[int, int]]
+) -> list[AcquiredRecords]:
+    """Cut ranges out of what was acquired; both are in order."""
+    left = list(acquired)
+    for first, last in gone:
+        left = [part for whole in left for part in _cut(whole, first, last)]
+    return left
+
+
+def _cut(records: AcquiredRecords, first: int, last: int) -> list[AcquiredRecords]:
+    before = records._replace(last_offset=min(records.last_offset, first - 1))
+    after = records._replace(first_offset=max(records.first_offset, last + 1))
+    return [part for part in (before, after) if part.first_offset <= part.last_offset]
+
+
+def _joined(acquired: list[AcquiredRecords]) -> list[AcquiredRecords]:
+    joined: list[AcquiredRecords] = []
+    for part in acquired:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.last_offset + 1 == part.first_offset
+            and last.delivery_count == part.delivery_count
+        ):
+            joined[-1] = last._replace(last_offset=part.last_offset)
+        else:
+            joined.append(part)
+    return joined

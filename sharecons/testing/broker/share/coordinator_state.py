@@ -1,0 +1,104 @@
+"""What the share coordinator keeps of one share partition, and outlives its leader.
+
+The leader writes the ranges that it changes. The coordinator puts them together with
+those that it has: where two overlap, the higher delivery count wins, then the higher
+state; neighbours that are alike become one; what lies before the start offset goes
+(Kafka's persister; KIP-932, "Share group state"). So boundaries of batches are lost
+here, and what was acquired but never let go was never written.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from sharecons.testing.broker.share.deliveries import StateBatch
+
+__all__ = ["UNINITIALIZED", "CoordinatorState", "merged"]
+
+UNINITIALIZED: Final = -1
+
+
+@dataclass(slots=True)
+class CoordinatorState:
+    """The state of one share partition: what ReadShareGroupState answers."""
+
+    start_offset: int = UNINITIALIZED
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    delivery_complete: int = -1
+    """Records from the start offset on that are done with (KIP-1226); -1: unknown."""
+    batches: list[StateBatch] = field(default_factory=list)
+
+    def read(self, leader_epoch: int) -> None:
+        """Note the epoch of a leader that asks: older ones are fenced from now on."""
+        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+
+    def write(
+        self, start_offset: int, delivery_complete: int, changes: Iterable[StateBatch]
+    ) -> None:
+        self.start_offset = start_offset
+        self.delivery_complete = delivery_complete
+        self.batches = merged(self.batches, changes, start_offset)
+
+    def alter(self, start_offset: int) -> None:
+        """Begin anew at an offset, as an administrator asks for."""
+        self.state_epoch += 1
+        self.start_offset = start_offset
+        self.delivery_complete = 0 if start_offset != UNINITIALIZED else -1
+        self.batches = []
+
+
+def merged(
+    batches: list[StateBatch], changes: Iterable[StateBatch], start_offset: int
+) -> list[StateBatch]:
+    """Put ranges together, without overlaps and in order."""
+    ranges = [*batches, *changes]
+    pieces = sorted(
+        batch._replace(first_offset=max(batch.first_offset, start_offset))
+        for batch in ranges
+        if batch.last_offset >= start_offset
+    )
+    flat: list[StateBatch] = []
+    for piece in pieces:
+        _put(flat, piece)
+    return _joined(flat)
+
+
+def _put(flat: list[StateBatch], piece: StateBatch) -> None:
+    """Lay a range over those before it, which are in order and begin no later."""
+    above: list[StateBatch] = []
+    while flat and flat[-1].last_offset >= piece.first_offset:
+        above.append(flat.pop())
+    first = piece.first_offset
+    for old in reversed(above):
+        if old.first_offset < first:
+            flat.append(old._replace(last_offset=first - 1))
+        overlap = min(old.last_offset, piece.last_offset)
+        if first <= overlap:
+            winner = max(old, piece, key=_weight)
+            flat.append(winner._replace(first_offset=first, last_offset=overlap))
+        if old.last_offset > overlap:
+            rest = max(old.first_offset, overlap + 1)
+            flat.append(old._replace(first_offset=rest))
+        first = max(first, overlap + 1)
+    if first <= piece.last_offset:
+        flat.append(piece._replace(first_offset=first))
+
+
+def _weight(batch: StateBatch) -> tuple[int, int]:
+    return batch.delivery_count, batch.state
+
+
+def _joined(batches: list[StateBatch]) -> list[StateBatch]:
+    joined: list[StateBatch] = []
+    for batch in batches:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.last_offset + 1 == batch.first_offset
+            and _weight(last) == _weight(batch)
+        ):
+            joined[-1] = last._replace(last_offset=batch.last_offset)
+        else:
+            joined.append(batch)
+    return joined

@@ -1,0 +1,114 @@
+"""What a share partition knows of a record: its delivery, and ranges of such.
+
+KIP-932, "In-flight records": a record is available, acquired by a member, and in the
+end acknowledged or archived. The numbers are those of the share coordinator's state.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+__all__ = [
+    "NOBODY",
+    "AcknowledgeError",
+    "AcknowledgeType",
+    "AcknowledgementBatch",
+    "AcquiredRecords",
+    "Delivery",
+    "GroupSettings",
+    "State",
+    "StateBatch",
+]
+
+NOBODY: Final = ""
+NEVER: Final = float("inf")
+
+
+class State(IntEnum):
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+    @property
+    def is_final(self) -> bool:
+        return self >= State.ACKNOWLEDGED
+
+
+class AcknowledgeType(IntEnum):
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class AcknowledgementBatch(NamedTuple):
+    """Offsets as one entry of a request names them; one type is for all of them."""
+
+    first_offset: int
+    last_offset: int
+    types: tuple[int, ...]
+
+
+class AcquiredRecords(NamedTuple):
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class StateBatch(NamedTuple):
+    """A range as the share coordinator keeps it."""
+
+    first_offset: int
+    last_offset: int
+    state: State
+    delivery_count: int
+
+
+class AcknowledgeError(Exception):
+    """A partition's acknowledgements are refused; nothing of them is applied."""
+
+    def __init__(self, message: str, *, malformed: bool = False) -> None:
+        super().__init__(message)
+        self.malformed = malformed
+        """INVALID_REQUEST it is then, INVALID_RECORD_STATE otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """The settings of a group that its share partitions follow, at this moment."""
+
+    lock_duration: float = 30.0
+    delivery_limit: int = 5
+    record_locks: int = 2000
+    may_renew: bool = True
+
+    @property
+    def throttle_from(self) -> int:
+        """The delivery count at which records are handed out in smaller portions."""
+        return max(2, (self.delivery_limit + 1) // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Where a record stands. A value: many records share one."""
+
+    state: State
+    count: int
+    member: str = NOBODY
+    locked_until: float = NEVER
+
+    def acquired(self, member: str, locked_until: float) -> "Delivery":
+        return Delivery(State.ACQUIRED, self.count + 1, member, locked_until)
+
+    def renewed(self, locked_until: float) -> "Delivery":
+        return Delivery(self.state, self.count, self.member, locked_until)
+
+    def ended(self, state: State) -> "Delivery":
+        return Delivery(state, self.count)
+
+    def let_go(self, limit: int) -> "Delivery":
+        """Make it available again; at the limit it has had its last chance."""
+        spent = self.count >= limit
+        return self.ended(State.ARCHIVED if spent else State.AVAILABLE)

@@ -1,0 +1,310 @@
+"""The records in flight of a share partition: from its start offset to its end offset.
+
+They are kept as Kafka's leaders keep them, since that shows on the wire: in the batches
+in which they were first acquired. All records of a batch share one delivery, until
+something is done to a part of them; from then on each offset has its own.
+
+A state that was read back from the coordinator may have holes: records that an earlier
+leader had handed out, of which nothing was ever written. Up to the last offset read
+such a hole is to be filled; any later hole is one in the log itself.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
+
+from sharecons.testing.broker.share.deliveries import (
+    NEVER,
+    Delivery,
+    State,
+    StateBatch,
+)
+
+__all__ = ["InFlight", "Run", "Window"]
+
+
+class Run(NamedTuple):
+    """Neighbours of one batch that share a delivery."""
+
+    first_offset: int
+    last_offset: int
+    delivery: Delivery
+
+    @property
+    def length(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+class InFlight:
+    """A batch of records in flight."""
+
+    __slots__ = ("_done", "each", "first_offset", "last_offset", "whole")
+
+    def __init__(self, first_offset: int, last_offset: int, whole: Delivery) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.whole: Delivery | None = whole
+        """The delivery of all, as long as it is the same."""
+        self.each: list[Delivery] = []
+        """The delivery of each offset, from then on."""
+        self._done = 0
+
+    @property
+    def length(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+    @property
+    def has_available(self) -> bool:
+        return self.first_available is not None
+
+    @property
+    def first_available(self) -> int | None:
+        if self.whole is not None:
+            is_free = self.whole.state is State.AVAILABLE
+            return self.first_offset if is_free else None
+        for offset, delivery in enumerate(self.each, self.first_offset):
+            if delivery.state is State.AVAILABLE:
+                return offset
+        return None
+
+    @property
+    def locked_until(self) -> float:
+        """When the first lock ends."""
+        if self.whole is not None:
+            return self.whole.locked_until
+        return min(delivery.locked_until for delivery in self.each)
+
+    def split(self) -> None:
+        """Give each offset its own delivery."""
+        if self.whole is not None:
+            self.each = [self.whole] * self.length
+            self.whole = None
+
+    def at(self, offset: int) -> Delivery:
+        if self.whole is not None:
+            return self.whole
+        return self.each[min(offset, self.last_offset) - self.first_offset]
+
+    def runs(self, first_offset: int, last_offset: int) -> Iterator[Run]:
+        """Give what is in flight between two offsets, both included."""
+        first = max(first_offset, self.first_offset)
+        last = min(last_offset, self.last_offset)
+        if self.whole is not None:
+            if first <= last:
+                yield Run(first, last, self.whole)
+            return
+        while first <= last:
+            delivery = self.each[first - self.first_offset]
+            end = first + 1
+            while end <= last and self.each[end - self.first_offset] is delivery:
+                end += 1
+            yield Run(first, end - 1, delivery)
+            first = end
+
+    def put(self, run: Run) -> None:
+        """Change the delivery of all, or of some once each has its own."""
+        if self.whole is not None:
+            assert run.length == self.length, "a part of a batch that is not split"
+            self.whole = run.delivery
+        else:
+            at = run.first_offset - self.first_offset
+            self.each[at : at + run.length] = [run.delivery] * run.length
+
+    def done_through(self) -> int:
+        """Give the last offset before the first that is not done with."""
+        if self.whole is not None:
+            is_done = self.whole.state.is_final
+            return self.last_offset if is_done else self.first_offset - 1
+        # What is done stays done: none is looked at twice.
+        while self._done < len(self.each) and self.each[self._done].state.is_final:
+            self._done += 1
+        return self.first_offset + self._done - 1
+
+
+class Window:
+    """All batches in flight, in order, and the offsets around them."""
+
+    def __init__(self, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        """The last offset in flight; the next to be fetched if there is none."""
+        self.batches = [
+            InFlight(first, last, Delivery(state, count))
+            for first, last, state, count in batches
+        ]
+        self.complete = sum(
+            batch.length for batch in self.batches if batch.at(0).state.is_final
+        )
+        """Records in flight that are done with, and wait for those before them."""
+        self._hole: int | None = None
+        self._read_through = 0
+        self._look_again = bool(self.batches)
+        """Whether anything may be available among those in flight."""
+        if self.batches:
+            self.end_offset = self._read_through = self.batches[-1].last_offset
+            self._hole = self._first_hole()
+            self.advance_start()
+
+    @property
+    def count(self) -> int:
+        """Offsets in flight: what the limit of locks is held against."""
+        return self.end_offset - self.start_offset + 1 if self.batches else 0
+
+    @property
+    def hole(self) -> int | None:
+        """Where the first hole begins that is to be filled."""
+        return self._hole if self.end_offset == self._read_through else None
+
+    @property
+    def locked_until(self) -> float:
+        return min((batch.locked_until for batch in self.batches), default=NEVER)
+
+    def next_fetch_offset(self) -> int:
+        """Where to read next: what is available again comes before what is new."""
+        if not self.batches or self.start_offset > self.batches[-1].last_offset:
+            self._look_again = False
+            return self.end_offset
+        offset = self._first_available() if self._look_again else None
+        if offset is None:
+            self._look_again = False
+            return self.end_offset + 1
+        return offset
+
+    def look_again(self) -> None:
+        """Say that something has become available."""
+        self._look_again = True
+
+    def floor(self, offset: int) -> int:
+        """The index of the batch that begins at an offset or before; -1 if none."""
+        return bisect_right(self.batches, offset, key=_FIRST) - 1
+
+    def beginning(self, first_offset: int, last_offset: int) -> list[InFlight]:
+        """Give the batches that begin between two offsets, both included."""
+        first = bisect_right(self.batches, first_offset - 1, key=_FIRST)
+        return self.batches[first : self.floor(last_offset) + 1]
+
+    def add(self, batch: InFlight) -> None:
+        self.batches.insert(self.floor(batch.first_offset) + 1, batch)
+
+    def filled_to(self, offset: int) -> None:
+        """Say that all before an offset is in flight now."""
+        if self._hole is not None:
+            past = self.end_offset != self._read_through or offset > self._read_through
+            self._hole = None if past else offset
+
+    def ended(self, run: Run) -> None:
+        """Count what has just become final, in so far as it is still in flight."""
+        first = max(run.first_offset, self.start_offset)
+        self.complete += max(run.last_offset - first + 1, 0)
+
+    def archive(
+        self, first_offset: int, last_offset: int, state: State, batches: list[InFlight]
+    ) -> list[Run]:
+        """Archive what is in a state between two offsets; give what that was."""
+        archived = []
+        for batch in batches:
+            within = (
+                first_offset <= batch.first_offset and batch.last_offset <= last_offset
+            )
+            if not within and batch.whole is not None and batch.whole.state is state:
+                batch.split()
+            for run in list(batch.runs(first_offset, last_offset)):
+                if run.delivery.state is state:
+                    gone = run._replace(delivery=run.delivery.ended(State.ARCHIVED))
+                    batch.put(gone)
+                    archived.append(gone)
+        if archived:
+            self._look_again = True
+        return archived
+
+    def log_start_moved(self, offset: int) -> None:
+        """Follow the start of the log.
+
+        Records before it that somebody holds stay as they are until their locks end,
+        and hold up the start offset as any others.
+        """
+        if offset <= self.start_offset:
+            return
+        if not self.batches:
+            self.start_offset = self.end_offset = offset
+            self.complete = 0
+            return
+        before = self.beginning(self.batches[0].first_offset, offset - 1)
+        self.complete -= sum(
+            run.length
+            for batch in before
+            for run in batch.runs(self.start_offset, offset - 1)
+            if run.delivery.state.is_final
+        )
+        self.archive(self.start_offset, offset - 1, State.AVAILABLE, before)
+        self.start_offset = offset
+        self.end_offset = max(self.end_offset, offset)
+
+    def advance_start(self) -> bool:
+        """Move the start offset over what is done with; tell whether it could."""
+        if not self._may_advance():
+            return False
+        done, complete = self._done()
+        if done is None:
+            return False
+        if done == self.batches[-1].last_offset:
+            self.start_offset = self.end_offset = done + 1
+            self.batches.clear()
+            self.complete = 0
+            return True
+        index = self.floor(done)
+        if done == self.batches[index].last_offset:
+            index += 1
+            following = self.batches[index].first_offset
+            self.start_offset = max(self.start_offset, following)
+            if self.hole is not None:
+                self.start_offset = min(self.start_offset, self.hole)
+        else:
+            self.start_offset = max(self.start_offset, done + 1)
+        self.complete -= complete
+        del self.batches[:index]
+        return True
+
+    def _first_hole(self) -> int | None:
+        expected = self.start_offset
+        for batch in self.batches:
+            if batch.first_offset > expected:
+                return expected
+            expected = batch.last_offset + 1
+        return None
+
+    def _first_available(self) -> int | None:
+        hole = self.hole
+        for batch in self.batches:
+            if hole is not None:
+                if batch.first_offset > hole:
+                    return hole
+                hole = max(hole, batch.last_offset + 1)
+            if (offset := batch.first_available) is not None:
+                return offset
+        return None
+
+    def _may_advance(self) -> bool:
+        index = self.floor(self.start_offset)
+        # Without a batch there the start offset lies in a hole.
+        return index >= 0 and self.batches[index].at(self.start_offset).state.is_final
+
+    def _done(self) -> tuple[int | None, int]:
+        """Give the last offset that is done with all before it, and their number."""
+        done: int | None = None
+        complete = 0
+        for batch in self.batches:
+            if self.hole is not None and batch.last_offset >= self.hole:
+                break
+            last = batch.done_through()
+            if last >= batch.first_offset:
+                done = last
+                first = max(batch.first_offset, self.start_offset)
+                complete += max(last - first + 1, 0)
+            if last < batch.last_offset:
+                break
+        return done, complete
+
+
+_FIRST = attrgetter("first_offset")

@@ -1,0 +1,212 @@
+"""The leader's side of one share partition: who has which record, and for how long.
+
+It decides only: time comes in as `now`, records as batches already read from the log,
+the group's settings with each call. What is final, and each record let go, it writes to
+the coordinator's state; locks it keeps to itself, so that they are lost with it
+(KIP-932, "Share-partition leader").
+
+Measured on Kafka 4.3.0: letting a record go costs a delivery however it comes about,
+by Release, by the end of its lock, of its member's session or connection; at the limit
+it is archived then. A record's lock ends by itself when a member is silent; whoever
+calls says first what time it is (`advance`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sharecons.testing.broker.share.acknowledging import Change, decided
+from sharecons.testing.broker.share.acquiring import (
+    Acquisition,
+    LogBatch,
+    Wanted,
+    without,
+)
+from sharecons.testing.broker.share.coordinator_state import CoordinatorState
+from sharecons.testing.broker.share.deliveries import (
+    NEVER,
+    AcknowledgementBatch,
+    AcquiredRecords,
+    Delivery,
+    GroupSettings,
+    State,
+    StateBatch,
+)
+from sharecons.testing.broker.share.in_flight import InFlight, Run, Window
+
+__all__ = ["SharePartition"]
+
+Range = tuple[int, int]
+
+EVERYTHING: Final = 2**63 - 1
+
+
+class SharePartition:
+    """One partition of one group, as its leader has it in memory."""
+
+    def __init__(self, state: CoordinatorState, start_offset: int) -> None:
+        self._state = state
+        self._window = Window(start_offset, state.batches)
+        self._next_look = NEVER
+        """No lock ends before this; the first may end later."""
+
+    @property
+    def start_offset(self) -> int:
+        return self._window.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._window.end_offset
+
+    def next_deadline(self) -> float:
+        """Say when to look again, if nothing else happens: a lock may end then."""
+        return self._next_look
+
+    def next_fetch_offset(self) -> int:
+        return self._window.next_fetch_offset()
+
+    def may_acquire(self, settings: GroupSettings) -> bool:
+        """Tell whether there is a lock for a new record, or an old one available."""
+        window = self._window
+        is_new = window.next_fetch_offset() == window.end_offset + 1
+        return not is_new or window.count < settings.record_locks
+
+    def acquire(
+        self,
+        wanted: Wanted,
+        fetch_offset: int,
+        read: Sequence[LogBatch],
+        settings: GroupSettings,
+        now: float,
+        aborted: Sequence[Range] = (),
+    ) -> list[AcquiredRecords]:
+        """Acquire records that were read from an offset on.
+
+        What is in an aborted transaction is archived instead (KIP-932, "Isolation
+        level"); markers are acquired, and left to the client.
+        """
+        if wanted.max_records <= 0:
+            return []
+        acquisition = Acquisition(self._window, wanted, read, settings, now)
+        acquisition.run(fetch_offset)
+        if acquisition.acquired:
+            self._next_look = min(self._next_look, now + settings.lock_duration)
+            self._archive_aborted(aborted)
+        return without(acquisition.acquired, aborted)
+
+    def acknowledge(
+        self,
+        member: str,
+        batches: Sequence[AcknowledgementBatch],
+        settings: GroupSettings,
+        now: float,
+    ) -> list[Change]:
+        """Check what a member says of its records; `settle` puts it into effect.
+
+        Raises:
+            AcknowledgeError: not all of it can be, so none of it will.
+        """
+        self._next_look = min(self._next_look, now + settings.lock_duration)
+        return decided(self._window, member, batches, settings, now)
+
+    def settle(self, changes: Sequence[Change]) -> bool:
+        """Write changes and apply them; tell whether the start offset has moved."""
+        if not changes:
+            return False
+        for batch, run in changes:
+            batch.put(run)
+            if run.delivery.state.is_final:
+                self._window.ended(run)
+            else:
+                self._window.look_again()
+        # Kafka writes first and moves the start offset then, so that the state that
+        # the coordinator has is behind by one step.
+        self._write([run for _, run in changes])
+        return self._window.advance_start()
+
+    def release(self, member: str, settings: GroupSettings) -> bool:
+        """Let go of all that a member holds; tell whether anything has changed."""
+        return self._let_go(lambda held: held.member == member, settings)
+
+    def advance(self, settings: GroupSettings, now: float) -> bool:
+        """Let go of records whose locks have ended; tell whether there were any."""
+        if now < self._next_look:
+            return False
+        has_ended = self._let_go(lambda held: held.locked_until <= now, settings)
+        self._next_look = self._window.locked_until
+        return has_ended
+
+    def end_locks(self, settings: GroupSettings) -> bool:
+        """Let go of everything that is held, as if its time were over."""
+        return self._let_go(lambda held: True, settings)
+
+    def log_start_moved(self, offset: int) -> None:
+        self._window.log_start_moved(offset)
+
+    def held_by(self, member: str) -> list[AcquiredRecords]:
+        """Give what a member holds."""
+        return [
+            AcquiredRecords(run.first_offset, run.last_offset, run.delivery.count)
+            for batch in self._window.batches
+            for run in batch.runs(0, EVERYTHING)
+            if run.delivery.state is State.ACQUIRED and run.delivery.member == member
+        ]
+
+    def states(self) -> list[StateBatch]:
+        """Give all that is in flight, for who looks at it from outside."""
+        return [
+            StateBatch(run.first_offset, run.last_offset, *_state(run))
+            for batch in self._window.batches
+            for run in batch.runs(0, EVERYTHING)
+        ]
+
+    def _let_go(
+        self, concerned: Callable[[Delivery], bool], settings: GroupSettings
+    ) -> bool:
+        changes: list[Change] = []
+        for batch in self._window.batches:
+            changes += self._let_go_of(batch, concerned, settings)
+        self.settle(changes)
+        return bool(changes)
+
+    def _let_go_of(
+        self,
+        batch: InFlight,
+        concerned: Callable[[Delivery], bool],
+        settings: GroupSettings,
+    ) -> list[Change]:
+        start = self.start_offset
+        held = [
+            run
+            for run in batch.runs(0, EVERYTHING)
+            if run.delivery.state is State.ACQUIRED and concerned(run.delivery)
+        ]
+        if held and batch.first_offset < start <= batch.last_offset:
+            batch.split()
+        changes: list[Change] = []
+        for run in held:
+            # The log has lost what lies before the start offset.
+            lost = run.delivery.ended(State.ARCHIVED)
+            left = run.delivery.let_go(settings.delivery_limit)
+            before = Run(run.first_offset, min(run.last_offset, start - 1), lost)
+            after = Run(max(run.first_offset, start), run.last_offset, left)
+            changes += [(batch, part) for part in (before, after) if part.length > 0]
+        return changes
+
+    def _archive_aborted(self, aborted: Sequence[Range]) -> None:
+        window = self._window
+        for first, last in aborted:
+            begin = max(window.floor(first), 0)
+            found = window.batches[begin : window.floor(last) + 1]
+            for run in window.archive(first, last, State.ACQUIRED, found):
+                window.ended(run)
+
+    def _write(self, runs: Sequence[Run]) -> None:
+        window = self._window
+        batches = [
+            StateBatch(run.first_offset, run.last_offset, *_state(run)) for run in runs
+        ]
+        self._state.write(window.start_offset, window.complete, batches)
+
+
+def _state(run: Run) -> tuple[State, int]:
+    return run.delivery.state, run.delivery.count
