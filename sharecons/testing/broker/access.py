@@ -1,10 +1,242 @@
-"""Who may do what (ACLs): everybody everything, until somebody is denied."""
+"""Who may do what (ACLs): everybody everything, until an ACL says otherwise.
 
-__all__ = ["Access"]
+As Kafka's StandardAuthorizer with allow.everyone.if.no.acl.found=true. An ACL of a
+resource changes three things: whom it denies is denied; else whom it allows is
+allowed; and whoever it does not speak of is denied, since the resource has ACLs now.
+
+Clients do not authenticate, so all of them are one principal on one host.
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from sharecons.testing.broker.codec import Request
+
+__all__ = [
+    "CLUSTER_NAME",
+    "Access",
+    "Acl",
+    "AclFilter",
+    "Operation",
+    "Pattern",
+    "Permission",
+    "Resource",
+    "acl_of",
+    "filter_of",
+]
+
+CLUSTER_NAME: Final = "kafka-cluster"
+PRINCIPALS: Final = ("User:ANONYMOUS", "User:*")
+HOSTS: Final = ("127.0.0.1", "*")
+WILDCARD: Final = "*"
+
+
+class _Code(enum.IntEnum):
+    """Numbers in messages; those of a time to come are UNKNOWN, as Kafka reads them."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls(0)
+
+
+class Resource(_Code):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class Pattern(_Code):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Operation(_Code):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(_Code):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+IMPLIED: Final = {
+    Operation.DESCRIBE: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.DELETE,
+        Operation.ALTER,
+    ),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+"""What is allowed along with others; what is denied is denied alone."""
+
+OPERATIONS: Final = {
+    Resource.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    Resource.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    Resource.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""What can be done to a resource, as far as a response has bits for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acl:
+    """One rule; it is its own identity, and so is there once."""
+
+    resource: Resource
+    name: str
+    pattern: Pattern
+    principal: str
+    host: str
+    operation: Operation
+    permission: Permission
+
+    @property
+    def is_vague(self) -> bool:
+        """Tell whether it is a filter rather, and no rule."""
+        return (
+            self.resource is Resource.ANY
+            or self.pattern in (Pattern.ANY, Pattern.MATCH)
+            or self.operation is Operation.ANY
+            or self.permission is Permission.ANY
+        )
+
+    def concerns(self, resource: Resource, name: str) -> bool:
+        if self.resource is not resource:
+            return False
+        if self.pattern is Pattern.PREFIXED:
+            return name.startswith(self.name)
+        return self.name in (name, WILDCARD)
+
+    def speaks_of(self, operation: Operation) -> bool:
+        """Tell whether it is about us, and about what we want to do."""
+        if self.principal not in PRINCIPALS or self.host not in HOSTS:
+            return False
+        if self.operation in (Operation.ALL, operation):
+            return True
+        implied = self.permission is Permission.ALLOW
+        return implied and self.operation in IMPLIED.get(operation, ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclFilter:
+    """Which ACLs are meant: None, and ANY, is any."""
+
+    resource: Resource
+    name: str | None
+    pattern: Pattern
+    principal: str | None
+    host: str | None
+    operation: Operation
+    permission: Permission
+
+    def matches(self, acl: Acl) -> bool:
+        return (
+            self.resource in (Resource.ANY, acl.resource)
+            and self._matches_name(acl)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (Operation.ANY, acl.operation)
+            and self.permission in (Permission.ANY, acl.permission)
+        )
+
+    def _matches_name(self, acl: Acl) -> bool:
+        if self.pattern is Pattern.MATCH:
+            return self.name is None or acl.concerns(acl.resource, self.name)
+        same_pattern = self.pattern in (Pattern.ANY, acl.pattern)
+        return same_pattern and self.name in (None, acl.name)
+
+
+def acl_of(creation: Request) -> Acl:
+    """Read a rule from CreateAcls."""
+    return Acl(
+        resource=Resource(creation.resource_type),
+        name=creation.resource_name,
+        pattern=Pattern(creation.resource_pattern_type),
+        principal=creation.principal,
+        host=creation.host,
+        operation=Operation(creation.operation),
+        permission=Permission(creation.permission_type),
+    )
+
+
+def filter_of(wanted: Request) -> AclFilter:
+    """Read a filter from DescribeAcls or DeleteAcls."""
+    return AclFilter(
+        resource=Resource(wanted.resource_type_filter),
+        name=wanted.resource_name_filter,
+        pattern=Pattern(wanted.pattern_type_filter),
+        principal=wanted.principal_filter,
+        host=wanted.host_filter,
+        operation=Operation(wanted.operation),
+        permission=Permission(wanted.permission_type),
+    )
 
 
 class Access:
     """The ACLs of the cluster."""
+
+    def __init__(self) -> None:
+        self._acls: dict[Acl, None] = {}
+
+    def add(self, acl: Acl) -> None:
+        self._acls[acl] = None
+
+    def matching(self, wanted: AclFilter) -> list[Acl]:
+        return [acl for acl in self._acls if wanted.matches(acl)]
+
+    def remove(self, wanted: Iterable[Acl]) -> None:
+        for acl in wanted:
+            self._acls.pop(acl, None)
 
     def denies(self, operation: str, resource: str, name: str) -> bool:
         """Tell whether clients are denied an operation.
@@ -12,4 +244,22 @@ class Access:
         `operation` is READ, WRITE, DESCRIBE and so on, `resource` is TOPIC, GROUP,
         CLUSTER or TRANSACTIONAL_ID.
         """
-        return False
+        # Asked for every partition of every fetch, and nearly always of no ACL at all.
+        if not self._acls:
+            return False
+        return self._denies(Operation[operation], Resource[resource], name)
+
+    def allowed(self, resource: str, name: str) -> int:
+        """Give what clients may do to a topic, a group or the cluster, in bits."""
+        bits = 0
+        for operation in OPERATIONS[Resource[resource]]:
+            if not self.denies(operation.name, resource, name):
+                bits |= 1 << operation
+        return bits
+
+    def _denies(self, operation: Operation, resource: Resource, name: str) -> bool:
+        found = [acl for acl in self._acls if acl.concerns(resource, name)]
+        said = {acl.permission for acl in found if acl.speaks_of(operation)}
+        if Permission.DENY in said:
+            return True
+        return bool(found) and Permission.ALLOW not in said

@@ -4,17 +4,18 @@ State only, and no waiting: handlers read and change it between two awaits.
 """
 
 import uuid
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharecons.testing.broker.access import Access
 from sharecons.testing.broker.configs import Configs
 from sharecons.testing.broker.coordinators import Coordinators
 from sharecons.testing.broker.groups.registry import Groups
+from sharecons.testing.broker.placement import Nodes
 from sharecons.testing.broker.share.partitions import SharePartitions
 from sharecons.testing.broker.share.sessions import ShareSessions
 from sharecons.testing.broker.signals import Signal
-from sharecons.testing.broker.topics import Topics
+from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic, Topics
 from sharecons.testing.broker.transactions import Transactions
 
 __all__ = ["Broker", "Cluster"]
@@ -34,7 +35,9 @@ class Broker:
 class Cluster:
     """Brokers, topics, groups: one of each kind of state, by its own name."""
 
-    def __init__(self, brokers: list[Broker]) -> None:
+    def __init__(
+        self, brokers: list[Broker], settings: Mapping[str, str] | None = None
+    ) -> None:
         self.cluster_id = uuid.uuid4().hex[:22]
         self.brokers = {broker.node_id: broker for broker in brokers}
         self.topics = Topics()
@@ -53,6 +56,18 @@ class Cluster:
         """The node ids of the brokers that can be reached."""
         return [broker.node_id for broker in self.brokers.values() if broker.running]
 
+    @property
+    def nodes(self) -> Nodes:
+        """The node ids of all brokers, those that can be reached apart."""
+        running = self.running
+        stopped = [node_id for node_id in self.brokers if node_id not in running]
+        return Nodes(running, stopped)
+
+    @property
+    def controller(self) -> int:
+        """The node that is told to clients as the controller; any would do."""
+        return min(self.running, default=-1)
+
     def broker_started(self, node_id: int) -> None:
         self.brokers[node_id].running = True
         self._elect()
@@ -61,34 +76,76 @@ class Cluster:
         self.brokers[node_id].running = False
         self._elect()
 
+    def add_topic(
+        self,
+        name: str,
+        replicas: Sequence[Sequence[int]],
+        config: Mapping[str, str] | None = None,
+    ) -> Topic:
+        """Create a topic with a partition for each list of replicas."""
+        topic = self.topics.create(name, replicas, config)
+        self._lead(topic.partitions)
+        return topic
+
+    def add_partitions(self, topic: Topic, replicas: Sequence[Sequence[int]]) -> None:
+        self._lead(topic.grow(replicas))
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic, and all that groups remember of it."""
+        self.topics.delete(topic)
+        self.share_partitions.delete_topic(topic.topic_id)
+        self.changed.ring()
+
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:
         """Make a broker the leader of a partition, as an election does.
 
         Raises:
-            LookupError: there is no such topic or partition.
+            LookupError: there is no such topic, partition or broker.
         """
         found = self.topics.named(topic)
         place = found.partition(partition) if found else None
         if found is None or place is None:
             raise LookupError(f"no partition {partition} of a topic {topic!r}")
+        if node_id not in self.brokers and node_id != NO_LEADER:
+            raise LookupError(f"no broker {node_id}")
+        if place.leader == node_id:
+            return
+        if node_id not in (*place.replicas, NO_LEADER):
+            place.replicas = [node_id, *place.replicas[1:]]
         place.leader = node_id
         place.leader_epoch += 1
         self.share_partitions.leader_moved(found.topic_id, partition)
+        self.changed.ring()
+
+    def put(self, topic: str, place: Partition, replicas: Sequence[int]) -> None:
+        """Put a partition on these brokers; its leader stays if it is one of them."""
+        removed = set(place.replicas) - set(replicas)
+        place.replicas = list(replicas)
+        leader = place.heir(self.running)
+        if leader != place.leader:
+            self.move_leader(topic, place.index, leader)
+        elif removed:
+            # A replica that is gone may not fetch on: KIP-320 fences by the epoch.
+            place.leader_epoch += 1
         self.changed.ring()
 
     def connection_closed(self, connection: Hashable) -> None:
         """Let go of what lives as long as a connection: the share sessions."""
         self.share_sessions.connection_closed(connection)
 
+    def _lead(self, created: Sequence[Partition]) -> None:
+        """Give new partitions leaders that run."""
+        running = self.running
+        for place in created:
+            place.leader = place.heir(running)
+        self.changed.ring()
+
     def _elect(self) -> None:
         """Give each partition without a living leader its first living replica."""
         running = self.running
         for topic in self.topics:
             for place in topic.partitions:
-                if place.leader in running:
-                    continue
-                living = [node for node in place.replicas if node in running]
-                leader = living[0] if living else -1
+                leader = place.heir(running)
                 if leader != place.leader:
                     self.move_leader(topic.name, place.index, leader)
         self.changed.ring()

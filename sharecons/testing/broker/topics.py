@@ -5,13 +5,24 @@ serves it. So a leader that moves takes nothing with it but what a leader keeps 
 memory (the locks of share groups).
 """
 
+import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sharecons.testing.broker.log.partition_log import PartitionLog
 
-__all__ = ["Partition", "Topic", "Topics"]
+__all__ = ["INTERNAL", "NO_LEADER", "Partition", "Topic", "Topics", "fault_of_name"]
+
+NO_LEADER: Final = -1
+LONGEST_NAME: Final = 249
+LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+INTERNAL: Final = frozenset(
+    ("__consumer_offsets", "__transaction_state", "__share_group_state")
+)
+"""What Kafka's coordinators keep in topics, and these brokers do not."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,6 +37,17 @@ class Partition:
     leader_epoch: int = 0
     log: PartitionLog = field(default_factory=PartitionLog)
 
+    def living(self, running: Container[int]) -> list[int]:
+        """Give the replicas whose brokers run; all of them are in sync."""
+        return [node_id for node_id in self.replicas if node_id in running]
+
+    def heir(self, running: Container[int]) -> int:
+        """Give the one that is to lead: who leads already, if it runs."""
+        living = self.living(running)
+        if self.leader in living:
+            return self.leader
+        return living[0] if living else NO_LEADER
+
 
 @dataclass(slots=True, kw_only=True)
 class Topic:
@@ -37,6 +59,16 @@ class Topic:
 
     def partition(self, index: int) -> Partition | None:
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+    def grow(self, replicas: Sequence[Sequence[int]]) -> list[Partition]:
+        """Add a partition for each list of replicas, led by the first of them."""
+        first = len(self.partitions)
+        added = [
+            Partition(index=index, replicas=list(nodes), leader=nodes[0])
+            for index, nodes in enumerate(replicas, first)
+        ]
+        self.partitions += added
+        return added
 
 
 class Topics:
@@ -55,6 +87,18 @@ class Topics:
     def with_id(self, topic_id: uuid.UUID | None) -> Topic | None:
         return None if topic_id is None else self._by_id.get(topic_id)
 
+    def colliding(self, name: str) -> Topic | None:
+        """Give a topic that metrics could not tell from one of this name.
+
+        Kafka writes dots as underscores there, so it allows only one of the two.
+        """
+        if "." not in name and "_" not in name:
+            return None
+        same = name.replace(".", "_")
+        return next(
+            (each for each in self if each.name.replace(".", "_") == same), None
+        )
+
     def create(
         self,
         name: str,
@@ -65,14 +109,32 @@ class Topics:
         topic = Topic(
             name=name,
             topic_id=uuid.uuid4(),
-            partitions=[
-                Partition(index=index, replicas=list(nodes), leader=nodes[0])
-                for index, nodes in enumerate(replicas)
-            ],
+            partitions=[],
             config=dict(config or {}),
+            internal=name in INTERNAL,
         )
+        topic.grow(replicas)
         self._by_name[name] = self._by_id[topic.topic_id] = topic
         return topic
 
     def delete(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
+
+
+def fault_of_name(name: str) -> str | None:
+    """Say why no topic can have this name; None if one can."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > LONGEST_NAME:
+        return (
+            f"the length of '{name}' is longer than the max allowed length "
+            f"{LONGEST_NAME}"
+        )
+    if not LEGAL_NAME.fullmatch(name):
+        return (
+            f"'{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None

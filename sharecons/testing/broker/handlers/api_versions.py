@@ -1,9 +1,11 @@
 """ApiVersions 0 to 4 (KIP-35, KIP-511, KIP-584): what this broker serves.
 
-Its features say that share groups are on (share.version 1) and transactions of the
-second kind (transaction.version 2), as a cluster of Kafka 4.3 has them from the start.
+Its features are those of Kafka 4.3 as far as they are served: share groups are on
+(share.version 1), transactions are of the second kind (transaction.version 2, KIP-890);
+groups of the newer protocols (group.version, streams.version) are not there.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from sharecons.testing.broker.apis import APIS
@@ -13,11 +15,13 @@ from sharecons.testing.broker.context import Context
 __all__ = ["handle"]
 
 FEATURES: Final = {
-    "group.version": 1,
-    "metadata.version": 29,
-    "share.version": 1,
-    "transaction.version": 2,
+    "metadata.version": (7, 30),
+    "share.version": (0, 1),
+    "transaction.version": (0, 2),
 }
+"""The levels that are supported; the highest are what holds."""
+
+LEVEL_ZERO_FROM: Final = 4
 
 
 async def handle(request: Request, context: Context) -> Response:
@@ -30,13 +34,21 @@ async def handle(request: Request, context: Context) -> Response:
             }
             for api in APIS.values()
         ],
-        "supported_features": [
-            {"name": name, "min_version": 0, "max_version": level}
-            for name, level in FEATURES.items()
-        ],
+        "supported_features": list(_supported(context.version)),
         "finalized_features_epoch": 1,
         "finalized_features": [
-            {"name": name, "min_version_level": level, "max_version_level": level}
-            for name, level in FEATURES.items()
+            {
+                "name": name,
+                "min_version_level": highest,
+                "max_version_level": highest,
+            }
+            for name, (_, highest) in FEATURES.items()
         ],
     }
+
+
+def _supported(version: int) -> Iterator[Response]:
+    """Leave out what begins at 0 for older clients: they trip over it (KAFKA-17011)."""
+    for name, (lowest, highest) in FEATURES.items():
+        if lowest or version >= LEVEL_ZERO_FROM:
+            yield {"name": name, "min_version": lowest, "max_version": highest}

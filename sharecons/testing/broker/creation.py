@@ -1,0 +1,206 @@
+"""New topics, and new partitions of old ones: what is asked is seen through first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.placement import Refusal, check_assignment, place
+from sharecons.testing.broker.topics import Topic, fault_of_name
+
+__all__ = ["NewTopic", "add_partitions", "create_topic", "plan_topic"]
+
+BY_DEFAULT: Final = -1
+
+Replicas = list[list[int]]
+"""Node ids for each partition, the preferred leader first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that somebody wants; -1 leaves a number to the broker's settings."""
+
+    name: str
+    partitions: int = BY_DEFAULT
+    replication: int = BY_DEFAULT
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    """Partitions and their replicas, for those who choose themselves."""
+    config: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def create_topic(cluster: Cluster, wanted: NewTopic) -> Topic:
+    """Create a topic.
+
+    Raises:
+        Refusal: there can be no such topic, or there is one already.
+    """
+    replicas = plan_topic(cluster, wanted)
+    config = {name: value or "" for name, value in wanted.config.items()}
+    return cluster.add_topic(wanted.name, replicas, config)
+
+
+def plan_topic(cluster: Cluster, wanted: NewTopic) -> Replicas:
+    """Give where a topic's partitions would be.
+
+    Raises:
+        Refusal: there can be no such topic, or there is one already.
+    """
+    _check_name(cluster, wanted.name)
+    _check_config(cluster, wanted.config)
+    if wanted.assignments:
+        return _assigned(cluster, wanted)
+    if wanted.replication < BY_DEFAULT or wanted.replication == 0:
+        raise Refusal(
+            ErrorCode.invalid_replication_factor,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if wanted.partitions < BY_DEFAULT or wanted.partitions == 0:
+        raise Refusal(
+            ErrorCode.invalid_partitions,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    return _placed(cluster, wanted)
+
+
+def add_partitions(
+    cluster: Cluster,
+    name: str,
+    count: int,
+    assignments: Sequence[Sequence[int]] | None = None,
+    *,
+    validate_only: bool = False,
+) -> None:
+    """Give a topic more partitions, until it has so many.
+
+    Raises:
+        Refusal: there is no such topic, or it cannot have so many.
+    """
+    topic = cluster.topics.named(name)
+    if topic is None:
+        raise Refusal(ErrorCode.unknown_topic_or_partition)
+    _check_count(topic, count)
+    added = range(len(topic.partitions), count)
+    replication = len(topic.partitions[0].replicas)
+    if assignments is None:
+        replicas = place(cluster.nodes, added, replication)
+    else:
+        replicas = _chosen(cluster, added, replication, assignments)
+    if not validate_only:
+        cluster.add_partitions(topic, replicas)
+
+
+def _check_name(cluster: Cluster, name: str) -> None:
+    if fault := fault_of_name(name):
+        raise Refusal(
+            ErrorCode.invalid_topic_exception, f"Topic name is invalid: {fault}"
+        )
+    if cluster.topics.named(name):
+        raise Refusal(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    if other := cluster.topics.colliding(name):
+        raise Refusal(
+            ErrorCode.invalid_topic_exception,
+            f"Topic '{name}' collides with existing topic: {other.name}",
+        )
+
+
+def _check_config(cluster: Cluster, config: Mapping[str, str | None]) -> None:
+    if missing := [name for name, value in config.items() if value is None]:
+        names = ",".join(missing)
+        raise Refusal(
+            ErrorCode.invalid_config,
+            f"Null value not supported for topic configs: {names}",
+        )
+
+
+def _assigned(cluster: Cluster, wanted: NewTopic) -> Replicas:
+    """Give the replicas that were chosen by hand."""
+    if wanted.replication != BY_DEFAULT:
+        raise Refusal(
+            ErrorCode.invalid_request,
+            "A manual partition assignment was specified, but replication "
+            "factor was not set to -1.",
+        )
+    if wanted.partitions != BY_DEFAULT:
+        raise Refusal(
+            ErrorCode.invalid_request,
+            "A manual partition assignment was specified, but numPartitions "
+            "was not set to -1.",
+        )
+    found: dict[int, list[int]] = {}
+    replication = None
+    for index, replicas in wanted.assignments:
+        if index in found:
+            raise Refusal(
+                ErrorCode.invalid_replica_assignment,
+                f"Found multiple manual partition assignments for partition {index}",
+            )
+        _check_replicas(cluster, index, replicas, replication)
+        found[index] = list(replicas)
+        replication = len(replicas)
+    if found.keys() != set(range(len(found))):
+        raise Refusal(
+            ErrorCode.invalid_replica_assignment,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    return [found[index] for index in range(len(found))]
+
+
+def _check_replicas(
+    cluster: Cluster, index: int, replicas: Sequence[int], replication: int | None
+) -> None:
+    check_assignment(cluster.nodes, replicas, replication)
+    if set(replicas).isdisjoint(cluster.running):
+        raise Refusal(
+            ErrorCode.invalid_replica_assignment,
+            "All brokers specified in the manual partition assignment for "
+            f"partition {index} are fenced or in controlled shutdown.",
+        )
+
+
+def _placed(cluster: Cluster, wanted: NewTopic) -> Replicas:
+    partitions, replication = wanted.partitions, wanted.replication
+    if partitions == BY_DEFAULT:
+        partitions = int(cluster.configs.broker("num.partitions"))
+    if replication == BY_DEFAULT:
+        replication = int(cluster.configs.broker("default.replication.factor"))
+    try:
+        return place(cluster.nodes, range(partitions), replication)
+    except Refusal as refusal:
+        raise Refusal(
+            refusal.code,
+            f"Unable to replicate the partition {replication} time(s): "
+            f"{refusal.message}",
+        ) from None
+
+
+def _check_count(topic: Topic, count: int) -> None:
+    present = len(topic.partitions)
+    if count == present:
+        raise Refusal(
+            ErrorCode.invalid_partitions,
+            f"Topic already has {present} partition(s).",
+        )
+    if count < present:
+        raise Refusal(
+            ErrorCode.invalid_partitions,
+            f"The topic {topic.name} currently has {present} partition(s); "
+            f"{count} would not be an increase.",
+        )
+
+
+def _chosen(
+    cluster: Cluster,
+    added: range,
+    replication: int,
+    assignments: Sequence[Sequence[int]],
+) -> Replicas:
+    if len(assignments) != len(added):
+        raise Refusal(
+            ErrorCode.invalid_replica_assignment,
+            f"Attempted to add {len(added)} additional partition(s), but only "
+            f"{len(assignments)} assignment(s) were specified.",
+        )
+    for index, replicas in zip(added, assignments, strict=True):
+        _check_replicas(cluster, index, replicas, replication)
+    return [list(replicas) for replicas in assignments]

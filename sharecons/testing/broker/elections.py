@@ -1,0 +1,101 @@
+"""Who leads a partition, and where it is, when an operator says so.
+
+A reassignment takes effect at once, since there is nothing to be copied; so none is
+ever under way.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.placement import Refusal, check_assignment
+from sharecons.testing.broker.topics import NO_LEADER, Partition
+
+__all__ = ["PREFERRED", "UNCLEAN", "elect", "reassign"]
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+
+
+def elect(cluster: Cluster, topic: str, index: int, election_type: int) -> None:
+    """Make the first replica the leader, or any one where there is no leader.
+
+    Raises:
+        Refusal: this cannot be, or need not.
+    """
+    place = _partition(
+        cluster,
+        topic,
+        index,
+        unknown_topic=f"No such topic as {topic}",
+        unknown_partition=f"No such partition as {topic}-{index}",
+    )
+    first = place.replicas[0]
+    wanted = place.leader == first if election_type == PREFERRED else _has_leader(place)
+    if wanted:
+        raise Refusal(ErrorCode.election_not_needed, NOT_NEEDED)
+    if election_type == UNCLEAN:
+        # A replica that lives leads already: all of them have the whole log.
+        raise Refusal(ErrorCode.eligible_leaders_not_available, NO_ELIGIBLE_LEADER)
+    if first not in cluster.running:
+        raise Refusal(ErrorCode.preferred_leader_not_available, NO_PREFERRED_LEADER)
+    cluster.move_leader(topic, index, first)
+
+
+def reassign(
+    cluster: Cluster,
+    topic: str,
+    index: int,
+    replicas: Sequence[int] | None,
+    *,
+    may_resize: bool = True,
+) -> None:
+    """Put a partition on other brokers; None is to end what is under way.
+
+    Raises:
+        Refusal: this cannot be.
+    """
+    place = _partition(
+        cluster,
+        topic,
+        index,
+        unknown_topic=f"Unable to find a topic named {topic}.",
+        unknown_partition=f"Unable to find partition {topic}:{index}.",
+    )
+    if replicas is None:
+        raise Refusal(ErrorCode.no_reassignment_in_progress)
+    check_assignment(cluster.nodes, replicas, None)
+    if not may_resize and len(replicas) != len(place.replicas):
+        raise Refusal(
+            ErrorCode.invalid_replication_factor,
+            f"The replication factor is changed from {len(place.replicas)} "
+            f"to {len(replicas)}",
+        )
+    cluster.put(topic, place, replicas)
+
+
+NOT_NEEDED: Final = "Leader election not needed for topic partition."
+NO_PREFERRED_LEADER: Final = "The preferred leader was not available."
+NO_ELIGIBLE_LEADER: Final = "Eligible topic partition leaders are not available."
+
+
+def _has_leader(place: Partition) -> bool:
+    return place.leader != NO_LEADER
+
+
+def _partition(
+    cluster: Cluster,
+    topic: str,
+    index: int,
+    *,
+    unknown_topic: str,
+    unknown_partition: str,
+) -> Partition:
+    found = cluster.topics.named(topic)
+    if found is None:
+        raise Refusal(ErrorCode.unknown_topic_or_partition, unknown_topic)
+    place = found.partition(index)
+    if place is None:
+        raise Refusal(ErrorCode.unknown_topic_or_partition, unknown_partition)
+    return place

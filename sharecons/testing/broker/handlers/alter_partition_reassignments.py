@@ -1,0 +1,54 @@
+"""AlterPartitionReassignments 0 and 1 (KIP-455, KIP-860): partitions change brokers.
+
+It is done when it is answered: there is one log, and nothing to be copied.
+"""
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.elections import reassign
+from sharecons.testing.broker.placement import Refusal
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    may_resize = of(request, "allow_replication_factor_change", True)
+    code, message = ErrorCode.none, None
+    if cluster.access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+        code = ErrorCode.cluster_authorization_failed
+        message = "Cluster authorization failed."
+    refused = {"error_code": code, "error_message": message}
+    return {
+        **refused,
+        "allow_replication_factor_change": may_resize,
+        "responses": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {"partition_index": each.partition_index, **refused}
+                    if code
+                    else _partition(cluster, topic.name, each, may_resize)
+                    for each in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ],
+    }
+
+
+def _partition(
+    cluster: Cluster, topic: str, wanted: Request, may_resize: bool
+) -> Response:
+    index = wanted.partition_index
+    try:
+        reassign(cluster, topic, index, wanted.replicas, may_resize=may_resize)
+    except Refusal as refusal:
+        return {
+            "partition_index": index,
+            "error_code": refusal.code,
+            "error_message": refusal.message,
+        }
+    return {"partition_index": index}

@@ -1,0 +1,59 @@
+"""CreateAcls 1 to 3: rules about who may do what (access.py).
+
+What is a filter rather than a rule (ANY) spoils the whole request, as Kafka trips over
+it before it looks at any. Where Kafka closes the connection, since a rule has a type of
+number 0, that rule is refused as one of an unknown type is.
+"""
+
+from sharecons.testing.broker.access import (
+    CLUSTER_NAME,
+    Acl,
+    Operation,
+    Permission,
+    Resource,
+    acl_of,
+)
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    acls = [acl_of(each) for each in request.creations]
+    if cluster.access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+        refused = {"error_code": ErrorCode.cluster_authorization_failed}
+        return {"results": [refused for _ in acls]}
+    if any(acl.is_vague for acl in acls):
+        failed = {"error_code": ErrorCode.unknown_server_error}
+        return {"results": [failed for _ in acls]}
+    return {"results": [_create(cluster, acl) for acl in acls]}
+
+
+def _create(cluster: Cluster, acl: Acl) -> Response:
+    if fault := _fault(acl):
+        return {"error_code": ErrorCode.invalid_request, "error_message": fault}
+    cluster.access.add(acl)
+    return {"error_message": ""}
+
+
+def _fault(acl: Acl) -> str | None:
+    """Say why there can be no such rule."""
+    if acl.resource is Resource.CLUSTER and acl.name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if not acl.name:
+        return "Invalid empty resource name"
+    if acl.resource is Resource.UNKNOWN:
+        return "Invalid resourceType UNKNOWN"
+    if acl.operation is Operation.UNKNOWN:
+        return "Invalid operation UNKNOWN"
+    if acl.permission is Permission.UNKNOWN:
+        return "Invalid permissionType UNKNOWN"
+    if ":" not in acl.principal:
+        return (
+            f"Could not parse principal from `{acl.principal}` (no colon is present "
+            "separating the principal type from the principal name)"
+        )
+    return None

@@ -1,0 +1,46 @@
+"""CreatePartitions 0 to 3 (KIP-195): more partitions for topics that are there."""
+
+from collections import Counter
+
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.creation import add_partitions
+from sharecons.testing.broker.placement import Refusal
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    times = Counter(topic.name for topic in request.topics)
+    asked = {topic.name: topic for topic in request.topics}
+    answers: list[Response] = []
+    for name, topic in asked.items():
+        try:
+            _check(context.cluster, name, times[name])
+            _add(context.cluster, topic, request.validate_only)
+            answers.append({"name": name})
+        except Refusal as refusal:
+            answers.append(
+                {
+                    "name": name,
+                    "error_code": refusal.code,
+                    "error_message": refusal.message,
+                }
+            )
+    return {"results": answers}
+
+
+def _check(cluster: Cluster, name: str, times: int) -> None:
+    if times > 1:
+        raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
+    if cluster.access.denies("ALTER", "TOPIC", name):
+        raise Refusal(ErrorCode.topic_authorization_failed)
+
+
+def _add(cluster: Cluster, topic: Request, validate_only: bool) -> None:
+    assignments = topic.assignments
+    by_hand = None if assignments is None else [each.broker_ids for each in assignments]
+    add_partitions(
+        cluster, topic.name, topic.count, by_hand, validate_only=validate_only
+    )

@@ -1,0 +1,89 @@
+"""CreateTopics 2 to 7: each topic by itself, and from 5 on what it came out as.
+
+Partitions and replication are numbers, or -1 for the broker's defaults (KIP-464), or
+an assignment by hand. With `validate_only` all is the same but that nothing is made.
+Who may create anything in the cluster may create any topic, even one that it may not
+touch otherwise.
+"""
+
+import uuid
+from collections import Counter
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.creation import NewTopic, create_topic, plan_topic
+from sharecons.testing.broker.placement import Refusal
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    times = Counter(topic.name for topic in request.topics)
+    asked = {topic.name: topic for topic in request.topics}
+    answers = []
+    for name, topic in asked.items():
+        try:
+            _check(context.cluster, name, times[name])
+            answers.append(
+                _create(context.cluster, _wanted(topic), request.validate_only)
+            )
+        except Refusal as refusal:
+            answers.append(_refused(name, refusal))
+    return {"topics": answers}
+
+
+def _check(cluster: Cluster, name: str, times: int) -> None:
+    denies = cluster.access.denies
+    if times > 1:
+        raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
+    if name == "__cluster_metadata":
+        raise Refusal(
+            ErrorCode.invalid_request,
+            f"Creation of internal topic {name} is prohibited.",
+        )
+    if denies("CREATE", "CLUSTER", CLUSTER_NAME) and denies("CREATE", "TOPIC", name):
+        raise Refusal(ErrorCode.topic_authorization_failed, "Authorization failed.")
+
+
+def _wanted(topic: Request) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication=topic.replication_factor,
+        assignments=[
+            (each.partition_index, each.broker_ids) for each in topic.assignments
+        ],
+        config={each.name: each.value for each in topic.configs},
+    )
+
+
+def _create(cluster: Cluster, wanted: NewTopic, validate_only: bool) -> Response:
+    replicas = plan_topic(cluster, wanted)
+    topic_id = uuid.uuid4()
+    if not validate_only:
+        topic_id = create_topic(cluster, wanted).topic_id
+    answer: Response = {"name": wanted.name, "topic_id": topic_id, "configs": []}
+    if cluster.access.denies("DESCRIBE_CONFIGS", "TOPIC", wanted.name):
+        code = ErrorCode.topic_authorization_failed
+        return {**answer, "topic_config_error_code": int(code)}
+    return {
+        **answer,
+        "num_partitions": len(replicas),
+        "replication_factor": len(replicas[0]),
+        "configs": _configs(cluster, wanted),
+    }
+
+
+def _configs(cluster: Cluster, wanted: NewTopic) -> list[Response]:
+    return []
+
+
+def _refused(name: str, refusal: Refusal) -> Response:
+    return {
+        "name": name,
+        "error_code": refusal.code,
+        "error_message": refusal.message,
+        "configs": [],
+    }

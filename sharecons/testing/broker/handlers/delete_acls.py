@@ -1,0 +1,57 @@
+"""DeleteAcls 1 to 3: takes away the rules that each filter lets through."""
+
+from sharecons.testing.broker.access import (
+    CLUSTER_NAME,
+    Access,
+    Acl,
+    AclFilter,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+    filter_of,
+)
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    access = context.cluster.access
+    # Each filter is looked through first: what two of them let through, both tell.
+    results = [_result(access, each) for each in request.filters]
+    for _, acls in results:
+        access.remove(acls)
+    return {"filter_results": [answer for answer, _ in results]}
+
+
+def _result(access: Access, wanted: Request) -> tuple[Response, list[Acl]]:
+    if access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+        return {"error_code": ErrorCode.cluster_authorization_failed}, []
+    asked = filter_of(wanted)
+    if fault := _fault(asked):
+        return {"error_code": ErrorCode.invalid_request, "error_message": fault}, []
+    acls = access.matching(asked)
+    return {"matching_acls": [_rule(acl) for acl in acls]}, acls
+
+
+def _fault(wanted: AclFilter) -> str | None:
+    if Pattern.UNKNOWN is wanted.pattern or Resource.UNKNOWN is wanted.resource:
+        return "Unknown patternFilter."
+    unknown = wanted.operation is Operation.UNKNOWN
+    if unknown or wanted.permission is Permission.UNKNOWN:
+        return "Unknown entryFilter."
+    return None
+
+
+def _rule(acl: Acl) -> Response:
+    return {
+        "resource_type": acl.resource,
+        "resource_name": acl.name,
+        "pattern_type": acl.pattern,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }

@@ -1,0 +1,133 @@
+"""DeleteTopics 1 to 6: by name, and from 6 on by id too (KIP-516).
+
+A topic takes its share partitions and what groups have committed with it.
+"""
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.topics import Topic
+
+__all__ = ["handle"]
+
+DELETION_CAN_BE_DISABLED_FROM: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A topic as a request names it: by the one or by the other."""
+
+    name: str | None
+    topic_id: uuid.UUID | None
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    refused: list[Response] = []
+    found: list[Topic] = []
+    times = Counter(_asked(request))
+    for target in times:
+        try:
+            _check_target(target, times[target])
+            found.append(_found(cluster, target, context.version))
+        except Refusal as refusal:
+            refused.append(_refused(target, refusal))
+    mentioned = Counter(topic.topic_id for topic in found)
+    topics = {topic.topic_id: topic for topic in found}
+    return {
+        "responses": [
+            *refused,
+            *(
+                _delete(cluster, topics[topic_id], mentioned[topic_id])
+                for topic_id in topics
+            ),
+        ]
+    }
+
+
+def _delete(cluster: Cluster, topic: Topic, times: int) -> Response:
+    answer = {"name": topic.name, "topic_id": topic.topic_id}
+    if times > 1:
+        return {
+            **answer,
+            "error_code": ErrorCode.invalid_request,
+            "error_message": TWICE,
+        }
+    cluster.delete_topic(topic)
+    return answer
+
+
+TWICE: Final = "The provided topic name maps to an ID that was already supplied."
+
+
+def _asked(request: Request) -> list[Target]:
+    by_name = [Target(name, None) for name in of(request, "topic_names", ())]
+    states = of(request, "topics", ())
+    return by_name + [Target(each.name, each.topic_id) for each in states]
+
+
+def _check_target(target: Target, times: int) -> None:
+    if target.name is None and target.topic_id is None:
+        message = "Neither topic name nor id were specified."
+    elif target.name is not None and target.topic_id is not None:
+        message = "You may not specify both topic name and topic id."
+    elif times > 1:
+        message = f"Duplicate topic {'id' if target.name is None else 'name'}."
+    else:
+        return
+    raise Refusal(ErrorCode.invalid_request, message)
+
+
+def _found(cluster: Cluster, target: Target, version: int) -> Topic:
+    _check_deletion(cluster, version)
+    if target.name is None:
+        topic = cluster.topics.with_id(target.topic_id)
+        if topic is None:
+            raise Refusal(ErrorCode.unknown_topic_id, NO_SUCH_ID)
+        _check_access(cluster, topic.name)
+        return topic
+    # Who may not delete it is not to learn whether it is there.
+    _check_access(cluster, target.name)
+    topic = cluster.topics.named(target.name)
+    if topic is None:
+        raise Refusal(ErrorCode.unknown_topic_or_partition, NO_SUCH_NAME)
+    return topic
+
+
+NO_SUCH_ID: Final = "This server does not host this topic ID."
+NO_SUCH_NAME: Final = "This server does not host this topic-partition."
+
+
+def _check_access(cluster: Cluster, name: str) -> None:
+    denies = cluster.access.denies
+    if not denies("DELETE", "CLUSTER", CLUSTER_NAME):
+        return
+    if denies("DESCRIBE", "TOPIC", name) or denies("DELETE", "TOPIC", name):
+        raise Refusal(ErrorCode.topic_authorization_failed, NOT_AUTHORIZED)
+
+
+NOT_AUTHORIZED: Final = "Topic authorization failed."
+
+
+def _check_deletion(cluster: Cluster, version: int) -> None:
+    if cluster.configs.broker("delete.topic.enable") == "true":
+        return
+    if version < DELETION_CAN_BE_DISABLED_FROM:
+        raise Refusal(ErrorCode.invalid_request, "Topic deletion is disabled.")
+    raise Refusal(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
+
+
+def _refused(target: Target, refusal: Refusal) -> Response:
+    return {
+        "name": target.name,
+        "topic_id": target.topic_id,
+        "error_code": refusal.code,
+        "error_message": refusal.message,
+    }

@@ -1,0 +1,48 @@
+"""DescribeAcls 1 to 3: the rules that a filter lets through, by resource."""
+
+from sharecons.testing.broker.access import (
+    CLUSTER_NAME,
+    Acl,
+    Pattern,
+    Resource,
+    filter_of,
+)
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    access = context.cluster.access
+    if access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+        return {
+            "error_code": ErrorCode.cluster_authorization_failed,
+            "error_message": "Cluster authorization failed.",
+        }
+    found = access.matching(filter_of(request))
+    return {"error_message": "", "resources": _by_resource(found)}
+
+
+def _by_resource(acls: list[Acl]) -> list[Response]:
+    found: dict[tuple[Resource, str, Pattern], list[Acl]] = {}
+    for acl in acls:
+        found.setdefault((acl.resource, acl.name, acl.pattern), []).append(acl)
+    return [
+        {
+            "resource_type": resource,
+            "resource_name": name,
+            "pattern_type": pattern,
+            "acls": [_rule(acl) for acl in rules],
+        }
+        for (resource, name, pattern), rules in found.items()
+    ]
+
+
+def _rule(acl: Acl) -> Response:
+    return {
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }

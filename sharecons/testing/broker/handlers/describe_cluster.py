@@ -1,0 +1,69 @@
+"""DescribeCluster 0 to 2 (KIP-700): the brokers, and what may be done to the cluster.
+
+From 1 on it can be asked of controllers (KIP-919), but not of brokers; from 2 on
+brokers that are down can be asked for (KIP-1073): they are fenced.
+"""
+
+from typing import Final
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.cluster import Broker, Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+
+__all__ = ["handle"]
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    asked = of(request, "endpoint_type", BROKERS)
+    if asked != BROKERS:
+        return _mismatched(asked)
+    fenced_too = of(request, "include_fenced_brokers", False)
+    return {
+        "endpoint_type": BROKERS,
+        "cluster_id": cluster.cluster_id,
+        "controller_id": cluster.controller,
+        "brokers": [
+            _broker(broker)
+            for _, broker in sorted(cluster.brokers.items())
+            if broker.running or fenced_too
+        ],
+        **_operations(request, cluster),
+    }
+
+
+def _mismatched(asked: int) -> Response:
+    if asked == CONTROLLERS:
+        return {
+            "error_code": ErrorCode.mismatched_endpoint_type,
+            "error_message": (
+                "The request was sent to an endpoint of type BROKER, "
+                "but we wanted an endpoint of type CONTROLLER"
+            ),
+        }
+    return {
+        "error_code": ErrorCode.unsupported_endpoint_type,
+        "error_message": f"Unsupported endpoint type {asked}",
+    }
+
+
+def _broker(broker: Broker) -> Response:
+    return {
+        "broker_id": broker.node_id,
+        "host": broker.host,
+        "port": broker.port,
+        "rack": broker.rack,
+        "is_fenced": not broker.running,
+    }
+
+
+def _operations(request: Request, cluster: Cluster) -> Response:
+    if not request.include_cluster_authorized_operations:
+        return {}
+    denied = cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
+    operations = 0 if denied else cluster.access.allowed("CLUSTER", CLUSTER_NAME)
+    return {"cluster_authorized_operations": operations}

@@ -1,0 +1,86 @@
+"""ElectLeaders 0 to 2 (KIP-183, KIP-460): leaders go back to the first replicas.
+
+Asked for all partitions (null) it answers only for those that it did something for.
+"""
+
+from collections.abc import Iterator
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.elections import PREFERRED, UNCLEAN, elect
+from sharecons.testing.broker.placement import Refusal
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    kind = of(request, "election_type", PREFERRED)
+    if cluster.access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+        return _refused(
+            request,
+            ErrorCode.cluster_authorization_failed,
+            "Cluster authorization failed.",
+        )
+    if kind not in (PREFERRED, UNCLEAN):
+        message = f"Unknown election type {kind}"
+        return _refused(request, ErrorCode.invalid_request, message)
+    if request.topic_partitions is None:
+        results = list(_all(cluster, kind))
+    else:
+        results = [
+            _topic(cluster, kind, each.topic, each.partitions)
+            for each in request.topic_partitions
+        ]
+    return {"replica_election_results": results}
+
+
+def _refused(request: Request, code: ErrorCode, message: str) -> Response:
+    """Refuse the whole, and each partition too, as older versions have it."""
+    return {
+        "error_code": code,
+        "replica_election_results": [
+            {
+                "topic": each.topic,
+                "partition_result": [
+                    {
+                        "partition_id": index,
+                        "error_code": code,
+                        "error_message": message,
+                    }
+                    for index in each.partitions
+                ],
+            }
+            for each in request.topic_partitions or ()
+        ],
+    }
+
+
+def _all(cluster: Cluster, kind: int) -> Iterator[Response]:
+    for topic in cluster.topics:
+        every = range(len(topic.partitions))
+        answer = _topic(cluster, kind, topic.name, every)
+        done = [
+            result
+            for result in answer["partition_result"]
+            if result["error_code"] is not ErrorCode.election_not_needed
+        ]
+        yield {**answer, "partition_result": done}
+
+
+def _topic(
+    cluster: Cluster, kind: int, topic: str, partitions: tuple[int, ...] | range
+) -> Response:
+    results = [_partition(cluster, kind, topic, index) for index in partitions]
+    return {"topic": topic, "partition_result": results}
+
+
+def _partition(cluster: Cluster, kind: int, topic: str, index: int) -> Response:
+    code, message = ErrorCode.none, None
+    try:
+        elect(cluster, topic, index, kind)
+    except Refusal as refusal:
+        code, message = refusal.code, refusal.message
+    return {"partition_id": index, "error_code": code, "error_message": message}

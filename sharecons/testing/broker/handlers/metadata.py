@@ -1,0 +1,209 @@
+"""Metadata 0 to 13: brokers, topics, and who leads what.
+
+Topics are asked for by name, by id (12+, KIP-516), or all of them. What a client may
+not describe is left out of all topics, and refused if asked for. A topic that is made
+because it was asked for (auto.create.topics.enable) is unknown in this answer yet, as
+it is in Kafka, where making it takes longer than answering; clients ask again.
+"""
+
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.creation import NewTopic, create_topic
+from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.topics import (
+    INTERNAL,
+    NO_LEADER,
+    Partition,
+    Topic,
+    fault_of_name,
+)
+
+__all__ = ["handle"]
+
+BY_ID_FROM: Final = 12
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    if fault := _fault(request, context.version):
+        return _refused(request, fault)
+    return {
+        "brokers": [
+            {
+                "node_id": node_id,
+                "host": cluster.brokers[node_id].host,
+                "port": cluster.brokers[node_id].port,
+                "rack": cluster.brokers[node_id].rack,
+            }
+            for node_id in sorted(cluster.running)
+        ],
+        "cluster_id": cluster.cluster_id,
+        "controller_id": cluster.controller,
+        "topics": _topics(request, context),
+        **_cluster_operations(request, cluster),
+    }
+
+
+def _fault(request: Request, version: int) -> ErrorCode | None:
+    """Find what spoils the whole: ids before there were any, or nothing named."""
+    ids = [of(each, "topic_id", None) for each in request.topics or ()]
+    names = [each.name for each in request.topics or ()]
+    if version < BY_ID_FROM:
+        return ErrorCode.invalid_request if any(ids) or None in names else None
+    # By one id all are taken for ids; else Kafka trips over the name that is missing.
+    return ErrorCode.unknown_server_error if None in names and not any(ids) else None
+
+
+def _refused(request: Request, code: ErrorCode) -> Response:
+    return {
+        "topics": [
+            _unknown(each.name or "", code, topic_id=of(each, "topic_id", None))
+            for each in request.topics
+        ]
+    }
+
+
+def _cluster_operations(request: Request, cluster: Cluster) -> Response:
+    """Only versions 8 to 10 have them; later DescribeCluster took that over."""
+    if not of(request, "include_cluster_authorized_operations", False):
+        return {}
+    denied = cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
+    operations = 0 if denied else cluster.access.allowed("CLUSTER", CLUSTER_NAME)
+    return {"cluster_authorized_operations": operations}
+
+
+def _topics(request: Request, context: Context) -> list[Response]:
+    if request.topics is None or (context.version == 0 and not request.topics):
+        return _all_topics(request, context)
+    ids = dict.fromkeys(
+        each.topic_id for each in request.topics if of(each, "topic_id", None)
+    )
+    if ids:
+        return [_with_id(topic_id, request, context) for topic_id in ids]
+    names = dict.fromkeys(each.name for each in request.topics)
+    return _named(names, request, context)
+
+
+def _all_topics(request: Request, context: Context) -> list[Response]:
+    access = context.cluster.access
+    return [
+        _known(topic, request, context)
+        for topic in context.cluster.topics
+        if not access.denies("DESCRIBE", "TOPIC", topic.name)
+    ]
+
+
+def _with_id(topic_id: uuid.UUID, request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    topic = cluster.topics.with_id(topic_id)
+    if topic is None:
+        return _unknown(None, ErrorCode.unknown_topic_id, topic_id=topic_id)
+    if cluster.access.denies("DESCRIBE", "TOPIC", topic.name):
+        refused = ErrorCode.topic_authorization_failed
+        return _unknown(None, refused, topic_id=topic_id)
+    return _known(topic, request, context)
+
+
+def _named(names: Iterable[str], request: Request, context: Context) -> list[Response]:
+    access = context.cluster.access
+    found = []
+    for name in names:
+        topic = context.cluster.topics.named(name)
+        if access.denies("DESCRIBE", "TOPIC", name):
+            found.append(_unknown(name, ErrorCode.topic_authorization_failed))
+        elif topic is not None:
+            found.append(_known(topic, request, context))
+        else:
+            found.append(_missing(name, request, context.cluster))
+    return found
+
+
+def _missing(name: str, request: Request, cluster: Cluster) -> Response:
+    """Answer for a topic that is not there, and make it if it is to be made."""
+    code = ErrorCode.unknown_topic_or_partition
+    if fault_of_name(name):
+        code = ErrorCode.invalid_topic_exception
+    elif _is_to_be_created(request, cluster):
+        if _may_create(name, cluster):
+            with suppress(Refusal):
+                create_topic(cluster, NewTopic(name=name))
+        else:
+            code = ErrorCode.topic_authorization_failed
+    answer = _unknown(name, code, internal=name in INTERNAL)
+    if code is ErrorCode.topic_authorization_failed:
+        return answer
+    return {**answer, **_operations(name, request, cluster)}
+
+
+def _is_to_be_created(request: Request, cluster: Cluster) -> bool:
+    asked: bool = of(request, "allow_auto_topic_creation", True)
+    return asked and cluster.configs.broker("auto.create.topics.enable") == "true"
+
+
+def _may_create(name: str, cluster: Cluster) -> bool:
+    denies = cluster.access.denies
+    return not (
+        denies("CREATE", "CLUSTER", CLUSTER_NAME) and denies("CREATE", "TOPIC", name)
+    )
+
+
+def _unknown(
+    name: str | None,
+    code: ErrorCode,
+    *,
+    topic_id: uuid.UUID | None = None,
+    internal: bool = False,
+) -> Response:
+    return {
+        "error_code": code,
+        "name": name,
+        "topic_id": topic_id,
+        "is_internal": internal,
+    }
+
+
+def _known(topic: Topic, request: Request, context: Context) -> Response:
+    running = context.cluster.running
+    partition = _first_version if context.version == 0 else _partition
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.internal,
+        "partitions": [partition(place, running) for place in topic.partitions],
+        **_operations(topic.name, request, context.cluster),
+    }
+
+
+def _operations(name: str, request: Request, cluster: Cluster) -> Response:
+    if not of(request, "include_topic_authorized_operations", False):
+        return {}
+    return {"topic_authorized_operations": cluster.access.allowed("TOPIC", name)}
+
+
+def _partition(place: Partition, running: list[int]) -> Response:
+    missing = place.leader == NO_LEADER
+    return {
+        "error_code": ErrorCode.leader_not_available if missing else ErrorCode.none,
+        "partition_index": place.index,
+        "leader_id": place.leader,
+        "leader_epoch": place.leader_epoch,
+        "replica_nodes": place.replicas,
+        "isr_nodes": place.living(running),
+        "offline_replicas": [node for node in place.replicas if node not in running],
+    }
+
+
+def _first_version(place: Partition, running: list[int]) -> Response:
+    """Version 0 leaves out the replicas that are down, and calls that an error."""
+    answer = dict(_partition(place, running))
+    answer["replica_nodes"] = living = place.living(running)
+    if living and living != place.replicas:
+        answer["error_code"] = ErrorCode.replica_not_available
+    return answer

@@ -1,0 +1,106 @@
+"""Which brokers a new partition is put on, and what may not be asked of that.
+
+Kafka begins at a broker drawn by lot; here partition 0 begins at the first broker that
+runs, and each further one at the next, so that a test knows who leads what.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharecons.testing.broker.codec import ErrorCode
+
+__all__ = ["Nodes", "Refusal", "check_assignment", "place"]
+
+
+class Refusal(Exception):
+    """What was asked for cannot be: the code to answer with, and the words."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The brokers of a cluster, by node id."""
+
+    running: Sequence[int]
+    stopped: Sequence[int] = ()
+
+    @property
+    def registered(self) -> list[int]:
+        return [*self.running, *self.stopped]
+
+
+def place(nodes: Nodes, partitions: range, replication: int) -> list[list[int]]:
+    """Give each partition its replicas: those that run first, and in turn.
+
+    Raises:
+        Refusal: there are not as many brokers, or none that runs.
+    """
+    if fault := _fault_of_replication(nodes, replication):
+        raise Refusal(ErrorCode.invalid_replication_factor, fault)
+    return [
+        (_from(nodes.running, index) + _from(nodes.stopped, index))[:replication]
+        for index in partitions
+    ]
+
+
+def check_assignment(
+    nodes: Nodes, replicas: Sequence[int], replication: int | None
+) -> None:
+    """See whether a partition can be put where somebody wants it.
+
+    Raises:
+        Refusal: it cannot.
+    """
+    if fault := _fault_of_assignment(nodes, replicas, replication):
+        raise Refusal(ErrorCode.invalid_replica_assignment, fault)
+
+
+def _from(nodes: Sequence[int], index: int) -> list[int]:
+    start = index % len(nodes) if nodes else 0
+    return [*nodes[start:], *nodes[:start]]
+
+
+def _fault_of_replication(nodes: Nodes, replication: int) -> str | None:
+    if replication <= 0:
+        return (
+            f"Invalid replication factor {replication}: "
+            "the replication factor must be positive."
+        )
+    if not nodes.running:
+        return "All brokers are currently fenced."
+    if replication > len(nodes.registered):
+        return (
+            f"The target replication factor of {replication} cannot be reached "
+            f"because only {len(nodes.registered)} broker(s) are registered "
+            "or some brokers have all their log directories cordoned."
+        )
+    return None
+
+
+def _fault_of_assignment(
+    nodes: Nodes, replicas: Sequence[int], replication: int | None
+) -> str | None:
+    if not replicas:
+        return "The manual partition assignment includes an empty replica list."
+    for node_id in sorted(replicas):
+        if node_id not in nodes.registered:
+            return (
+                f"The manual partition assignment includes broker {node_id}, "
+                "but no such broker is registered."
+            )
+        if replicas.count(node_id) > 1:
+            return (
+                f"The manual partition assignment includes the broker {node_id} "
+                "more than once."
+            )
+    if replication not in (None, len(replicas)):
+        return (
+            "The manual partition assignment includes a partition with "
+            f"{len(replicas)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {replication} replica(s)."
+        )
+    return None
