@@ -1,6 +1,6 @@
 import pytest
 
-from tests.net import virtual_time
+from sharecons.testing import virtual_time
 
 
 @pytest.fixture(params=virtual_time.BACKENDS)

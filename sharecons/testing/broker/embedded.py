@@ -43,6 +43,7 @@ from sharecons.testing.broker.memory import (
     memory_pipe,
 )
 from sharecons.testing.broker.node import Node
+from sharecons.testing.broker.placement import Refusal
 from sharecons.testing.broker.writing import Header
 
 __all__ = ["EmbeddedBroker", "Network"]
@@ -63,6 +64,10 @@ class EmbeddedBroker:
         settings: brokers' settings, over Kafka's defaults.
         listen: whether to open ports at all; without, clients come in by `connect`
             or `network`, which also serve on a virtual clock.
+
+    Raises:
+        OSError: entered, and somebody else has a port.
+        Refusal: entered, and there can be no such topic.
     """
 
     def __init__(
@@ -145,7 +150,11 @@ class EmbeddedBroker:
         replication: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic, on as many brokers as there are if not told otherwise."""
+        """Create a topic, on as many brokers as there are if not told otherwise.
+
+        Raises:
+            Refusal: Kafka would not.
+        """
         create = self._control.create_topic
         self._call(partial(create, name, partitions, replication, config or {}))
 
@@ -296,22 +305,34 @@ class EmbeddedBroker:
 
     @asynccontextmanager
     async def _served(self) -> AsyncGenerator[None]:
+        failure: Exception | None = None
         async with (
             anyio.from_thread.BlockingPortal() as self._portal,
             anyio.create_task_group() as self._tasks,
         ):
             self._thread = threading.get_ident()
             try:
-                for node in self._nodes.values():
-                    node.start(self._tasks, listen=self._listen)
-                for name, partitions in self._topics.items():
-                    self.create_topic(name, partitions)
-                yield
+                failure = self._started()
+                if failure is None:
+                    yield
             finally:
                 for node in self._nodes.values():
-                    node.stop()
+                    node.close()
                 self._tasks.cancel_scope.cancel()
                 self._thread = None
+        if failure is not None:
+            raise failure
+
+    def _started(self) -> Exception | None:
+        """Start all; gives what went wrong, as task groups would wrap it."""
+        try:
+            for node in self._nodes.values():
+                node.start(self._tasks, listen=self._listen)
+            for name, partitions in self._topics.items():
+                self.create_topic(name, partitions)
+        except (OSError, Refusal) as error:
+            return error
+        return None
 
     def _call(self, do: Callable[[], T]) -> T:
         """Run something on the brokers' event loop."""

@@ -184,14 +184,19 @@ class Faults:
             add=self._add,
         )
 
+    @property
+    def waiting(self) -> list[Fault]:
+        """Those that take the next request that is meant for them."""
+        return list(self._faults)
+
     def clear(self) -> None:
         """Undo all faults."""
-        for fault in list(self._faults):
+        for fault in self.waiting:
             fault.undo()
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer a request, or do with it what a fault says."""
-        for fault in list(self._faults):
+        for fault in self.waiting:
             if fault.hit(exchange):
                 if fault.spent:
                     self._faults.remove(fault)

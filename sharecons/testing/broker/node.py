@@ -59,13 +59,16 @@ class Node:
 
     def stop(self) -> None:
         """Close the port and every connection, as a process that is killed."""
-        if not self.broker.running:
-            return
+        if self.broker.running:
+            self.close()
+            self._cluster.broker_stopped(self.broker.node_id)
+
+    def close(self) -> None:
+        """Close the port and every connection, and leave the cluster as it is."""
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):
             connection.cut()
-        self._cluster.broker_stopped(self.broker.node_id)
 
     async def serve(self, stream: ByteStream, peer: str = "127.0.0.1") -> None:
         """Serve a client at the other end of any stream of bytes."""

@@ -14,7 +14,6 @@ from sharecons.testing.broker.codec import (
     Request,
     Response,
     names,
-    of,
     response_fields,
 )
 
@@ -67,7 +66,15 @@ _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
     "ListOffsets": (_TOPICS,),
     "Metadata": (_parts("topics", "topics", "name", "topic_id"),),
     "OffsetCommit": (_TOPICS,),
-    "OffsetFetch": (_parts("groups", "groups", "group_id"),),
+    "OffsetFetch": (
+        _parts("groups", "groups", "group_id"),
+        _Parts(
+            "topics",
+            "topics",
+            {"name": "name"},
+            _Parts("partitions", "partition_indexes", {"partition_index": ""}),
+        ),
+    ),
     "FindCoordinator": (_Parts("coordinators", "coordinator_keys", {"key": ""}),),
     "DescribeGroups": (_Parts("groups", "groups", {"group_id": ""}),),
     "CreateTopics": (_parts("topics", "topics", "name"),),
@@ -93,6 +100,14 @@ _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
     "CreateAcls": (_parts("results", "creations"),),
     "DeleteAcls": (_parts("filter_results", "filters"),),
     "DescribeConfigs": (_parts("results", "resources", *_RESOURCE),),
+    "ElectLeaders": (
+        _Parts(
+            "replica_election_results",
+            "topic_partitions",
+            {"topic": "topic"},
+            _Parts("partition_result", "partitions", {"partition_id": ""}),
+        ),
+    ),
     "IncrementalAlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
     "CreatePartitions": (_parts("results", "topics", "name"),),
     "DeleteGroups": (_Parts("results", "groups_names", {"group_id": ""}),),
@@ -118,14 +133,17 @@ def refusal(
 
     With `each`, its parts are refused even where the answer has an error of its own.
     """
-    whole = "error_code" in response_fields(header.api_key, header.version)
-    parts = _MIRRORS.get(names(header.api_key), ())
-    if whole and not (each and parts):
+    known = response_fields(header.api_key, header.version)
+    parts = [
+        part
+        for part in _MIRRORS.get(names(header.api_key), ())
+        if part.answered in known and hasattr(request, part.asked)
+    ]
+    if "error_code" in known and not (each and parts):
         return {"error_code": code}
     return {
-        part.answered: list(_refused(part, of(request, part.asked, ()) or (), code))
+        part.answered: list(_refused(part, getattr(request, part.asked) or (), code))
         for part in parts
-        if hasattr(request, part.asked)
     }
 
 
@@ -147,11 +165,7 @@ def _refused(
     part: _Parts, asked: Iterable[Request], code: ErrorCode
 ) -> Iterable[Response]:
     for each in asked:
-        known = {
-            answered: each if name == "" else getattr(each, name)
-            for answered, name in part.keys.items()
-            if name == "" or hasattr(each, name)
-        }
+        known = dict(_known(part, each))
         if part.inner is None:
             yield {**known, part.error: code}
         else:
@@ -160,3 +174,11 @@ def _refused(
                 **known,
                 part.inner.answered: list(_refused(part.inner, inside, code)),
             }
+
+
+def _known(part: _Parts, asked: Request) -> Iterable[tuple[str, object]]:
+    """What tells a part from others: its name or id, whichever was asked by."""
+    for answered, name in part.keys.items():
+        value = asked if name == "" else getattr(asked, name, None)
+        if value is not None:
+            yield answered, value

@@ -88,7 +88,9 @@ class Listener:
             ClosedResourceError: the port is closed.
         """
         while True:
+            self._check_open()
             await anyio.wait_readable(self._socket)
+            self._check_open()
             try:
                 connected, address = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
@@ -99,6 +101,10 @@ class Listener:
         """Refuse clients from now on."""
         if self._socket.fileno() >= 0:
             _close(self._socket)
+
+    def _check_open(self) -> None:
+        if self._socket.fileno() < 0:
+            raise anyio.ClosedResourceError
 
 
 def _close(opened: socket.socket) -> None:
@@ -113,9 +119,11 @@ def _bound(host: str, port: int) -> socket.socket:
             return socket.create_server(
                 (host, candidate), family=family, backlog=BACKLOG
             )
-        except OSError:
+        except OSError as error:
             if port:
-                raise
+                # Python adds what it was about to do; the address says enough.
+                reason = str(error.strerror).partition(" (while")[0]
+                raise OSError(error.errno, f"{host}:{port}: {reason}") from error
     raise OSError(f"no free port from {FREE.start} to {FREE.stop}")
 
 

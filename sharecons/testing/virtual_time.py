@@ -1,0 +1,66 @@
+"""Event loops whose clock jumps to the next deadline when there is nothing else to do.
+
+An hour of waiting takes no time, and takes it the same way each time. anyio's pytest
+plugin takes what `backend` gives:
+
+    @pytest.fixture(params=virtual_time.BACKENDS)
+    def anyio_backend(request):
+        return virtual_time.backend(request.param)
+
+For memory streams only, `EmbeddedBroker(listen=False)` for one: such a clock would jump
+past bytes that are under way in a real socket, and past the work of a thread.
+"""
+
+import asyncio
+import selectors
+from typing import Final, TypeAlias
+
+__all__ = ["BACKENDS", "Backend", "VirtualTimeLoop", "backend"]
+
+Backend: TypeAlias = tuple[str, dict[str, object]]
+
+PATIENCE: Final = 5.0
+"""Real seconds after which a loop that waits for nothing in particular is stuck."""
+
+
+class _Leap(selectors.DefaultSelector):
+    """Passes the time by moving the clock."""
+
+    passed = 0.0
+
+    def select(
+        self, timeout: float | None = None
+    ) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            ready = super().select(PATIENCE)
+            if not ready:
+                raise RuntimeError("every task waits, and none for a time")
+            return ready
+        self.passed += timeout
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop, with a clock of its own that begins at 0."""
+
+    def __init__(self) -> None:
+        self._leap = _Leap()
+        super().__init__(self._leap)
+
+    def time(self) -> float:
+        return self._leap.passed
+
+
+BACKENDS: Final = ("asyncio", "trio")
+
+
+def backend(name: str) -> Backend:
+    """Give what anyio's pytest plugin takes for one of them."""
+    if name == "trio":
+        from trio.testing import MockClock
+
+        return "trio", {"clock": MockClock(autojump_threshold=0)}
+    return "asyncio", {"loop_factory": VirtualTimeLoop}

@@ -1,0 +1,110 @@
+"""Connections to embedded brokers: frames in turn, garbage, and how they end."""
+
+import anyio
+import pytest
+
+from sharecons.testing import EmbeddedBroker
+from tests.broker.talking import Client, entity, request_bytes
+
+pytestmark = pytest.mark.anyio
+
+VERSIONS = entity(
+    "api_versions", 3, client_software_name="test", client_software_version="1"
+)
+
+
+@pytest.fixture(params=["tcp", "memory"])
+async def connected(request):
+    """A broker, and a client of it."""
+    async with EmbeddedBroker(listen=request.param == "tcp") as kafka:
+        broker = kafka.cluster.brokers[1]
+        if request.param == "tcp":
+            stream = await anyio.connect_tcp(broker.host, broker.port)
+        else:
+            stream = kafka.connect(1)
+        async with stream:
+            yield kafka, Client(stream)
+
+
+async def test_requests_sent_ahead_are_answered_in_turn(connected):
+    _, client = connected
+    for _ in range(5):
+        await client.send(VERSIONS)
+
+    ids = [int.from_bytes((await client.frame())[:4], "big") for _ in range(5)]
+    assert [1, 2, 3, 4, 5] == ids
+
+
+async def test_request_may_come_byte_by_byte(connected):
+    _, client = connected
+    for byte in request_bytes(VERSIONS):
+        await client.stream.send(bytes([byte]))
+
+    assert not (await client.answer(type(VERSIONS))).error_code
+
+
+async def test_version_yet_to_come_of_api_versions_is_answered_in_the_first(connected):
+    _, client = connected
+    newest = bytearray(request_bytes(VERSIONS))
+    newest[6:8] = (99).to_bytes(2, "big")
+    await client.stream.send(bytes(newest))
+    frame = await client.frame()
+
+    # Correlation id, UNSUPPORTED_VERSION, and one API: its own, 0 to 4.
+    assert (1).to_bytes(4, "big") == frame[:4]
+    assert (35).to_bytes(2, "big") == frame[4:6]
+    assert b"\0\0\0\1" + b"\0\x12" + b"\0\0" + b"\0\4" == frame[6:]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff\xff\xff\xff" * 4,
+        b"\0\0\0\x02ab",
+        (20).to_bytes(4, "big") + (999).to_bytes(2, "big") + bytes(18),
+        (20).to_bytes(4, "big") + (3).to_bytes(2, "big") + b"\0\x63" + bytes(16),
+        (20).to_bytes(4, "big") + (3).to_bytes(2, "big") + b"\0\x0c" + b"\xff" * 16,
+    ],
+    ids=["http", "negative", "short", "unknown api", "unknown version", "damaged"],
+)
+async def test_garbage_ends_the_connection(connected, garbage):
+    kafka, client = connected
+    await client.stream.send(garbage)
+
+    with anyio.fail_after(5):
+        assert await client.ended()
+    assert [] == kafka.requests
+
+
+async def test_connection_that_was_cut_answers_nothing_more(connected):
+    kafka, client = connected
+    await client.ask(VERSIONS)
+    kafka.stop_broker(1)
+
+    with anyio.fail_after(5):
+        assert await client.ended()
+
+
+async def test_client_that_goes_away_ends_its_connection_alone(connected):
+    kafka, client = connected
+    other = kafka.connect(1)
+    await other.aclose()
+    await anyio.wait_all_tasks_blocked()
+
+    assert not (await client.ask(VERSIONS)).error_code
+
+
+async def test_handler_that_fails_is_answered_as_a_servers_error(
+    connected, monkeypatch, caplog
+):
+    _, client = connected
+
+    async def broken(request, context):
+        raise LookupError("a bug")
+
+    monkeypatch.setattr("sharecons.testing.broker.handlers.api_versions.handle", broken)
+    answer = await client.ask(VERSIONS)
+
+    assert -1 == answer.error_code
+    assert "a bug" in caplog.text

@@ -1,0 +1,239 @@
+"""`EmbeddedBroker` from the outside: its life, its threads, what it can be told."""
+
+import socket
+import threading
+import time
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.broker.placement import Refusal
+from tests.broker.talking import Client, entity, request_bytes
+
+BACKENDS = pytest.mark.anyio
+
+METADATA = entity(
+    "metadata",
+    12,
+    topics=None,
+    allow_auto_topic_creation=False,
+    include_topic_authorized_operations=False,
+)
+
+
+def listens(address):
+    host, port = address.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def log_of(kafka, topic, partition=0):
+    return kafka.cluster.topics.named(topic).partition(partition).log
+
+
+def test_second_start_takes_less_than_fifty_milliseconds():
+    with EmbeddedBroker():
+        pass  # imports are done now
+    took = []
+    for _ in range(5):
+        began = time.perf_counter()
+        with EmbeddedBroker(brokers=3, topics={"orders": 6}):
+            took.append(time.perf_counter() - began)
+
+    assert min(took) < 0.05
+
+
+def test_threads_and_ports_are_gone_after_the_block():
+    before = threading.active_count()
+    with EmbeddedBroker(brokers=3) as kafka:
+        addresses = list(kafka.brokers.values())
+        assert all(map(listens, addresses))
+
+    assert before == threading.active_count()
+    assert not any(map(listens, addresses))
+
+
+@BACKENDS
+async def test_runs_beside_an_async_test():
+    async with EmbeddedBroker(topics={"orders": 3}) as kafka:
+        broker = kafka.cluster.brokers[1]
+        async with await anyio.connect_tcp(broker.host, broker.port) as stream:
+            answer = await Client(stream).ask(METADATA)
+
+    assert [("orders", 3)] == [(t.name, len(t.partitions)) for t in answer.topics]
+
+
+@BACKENDS
+async def test_error_of_the_block_comes_out_as_it_is():
+    with pytest.raises(LookupError, match="mine"):
+        async with EmbeddedBroker():
+            raise LookupError("mine")
+
+
+def test_error_of_a_plain_block_comes_out_as_it_is():
+    with pytest.raises(LookupError, match="mine"):
+        with EmbeddedBroker():
+            raise LookupError("mine")
+
+
+@BACKENDS
+async def test_cancelled_block_leaves_no_port_open():
+    with anyio.CancelScope() as scope:
+        async with EmbeddedBroker() as kafka:
+            scope.cancel()
+            await anyio.sleep_forever()
+
+    assert scope.cancelled_caught
+    assert not listens(kafka.bootstrap_servers)
+
+
+def test_port_that_is_taken_is_named():
+    with EmbeddedBroker() as first:
+        port = first.cluster.brokers[1].port
+        with pytest.raises(OSError, match=f":{port}: Address already in use"):
+            EmbeddedBroker(port=port).__enter__()
+
+
+@BACKENDS
+async def test_port_that_is_taken_is_named_in_async_tests_too():
+    async with EmbeddedBroker() as first:
+        port = first.cluster.brokers[1].port
+        with pytest.raises(OSError, match=f":{port}: Address already in use"):
+            async with EmbeddedBroker(port=port):
+                pass
+
+
+def test_brokers_that_do_not_start_leave_nothing_behind():
+    with EmbeddedBroker() as other:
+        before = threading.active_count()
+        taken = other.cluster.brokers[1].port
+        with pytest.raises(OSError):
+            with EmbeddedBroker(brokers=2, port=taken - 1):
+                pass
+        assert not listens(f"127.0.0.1:{taken - 1}")
+
+    assert threading.active_count() < before
+
+
+def test_topic_that_cannot_be_is_refused():
+    with pytest.raises(Refusal, match="invalid"):
+        with EmbeddedBroker(topics={"no/slash": 1}):
+            pass
+
+
+def test_broker_that_was_stopped_is_back_at_its_port():
+    with EmbeddedBroker(brokers=2) as kafka:
+        before = dict(kafka.brokers)
+        for _ in range(20):
+            kafka.stop_broker(2)
+            assert not listens(kafka.brokers[2])
+            assert frozenset({1}) == kafka.running
+            kafka.start_broker(2)
+            assert listens(kafka.brokers[2])
+
+        assert before == kafka.brokers
+
+
+@BACKENDS
+async def test_broker_is_stopped_and_started_between_two_awaits():
+    async with EmbeddedBroker(brokers=2) as kafka:
+        for _ in range(3):
+            kafka.stop_broker(2)
+            assert not listens(kafka.brokers[2])
+            kafka.start_broker(2)
+            assert listens(kafka.brokers[2])
+            await anyio.lowlevel.checkpoint()
+        broker = kafka.cluster.brokers[2]
+        async with await anyio.connect_tcp(broker.host, broker.port) as stream:
+            assert 2 == len((await Client(stream).ask(METADATA)).brokers)
+
+
+@BACKENDS
+async def test_async_broker_is_told_from_other_threads():
+    async with EmbeddedBroker() as kafka:
+        await anyio.to_thread.run_sync(kafka.create_topic, "orders", 4)
+
+        assert 4 == len(kafka.cluster.topics.named("orders").partitions)
+
+
+def test_broker_that_was_not_entered_says_so():
+    with pytest.raises(RuntimeError, match="enter it first"):
+        EmbeddedBroker().create_topic("orders")
+
+
+def test_unknown_names_are_told():
+    with EmbeddedBroker(topics={"orders": 1}) as kafka:
+        with pytest.raises(LookupError, match="no topic 'jobs'"):
+            kafka.produce("jobs", [b"x"])
+        with pytest.raises(LookupError, match="no partition 1 of topic 'orders'"):
+            kafka.produce("orders", [b"x"], partition=1)
+        with pytest.raises(LookupError, match="no broker 7"):
+            kafka.stop_broker(7)
+
+
+@BACKENDS
+async def test_clients_come_in_over_memory_without_a_port():
+    async with EmbeddedBroker(brokers=2, listen=False) as kafka:
+        for where in (2, 9093):
+            answer = await Client(kafka.connect(where)).ask(METADATA)
+            assert [9092, 9093] == [broker.port for broker in answer.brokers]
+        kafka.stop_broker(2)
+        with pytest.raises(ConnectionRefusedError):
+            kafka.connect(2)
+
+
+def test_requests_are_remembered():
+    with EmbeddedBroker() as kafka:
+        with socket.create_connection(
+            ("127.0.0.1", kafka.cluster.brokers[1].port)
+        ) as s:
+            s.sendall(request_bytes(METADATA, client_id="someone"))
+            s.recv(65536)
+        (asked,) = kafka.requests
+        kafka.forget_requests()
+
+        assert ("Metadata", 12, "someone", 1) == asked[:4]
+        assert [] == kafka.requests
+
+
+def test_records_are_written_to_one_partition_in_one_batch():
+    with EmbeddedBroker(topics={"orders": 2}) as kafka:
+        kafka.produce("orders", [b"a", "b", None], partition=1)
+
+        assert 0 == log_of(kafka, "orders", 0).end_offset
+        assert 3 == log_of(kafka, "orders", 1).end_offset
+        assert 1 == len(log_of(kafka, "orders", 1).batches(0, 3, 1 << 20))
+
+
+def test_records_without_keys_go_round_and_those_of_a_key_stay_together():
+    with EmbeddedBroker(topics={"round": 3, "keyed": 3}) as kafka:
+        kafka.produce("round", [b"x"] * 9)
+        kafka.produce("keyed", [b"x"] * 9, keys=["same"] * 9)
+
+        assert [3, 3, 3] == [log_of(kafka, "round", i).end_offset for i in range(3)]
+        ends = sorted(log_of(kafka, "keyed", i).end_offset for i in range(3))
+        assert [0, 0, 9] == ends
+
+
+def test_batches_are_of_the_size_that_was_asked_for():
+    with EmbeddedBroker(topics={"orders": 1}) as kafka:
+        kafka.produce("orders", [b"%d" % i for i in range(10)], batch=4)
+        batches = log_of(kafka, "orders").batches(0, 10, 1 << 20)
+
+        assert [(0, 3), (4, 7), (8, 9)] == [
+            (batch.base_offset, batch.last_offset) for batch in batches
+        ]
+
+
+def test_leaders_and_coordinators_move():
+    with EmbeddedBroker(brokers=3, topics={"orders": 1}) as kafka:
+        for node in (2, 3, 1):
+            kafka.move_leader("orders", 0, node)
+            assert node == kafka.leader("orders")
+            kafka.move_coordinator("g", node)
+            assert node == kafka.coordinator("g")

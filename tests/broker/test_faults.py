@@ -1,0 +1,266 @@
+"""What a broker does wrong when it is told to."""
+
+import threading
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.refusals import error_code
+from tests.broker.talking import Client, entity
+
+pytestmark = pytest.mark.anyio
+
+VERSIONS = entity(
+    "api_versions", 3, client_software_name="test", client_software_version="1"
+)
+METADATA = entity(
+    "metadata",
+    12,
+    topics=None,
+    allow_auto_topic_creation=False,
+    include_topic_authorized_operations=False,
+)
+DELETE = entity("delete_topics", 5, topic_names=("orders",), timeout=timedelta(0))
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)
+
+
+@pytest.fixture
+async def kafka():
+    async with EmbeddedBroker(brokers=2, listen=False, topics={"orders": 1}) as broker:
+        yield broker
+
+
+async def asked(kafka, request=METADATA, *, node=1, client_id="test"):
+    return await Client(kafka.connect(node), client_id).ask(request)
+
+
+async def took(kafka, request=METADATA):
+    began = anyio.current_time()
+    await asked(kafka, request)
+    return anyio.current_time() - began
+
+
+def has_topic(kafka):
+    return kafka.cluster.topics.named("orders") is not None
+
+
+async def test_connection_is_cut_without_an_answer_and_once(kafka):
+    fault = kafka.faults.on("Metadata").cut()
+    client = Client(kafka.connect(1))
+    await client.send(METADATA)
+
+    assert await client.ended()
+    assert (await asked(kafka)).topics
+    assert 1 == fault.hits
+
+
+@pytest.mark.parametrize(("after", "remains"), [(False, True), (True, False)])
+async def test_cut_comes_before_the_work_or_after_it(kafka, after, remains):
+    kafka.faults.on("DeleteTopics").cut(after=after)
+    client = Client(kafka.connect(1))
+    await client.send(DELETE)
+
+    assert await client.ended()
+    assert remains is has_topic(kafka)
+
+
+async def test_lost_answer_never_comes_but_the_work_is_done(kafka):
+    kafka.faults.on("DeleteTopics").lose()
+    with anyio.move_on_after(3600) as waited:
+        await asked(kafka, DELETE)
+
+    assert waited.cancelled_caught
+    assert not has_topic(kafka)
+
+
+async def test_stalled_request_is_looked_at_later(kafka):
+    kafka.faults.on("DeleteTopics").stall(30)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(asked, kafka, DELETE)
+        await anyio.sleep(29)
+        assert has_topic(kafka)
+        await anyio.sleep(2)
+        assert not has_topic(kafka)
+
+
+async def test_stall_ends_when_it_is_undone(kafka):
+    fault = kafka.faults.on("Metadata", times=None).stall()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(asked, kafka)
+        tasks.start_soon(asked, kafka)
+        await anyio.sleep(100)
+        assert 2 == fault.hits
+        fault.undo()
+        began = anyio.current_time()
+
+    assert anyio.current_time() == pytest.approx(began)
+
+
+async def test_block_undoes_its_fault(kafka):
+    with kafka.faults.on("Metadata", times=None).refuse("COORDINATOR_NOT_AVAILABLE"):
+        assert [] == list((await asked(kafka)).topics)
+
+    assert (await asked(kafka)).topics
+
+
+async def test_delayed_answer_is_of_the_time_of_the_question(kafka):
+    kafka.faults.on("Metadata").delay(60)
+    answers = []
+    async with anyio.create_task_group() as tasks:
+
+        async def ask():
+            answers.append(await asked(kafka))
+
+        tasks.start_soon(ask)
+        await anyio.sleep(30)
+        kafka.create_topic("later")
+        assert [] == answers
+
+    assert ["orders"] == [topic.name for topic in answers[0].topics]
+
+
+async def test_client_that_goes_away_is_not_waited_for(kafka):
+    kafka.faults.on("Metadata").stall()
+    client = Client(kafka.connect(1))
+    await client.send(METADATA)
+    await anyio.sleep(1)
+    await client.stream.aclose()
+    await anyio.sleep(1)
+
+    assert 0 == pytest.approx(await took(kafka))
+
+
+async def test_throttled_client_is_told_and_left_waiting(kafka):
+    kafka.faults.on("Metadata").throttle(7)
+    client = Client(kafka.connect(1))
+    answer = await client.ask(METADATA)
+    began = anyio.current_time()
+    assert 7 == answer.throttle_time.total_seconds()
+    await client.ask(METADATA)
+
+    assert 7 == pytest.approx(anyio.current_time() - began)
+
+
+async def test_answer_comes_twice(kafka):
+    kafka.faults.on("Metadata").answer_twice()
+    client = Client(kafka.connect(1))
+    await client.send(METADATA)
+
+    assert await client.frame() == await client.frame()
+
+
+async def test_test_may_answer_itself(kafka):
+    seen = []
+
+    def by(request, context):
+        seen.append(context.header.client_id)
+        return {"cluster_id": "mine"}
+
+    kafka.faults.on("Metadata").respond(by)
+
+    assert "mine" == (await asked(kafka)).cluster_id
+    assert ["test"] == seen
+
+
+async def test_test_may_take_its_time_and_say_nothing(kafka):
+    async def by(request, context):
+        await anyio.sleep(10)
+
+    kafka.faults.on("Metadata").respond(by)
+    client = Client(kafka.connect(1))
+    await client.send(METADATA)
+    await client.send(VERSIONS)
+    began = anyio.current_time()
+
+    assert not (await client.answer(type(VERSIONS))).error_code
+    assert 10 == pytest.approx(anyio.current_time() - began)
+
+
+async def test_corrupted_answer_keeps_its_length_and_number(kafka):
+    kafka.faults.on("Metadata").corrupt()
+    client = Client(kafka.connect(1))
+    await client.send(METADATA)
+    bad = await client.frame()
+    await client.send(METADATA)
+    good = await client.frame()
+
+    assert len(good) == len(bad)
+    assert b"\0\0\0\1" == bad[:4]
+    assert all(
+        one ^ other == 0xFF for one, other in zip(good[4:], bad[4:], strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "hit"),
+    [
+        ({"node": 1}, [True, False, True]),
+        ({"client_id": "b"}, [False, False, True]),
+        ({"after": 1}, [False, True, True]),
+        ({"times": 2}, [True, True, False]),
+        (
+            {"where": lambda request, context: context.node_id == 2},
+            [False, True, False],
+        ),
+    ],
+)
+async def test_only_the_requests_that_are_meant_are_taken(kafka, choice, hit):
+    kafka.faults.on("Metadata", **{"times": None, **choice}).respond(
+        lambda request, context: {"cluster_id": "hit"}
+    )
+    seen = [
+        (await asked(kafka, node=node, client_id=client_id)).cluster_id == "hit"
+        for node, client_id in ((1, "a"), (2, "a"), (1, "b"))
+    ]
+
+    assert hit == seen
+    assert not (await asked(kafka, VERSIONS)).error_code
+
+
+async def test_eldest_fault_is_first(kafka):
+    for name in ("first", "second"):
+        kafka.faults.on("Metadata").respond(
+            lambda request, context, name=name: {"cluster_id": name}
+        )
+    answers = [(await asked(kafka)).cluster_id for _ in range(2)]
+
+    assert ["first", "second"] == answers
+
+
+async def test_all_faults_are_cleared(kafka):
+    for _ in range(3):
+        kafka.faults.on("Metadata").lose()
+    kafka.faults.clear()
+
+    assert (await asked(kafka)).topics
+
+
+async def test_api_that_nobody_serves_is_a_mistake(kafka):
+    with pytest.raises(ValueError, match="ShareFetch"):
+        kafka.faults.on("SharedFetch")
+
+
+def test_faults_are_set_from_other_threads():
+    with EmbeddedBroker() as kafka:
+        setting = threading.Thread(
+            target=lambda: kafka.faults.on("Metadata").cut(), daemon=True
+        )
+        setting.start()
+        setting.join(5)
+
+        assert 1 == len(kafka.faults.waiting)
+
+
+def test_error_is_known_by_number_and_by_name():
+    assert ErrorCode.not_coordinator is error_code("NOT_COORDINATOR")
+    assert ErrorCode.not_coordinator is error_code(16)
+    assert ErrorCode.not_coordinator is error_code(ErrorCode.not_coordinator)
+    with pytest.raises(ValueError, match="NO_SUCH"):
+        error_code("NO_SUCH")

@@ -1,0 +1,85 @@
+"""Answers that refuse: each API in each version, read back."""
+
+from dataclasses import fields, is_dataclass
+from typing import get_args, get_origin
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+
+from sharecons.testing.broker import codec
+from sharecons.testing.broker.apis import APIS
+from sharecons.testing.broker.codec import Header
+from sharecons.testing.broker.refusals import refusal
+
+CODE = ErrorCode.not_coordinator
+EVERY = [(api, version) for api in APIS.values() for version in api.versions]
+
+
+def one_of_each(kind):
+    """A struct whose arrays have one element each."""
+    values = {}
+    for field in fields(kind):
+        arrays = [field.type, *get_args(field.type)]
+        array = next((each for each in arrays if get_origin(each) is tuple), None)
+        if array is None:
+            continue
+        inner = get_args(array)[0]
+        if is_dataclass(inner):
+            values[field.name] = [one_of_each(inner)]
+        elif field.metadata.get("kafka_type") == "string":
+            values[field.name] = ["x"]
+        else:
+            values[field.name] = [7]
+    return values
+
+
+def asked(api, version):
+    kind = load_request_schema(api.key, version)
+    return codec._entity(kind, one_of_each(kind))
+
+
+def refused(api, version, **options):
+    header = Header(api.key, version, 1, "test")
+    fields = refusal(asked(api, version), header, CODE, **options)
+    frame = codec.response_frame(header, fields, version)[4:]
+    kind = load_response_schema(api.key, version)
+    _, size = entity_reader(kind.__header_schema__)(frame, 0)
+    return entity_reader(kind)(frame, size)[0]
+
+
+def codes(answer):
+    """Every error code in an answer but those of nothing wrong."""
+    for field in fields(answer):
+        value = getattr(answer, field.name)
+        if field.metadata.get("kafka_type") == "error_code" and value:
+            yield value
+        elif isinstance(value, tuple):
+            for each in value:
+                if is_dataclass(each):
+                    yield from codes(each)
+
+
+@pytest.mark.parametrize(
+    ("api", "version"), EVERY, ids=[f"{a.name}-{v}" for a, v in EVERY]
+)
+def test_every_version_of_every_api_says_so_once(api, version):
+    assert [CODE] == list(codes(refused(api, version)))
+    assert [CODE] == list(codes(refused(api, version, each=True)))
+
+
+def test_parts_are_refused_by_their_names():
+    (topic,) = refused(APIS[0], 12).responses
+    (partition,) = topic.partition_responses
+    assert ("", 0) == (topic.name, partition.index)
+
+    (coordinator,) = refused(APIS[10], 6).coordinators
+    assert "x" == coordinator.key
+
+
+def test_share_fetch_is_refused_as_a_whole_or_in_its_parts():
+    whole, parts = refused(APIS[78], 2), refused(APIS[78], 2, each=True)
+    assert (CODE, ()) == (whole.error_code, whole.responses)
+    assert ErrorCode.none is parts.error_code
+    assert CODE is parts.responses[0].partitions[0].error_code
