@@ -7,12 +7,12 @@ what it needs when it runs: help is to come at once.
 import argparse
 from collections.abc import Sequence
 
-from sharecons.cli import broker
+from sharecons.cli import broker, demo
 from sharecons.version import VERSION
 
 __all__ = ["main"]
 
-COMMANDS = (broker,)
+COMMANDS = (broker, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
