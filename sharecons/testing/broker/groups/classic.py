@@ -1,8 +1,371 @@
-"""A classic consumer group: members, generations, rebalances, committed offsets."""
+"""A classic consumer group: who may do what in which state.
 
-__all__ = ["ClassicGroup"]
+Rule 1: what members ask for is judged here; `rebalance.py` moves the group on.
+Rule 2: every question comes with the time, and first of all what has come due until
+then is done. Whoever waits for a reply looks again when `changed` is told, and at
+`next_deadline`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.members import (
+    Joined,
+    Member,
+    Members,
+    Protocols,
+    Reply,
+    Synced,
+)
+from sharecons.testing.broker.groups.offsets import GroupOffsets
+from sharecons.testing.broker.groups.rebalance import CONSUMER, Rebalance, State
+from sharecons.testing.broker.signals import Signal
+
+__all__ = ["ClassicGroup", "JoinRequest", "State", "SyncRequest"]
+
+UNLIMITED: Final = 2**31 - 1  # Kafka's group.max.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRequest:
+    """Somebody wants to be a member, or a member joins again."""
+
+    member_id: str = ""
+    new_id: str
+    """The id to be given to whoever has none yet."""
+    group_instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout: float
+    rebalance_timeout: float
+    protocol_type: str
+    protocols: Protocols
+    id_required: bool = True
+    """A new member is to come again with the id that it is given (KIP-394)."""
+    may_skip_assignment: bool = True
+    """A leader can be told that there is nothing to assign (KIP-814)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncRequest:
+    """A member asks for its assignment; the leader brings everybody's."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    generation_id: int
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: Mapping[str, bytes]
 
 
 class ClassicGroup:
-    def __init__(self, group_id: str) -> None:
+    def __init__(
+        self, group_id: str, *, initial_delay: float = 0.0, max_size: int = UNLIMITED
+    ) -> None:
         self.group_id = group_id
+        self.offsets = GroupOffsets()
+        self.changed = Signal()
+        """Told when a reply may have come, or a deadline may have moved."""
+        self._max_size = max_size
+        self._rebalance = Rebalance(initial_delay)
+
+    @property
+    def state(self) -> State:
+        return self._rebalance.state
+
+    @property
+    def generation_id(self) -> int:
+        return self._rebalance.generation_id
+
+    @property
+    def members(self) -> Members:
+        return self._rebalance.members
+
+    @property
+    def protocol_type(self) -> str | None:
+        return self.members.protocol_type
+
+    @property
+    def protocol_name(self) -> str | None:
+        return self._rebalance.protocol_name
+
+    @property
+    def next_deadline(self) -> float:
+        return self._rebalance.next_deadline
+
+    def advance(self, now: float) -> None:
+        """Do what has come due until now, in the order of time."""
+        while (due := self.next_deadline) <= now:
+            self._rebalance.came_due(due)
+            self.changed.ring()
+
+    def join(self, request: JoinRequest, now: float) -> Reply[Joined]:
+        """Join, or join again; the reply may take as long as a rebalance does."""
+        self.advance(now)
+        reply: Reply[Joined] = Reply()
+        try:
+            self._join(request, reply, now)
+        except GroupError as error:
+            reply.answer = Joined(error=error.code, member_id=request.member_id)
+        self.changed.ring()
+        self.advance(now)
+        return reply
+
+    def sync(self, request: SyncRequest, now: float) -> Reply[Synced]:
+        """Ask for an assignment; the reply may have to wait for the leader.
+
+        Raises:
+            GroupError: nobody in this generation, or the group rebalances.
+        """
+        self.advance(now)
+        member = self._in_generation(
+            request.member_id, request.group_instance_id, request.generation_id
+        )
+        if not self._speaks(request):
+            raise GroupError(ErrorCode.inconsistent_group_protocol)
+        if self.state is State.PREPARING:
+            raise GroupError(ErrorCode.rebalance_in_progress)
+        self._rebalance.synced(member)
+        if self.state is State.STABLE:
+            return Reply(self._rebalance.assignment(member))
+        reply = member.syncing = Reply()
+        if member.member_id == self.members.leader:
+            self._rebalance.assigned(dict(request.assignments), now)
+        self.changed.ring()
+        return reply
+
+    def heartbeat(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id: int,
+        now: float,
+    ) -> None:
+        """Stay a member.
+
+        Raises:
+            GroupError: nobody in this generation; or it is to join again, though its
+                session goes on.
+        """
+        self.advance(now)
+        member = self._in_generation(member_id, group_instance_id, generation_id)
+        self._rebalance.heard(member, now)
+        self.changed.ring()
+        if self.state is State.PREPARING:
+            raise GroupError(ErrorCode.rebalance_in_progress)
+
+    def leave(
+        self, leaving: Iterable[tuple[str, str | None]], now: float
+    ) -> list[ErrorCode]:
+        """Let members go, by member id or instance id; give each one's error."""
+        self.advance(now)
+        codes = [self._leave(*who) for who in leaving]
+        if ErrorCode.none in codes:
+            if self.state is State.PREPARING:
+                self._rebalance.maybe_complete(now)
+            elif self.state is not State.EMPTY:
+                self._rebalance.rebalance(now)
+        self.changed.ring()
+        return codes
+
+    def check_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id: int,
+        now: float,
+        *,
+        transactional: bool = False,
+    ) -> None:
+        """See whether somebody may commit offsets; a member's commit is a heartbeat.
+
+        Raises:
+            GroupError: it may not.
+        """
+        self.advance(now)
+        empty = self.state is State.EMPTY
+        if generation_id < 0 and empty:
+            return
+        named = generation_id >= 0 or member_id or group_instance_id is not None
+        if named:
+            self._in_generation(member_id, group_instance_id, generation_id)
+        elif not transactional:
+            raise GroupError(ErrorCode.unknown_member_id)
+        if transactional:
+            return
+        if self.state is State.COMPLETING:
+            raise GroupError(ErrorCode.rebalance_in_progress)
+        self._rebalance.heard(self.members[member_id], now)
+
+    def transaction_ended(self, producer_id: int, committed: bool) -> None:
+        """Commit the offsets that wait for a transaction, or forget them."""
+        self.offsets.ended(producer_id, committed)
+
+    def check_delete(self) -> None:
+        """See whether the group may be deleted.
+
+        Raises:
+            GroupError: it has members.
+        """
+        if self.state is not State.EMPTY:
+            raise GroupError(ErrorCode.non_empty_group)
+
+    def check_offset_delete(self) -> None:
+        """See whether offsets may be deleted, one by one.
+
+        Raises:
+            GroupError: it has members, and what they subscribe to cannot be told.
+        """
+        if self.protocol_type != CONSUMER:
+            self.check_delete()
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Tell whether members may consume a topic."""
+        subscribed = self._rebalance.subscribed
+        if subscribed is None:
+            return self.protocol_type == CONSUMER
+        return topic in subscribed
+
+    def let_go(self, reply: Reply[Joined] | Reply[Synced], now: float) -> None:
+        """Park a request no longer: its coordinator is another broker now."""
+        for member in self.members:
+            if reply in (member.joining, member.syncing):
+                member.joining = member.syncing = None
+                self._rebalance.heard(member, now)
+
+    def _in_generation(
+        self, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> Member:
+        member = self.members.known(member_id, group_instance_id)
+        if generation_id != self.generation_id:
+            raise GroupError(ErrorCode.illegal_generation)
+        return member
+
+    def _speaks(self, request: SyncRequest) -> bool:
+        """Whoever names a protocol must name the one that was chosen (KIP-559)."""
+        return request.protocol_type in (None, self.protocol_type) and (
+            request.protocol_name in (None, self.protocol_name)
+        )
+
+    def _join(self, request: JoinRequest, reply: Reply[Joined], now: float) -> None:
+        if not self._has_room(request.member_id):
+            self.members.remove(request.member_id)
+            reply.answer = Joined(error=ErrorCode.group_max_size_reached)
+            return
+        names = [name for name, _ in request.protocols]
+        if not self._accepts(request.protocol_type, names):
+            raise GroupError(ErrorCode.inconsistent_group_protocol)
+        if request.member_id:
+            self._rejoin(request, reply, now)
+        elif self.members.static(request.group_instance_id) is not None:
+            self._come_back(request, reply, now)
+        elif request.group_instance_id is None and request.id_required:
+            self.members.pending[request.new_id] = now + request.session_timeout
+            reply.answer = Joined(
+                error=ErrorCode.member_id_required, member_id=request.new_id
+            )
+        else:
+            self._add(request.new_id, request, reply, now)
+
+    def _has_room(self, member_id: str) -> bool:
+        """Tell whether the group may grow by one, if that is what it would do.
+
+        While members join again, those who have joined count: the last ones are out
+        if the limit has become lower.
+        """
+        if self.state is State.EMPTY:
+            return True
+        if self.state is not State.PREPARING:
+            return member_id in self.members or len(self.members) < self._max_size
+        known = member_id in self.members
+        waits = known and self.members[member_id].joining is not None
+        return waits or self.members.joining < self._max_size
+
+    def _accepts(self, protocol_type: str, names: Sequence[str]) -> bool:
+        if self.state is State.EMPTY:
+            return bool(protocol_type and names)
+        return self.members.speak(protocol_type, names)
+
+    def _rejoin(self, request: JoinRequest, reply: Reply[Joined], now: float) -> None:
+        if request.member_id in self.members.pending:
+            if request.group_instance_id is not None:
+                # A static member has never been sent away for an id.
+                raise GroupError(ErrorCode.unknown_server_error)
+            self._add(request.member_id, request, reply, now)
+            return
+        member = self.members.known(request.member_id, request.group_instance_id)
+        same = member.protocols == request.protocols
+        # A leader that joins again wants to assign again, as when topics have grown.
+        leads = member.member_id == self.members.leader
+        settled = self.state is State.COMPLETING or (
+            self.state is State.STABLE and not leads
+        )
+        if same and settled:
+            reply.answer = self._rebalance.joined(member)
+            return
+        self._update(member, request, reply)
+        self._rebalance.rebalance(now)
+
+    def _add(
+        self, member_id: str, request: JoinRequest, reply: Reply[Joined], now: float
+    ) -> None:
+        member = Member(
+            member_id=member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            session_timeout=request.session_timeout,
+            rebalance_timeout=request.rebalance_timeout,
+            protocols=request.protocols,
+            is_new=True,
+            joining=reply,
+        )
+        self._rebalance.added(member, request.protocol_type, now)
+
+    def _come_back(
+        self, request: JoinRequest, reply: Reply[Joined], now: float
+    ) -> None:
+        """Let a static member go on where it was, under its new id (KIP-345)."""
+        old_id = self.members.static(request.group_instance_id) or ""
+        led_by = self.members.leader or ""
+        member = self.members.replace(old_id, request.new_id)
+        self._rebalance.heard(member, now)
+        self._update(member, request, reply)
+        same = self.state is State.STABLE and (
+            self.members.selected() == self.protocol_name
+        )
+        if not same:
+            self._rebalance.rebalance(now)
+        elif request.may_skip_assignment:
+            leads = member.member_id == self.members.leader
+            answer = self._rebalance.joined(member)
+            member.end_join(replace(answer, skip_assignment=leads))
+        else:
+            # Under its old id as the leader, it takes itself for a follower and does
+            # not assign anew.
+            answer = self._rebalance.joined(member)
+            member.end_join(replace(answer, leader=led_by, members=()))
+
+    def _update(
+        self, member: Member, request: JoinRequest, reply: Reply[Joined]
+    ) -> None:
+        member.protocols = request.protocols
+        member.session_timeout = request.session_timeout
+        member.rebalance_timeout = request.rebalance_timeout
+        member.joining = reply
+
+    def _leave(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        """Take a member out; by its instance id alone, administrators do (KIP-345)."""
+        if not member_id:
+            member_id = self.members.static(group_instance_id) or ""
+        if member_id in self.members.pending:
+            self.members.remove(member_id)
+            return ErrorCode.none
+        try:
+            self._rebalance.removed(self.members.known(member_id, group_instance_id))
+        except GroupError as error:
+            return error.code
+        return ErrorCode.none

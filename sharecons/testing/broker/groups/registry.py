@@ -15,13 +15,24 @@ class Groups:
         self._groups: dict[str, Group] = {}
 
     def __iter__(self) -> Iterator[Group]:
-        return iter(self._groups.values())
+        return iter(list(self._groups.values()))
 
     def get(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
+
+    def classic(self, group_id: str) -> ClassicGroup | None:
+        """Give a group if it is a classic one."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     def add(self, group: Group) -> None:
         self._groups[group.group_id] = group
 
     def remove(self, group_id: str) -> None:
         self._groups.pop(group_id, None)
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget what has been committed for a topic that is gone."""
+        for group in self._groups.values():
+            if isinstance(group, ClassicGroup):
+                group.offsets.delete_topic(topic)

@@ -1,0 +1,83 @@
+"""Committing offsets, in a transaction or not: what both requests have in common.
+
+A partition that is not there is refused by itself; for all others the group decides,
+and is not asked at all if there are none. A note that is too long keeps its partition's
+offset out, and no other.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from sharecons.testing.broker.codec import ErrorCode, Request, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import new_group
+from sharecons.testing.broker.groups.offsets import Offset, Place
+from sharecons.testing.broker.groups.places import Answers, each_partition
+
+__all__ = ["Keep", "commit_each", "group_to_commit_to"]
+
+Keep: TypeAlias = Callable[[ClassicGroup, Mapping[Place, Offset]], None]
+
+
+def commit_each(
+    context: Context,
+    topics: Iterable[Request],
+    allowed: Callable[[], ClassicGroup],
+    keep: Keep,
+) -> Answers:
+    """Commit every partition's offset that can be, and answer for all.
+
+    Args:
+        topics: as the request has them.
+        allowed: gives the group, or raises GroupError.
+        keep: stores the offsets in the group.
+    """
+    topics = list(topics)
+    asked: dict[Place, Offset | None] = {}
+
+    def note(place: Place, partition: Request) -> ErrorCode:
+        asked[place] = offset = _read(context, partition)
+        return ErrorCode.none if offset else ErrorCode.offset_metadata_too_large
+
+    answers = each_partition(context, topics, note)
+    if not asked:
+        return answers
+    try:
+        group = allowed()
+    except GroupError as error:
+        code = error.code
+        return each_partition(context, topics, lambda place, partition: code)
+    offsets = {place: offset for place, offset in asked.items() if offset}
+    if offsets:
+        context.cluster.groups.add(group)
+        keep(group, offsets)
+    return answers
+
+
+def group_to_commit_to(
+    context: Context, group_id: str, *, named: bool, missing: ErrorCode
+) -> ClassicGroup:
+    """Give a group; a new one if there is none, for whoever names no generation.
+
+    Raises:
+        GroupError: `missing`, or the group is of another kind.
+    """
+    found = context.cluster.groups.get(group_id)
+    if found is None:
+        if named:
+            raise GroupError(missing)
+        return new_group(context, group_id)
+    if not isinstance(found, ClassicGroup):
+        raise GroupError(ErrorCode.group_id_not_found)
+    return found
+
+
+def _read(context: Context, partition: Request) -> Offset | None:
+    """Read the offset to be committed; None if its metadata is too long."""
+    metadata: str = partition.committed_metadata or ""
+    if len(metadata) > int(context.cluster.configs.broker("offset.metadata.max.bytes")):
+        return None
+    leader_epoch = of(partition, "committed_leader_epoch", -1)
+    return Offset(partition.committed_offset, leader_epoch, metadata)

@@ -1,0 +1,14 @@
+"""What a group answers when it does not do as it is asked."""
+
+from sharecons.testing.broker.codec import ErrorCode
+
+__all__ = ["GroupError"]
+
+
+class GroupError(Exception):
+    """Refused; nothing has changed."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message

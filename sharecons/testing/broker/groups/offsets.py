@@ -1,0 +1,72 @@
+"""Offsets that a group has committed, and those that transactions are about to.
+
+An offset of a transaction under way is pending: unseen, but for those who want only
+what is stable (KIP-447). It counts once the transaction commits, unless somebody has
+committed a later one meanwhile; the order is that of the commits, not of the ends.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+__all__ = ["GroupOffsets", "Offset", "Place"]
+
+Place: TypeAlias = tuple[str, int]
+"""A topic's name and a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+@dataclass(slots=True)
+class GroupOffsets:
+    """The offsets of one group, by topic and partition."""
+
+    _committed: dict[Place, tuple[int, Offset]] = field(default_factory=dict)
+    _pending: dict[int, dict[Place, tuple[int, Offset]]] = field(default_factory=dict)
+    _commits: int = 0
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(list(self._committed))
+
+    def commit(self, offsets: Mapping[Place, Offset]) -> None:
+        self._commits += 1
+        for place, offset in offsets.items():
+            self._committed[place] = self._commits, offset
+
+    def commit_later(self, producer_id: int, offsets: Mapping[Place, Offset]) -> None:
+        """Keep offsets until the producer's transaction has ended."""
+        self._commits += 1
+        pending = self._pending.setdefault(producer_id, {})
+        for place, offset in offsets.items():
+            pending[place] = self._commits, offset
+
+    def ended(self, producer_id: int, committed: bool) -> None:
+        """Commit what was pending for a producer, or forget it."""
+        for place, (number, offset) in self._pending.pop(producer_id, {}).items():
+            before, _ = self._committed.get(place, (0, None))
+            if committed and before < number:
+                self._committed[place] = number, offset
+
+    def get(self, place: Place) -> Offset | None:
+        found = self._committed.get(place)
+        return None if found is None else found[1]
+
+    def is_pending(self, place: Place) -> bool:
+        return any(place in pending for pending in self._pending.values())
+
+    def delete(self, place: Place) -> None:
+        self._committed.pop(place, None)
+        for pending in self._pending.values():
+            pending.pop(place, None)
+
+    def delete_topic(self, topic: str) -> None:
+        for places in (self._committed, *self._pending.values()):
+            for place in [place for place in places if place[0] == topic]:
+                del places[place]

@@ -1,0 +1,73 @@
+"""Topics and partitions as requests about offsets name them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from sharecons.testing.broker.codec import ErrorCode, Request, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.offsets import Place
+
+__all__ = ["Answers", "Judge", "each_partition", "refused"]
+
+Judge: TypeAlias = Callable[[Place, Request], ErrorCode]
+"""Does what is asked for one partition, which is there."""
+
+Answers: TypeAlias = list[dict[str, Any]]
+"""The `topics` of a response, each with its `partitions`."""
+
+
+def each_partition(
+    context: Context, topics: Iterable[Request], judge: Judge
+) -> Answers:
+    """Answer for every partition: with what is wrong with it, or as it is judged."""
+
+    def error_of(topic: Request) -> Callable[[Request], ErrorCode]:
+        name, error = _found(context, topic)
+        if error:
+            return lambda partition: error
+        return lambda partition: (
+            _missing(context, name, partition.partition_index)
+            or judge((name, partition.partition_index), partition)
+        )
+
+    return [_answer(topic, error_of(topic)) for topic in topics]
+
+
+def refused(topics: Iterable[Request], code: ErrorCode) -> Answers:
+    """Answer for every partition with the same."""
+    return [_answer(topic, lambda partition: code) for topic in topics]
+
+
+def _answer(topic: Request, error_of: Callable[[Request], ErrorCode]) -> dict[str, Any]:
+    return {
+        "name": of(topic, "name", ""),
+        "topic_id": of(topic, "topic_id", None),
+        "partitions": [
+            {
+                "partition_index": partition.partition_index,
+                "error_code": error_of(partition),
+            }
+            for partition in topic.partitions
+        ],
+    }
+
+
+def _found(context: Context, topic: Request) -> tuple[str, ErrorCode]:
+    """Give a topic's name, by its id where a request has ids."""
+    cluster = context.cluster
+    name: str | None = of(topic, "name", None)
+    if name is None:
+        found = cluster.topics.with_id(topic.topic_id)
+        if found is None:
+            return "", ErrorCode.unknown_topic_id
+        name = found.name
+    if cluster.access.denies("READ", "TOPIC", name):
+        return name, ErrorCode.topic_authorization_failed
+    return name, ErrorCode.none
+
+
+def _missing(context: Context, name: str, index: int) -> ErrorCode:
+    topic = context.cluster.topics.named(name)
+    if topic is None or topic.partition(index) is None:
+        return ErrorCode.unknown_topic_or_partition
+    return ErrorCode.none

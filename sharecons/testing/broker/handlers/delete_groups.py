@@ -1,0 +1,45 @@
+"""DeleteGroups 0 to 2: remove groups of any kind, and all they remember.
+
+Only groups without members. A share group's share partitions go with it.
+"""
+
+from typing import Any
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import check_access, check_coordinator
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    wanted = dict.fromkeys(request.groups_names)
+    return {"results": [_result(group_id, context) for group_id in wanted]}
+
+
+def _result(group_id: str, context: Context) -> dict[str, Any]:
+    code = ErrorCode.none
+    try:
+        _delete(group_id, context)
+    except GroupError as error:
+        code = error.code
+    return {"group_id": group_id, "error_code": code}
+
+
+def _delete(group_id: str, context: Context) -> None:
+    cluster = context.cluster
+    check_access(context, "DELETE", group_id)
+    check_coordinator(context, group_id)
+    group = cluster.groups.get(group_id)
+    if group is None:
+        raise GroupError(ErrorCode.group_id_not_found)
+    group.advance(context.now)
+    if isinstance(group, ClassicGroup):
+        group.check_delete()
+    elif group.state != "Empty":
+        raise GroupError(ErrorCode.non_empty_group)
+    else:
+        cluster.share_partitions.delete_group(group_id)
+    cluster.groups.remove(group_id)

@@ -1,0 +1,77 @@
+"""FindCoordinator 0 to 6: which broker coordinates a group, transaction, share state.
+
+One key up to version 3, any number from 4 (KIP-699). Version 6 has share partitions'
+state (KIP-932), whose keys are `group:topicId:partition`; before that nobody may ask.
+"""
+
+import base64
+import binascii
+from typing import Any, Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.coordinators import GROUP, SHARE, TRANSACTION
+
+__all__ = ["handle"]
+
+NOWHERE: Final = {"node_id": -1, "host": "", "port": -1}
+
+
+async def handle(request: Request, context: Context) -> Response:
+    key_type: int = of(request, "key_type", GROUP)
+    if context.version >= 4:
+        keys = request.coordinator_keys
+        return {"coordinators": [_answer(key_type, key, context) for key in keys]}
+    answer = _answer(key_type, request.key, context)
+    # Only a single answer says in words what its code says.
+    message = answer["error_code"].name.upper()
+    return {**answer, "error_message": message}
+
+
+def _answer(key_type: int, key: str, context: Context) -> dict[str, Any]:
+    code = _refusal(key_type, key, context)
+    where = NOWHERE if code else _where(key_type, key, context)
+    if where is None:
+        code, where = ErrorCode.coordinator_not_available, NOWHERE
+    return {"key": key, "error_code": code, "error_message": "", **where}
+
+
+def _where(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
+    cluster = context.cluster
+    node_id = cluster.coordinators.of(key_type, key, cluster.running)
+    broker = cluster.brokers.get(node_id)
+    if broker is None:
+        return None
+    return {"node_id": broker.node_id, "host": broker.host, "port": broker.port}
+
+
+def _refusal(key_type: int, key: str, context: Context) -> ErrorCode:
+    denies = context.cluster.access.denies
+    if key_type == GROUP and denies("DESCRIBE", "GROUP", key):
+        return ErrorCode.group_authorization_failed
+    if key_type == TRANSACTION and denies("DESCRIBE", "TRANSACTIONAL_ID", key):
+        return ErrorCode.transactional_id_authorization_failed
+    if key_type == SHARE:
+        return _share_refusal(key, context)
+    if key_type not in (GROUP, TRANSACTION):
+        return ErrorCode.invalid_request
+    return ErrorCode.none
+
+
+def _share_refusal(key: str, context: Context) -> ErrorCode:
+    if context.version < 6 or not _is_share_key(key):
+        return ErrorCode.invalid_request
+    if context.cluster.access.denies("CLUSTER_ACTION", "CLUSTER", "kafka-cluster"):
+        return ErrorCode.cluster_authorization_failed
+    return ErrorCode.none
+
+
+def _is_share_key(key: str) -> bool:
+    """Tell whether a key is a group id, a topic id in base64 and a partition."""
+    group_id, _, rest = key.rpartition(":")[0].rpartition(":")
+    partition = key.rpartition(":")[2]
+    try:
+        topic_id = base64.b64decode(rest + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return bool(group_id) and len(topic_id) == 16 and partition.isdigit()

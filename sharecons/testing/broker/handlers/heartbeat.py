@@ -1,0 +1,24 @@
+"""Heartbeat 0 to 4: stay a member of a classic group; version 3 has static members.
+
+A member learns here that its group rebalances, and joins again.
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import member_group
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        member_group(context, request.group_id).heartbeat(
+            request.member_id,
+            of(request, "group_instance_id", None),
+            request.generation_id,
+            context.now,
+        )
+    except GroupError as error:
+        return {"error_code": error.code}
+    return {"error_code": ErrorCode.none}

@@ -1,0 +1,115 @@
+"""JoinGroup 0 to 9: become a member of a classic group, or join its rebalance.
+
+Version 1 has a time-out for rebalances, which was the session's before; 4 sends a new
+member away to come again with the id that it is given (KIP-394); 5 has static members,
+who keep their place under a `group_instance_id` (KIP-345); 7 names the protocol type; 8
+gives a reason (KIP-800), which nobody reads; from 9 a leader may be told that there is
+nothing to assign (KIP-814).
+
+The answer takes until all members have joined.
+"""
+
+import uuid
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import ClassicGroup, JoinRequest
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import (
+    check_access,
+    check_coordinator,
+    new_group,
+    parked,
+)
+from sharecons.testing.broker.groups.members import Joined
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        joined = await _join(request, context)
+    except GroupError as error:
+        joined = Joined(error=error.code)
+    return _response(joined, context.version)
+
+
+async def _join(request: Request, context: Context) -> Joined:
+    check_access(context, "READ", request.group_id)
+    if not request.group_id:
+        return _no(ErrorCode.invalid_group_id, request)
+    if not _session_allowed(request, context):
+        return _no(ErrorCode.invalid_session_timeout, request)
+    check_coordinator(context, request.group_id)
+    group = _group(request, context)
+    if group is None:
+        return _no(ErrorCode.unknown_member_id, request)
+    reply = group.join(_read(request, context), context.now)
+    return await parked(context, group, reply)
+
+
+def _no(code: ErrorCode, request: Request) -> Joined:
+    return Joined(error=code, member_id=request.member_id)
+
+
+def _session_allowed(request: Request, context: Context) -> bool:
+    configs = context.cluster.configs
+    shortest = int(configs.broker("group.min.session.timeout.ms"))
+    longest = int(configs.broker("group.max.session.timeout.ms"))
+    asked: float = request.session_timeout.total_seconds() * 1000
+    return shortest <= asked <= longest
+
+
+def _group(request: Request, context: Context) -> ClassicGroup | None:
+    """Give the group, which the first member makes.
+
+    Raises:
+        GroupError: it is a group of another kind.
+    """
+    groups = context.cluster.groups
+    found = groups.get(request.group_id)
+    if found is None:
+        if request.member_id:
+            return None
+        found = new_group(context, request.group_id)
+        groups.add(found)
+    if not isinstance(found, ClassicGroup):
+        raise GroupError(ErrorCode.inconsistent_group_protocol)
+    return found
+
+
+def _read(request: Request, context: Context) -> JoinRequest:
+    instance_id = of(request, "group_instance_id", None)
+    client_id = context.header.client_id
+    prefix = client_id if instance_id is None else instance_id
+    session_timeout = request.session_timeout
+    return JoinRequest(
+        member_id=request.member_id,
+        new_id=f"{prefix}-{uuid.uuid4()}",
+        group_instance_id=instance_id,
+        client_id=client_id,
+        client_host=context.connection.peer,
+        session_timeout=session_timeout.total_seconds(),
+        rebalance_timeout=of(
+            request, "rebalance_timeout", session_timeout
+        ).total_seconds(),
+        protocol_type=request.protocol_type,
+        protocols=tuple((each.name, each.metadata) for each in request.protocols),
+        id_required=context.version >= 4,
+        may_skip_assignment=context.version >= 9,
+    )
+
+
+def _response(joined: Joined, version: int) -> Response:
+    # Before version 7 a protocol that there is not is spelt "".
+    name = joined.protocol_name if version >= 7 else joined.protocol_name or ""
+    return {
+        "error_code": joined.error,
+        "generation_id": joined.generation_id,
+        "protocol_type": joined.protocol_type,
+        "protocol_name": name,
+        "leader": joined.leader,
+        "skip_assignment": joined.skip_assignment,
+        "member_id": joined.member_id,
+        "members": [member._asdict() for member in joined.members],
+    }

@@ -1,0 +1,44 @@
+"""LeaveGroup 0 to 5: leave a classic group, or take others out of it.
+
+One member up to version 2, whose error is the response's; any number from 3, each with
+its own error, by member id or by instance id alone (KIP-345). Reasons, from version 5
+(KIP-800), are not read.
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import member_group
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    leaving = _read(request)
+    try:
+        group = member_group(context, request.group_id)
+        codes: list[ErrorCode] = group.leave(leaving, context.now)
+    except GroupError as error:
+        # Of a group that is not there, every member is unknown.
+        if error.code is not ErrorCode.unknown_member_id:
+            return {"error_code": error.code}
+        codes = [error.code] * len(leaving)
+    if context.version < 3:
+        return {"error_code": codes[0]}
+    return {
+        "members": [
+            {
+                "member_id": member_id,
+                "group_instance_id": group_instance_id,
+                "error_code": code,
+            }
+            for (member_id, group_instance_id), code in zip(leaving, codes, strict=True)
+        ]
+    }
+
+
+def _read(request: Request) -> list[tuple[str, str | None]]:
+    members = of(request, "members", None)
+    if members is None:
+        return [(request.member_id, None)]
+    return [(each.member_id, each.group_instance_id) for each in members]

@@ -1,0 +1,61 @@
+"""ListGroups 0 to 5: the groups that this broker coordinates, of every kind.
+
+Version 4 tells states and takes a filter of them (KIP-518), 5 the same of types
+(KIP-848, KIP-932): "classic" and "share" here. Filters do not mind upper case.
+"""
+
+from collections.abc import Iterable
+
+from sharecons.testing.broker.codec import Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.gate import coordinates
+from sharecons.testing.broker.groups.registry import Group
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    states = _lower(of(request, "states_filter", ()))
+    types = _lower(of(request, "types_filter", ()))
+    listed = [_listed(group, context) for group in _visible(context)]
+    return {
+        "groups": [
+            group
+            for group in listed
+            if _passes(group["group_state"], states)
+            and _passes(group["group_type"], types)
+        ]
+    }
+
+
+def _lower(wanted: Iterable[str]) -> set[str]:
+    return {each.strip().lower() for each in wanted}
+
+
+def _passes(value: str, wanted: set[str]) -> bool:
+    return not wanted or value.lower() in wanted
+
+
+def _visible(context: Context) -> list[Group]:
+    """Give the groups that the client may know of: by one right, or one by one."""
+    cluster = context.cluster
+    here = [each for each in cluster.groups if coordinates(context, each.group_id)]
+    if not cluster.access.denies("DESCRIBE", "CLUSTER", "kafka-cluster"):
+        return here
+    denies = cluster.access.denies
+    return [each for each in here if not denies("DESCRIBE", "GROUP", each.group_id)]
+
+
+def _listed(group: Group, context: Context) -> dict[str, str]:
+    group.advance(context.now)
+    if isinstance(group, ClassicGroup):
+        kind, protocol_type = "classic", group.protocol_type or ""
+    else:
+        kind, protocol_type = "share", "share"
+    return {
+        "group_id": group.group_id,
+        "protocol_type": protocol_type,
+        "group_state": str(group.state),
+        "group_type": kind,
+    }

@@ -1,0 +1,51 @@
+"""OffsetCommit 2 to 10: keep a group's offsets, each with a leader epoch and a note.
+
+Topics by name up to version 9, by id from 10. Members commit in their generation. With
+generation -1 anybody commits for a group that has no members, which need not be there
+yet; from version 9 whoever names a generation of no group learns that there is none,
+before that its generation is wrong (KIP-848).
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import check_access, check_coordinator
+from sharecons.testing.broker.groups.places import refused
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        check_access(context, "READ", request.group_id)
+    except GroupError as error:
+        return {"topics": refused(request.topics, error.code)}
+    answers = commit_each(
+        context,
+        request.topics,
+        allowed=lambda: _allowed(request, context),
+        keep=lambda group, offsets: group.offsets.commit(offsets),
+    )
+    return {"topics": answers}
+
+
+def _allowed(request: Request, context: Context) -> ClassicGroup:
+    """Give the group to commit to.
+
+    Raises:
+        GroupError: nothing is to be committed.
+    """
+    check_coordinator(context, request.group_id)
+    generation_id: int = request.generation_id_or_member_epoch
+    old = context.version < 9
+    group = group_to_commit_to(
+        context,
+        request.group_id,
+        named=generation_id >= 0,
+        missing=ErrorCode.illegal_generation if old else ErrorCode.group_id_not_found,
+    )
+    instance_id = of(request, "group_instance_id", None)
+    group.check_commit(request.member_id, instance_id, generation_id, context.now)
+    return group

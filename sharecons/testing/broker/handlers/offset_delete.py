@@ -1,0 +1,47 @@
+"""OffsetDelete 0: forget some of a group's offsets (KIP-496).
+
+While the group has members, only offsets of topics that none of them subscribes to.
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import (
+    check_access,
+    check_coordinator,
+    check_id,
+)
+from sharecons.testing.broker.groups.offsets import Place
+from sharecons.testing.broker.groups.places import each_partition
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        group = _group(request, context)
+    except GroupError as error:
+        return {"error_code": error.code}
+
+    def delete(place: Place, _: Request) -> ErrorCode:
+        if group.is_subscribed(place[0]):
+            return ErrorCode.group_subscribed_to_topic
+        group.offsets.delete(place)
+        return ErrorCode.none
+
+    topics = each_partition(context, request.topics, delete)
+    named = ("name", "partitions")
+    return {"topics": [{key: topic[key] for key in named} for topic in topics]}
+
+
+def _group(request: Request, context: Context) -> ClassicGroup:
+    check_access(context, "DELETE", request.group_id)
+    check_id(request.group_id)
+    check_coordinator(context, request.group_id)
+    group = context.cluster.groups.classic(request.group_id)
+    if group is None:
+        raise GroupError(ErrorCode.group_id_not_found)
+    group.advance(context.now)
+    group.check_offset_delete()
+    return group

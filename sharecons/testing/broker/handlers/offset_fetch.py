@@ -1,0 +1,124 @@
+"""OffsetFetch 1 to 10: what groups have committed; -1 where nothing is.
+
+Version 2 can ask for all partitions, and has an error of the group's; 7 can insist on
+what is stable: an offset that a transaction is about to commit is UNSTABLE (KIP-447);
+from 8 it asks for several groups at once (KIP-709); from 9 members say who they are,
+which matters to groups of other kinds only; from 10 topics go by their ids.
+
+Whatever group is asked for, one that is not there has committed nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import check_access, check_coordinator
+from sharecons.testing.broker.groups.offsets import GroupOffsets, Place
+
+__all__ = ["handle"]
+
+NOTHING: Final = {
+    "committed_offset": -1,
+    "committed_leader_epoch": -1,
+    "metadata": "",
+}
+
+
+async def handle(request: Request, context: Context) -> Response:
+    stable: bool = of(request, "require_stable", False)
+    if context.version >= 8:
+        return {"groups": [_group(each, context, stable) for each in request.groups]}
+    answer = _group(request, context, stable)
+    if answer["error_code"] and context.version < 2:
+        # It has no error of the group's yet.
+        answer["topics"] = _refused(request.topics, answer["error_code"])
+    del answer["group_id"]
+    return answer
+
+
+def _group(asked: Request, context: Context, stable: bool) -> dict[str, Any]:
+    """Answer for one group; `asked` has its `group_id` and `topics`."""
+    topics: list[dict[str, Any]] = []
+    error = ErrorCode.none
+    try:
+        check_access(context, "DESCRIBE", asked.group_id)
+        check_coordinator(context, asked.group_id)
+    except GroupError as refusal:
+        error = refusal.code
+    else:
+        group = context.cluster.groups.classic(asked.group_id)
+        offsets = group.offsets if group else GroupOffsets()
+        if asked.topics is None:
+            topics = _all(context, offsets, stable)
+        else:
+            topics = [_topic(each, context, offsets, stable) for each in asked.topics]
+    return {"group_id": asked.group_id, "topics": topics, "error_code": error}
+
+
+def _all(context: Context, offsets: GroupOffsets, stable: bool) -> list[dict[str, Any]]:
+    """Answer for all that has been committed, as far as the client may see it."""
+    by_topic: dict[str, list[int]] = {}
+    for name, partition in offsets:
+        by_topic.setdefault(name, []).append(partition)
+    return [
+        {**key, "partitions": [_offset(offsets, (name, p), stable) for p in partitions]}
+        for name, partitions in by_topic.items()
+        if not context.cluster.access.denies("DESCRIBE", "TOPIC", name)
+        and (key := _key(context, name)) is not None
+    ]
+
+
+def _key(context: Context, name: str) -> dict[str, Any] | None:
+    """Say which topic it is, as the version does; None if it has no id."""
+    if context.version < 10:
+        return {"name": name}
+    topic = context.cluster.topics.named(name)
+    return None if topic is None else {"topic_id": topic.topic_id}
+
+
+def _topic(
+    asked: Request, context: Context, offsets: GroupOffsets, stable: bool
+) -> dict[str, Any]:
+    if context.version < 10:
+        key, name = {"name": asked.name}, asked.name
+    else:
+        key, found = {"topic_id": asked.topic_id}, context.cluster.topics
+        topic = found.with_id(asked.topic_id)
+        if topic is None:
+            return {**key, "partitions": _errors(asked, ErrorCode.unknown_topic_id)}
+        name = topic.name
+    if context.cluster.access.denies("DESCRIBE", "TOPIC", name):
+        code = ErrorCode.topic_authorization_failed
+        return {**key, "partitions": _errors(asked, code)}
+    places = ((name, index) for index in asked.partition_indexes)
+    return {**key, "partitions": [_offset(offsets, each, stable) for each in places]}
+
+
+def _offset(offsets: GroupOffsets, place: Place, stable: bool) -> dict[str, Any]:
+    index = place[1]
+    if stable and offsets.is_pending(place):
+        return _error(index, ErrorCode.unstable_offset_commit)
+    found = offsets.get(place)
+    if found is None:
+        return {"partition_index": index, **NOTHING}
+    return {
+        "partition_index": index,
+        "committed_offset": found.offset,
+        "committed_leader_epoch": found.leader_epoch,
+        "metadata": found.metadata,
+    }
+
+
+def _refused(topics: Sequence[Request], code: ErrorCode) -> list[dict[str, Any]]:
+    return [{"name": each.name, "partitions": _errors(each, code)} for each in topics]
+
+
+def _errors(asked: Request, code: ErrorCode) -> list[dict[str, Any]]:
+    indexes: Iterable[int] = asked.partition_indexes
+    return [_error(index, code) for index in indexes]
+
+
+def _error(index: int, code: ErrorCode) -> dict[str, Any]:
+    return {"partition_index": index, **NOTHING, "error_code": code}

@@ -1,0 +1,46 @@
+"""SyncGroup 0 to 5: get one's assignment; the leader brings everybody's.
+
+Version 3 has static members (KIP-345); from 5 the protocol must be named, so that a
+client that took another one notices (KIP-559). Followers wait for the leader.
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import SyncRequest
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import member_group, parked
+from sharecons.testing.broker.groups.members import Synced
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        synced = await _sync(request, context)
+    except GroupError as error:
+        synced = Synced(error=error.code)
+    return {
+        "error_code": synced.error,
+        "protocol_type": synced.protocol_type,
+        "protocol_name": synced.protocol_name,
+        "assignment": synced.assignment,
+    }
+
+
+async def _sync(request: Request, context: Context) -> Synced:
+    asked = _read(request)
+    if context.version >= 5 and None in (asked.protocol_type, asked.protocol_name):
+        raise GroupError(ErrorCode.inconsistent_group_protocol)
+    group = member_group(context, request.group_id)
+    return await parked(context, group, group.sync(asked, context.now))
+
+
+def _read(request: Request) -> SyncRequest:
+    return SyncRequest(
+        member_id=request.member_id,
+        group_instance_id=of(request, "group_instance_id", None),
+        generation_id=request.generation_id,
+        protocol_type=of(request, "protocol_type", None),
+        protocol_name=of(request, "protocol_name", None),
+        assignments={each.member_id: each.assignment for each in request.assignments},
+    )

@@ -1,0 +1,90 @@
+"""TxnOffsetCommit 0 to 5: commit a group's offsets along with a transaction.
+
+They are pending until the transaction has ended. Version 2 has leader epochs; from 3
+the member says who it is, and one of an old generation is refused (KIP-447). Before
+version 5 the group must have been added by AddOffsetsToTxn; 5 adds it, and 4 tells by
+an error of its own that it was not (KIP-890).
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import (
+    check_access,
+    check_coordinator,
+    check_id,
+)
+from sharecons.testing.broker.groups.places import refused
+from sharecons.testing.broker.transactions import Producer, Support
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        _check_access(request, context)
+    except GroupError as error:
+        return {"topics": refused(request.topics, error.code)}
+    producer_id: int = request.producer_id
+    answers = commit_each(
+        context,
+        request.topics,
+        allowed=lambda: _allowed(request, context),
+        keep=lambda group, offsets: group.offsets.commit_later(producer_id, offsets),
+    )
+    return {"topics": answers}
+
+
+def _check_access(request: Request, context: Context) -> None:
+    transactional_id = request.transactional_id
+    if context.cluster.access.denies("WRITE", "TRANSACTIONAL_ID", transactional_id):
+        raise GroupError(ErrorCode.transactional_id_authorization_failed)
+    check_access(context, "READ", request.group_id)
+
+
+def _check_transaction(request: Request, context: Context) -> None:
+    """See whether the producer's transaction has the group, or can take it in.
+
+    Raises:
+        GroupError: it has not, and cannot.
+    """
+    support = Support.ADDING if context.version >= 5 else Support.OLD
+    if context.version == 4:
+        support = Support.ABORTABLE
+    code = context.cluster.transactions.add_pending_offsets(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        request.group_id,
+        support,
+        context.now,
+    )
+    if code:
+        raise GroupError(code)
+
+
+def _allowed(request: Request, context: Context) -> ClassicGroup:
+    """Give the group to commit to, which is part of the transaction then.
+
+    Raises:
+        GroupError: nothing is to be committed.
+    """
+    check_id(request.group_id)
+    check_coordinator(context, request.group_id)
+    _check_transaction(request, context)
+    generation_id: int = of(request, "generation_id", -1)
+    group = group_to_commit_to(
+        context,
+        request.group_id,
+        named=generation_id >= 0,
+        missing=ErrorCode.illegal_generation,
+    )
+    group.check_commit(
+        of(request, "member_id", ""),
+        of(request, "group_instance_id", None),
+        generation_id,
+        context.now,
+        transactional=True,
+    )
+    return group
