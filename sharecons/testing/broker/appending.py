@@ -1,0 +1,174 @@
+"""What Produce does for each partition: find it, ask the coordinator, write."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.log.batches import BatchHeader, header_of, split
+from sharecons.testing.broker.log.partition_log import (
+    Appended,
+    AppendError,
+    LogRules,
+)
+from sharecons.testing.broker.topics import Partition, Topic
+from sharecons.testing.broker.transactions import Place, Producer, Support
+
+__all__ = ["Append", "Result", "admit", "find", "write"]
+
+ALL_REPLICAS: Final = -1  # of acks
+ZSTD: Final = 4
+ZSTD_SINCE: Final = 7  # the version of Produce (KIP-110)
+
+NOWHERE: Final = Appended(-1, -1)
+
+WITHOUT_START: Final = (ErrorCode.corrupt_message, ErrorCode.message_too_large)
+"""Errors of a log for which Kafka does not tell where the log starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """A batch on its way into a partition's log."""
+
+    topic: Topic
+    partition: Partition
+    data: bytes
+    header: BatchHeader
+
+    @property
+    def place(self) -> Place:
+        return self.topic.name, self.partition.index
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(self.header.producer_id, self.header.producer_epoch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of one partition's batch."""
+
+    code: ErrorCode = ErrorCode.none
+    message: str | None = None
+    record_errors: Mapping[int, str] = field(default_factory=dict)
+    appended: Appended = NOWHERE
+    start_offset: int = -1
+    leader: Partition | None = None
+    """The partition, if somebody else leads it."""
+
+
+def find(
+    topic: Topic | None, asked: Request, unknown: ErrorCode, version: int
+) -> Append:
+    """Find where a batch is to go, and see that it is one.
+
+    Raises:
+        AppendError: there is no such place (`unknown`), or not one batch.
+    """
+    if topic is None:
+        raise AppendError(unknown, "no such topic")
+    partition = topic.partition(asked.index)
+    if partition is None:
+        raise AppendError(ErrorCode.unknown_topic_or_partition, "no such partition")
+    batches = split(asked.records or b"")
+    if len(batches) != 1:
+        raise AppendError(
+            ErrorCode.invalid_record,
+            "Produce requests must have exactly one record batch per partition",
+        )
+    header = header_of(batches[0])
+    if header.compression == ZSTD and version < ZSTD_SINCE:
+        raise AppendError(
+            ErrorCode.unsupported_compression_type,
+            f"Produce requests with version {version} may not use zstd",
+        )
+    return Append(topic=topic, partition=partition, data=batches[0], header=header)
+
+
+def admit(
+    appends: Iterable[Append], transactional_id: str, support: Support, context: Context
+) -> Mapping[Place, Result]:
+    """Ask the coordinator for what is written in a transaction; give the refusals.
+
+    What goes on in a log already need not be asked for.
+    """
+    asked = [
+        each
+        for each in appends
+        if each.header.is_transactional
+        and each.partition.leader == context.node_id
+        and not each.partition.log.has_open_transaction(
+            each.header.producer_id, each.header.producer_epoch
+        )
+    ]
+    if not asked:
+        return {}
+    codes = context.cluster.transactions.admit(
+        transactional_id,
+        asked[0].producer,
+        [each.place for each in asked],
+        support,
+        context.now,
+    )
+    return {place: _refused(code) for place, code in codes.items() if code}
+
+
+def _refused(code: ErrorCode) -> Result:
+    message = None
+    if code is ErrorCode.invalid_txn_state:
+        message = "Partition was not added to the transaction"
+    return Result(code=code, message=message)
+
+
+def write(
+    append: Append, acks: int, support: Support, context: Context, now_ms: int
+) -> Result:
+    """Write a batch, if this broker leads its partition."""
+    cluster, partition = context.cluster, append.partition
+    if append.topic.internal:
+        return Result(code=ErrorCode.invalid_topic_exception)
+    if partition.leader != context.node_id:
+        return Result(code=ErrorCode.not_leader_or_follower, leader=partition)
+    log = partition.log
+    if acks == ALL_REPLICAS and _lacks_replicas(append, cluster):
+        code = ErrorCode.not_enough_replicas
+        return Result(code=code, start_offset=log.start_offset)
+    try:
+        appended = log.append(
+            append.data,
+            now_ms,
+            leader_epoch=partition.leader_epoch,
+            rules=_rules(cluster, append.topic),
+            transaction_version=2 if support is Support.ADDING else 1,
+        )
+    except AppendError as error:
+        start = -1 if error.code in WITHOUT_START else log.start_offset
+        return Result(
+            code=error.code,
+            message=error.message if error.record_errors else None,
+            record_errors=error.record_errors,
+            start_offset=start,
+        )
+    return Result(appended=appended, start_offset=log.start_offset)
+
+
+def _lacks_replicas(append: Append, cluster: Cluster) -> bool:
+    configured = cluster.configs.topic(append.topic.config, "min.insync.replicas")
+    replicas = append.partition.replicas
+    wanted = min(int(configured), len(replicas))
+    return len(append.partition.living(cluster.running)) < wanted
+
+
+def _rules(cluster: Cluster, topic: Topic) -> LogRules:
+    def setting(name: str) -> str:
+        return cluster.configs.topic(topic.config, name)
+
+    return LogRules(
+        max_message_bytes=int(setting("max.message.bytes")),
+        log_append_time=setting("message.timestamp.type") == "LogAppendTime",
+        timestamp_before_max=int(setting("message.timestamp.before.max.ms")),
+        timestamp_after_max=int(setting("message.timestamp.after.max.ms")),
+        compacted="compact" in setting("cleanup.policy").split(","),
+    )

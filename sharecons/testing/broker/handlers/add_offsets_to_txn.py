@@ -1,0 +1,39 @@
+"""AddOffsetsToTxn 0 to 4: a group's offsets are committed along with a transaction.
+
+Producers whose transactions are of version 2 do not ask: TxnOffsetCommit 5 adds the
+group (KIP-890). PRODUCER_FENCED is known from version 2 on (KIP-588).
+"""
+
+from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.markers import abort_late
+from sharecons.testing.broker.transactions import Producer
+from sharecons.testing.broker.wall_clock import milliseconds
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    code = _refusal(request, context) or _add(request, context)
+    if code is ErrorCode.producer_fenced and context.version < 2:
+        code = ErrorCode.invalid_producer_epoch
+    return {"error_code": code}
+
+
+def _refusal(request: Request, context: Context) -> ErrorCode:
+    code = transaction_gate.refusal(context, request.transactional_id)
+    denied = context.cluster.access.denies("READ", "GROUP", request.group_id)
+    if denied and code is not ErrorCode.transactional_id_authorization_failed:
+        return ErrorCode.group_authorization_failed
+    return code
+
+
+def _add(request: Request, context: Context) -> ErrorCode:
+    abort_late(context.cluster, context.now, milliseconds())
+    return context.cluster.transactions.add_group(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        request.group_id,
+        context.now,
+    )

@@ -1,0 +1,103 @@
+"""AddPartitionsToTxn 0 to 5: a transaction is about to write to partitions.
+
+Clients ask for one transaction, in versions up to 3; with transactions of version 2 no
+longer, since Produce 12 adds (KIP-890). From version 4 brokers ask for several at once,
+to add or only to verify. One partition that cannot be added keeps out all of them:
+OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED is known from version 2 on (KIP-588).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.markers import abort_late
+from sharecons.testing.broker.transactions import Place, Producer
+from sharecons.testing.broker.wall_clock import milliseconds
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    abort_late(context.cluster, context.now, milliseconds())
+    if context.version < 4:
+        return {"results_by_topic_v3_and_below": _of_client(request, context)}
+    if context.cluster.access.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        return {"error_code": ErrorCode.cluster_authorization_failed}
+    return {
+        "results_by_transaction": [
+            {
+                "transactional_id": each.transactional_id,
+                "topic_results": _of_broker(each, context),
+            }
+            for each in request.transactions
+        ]
+    }
+
+
+def _of_client(request: Request, context: Context) -> list[Response]:
+    name = request.v3_and_below_transactional_id
+    producer = Producer(
+        request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
+    )
+    places = _places(request.v3_and_below_topics)
+    errors = _add(name, producer, places, context)
+    if context.version < 2:
+        errors = {place: _before_588(code) for place, code in errors.items()}
+    return _results(errors)
+
+
+def _of_broker(request: Request, context: Context) -> list[Response]:
+    name = request.transactional_id
+    producer = Producer(request.producer_id, request.producer_epoch)
+    places = _places(request.topics)
+    refusal = transaction_gate.refusal(context, name)
+    if refusal or not request.verify_only:
+        return _results(_add(name, producer, places, context))
+    return _results(context.cluster.transactions.verify(name, producer, places))
+
+
+def _add(
+    name: str, producer: Producer, places: list[Place], context: Context
+) -> Mapping[Place, ErrorCode]:
+    cluster = context.cluster
+    if refusal := transaction_gate.refusal(context, name):
+        return dict.fromkeys(places, refusal)
+    faults = {place: _fault(place, context) for place in places}
+    if any(faults.values()):
+        missed = ErrorCode.operation_not_attempted
+        return {place: fault or missed for place, fault in faults.items()}
+    error = cluster.transactions.add_partitions(name, producer, places, context.now)
+    return dict.fromkeys(places, error)
+
+
+def _fault(place: Place, context: Context) -> ErrorCode:
+    topic, partition = place
+    found = context.cluster.topics.named(topic)
+    internal = found is not None and found.internal
+    if internal or context.cluster.access.denies("WRITE", "TOPIC", topic):
+        return ErrorCode.topic_authorization_failed
+    if found is None or found.partition(partition) is None:
+        return ErrorCode.unknown_topic_or_partition
+    return ErrorCode.none
+
+
+def _before_588(code: ErrorCode) -> ErrorCode:
+    fenced = code is ErrorCode.producer_fenced
+    return ErrorCode.invalid_producer_epoch if fenced else code
+
+
+def _places(topics: Iterable[Request]) -> list[Place]:
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _results(errors: Mapping[Place, ErrorCode]) -> list[Response]:
+    topics: dict[str, list[Response]] = {}
+    for (topic, partition), code in errors.items():
+        result = {"partition_index": partition, "partition_error_code": code}
+        topics.setdefault(topic, []).append(result)
+    return [
+        {"name": topic, "results_by_partition": results}
+        for topic, results in topics.items()
+    ]

@@ -1,0 +1,67 @@
+"""DeleteRecords 0 to 2: forget a partition's records before an offset.
+
+Offset -1 means all there are. A topic that is compacted and never deleted from may not
+be deleted from this way either.
+"""
+
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.topics import Topic
+
+__all__ = ["handle"]
+
+ALL: Final = -1
+NO_OFFSET: Final = -1
+
+
+async def handle(request: Request, context: Context) -> Response:
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    _delete(topic.name, each, context) for each in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ]
+    }
+
+
+def _delete(name: str, wanted: Request, context: Context) -> Response:
+    index, offset = wanted.partition_index, wanted.offset
+    found = context.cluster.topics.named(name)
+    code = _fault(name, found, index, context)
+    if found is None or code:
+        return _result(index, NO_OFFSET, code)
+    log = found.partitions[index].log
+    if not ALL <= offset <= log.end_offset:
+        return _result(index, NO_OFFSET, ErrorCode.offset_out_of_range)
+    log.truncate_before(log.end_offset if offset == ALL else offset)
+    return _result(index, log.start_offset, ErrorCode.none)
+
+
+def _fault(name: str, found: Topic | None, index: int, context: Context) -> ErrorCode:
+    if context.cluster.access.denies("DELETE", "TOPIC", name):
+        return ErrorCode.topic_authorization_failed
+    place = found.partition(index) if found else None
+    if found is None or place is None:
+        return ErrorCode.unknown_topic_or_partition
+    if found.internal:
+        return ErrorCode.invalid_topic_exception
+    if place.leader != context.node_id:
+        return ErrorCode.not_leader_or_follower
+    policy = context.cluster.configs.topic(found.config, "cleanup.policy")
+    if "delete" not in policy.split(","):
+        return ErrorCode.policy_violation
+    return ErrorCode.none
+
+
+def _result(index: int, low_watermark: int, code: ErrorCode) -> Response:
+    return {
+        "partition_index": index,
+        "low_watermark": low_watermark,
+        "error_code": code,
+    }

@@ -1,0 +1,42 @@
+"""EndTxn 0 to 5: commit or abort.
+
+With version 5 a transaction is of version 2 (KIP-890): its end bumps the producer's
+epoch, and the answer has it. PRODUCER_FENCED is known from version 2 on (KIP-588).
+The markers are written before the answer goes out, which in real Kafka they need not.
+"""
+
+from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.markers import abort_late, settle
+from sharecons.testing.broker.transactions import Ended, Producer
+from sharecons.testing.broker.wall_clock import milliseconds
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    refusal = transaction_gate.refusal(context, request.transactional_id)
+    done = Ended(refusal) if refusal else _end(request, context)
+    error = done.error
+    if error is ErrorCode.producer_fenced and context.version < 2:
+        error = ErrorCode.invalid_producer_epoch
+    return {
+        "error_code": error,
+        "producer_id": done.producer.producer_id,
+        "producer_epoch": done.producer.epoch,
+    }
+
+
+def _end(request: Request, context: Context) -> Ended:
+    cluster, now_ms = context.cluster, milliseconds()
+    abort_late(cluster, context.now, now_ms)
+    done = cluster.transactions.end(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        request.committed,
+        version=2 if context.version >= 5 else 1,
+    )
+    if done.ending is not None:
+        settle(cluster, [done.ending], now_ms)
+    return done

@@ -1,0 +1,151 @@
+"""Fetch 4 to 18: read records, and wait for some if there are none.
+
+Sessions from version 7 (KIP-227), leader epochs from 9 (KIP-320), any replica from 11
+(KIP-392), topics by id from 13 (KIP-516), the leader of now from 16 (KIP-951). Batches
+are given whole, the first even where it is larger than the client has room for.
+
+A fetch waits while it has fewer bytes than it asks for and nothing has gone wrong with
+a partition that is there; one that is not does not end the wait.
+"""
+
+import uuid
+from collections.abc import Iterable
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.fetch_sessions import (
+    Fetching,
+    FetchSessionError,
+    Wanted,
+)
+from sharecons.testing.broker.leaders import current_leader, node_endpoints
+from sharecons.testing.broker.markers import abort_late
+from sharecons.testing.broker.reading import Limits, Read, read_all
+from sharecons.testing.broker.wall_clock import milliseconds
+
+__all__ = ["handle"]
+
+BY_ID_FROM: Final = 13
+HINTS_FROM: Final = 16
+COMMITTED: Final = 1
+LARGEST: Final = 55 * 1024 * 1024  # Kafka's fetch.max.bytes
+NO_SESSION: Final = (0, -1)
+HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+
+
+async def handle(request: Request, context: Context) -> Response:
+    sessions = context.cluster.fetch_sessions
+    try:
+        fetching = _begin(request, context)
+    except FetchSessionError as error:
+        return {"error_code": error.code}
+    reads = await _read(fetching, request, context)
+    news = {read.wanted.spot: read.news for read in reads}
+    session_id, told = sessions.finish(fetching, news)
+    kept = [read for read in reads if read.wanted.spot in told]
+    hinted = [read for read in kept if _has_hint(read, context)]
+    return {
+        "session_id": session_id,
+        "responses": _topics(kept, context),
+        "node_endpoints": node_endpoints(
+            context.cluster, [read.place.leader for read in hinted if read.place]
+        ),
+    }
+
+
+def _begin(request: Request, context: Context) -> Fetching:
+    by_id = context.version >= BY_ID_FROM
+    wanted = [
+        Wanted(
+            spot=(_key(topic, by_id), each.partition),
+            offset=each.fetch_offset,
+            max_bytes=each.partition_max_bytes,
+            leader_epoch=of(each, "current_leader_epoch", -1),
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    forgotten = [
+        (_key(topic, by_id), index)
+        for topic in of(request, "forgotten_topics_data", ())
+        for index in topic.partitions
+    ]
+    session_id, session_epoch = NO_SESSION
+    return context.cluster.fetch_sessions.begin(
+        context.node_id,
+        (
+            of(request, "session_id", session_id),
+            of(request, "session_epoch", session_epoch),
+        ),
+        wanted,
+        forgotten,
+        by_id=by_id,
+    )
+
+
+def _key(topic: Request, by_id: bool) -> str | uuid.UUID | None:
+    name: str | uuid.UUID | None = topic.topic_id if by_id else topic.topic
+    return name
+
+
+async def _read(fetching: Fetching, request: Request, context: Context) -> list[Read]:
+    """Read until there is enough to answer, or the client has waited long enough."""
+    cluster = context.cluster
+    limits = Limits(
+        max_bytes=min(request.max_bytes, LARGEST),
+        committed_only=request.isolation_level == COMMITTED,
+    )
+    until = context.now + request.max_wait.total_seconds()
+    while True:
+        abort_late(cluster, context.now, milliseconds())
+        reads = read_all(fetching.wanted, limits, context)
+        enough = _is_enough(reads, min(request.min_bytes, limits.max_bytes))
+        if enough or context.now >= until:
+            return reads
+        signals = [read.place.log.grown for read in reads if read.place]
+        next_abort = cluster.transactions.next_deadline
+        await context.wait([cluster.changed, *signals], min(until, next_abort))
+
+
+def _is_enough(reads: Iterable[Read], min_bytes: int) -> bool:
+    there = [read for read in reads if read.place is not None]
+    if not there or any(read.code for read in there):
+        return True
+    return sum(len(read.records) for read in there) >= min_bytes
+
+
+def _has_hint(read: Read, context: Context) -> bool:
+    return context.version >= HINTS_FROM and read.code in HINTED
+
+
+def _topics(reads: Iterable[Read], context: Context) -> list[Response]:
+    topics: dict[str | uuid.UUID | None, list[Response]] = {}
+    for read in reads:
+        topic, _ = read.wanted.spot
+        topics.setdefault(topic, []).append(_partition(read, context))
+    key = "topic_id" if context.version >= BY_ID_FROM else "topic"
+    return [{key: topic, "partitions": parts} for topic, parts in topics.items()]
+
+
+def _partition(read: Read, context: Context) -> Response:
+    _, index = read.wanted.spot
+    aborted = None
+    if read.aborted is not None:
+        aborted = [
+            {"producer_id": producer_id, "first_offset": first_offset}
+            for producer_id, first_offset in read.aborted
+        ]
+    hint = {}
+    if read.place is not None and _has_hint(read, context):
+        hint = {"current_leader": current_leader(read.place)}
+    return {
+        "partition_index": index,
+        "error_code": read.code,
+        "high_watermark": read.high_watermark,
+        "last_stable_offset": read.last_stable_offset,
+        "log_start_offset": read.start_offset,
+        "aborted_transactions": aborted,
+        "records": read.records,
+        **hint,
+    }

@@ -1,0 +1,69 @@
+"""InitProducerId 0 to 5: an id for an idempotent producer, or a transactional one.
+
+A transactional producer gets the id of its transactional id and the next epoch, which
+fences whoever had the one before. From version 3 a producer may say who it was, to go
+on after an error (KIP-360); from version 4 it knows PRODUCER_FENCED.
+"""
+
+from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.markers import abort_late, settle
+from sharecons.testing.broker.transactions import Initialised, Producer
+from sharecons.testing.broker.wall_clock import milliseconds
+
+__all__ = ["handle"]
+
+NOBODY = -1
+
+
+async def handle(request: Request, context: Context) -> Response:
+    done = _initialise(request, context)
+    error = done.error
+    if error is ErrorCode.producer_fenced and context.version < 4:
+        error = ErrorCode.invalid_producer_epoch
+    return {
+        "error_code": error,
+        "producer_id": done.producer.producer_id,
+        "producer_epoch": done.producer.epoch,
+    }
+
+
+def _initialise(request: Request, context: Context) -> Initialised:
+    cluster = context.cluster
+    if refusal := _refusal(request, context):
+        return Initialised(refusal)
+    if request.transactional_id is None:
+        return Initialised(
+            ErrorCode.none, Producer(cluster.transactions.new_producer_id(), 0)
+        )
+    now_ms = milliseconds()
+    abort_late(cluster, context.now, now_ms)
+    done = cluster.transactions.initialise(
+        request.transactional_id,
+        request.transaction_timeout.total_seconds(),
+        _expected(request),
+    )
+    if done.ending is not None:
+        settle(cluster, [done.ending], now_ms)
+    return done
+
+
+def _refusal(request: Request, context: Context) -> ErrorCode:
+    name = request.transactional_id
+    access = context.cluster.access
+    if name is None and access.denies("IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME):
+        return ErrorCode.cluster_authorization_failed
+    if name is not None and (code := transaction_gate.refusal(context, name)):
+        return code
+    expected = of(request, "producer_id", NOBODY), of(request, "producer_epoch", NOBODY)
+    half = expected.count(NOBODY) == 1
+    return ErrorCode.invalid_request if half else ErrorCode.none
+
+
+def _expected(request: Request) -> Producer | None:
+    producer_id = of(request, "producer_id", NOBODY)
+    if producer_id == NOBODY:
+        return None
+    return Producer(producer_id, of(request, "producer_epoch", NOBODY))

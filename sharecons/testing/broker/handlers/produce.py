@@ -1,0 +1,159 @@
+"""Produce 3 to 13: write batches of records.
+
+Topics by name up to version 12, by id from 13. One batch for each partition. With
+acks=0 there is no answer; what goes wrong then closes the connection, since nothing
+else would tell. Errors of single records are told from version 8 (KIP-467), the leader
+of now from 10 (KIP-951).
+
+A partition that a transaction writes to has been added by AddPartitionsToTxn up to
+version 11; from 12 writing adds it (KIP-890).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sharecons.testing.broker.appending import Append, Result, admit, find, write
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.leaders import current_leader, node_endpoints
+from sharecons.testing.broker.log.partition_log import AppendError
+from sharecons.testing.broker.markers import abort_late
+from sharecons.testing.broker.topics import Topic
+from sharecons.testing.broker.transactions import Support
+from sharecons.testing.broker.wall_clock import milliseconds
+
+__all__ = ["handle"]
+
+BY_ID_FROM: Final = 13
+ADDING_FROM: Final = 12
+ABORTABLE_FROM: Final = 11
+ACKS: Final = (-1, 0, 1)
+
+
+@dataclass(slots=True)
+class Slot:
+    """One partition of a request: first what is to be written, then what came of it."""
+
+    topic: Request
+    asked: Request
+    append: Append | None = None
+    result: Result | None = None
+
+
+async def handle(request: Request, context: Context) -> Response | None:
+    now_ms = milliseconds()
+    abort_late(context.cluster, context.now, now_ms)
+    slots = list(_slots(request, context))
+    _judge(slots, request, context)
+    for slot in slots:
+        if slot.append is not None and slot.result is None:
+            support = _support(context.version)
+            slot.result = write(slot.append, request.acks, support, context, now_ms)
+    if request.acks == 0:
+        if any(slot.result and slot.result.code for slot in slots):
+            context.connection.cut()
+        return None
+    return _response(request, slots, context)
+
+
+def _slots(request: Request, context: Context) -> Iterator[Slot]:
+    for topic in request.topic_data:
+        for asked in topic.partition_data:
+            slot = Slot(topic, asked)
+            try:
+                slot.append = _find(topic, asked, context)
+            except AppendError as error:
+                slot.result = Result(code=error.code)
+            yield slot
+
+
+def _find(topic: Request, asked: Request, context: Context) -> Append:
+    found, unknown = _topic(topic, context)
+    name = found.name if found else of(topic, "name", None)
+    if name is not None and context.cluster.access.denies("WRITE", "TOPIC", name):
+        raise AppendError(ErrorCode.topic_authorization_failed, "denied")
+    return find(found, asked, unknown, context.version)
+
+
+def _topic(topic: Request, context: Context) -> tuple[Topic | None, ErrorCode]:
+    """Give the topic, and what to say if there is none."""
+    topics = context.cluster.topics
+    if context.version < BY_ID_FROM:
+        return topics.named(topic.name), ErrorCode.unknown_topic_or_partition
+    return topics.with_id(topic.topic_id), ErrorCode.unknown_topic_id
+
+
+def _judge(slots: list[Slot], request: Request, context: Context) -> None:
+    """Refuse what the request as a whole, or its transaction, does not allow."""
+    appends = [slot.append for slot in slots if slot.append is not None]
+    code = _refusal(appends, request, context)
+    if code:
+        for slot in slots:
+            slot.result = slot.result or Result(code=code)
+    elif request.transactional_id is not None:
+        support = _support(context.version)
+        refused = admit(appends, request.transactional_id, support, context)
+        for slot in slots:
+            if slot.append is not None:
+                slot.result = refused.get(slot.append.place)
+
+
+def _refusal(appends: list[Append], request: Request, context: Context) -> ErrorCode:
+    producers = {each.producer for each in appends if each.header.is_transactional}
+    if producers:
+        name = request.transactional_id
+        access = context.cluster.access
+        if name is None or access.denies("WRITE", "TRANSACTIONAL_ID", name):
+            return ErrorCode.transactional_id_authorization_failed
+    if len(producers) > 1:
+        return ErrorCode.invalid_producer_id_mapping
+    if request.acks not in ACKS:
+        return ErrorCode.invalid_required_acks
+    return ErrorCode.none
+
+
+def _support(version: int) -> Support:
+    if version >= ADDING_FROM:
+        return Support.ADDING
+    return Support.ABORTABLE if version >= ABORTABLE_FROM else Support.OLD
+
+
+def _response(request: Request, slots: list[Slot], context: Context) -> Response:
+    topics: dict[int, list[Response]] = {}
+    leaders = []
+    for slot in slots:
+        result = slot.result or Result()
+        if result.leader is not None:
+            leaders.append(result.leader.leader)
+        of_topic = topics.setdefault(id(slot.topic), [])
+        of_topic.append(_told(slot.asked.index, result))
+    by_id = context.version >= BY_ID_FROM
+    return {
+        "responses": [
+            {
+                **({"topic_id": each.topic_id} if by_id else {"name": each.name}),
+                "partition_responses": topics.get(id(each), []),
+            }
+            for each in request.topic_data
+        ],
+        "node_endpoints": node_endpoints(context.cluster, leaders),
+    }
+
+
+def _told(index: int, result: Result) -> Response:
+    told: dict[str, object] = {
+        "index": index,
+        "error_code": result.code,
+        "base_offset": result.appended.base_offset,
+        "log_append_time": result.appended.log_append_time,
+        "log_start_offset": result.start_offset,
+        "record_errors": [
+            {"batch_index": batch_index, "batch_index_error_message": message}
+            for batch_index, message in result.record_errors.items()
+        ],
+        "error_message": result.message,
+    }
+    if result.leader is not None:
+        told["current_leader"] = current_leader(result.leader)
+    return told

@@ -1,0 +1,50 @@
+"""Who leads a partition, and what somebody else is answered (KIP-320, KIP-951)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Response
+from sharecons.testing.broker.topics import Partition
+
+__all__ = ["current_leader", "fault_of_leader", "node_endpoints"]
+
+NO_EPOCH: Final = -1
+
+
+def fault_of_leader(
+    place: Partition, leader_epoch: int, node_id: int, *, any_replica: bool = False
+) -> ErrorCode:
+    """Say why a broker is not the one that a client means; `none` if it is.
+
+    `leader_epoch` is the one that the client knows, or -1. A broker that has no replica
+    knows no epochs either. With `any_replica` it need not be the leader (KIP-392).
+    """
+    if node_id not in place.replicas:
+        return ErrorCode.not_leader_or_follower
+    if NO_EPOCH < leader_epoch < place.leader_epoch:
+        return ErrorCode.fenced_leader_epoch
+    if leader_epoch > place.leader_epoch:
+        return ErrorCode.unknown_leader_epoch
+    if place.leader != node_id and not any_replica:
+        return ErrorCode.not_leader_or_follower
+    return ErrorCode.none
+
+
+def current_leader(place: Partition) -> Response:
+    return {"leader_id": place.leader, "leader_epoch": place.leader_epoch}
+
+
+def node_endpoints(cluster: Cluster, leaders: Iterable[int]) -> list[Response]:
+    """Give the addresses of leaders, as far as they run."""
+    running = [cluster.brokers[node_id] for node_id in sorted(set(leaders) - {-1})]
+    return [
+        {
+            "node_id": broker.node_id,
+            "host": broker.host,
+            "port": broker.port,
+            "rack": broker.rack,
+        }
+        for broker in running
+        if broker.running
+    ]

@@ -1,0 +1,21 @@
+"""What every request about a transactional id is checked for first."""
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.coordinators import TRANSACTION
+
+__all__ = ["refusal"]
+
+
+def refusal(context: Context, transactional_id: str) -> ErrorCode:
+    """Say why this broker does nothing for a transactional id; `none` if it does."""
+    cluster = context.cluster
+    if cluster.access.denies("WRITE", "TRANSACTIONAL_ID", transactional_id):
+        return ErrorCode.transactional_id_authorization_failed
+    coordinator = cluster.coordinators.of(
+        TRANSACTION, transactional_id, cluster.running
+    )
+    # An empty id has no coordinator, and everyone knows that it is none.
+    if transactional_id and coordinator != context.node_id:
+        return ErrorCode.not_coordinator
+    return ErrorCode.none
