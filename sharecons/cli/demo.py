@@ -5,13 +5,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # What a subparsers' action is called in argparse; no class of its public ones.
+    # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
+def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "demo",
         help="show what a share group does",
@@ -42,7 +42,6 @@ def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
         "--backend", choices=("asyncio", "trio"), default="asyncio", help="event loop"
     )
     parser.set_defaults(run=run)
-    return parser
 
 
 def run(options: argparse.Namespace) -> int:

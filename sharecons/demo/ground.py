@@ -15,7 +15,7 @@ from sharecons.demo.requests import Reply, Request
 from sharecons.errors import BrokerError, Error
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.transport import Network, TcpNetwork, Troubles
+from sharecons.net.transport import TcpNetwork, Troubles
 from sharecons.options import parse_bootstrap
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.values import (
@@ -44,6 +44,15 @@ SHORTEST_BY_DEFAULT: Final[dict[str, str | None]] = {
 """What a broker takes that was not told of shorter times
 (group.share.min.record.lock.duration.ms)."""
 
+PARTITIONS: Final = 1
+"""Enough for any number of consumers, which is the point. And who is killed keeps its
+partitions until its session ends, 45 seconds on most brokers; with more of them
+than one, some would wait so long for a consumer that has nothing else to do."""
+
+ONLY: Final = 0
+"""That one's number."""
+
+NOBODY: Final = Endpoint("", 0)
 PATIENCE: Final = 10.0  # seconds for one answer
 PAUSE: Final = 0.05
 UNDERTAKING: Final = 10.0  # seconds to leave nothing behind
@@ -55,6 +64,7 @@ class Ground:
 
     Attributes:
         connection: with any broker, for small questions.
+        leader: the broker that jobs are written to.
         dead: ids of members that cannot leave the group by themselves.
         leftovers: what could not be deleted.
     """
@@ -62,33 +72,23 @@ class Ground:
     bootstrap: str
     topic: str
     group_id: str
-    partitions: int
     connection: Connection
-    leaders: list[Endpoint] = field(default_factory=list)
+    leader: Endpoint = NOBODY
     dead: list[str] = field(default_factory=list)
     leftovers: list[str] = field(default_factory=list)
 
-    @property
-    def network(self) -> Network:
-        return TcpNetwork()
-
     async def write(self, jobs: Sequence[int]) -> None:
-        """Write jobs, spread over all partitions.
+        """Write jobs.
 
         Raises:
-            Error: they, or some of them, were not written.
+            Error: whether they were written is unknown.
         """
-        for partition, leader in enumerate(self.leaders):
-            # By number, and not by turns from 0: each writing may be of one job only.
-            mine = [job for job in jobs if job % self.partitions == partition]
-            if mine:
-                batch = _batch(mine)
-                request = requests.produce(self.topic, partition, batch)
-                _check(request, await _ask(leader, request), self.topic)
+        request = requests.produce(self.topic, ONLY, _batch(jobs))
+        _check(request, await _ask(self.leader, request), self.topic)
 
 
 @asynccontextmanager
-async def ground(bootstrap: str, partitions: int) -> AsyncIterator[Ground]:
+async def ground(bootstrap: str) -> AsyncIterator[Ground]:
     """Make a topic and a group; delete both in the end, whatever happened.
 
     Raises:
@@ -98,7 +98,7 @@ async def ground(bootstrap: str, partitions: int) -> AsyncIterator[Ground]:
     """
     connection = await _connected(bootstrap)
     name = f"sharecons-demo-{uuid4().hex[:8]}"
-    place = Ground(bootstrap, name, name, partitions, connection)
+    place = Ground(bootstrap, name, name, connection)
     try:
         await _prepare(place)
         yield place
@@ -127,15 +127,15 @@ async def _connected(bootstrap: str) -> Connection:
 
 async def _prepare(place: Ground) -> None:
     broker = await _any_broker(place)
-    request = requests.create_topic(place.topic, place.partitions)
+    request = requests.create_topic(place.topic, PARTITIONS)
     _check(request, await _ask(broker, request), place.topic)
     request = requests.alter_group(place.group_id, SHORT)
     answer = await _ask(broker, request)
     if answer.code != Code.NONE:
         request = requests.alter_group(place.group_id, SHORTEST_BY_DEFAULT)
         _check(request, await _ask(broker, request), place.group_id)
-    with anyio.fail_after(PATIENCE):
-        place.leaders = await _leaders(place)
+    with Troubles(f"waiting for a leader of {place.topic}"), anyio.fail_after(PATIENCE):
+        place.leader = await _leader(place)
 
 
 async def _any_broker(place: Ground) -> Endpoint:
@@ -144,19 +144,15 @@ async def _any_broker(place: Ground) -> Endpoint:
     return broker
 
 
-async def _leaders(place: Ground) -> list[Endpoint]:
-    """The address of each partition's leader, as soon as all have one."""
+async def _leader(place: Ground) -> Endpoint:
+    """The address of the partition's leader, as soon as it has one."""
     question = DescribeTopics(names=(place.topic,), ids=())
     while True:
         described = await place.connection.ask(question, PATIENCE)
-        leaders = described.topics[0].leaders
-        addresses = [
-            described.brokers.get(leaders[partition].leader_id)
-            for partition in range(place.partitions)
-            if partition in leaders
-        ]
-        if len(addresses) == place.partitions and all(addresses):
-            return addresses
+        partition = described.topics[0].leaders.get(ONLY)
+        if partition is not None and partition.leader_id in described.brokers:
+            leader: Endpoint = described.brokers[partition.leader_id]
+            return leader
         # The broker offers nothing to wait for but asking again.
         await anyio.sleep(PAUSE)
 

@@ -37,9 +37,9 @@ DONE: Final = frozenset((Fate.ACCEPTED, Fate.REJECTED, Fate.ARCHIVED))
 class Why(Enum):
     """Why a job came again."""
 
-    RELEASED = "released after a failure"
-    KILLED = "in the hands of the one killed"
-    AHEAD = "fetched ahead by the one killed"
+    RELEASED = "released"
+    KILLED = "held by the one killed"
+    AHEAD = "fetched ahead by that one"
     EXPIRED = "held past the end of the lock"
 
 
@@ -107,7 +107,8 @@ class Sums:
 
     produced: int
     accepted: int
-    rejected: int
+    rejected: tuple[int, ...]
+    """Which jobs."""
     archived: int
     left: int
     delivered: int
@@ -243,7 +244,7 @@ class Ledger:
         return Sums(
             produced=len(self.jobs),
             accepted=self.count(Fate.ACCEPTED),
-            rejected=self.count(Fate.REJECTED),
+            rejected=tuple(job.number for job in jobs if job.fate is Fate.REJECTED),
             archived=self.count(Fate.ARCHIVED),
             left=len(self.jobs) - self.done,
             delivered=sum(job.delivery_count > 0 for job in jobs),

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Final
 
 from sharecons.demo.ledger import Fate, Ledger, What
-from sharecons.demo.plan import Plan
 from sharecons.demo.words import account, closing, sentence
 
 __all__ = ["Lines"]
@@ -18,8 +17,7 @@ class Lines:
 
     interval: Final = 0.2
 
-    def __init__(self, plan: Plan, write: Callable[[str], object]) -> None:
-        self._plan = plan
+    def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
         self._told = 0
         self._next = 0.0
@@ -47,7 +45,8 @@ class Lines:
     def closed(self, ledger: Ledger, now: float, *, interrupted: bool) -> None:
         self._write("")
         for what, number, made_of in account(ledger.sums()):
-            self._write(f"  {what:<15}{number:>6}  {made_of}".rstrip())
+            equals = f"  = {made_of}" if made_of else ""
+            self._write(f"  {what:<14}{number:>6}{equals}")
         for words in closing(ledger, now, interrupted=interrupted):
             self._write(words)
 

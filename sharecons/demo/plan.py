@@ -20,6 +20,9 @@ TRIES: Final = 3
 FAILURES: Final = 0.3
 """How many of its jobs the clumsy consumer fails at."""
 
+KILL_AT: Final = 0.4
+"""How much is done when one consumer is killed."""
+
 NAMES: Final = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hana")
 
 JOINING: Final = 2.0
@@ -59,15 +62,6 @@ class Plan:
         return (*NAMES[: self.consumers], *more)
 
     @property
-    def partitions(self) -> int:
-        """Half as many as consumers, so that none depends on one consumer alone.
-
-        Whoever is killed keeps its partitions until its session ends, which takes a
-        real broker 45 seconds; its neighbour goes on at once.
-        """
-        return max(1, self.consumers // 2)
-
-    @property
     def clumsy(self) -> str:
         """Who fails now and then."""
         return self.names[1 % self.consumers]
@@ -80,7 +74,7 @@ class Plan:
     @property
     def kill_after(self) -> int:
         """How many jobs are done when the victim is killed."""
-        return int(self.jobs * 0.4)
+        return int(self.jobs * KILL_AT)
 
     @property
     def poison(self) -> int:
@@ -109,11 +103,15 @@ class Plan:
 
     @property
     def _mean(self) -> float:
-        alive = self.consumers - (0.5 if self.victim else 0.0)
+        alive = 1 / (KILL_AT / self.consumers + (1 - KILL_AT) / self._survivors)
         hands = HANDS * alive * 0.9  # none is busy all the time
         again = 1.1  # some are worked twice
         seconds = max(self.seconds - JOINING, self.seconds * 0.3)
         return min(hands * seconds / (self.jobs * again), LONGEST)
+
+    @property
+    def _survivors(self) -> int:
+        return self.consumers - (self.victim is not None)
 
     def _chance(self, *what: object) -> Random:
         return Random(":".join(map(str, (self.seed, *what))))

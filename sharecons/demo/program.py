@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         seconds=options.seconds,
         seed=options.seed,
     )
-    play = partial(show, plan, options.bootstrap_server, _audience(plan, options.plain))
+    play = partial(show, plan, options.bootstrap_server, _audience(options.plain))
     try:
         return _code(anyio.run(play, backend=options.backend))
     except KeyboardInterrupt:
@@ -38,15 +38,15 @@ def run(options: argparse.Namespace) -> int:
         return _unable(_first(error))
 
 
-def _audience(plan: Plan, plain: bool) -> Audience:
+def _audience(plain: bool) -> Audience:
     if plain or not sys.stdout.isatty():
-        return Lines(plan, partial(print, flush=True))
+        return Lines(partial(print, flush=True))
     # Takes a while to be read, and lines do without.
     from rich.console import Console
 
     from sharecons.demo.screen import Screen
 
-    return Screen(plan, Console())
+    return Screen(Console())
 
 
 def _code(outcome: Outcome) -> int:

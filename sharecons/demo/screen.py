@@ -14,13 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from sharecons.demo.ledger import Event, Fate, Ledger, Tally, What
-from sharecons.demo.plan import HANDS, Plan
+from sharecons.demo.plan import HANDS
 from sharecons.demo.words import account, closing, sentence
 
 __all__ = ["Screen", "accounts", "picture"]
 
 WIDEST: Final = 110
 EVENTS: Final = 8
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+SLOT: Final = 7
+ROOMY: Final = 100
+"""Columns from which on there is room for bars of length BAR."""
+BAR: Final = 36
 STUMBLE: Final = 1.2
 """Seconds for which a consumer that failed is shown as one that did."""
 
@@ -47,8 +52,7 @@ class Screen:
 
     interval: Final = 0.1
 
-    def __init__(self, plan: Plan, console: Console) -> None:
-        self._plan = plan
+    def __init__(self, console: Console) -> None:
         self._console = console
         self._title = ""
         self._live = Live(console=console, auto_refresh=False, redirect_stderr=False)
@@ -70,7 +74,7 @@ class Screen:
 
     def look(self, ledger: Ledger, now: float) -> None:
         width = min(self._console.width, WIDEST)
-        drawn = picture(self._plan, ledger, now, self._title, width)
+        drawn = picture(ledger, now, self._title, width)
         self._live.update(drawn, refresh=True)
 
     def closed(self, ledger: Ledger, now: float, *, interrupted: bool) -> None:
@@ -78,14 +82,12 @@ class Screen:
         self._console.print(accounts(ledger, now, width, interrupted=interrupted))
 
 
-def picture(
-    plan: Plan, ledger: Ledger, now: float, title: str, width: int
-) -> RenderableType:
+def picture(ledger: Ledger, now: float, title: str, width: int) -> RenderableType:
     """Draw the whole of it, so many columns wide."""
     return Group(
         _head(title, now, width),
         _framed("jobs", _jobs(ledger, width - 4), width),
-        _framed("consumers", _consumers(plan, ledger, now), width),
+        _framed("consumers", _consumers(ledger, now, width), width),
         _framed("what happened", _happened(ledger.events), width),
     )
 
@@ -99,7 +101,7 @@ def accounts(
     table.add_column(justify="right", style="bold", no_wrap=True)
     table.add_column(ratio=1)
     for what, number, made_of in account(ledger.sums()):
-        table.add_row(what, str(number), made_of)
+        table.add_row(what, str(number), f"= {made_of}" if made_of else "")
     right = not interrupted and not ledger.complaints()
     said = closing(ledger, now, interrupted=interrupted)
     verdict = Text("\n".join(said), style="bold green" if right else "bold red")
@@ -107,10 +109,10 @@ def accounts(
 
 
 def _head(title: str, now: float, width: int) -> RenderableType:
-    head = Table.grid(expand=False, padding=0)
-    head.add_column(width=width - 11, no_wrap=True)
-    head.add_column(width=9, justify="right", no_wrap=True)
-    head.add_row(Text(f" {title}", style="bold"), f"{now:.1f} s")
+    head = Table.grid()
+    head.add_column(width=width - 11, no_wrap=True, overflow="ellipsis")
+    head.add_column(width=9, justify="right")
+    head.add_row(Text.assemble((" sharecons demo  ", "bold"), title), f"{now:.1f} s")
     return head
 
 
@@ -138,33 +140,31 @@ def _bar(ledger: Ledger, counts: dict[Fate, int], width: int) -> Text:
     for fate, count in counts.items():
         before += count
         end = room * before // max(ledger.expected, 1)
-        bar.append("━" * (end - drawn), style=COLOURS[fate])
+        bar.append("█" * (end - drawn), style=COLOURS[fate])
         drawn = end
-    bar.append("╌" * (room - drawn), style="bright_black")
+    bar.append("░" * (room - drawn), style="bright_black")
     bar.append(share, style="bold")
     return bar
 
 
-def _consumers(plan: Plan, ledger: Ledger, now: float) -> RenderableType:
-    table = Table(box=None, expand=True, padding=(0, 1), header_style="bright_black")
+def _consumers(ledger: Ledger, now: float, width: int) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bright_black")
     table.add_column("")
-    table.add_column("state", no_wrap=True)
-    table.add_column("works on", ratio=1, no_wrap=True)
-    for heading in ("accepted", "released", "redelivered"):
+    table.add_column("state", min_width=9, no_wrap=True)
+    table.add_column(f"job {TIMES} delivery", min_width=HANDS * SLOT, no_wrap=True)
+    for heading in ("again", "released", "accepted"):
         table.add_column(heading, justify="right")
+    most = max(tally.accepted for tally in ledger.tallies.values())
     for name, tally in ledger.tallies.items():
-        table.add_row(
-            Text(name, style="bold"),
-            _state(name == plan.clumsy, tally, now),
-            _held(ledger, tally),
-            str(tally.accepted),
-            str(tally.released),
-            str(tally.again),
-        )
+        cells = [Text(name, style="bold"), _state(tally, now), _held(ledger, tally)]
+        cells += map(Text, map(str, (tally.again, tally.released, tally.accepted)))
+        length = BAR * tally.accepted // max(most, 1)
+        cells += [Text("■" * length, style="green")] * (width >= ROOMY)
+        table.add_row(*cells)
     return table
 
 
-def _state(clumsy: bool, tally: Tally, now: float) -> Text:
+def _state(tally: Tally, now: float) -> Text:
     if tally.killed_at is not None:
         return Text("✖ killed", style="bold red")
     if tally.failed_at is not None and now - tally.failed_at < STUMBLE:
@@ -173,14 +173,16 @@ def _state(clumsy: bool, tally: Tally, now: float) -> Text:
         return Text("○ joining", style="bright_black")
     if not tally.held:
         return Text("○ idle", style="bright_black")
-    return Text("● clumsy" if clumsy else "● working", style="green")
+    return Text("● working", style="green")
 
 
 def _held(ledger: Ledger, tally: Tally) -> Text:
     held = Text()
     for number in tally.held[:HANDS]:
-        again = ledger.jobs[number].delivery_count > 1
-        held.append(f"{number:<5}", style="bold cyan" if again else "cyan")
+        count = ledger.jobs[number].delivery_count
+        again = f"{TIMES}{count}" if count > 1 else ""
+        style = "bold cyan" if again else "cyan"
+        held.append(f"{number}{again}".ljust(SLOT), style=style)
     return held
 
 

@@ -68,7 +68,7 @@ async def show(plan: Plan, bootstrap: str | None, audience: Audience) -> Outcome
     """
     ledger = Ledger(plan.names, expected=plan.jobs)
     async with _broker(bootstrap) as (address, title):
-        async with ground(address, plan.partitions) as place:
+        async with ground(address) as place:
             watch = Watch()
             with audience:
                 audience.opened(f"{_cast(plan)}, {title}")
@@ -83,21 +83,17 @@ async def show(plan: Plan, bootstrap: str | None, audience: Audience) -> Outcome
 async def _broker(bootstrap: str | None) -> AsyncIterator[tuple[str, str]]:
     """Give the address of a broker, and what to call it."""
     if bootstrap is not None:
-        yield bootstrap, f"on {bootstrap}"
+        yield bootstrap, f"Kafka at {bootstrap}"
         return
     # A real Kafka is all that others need.
     from sharecons.testing.broker.embedded import EmbeddedBroker
 
     async with EmbeddedBroker() as broker:
-        yield broker.bootstrap_servers, "on a broker inside this process"
+        yield broker.bootstrap_servers, "broker in this process"
 
 
 def _cast(plan: Plan) -> str:
-    share = "shares" if plan.consumers == 1 else "share"
-    return (
-        f"{plan.consumers} consumer{'s' * (plan.consumers > 1)} {share} "
-        f"{plan.partitions} partition{'s' * (plan.partitions > 1)}"
-    )
+    return f"{plan.consumers} consumer{'s' * (plan.consumers > 1)}, 1 partition"
 
 
 async def _play(

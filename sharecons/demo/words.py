@@ -9,7 +9,7 @@ __all__ = ["account", "closing", "sentence"]
 _REASONS = {
     Why.RELEASED: "{whose} released it",
     Why.KILLED: "{whose} was killed with it",
-    Why.AHEAD: "{whose} had fetched it before being killed",
+    Why.AHEAD: "{whose} had fetched it ahead",
     Why.EXPIRED: "the lock of {whose} had ended",
 }
 
@@ -26,7 +26,7 @@ def sentence(event: Event) -> str:
             return f"was killed with {jobs or 'nothing'} in hand"
         case What.REJECTED:
             times = event.delivery_count
-            return f"rejected {jobs}: nobody could do it in {_plural(times, 'try')}"
+            return f"rejected {jobs}: nobody could do it in {times} deliveries"
         case What.ARCHIVED:
             return f"{jobs} was archived by the broker, after {event.delivery_count}"
         case What.LATE:
@@ -37,16 +37,23 @@ def sentence(event: Event) -> str:
 
 def account(sums: Sums) -> list[tuple[str, int, str]]:
     """The closing account: what, how many, and what it is made of."""
-    rows = [
-        ("produced", sums.produced, ""),
-        ("accepted", sums.accepted, ""),
-        ("rejected", sums.rejected, "by whoever tried last"),
+    made_of = [
+        f"{sums.accepted} accepted",
+        f"{len(sums.rejected)} rejected{_which(sums.rejected)}",
+        *([f"{sums.archived} archived by the broker"] * bool(sums.archived)),
+        *([f"{sums.left} left over"] * bool(sums.left)),
     ]
-    if sums.archived:
-        rows.append(("archived", sums.archived, "by the broker, at its delivery limit"))
-    if sums.left:
-        rows.append(("left over", sums.left, "neither accepted nor rejected"))
-    return [*rows, *_deliveries(sums)]
+    reasons = [f"{count} {why.value}" for why, count in sums.reasons.items() if count]
+    return [
+        ("produced", sums.produced, " + ".join(made_of)),
+        (
+            "delivered",
+            sums.delivered + sums.again,
+            f"{sums.delivered} for the first time + {sums.again} again",
+        ),
+        ("again", sums.again, " + ".join(reasons)),
+        ("accepted twice", sums.twice, ""),
+    ]
 
 
 def closing(ledger: Ledger, now: float, *, interrupted: bool) -> list[str]:
@@ -59,13 +66,8 @@ def closing(ledger: Ledger, now: float, *, interrupted: bool) -> list[str]:
     return ["It does not add up:", *(f"  {complaint}" for complaint in complaints)]
 
 
-def _deliveries(sums: Sums) -> list[tuple[str, int, str]]:
-    made_of = [f"{n} {why.value}" for why, n in sums.reasons.items() if n]
-    return [
-        ("deliveries", sums.delivered + sums.again, f"{sums.delivered} first ones"),
-        ("redelivered", sums.again, ", ".join(made_of)),
-        ("accepted twice", sums.twice, ""),
-    ]
+def _which(numbers: tuple[int, ...]) -> str:
+    return f" ({_jobs(numbers)})" if 0 < len(numbers) <= 3 else ""
 
 
 def _because(event: Event) -> str:
@@ -81,7 +83,3 @@ def _jobs(numbers: tuple[int, ...]) -> str:
     if not others:
         return f"job {last}"
     return f"jobs {', '.join(others)} and {last}"
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what if count == 1 else what.removesuffix('y') + 'ies'}"

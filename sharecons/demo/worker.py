@@ -11,6 +11,7 @@ from sharecons.demo.plan import HANDS, Plan, Verdict
 from sharecons.demo.watch import Watch
 from sharecons.demo.wires import MortalNetwork
 from sharecons.errors import RecordStateError
+from sharecons.net.transport import TcpNetwork
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.record import AcknowledgeType, Record
 
@@ -40,10 +41,11 @@ class Worker:
         self._ledger = ledger
         self._watch = watch
         self._place = place
-        self._network = MortalNetwork(place.network)
+        self._network = MortalNetwork(TcpNetwork())
         self._scope = anyio.CancelScope()
         self._hands = anyio.Semaphore(HANDS)
-        self._numbers: dict[tuple[int, int], int] = {}
+        self._numbers: dict[int, int] = {}
+        """Of jobs, by offset: there is one partition."""
 
     async def run(self) -> None:
         """Work until cancelled or killed; cancelled, it leaves the group in order.
@@ -93,7 +95,7 @@ class Worker:
 
     async def _work(self, task: Task) -> None:
         number, count = number_of(task), task.delivery_count
-        self._numbers[task.partition, task.offset] = number
+        self._numbers[task.offset] = number
         self._ledger.delivered(number, self.name, count, self._watch.now)
         self._watch.ring()
         await anyio.sleep(self._plan.duration(self.name, number, count))
@@ -121,7 +123,7 @@ class Worker:
         for result in results:
             book = self._ledger.refused if result.error else self._ledger.confirmed
             for offset in range(result.first_offset, result.last_offset + 1):
-                number = self._numbers[result.partition, offset]
+                number = self._numbers[offset]
                 book(number, self.name, VERDICTS[result.type], self._watch.now)
         self._watch.ring()
 
