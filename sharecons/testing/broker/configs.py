@@ -1,17 +1,249 @@
-"""Settings of brokers, topics and groups, with Kafka's names, defaults and bounds."""
+"""Settings of brokers, topics and groups: which value holds, and where it is from.
+
+A value is looked for where it was set last: on the topic or the group itself, on one
+broker, on all brokers, at the brokers' start; else it is Kafka's default. The tables
+are in settings/. A topic keeps its own settings with it; all others are kept here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.settings.brokers import BROKERS, TESTS
+from sharecons.testing.broker.settings.changes import (
+    Change,
+    ConfigError,
+    changed,
+    check_values,
+)
+from sharecons.testing.broker.settings.entries import Entry, Source, Synonym
+from sharecons.testing.broker.settings.groups import GROUPS
+from sharecons.testing.broker.settings.setting import Setting
+from sharecons.testing.broker.settings.topics import TOPICS
 
 __all__ = ["Configs"]
 
+ALL_BROKERS: Final = ""
+LONGER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
+    "log.retention.hours": ("log.retention.ms", 3_600_000),
+    "log.retention.minutes": ("log.retention.ms", 60_000),
+    "log.roll.hours": ("log.roll.ms", 3_600_000),
+    "log.roll.jitter.hours": ("log.roll.jitter.ms", 3_600_000),
+}
+GROUP_TYPES: Final = ("consumer", "share", "streams")
+
 
 class Configs:
+    """Settings; `settings` are the brokers' from the start."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self._static = {**TESTS, **_in_milliseconds(settings or {})}
+        self._brokers: dict[str, dict[str, str]] = {}
+        self._groups: dict[str, dict[str, str]] = {}
+
     def group(self, group_id: str, name: str) -> str:
         """Give a group's setting, as it holds now: `share.delivery.count.limit`."""
-        raise NotImplementedError
+        own = self._groups.get(group_id, {})
+        return own.get(name) or self._inherited(GROUPS[name])
 
-    def topic(self, config: dict[str, str], name: str) -> str:
+    def topic(self, config: Mapping[str, str], name: str) -> str:
         """Give a topic's setting, given what was set for the topic."""
-        raise NotImplementedError
+        own = config.get(name)
+        return self._inherited(TOPICS[name]) if own is None else own
 
-    def broker(self, name: str) -> str:
-        """Give a setting of all brokers: `auto.create.topics.enable`."""
-        raise NotImplementedError
+    def broker(self, name: str, node_id: int | None = None) -> str:
+        """Give a setting of all brokers, or of one: `auto.create.topics.enable`."""
+        for synonym in self._of_brokers(name, node_id):
+            return synonym.value
+        return BROKERS[name].default or ""
+
+    def set_group(self, group_id: str, config: Mapping[str, str]) -> None:
+        """Set some of a group's settings.
+
+        Raises:
+            ConfigError: they may not be set so.
+        """
+        changes = [Change(name, 0, value) for name, value in config.items()]
+        self.alter_group(group_id, changes)
+
+    def check_topic(self, config: Mapping[str, str]) -> None:
+        """See whether a topic may be set so.
+
+        Raises:
+            ConfigError: it may not.
+        """
+        check_values(config, TOPICS, "topic")
+
+    def altered_topic(
+        self, config: Mapping[str, str], changes: Iterable[Change]
+    ) -> dict[str, str]:
+        """Give a topic's settings after a change; the caller keeps them.
+
+        Raises:
+            ConfigError: they may not be so.
+        """
+        result = changed(config, changes, TOPICS)
+        self.check_topic(result)
+        return result
+
+    def alter_group(
+        self, group_id: str, changes: Iterable[Change], *, validate_only: bool = False
+    ) -> None:
+        """Change a group's settings.
+
+        Raises:
+            ConfigError: they may not be so.
+        """
+        result = changed(self._groups.get(group_id, {}), changes, GROUPS)
+        check_values(result, GROUPS, "group")
+        self._check_bounds(result, GROUPS, ErrorCode.invalid_config)
+        self._check_sessions(result)
+        if not validate_only:
+            self._groups[group_id] = result
+
+    def alter_broker(
+        self, node: str, changes: Iterable[Change], *, validate_only: bool = False
+    ) -> None:
+        """Change one broker's settings, or those of all ("").
+
+        Raises:
+            ConfigError: they may not be so.
+        """
+        changes = list(changes)
+        known = (BROKERS.get(change.name) for change in changes)
+        if fixed := [each.name for each in known if each and not each.dynamic]:
+            names = ", ".join(fixed)
+            message = f"Cannot update these configs dynamically: [{names}]"
+            raise ConfigError(ErrorCode.invalid_request, message)
+        result = changed(self._brokers.get(node, {}), changes, BROKERS)
+        for name, value in result.items():
+            if name in BROKERS and (problem := BROKERS[name].problem(value)):
+                raise ConfigError(ErrorCode.invalid_request, problem)
+        self._check_bounds(result, BROKERS, ErrorCode.invalid_request)
+        if not validate_only:
+            self._brokers[node] = result
+
+    def describe_topic(self, config: Mapping[str, str], node_id: int) -> list[Entry]:
+        """Give all settings of a topic, as one of the brokers sees them."""
+        return [
+            self._entry(setting, config, Source.TOPIC, node_id)
+            for setting in TOPICS.values()
+        ]
+
+    def describe_group(self, group_id: str, node_id: int) -> list[Entry]:
+        own = self._groups.get(group_id, {})
+        return [
+            self._entry(setting, own, Source.GROUP, node_id)
+            for setting in GROUPS.values()
+        ]
+
+    def describe_broker(self, node_id: int, fixed: Mapping[str, str]) -> list[Entry]:
+        """Give all settings of a broker; `fixed` are those that are its own."""
+        found = [
+            self._broker_entry(setting, node_id, fixed) for setting in BROKERS.values()
+        ]
+        others = {name for at in self._brokers_of(node_id) for name in at[1]}
+        others.update(self._static)
+        unknown = sorted(others - BROKERS.keys())
+        return found + [
+            Entry.unknown(name, list(self._of_brokers(name, node_id)))
+            for name in unknown
+        ]
+
+    def describe_all_brokers(self) -> list[Entry]:
+        """Give what is set on all brokers at once, and nothing else."""
+        found = []
+        for name, value in self._brokers.get(ALL_BROKERS, {}).items():
+            synonyms = [Synonym(name, value, Source.ALL_BROKERS)]
+            setting = BROKERS.get(name)
+            if setting is None:
+                found.append(Entry.unknown(name, synonyms))
+            else:
+                found.append(Entry.of(setting, synonyms))
+        return found
+
+    def _inherited(self, setting: Setting) -> str:
+        for parent in setting.parents:
+            for synonym in self._of_brokers(parent, None):
+                return synonym.value
+        return setting.default or ""
+
+    def _brokers_of(
+        self, node_id: int | None
+    ) -> Iterator[tuple[Source, Mapping[str, str]]]:
+        """Give what is set on brokers, the strongest first."""
+        if node_id is not None:
+            yield Source.BROKER, self._brokers.get(str(node_id), {})
+        yield Source.ALL_BROKERS, self._brokers.get(ALL_BROKERS, {})
+        yield Source.STATIC, self._static
+
+    def _of_brokers(self, name: str, node_id: int | None) -> Iterator[Synonym]:
+        for source, values in self._brokers_of(node_id):
+            if name in values:
+                yield Synonym(name, values[name], source)
+
+    def _entry(
+        self, setting: Setting, own: Mapping[str, str], source: Source, node_id: int
+    ) -> Entry:
+        synonyms = []
+        if setting.name in own:
+            synonyms.append(Synonym(setting.name, own[setting.name], source))
+        for parent in setting.parents:
+            synonyms += self._of_brokers(parent, node_id)
+            default = BROKERS[parent].default
+            if default is not None:
+                synonyms.append(Synonym(parent, default, Source.DEFAULT))
+        if not setting.parents and source is Source.GROUP:
+            value = setting.default or ""
+            synonyms.append(Synonym(setting.name, value, Source.DEFAULT))
+        return Entry.of(setting, synonyms)
+
+    def _broker_entry(
+        self, setting: Setting, node_id: int, fixed: Mapping[str, str]
+    ) -> Entry:
+        name = setting.name
+        synonyms = list(self._of_brokers(name, node_id))
+        if name in fixed:
+            synonyms = [Synonym(name, fixed[name], Source.STATIC)]
+        if setting.default is not None:
+            synonyms.append(Synonym(name, setting.default, Source.DEFAULT))
+        return Entry.of(setting, synonyms, read_only=not setting.dynamic)
+
+    def _check_bounds(
+        self,
+        config: Mapping[str, str],
+        settings: Mapping[str, Setting],
+        code: ErrorCode,
+    ) -> None:
+        for name, value in config.items():
+            setting = settings.get(name)
+            if setting is None:
+                continue
+            floor, ceiling = setting.floor, setting.ceiling
+            if floor and int(value) < int(self.broker(floor)):
+                problem = f"{name} must be greater than or equal to {floor}"
+                raise ConfigError(code, problem)
+            if ceiling and int(value) > int(self.broker(ceiling)):
+                problem = f"{name} must be less than or equal to {ceiling}"
+                raise ConfigError(code, problem)
+
+    def _check_sessions(self, config: Mapping[str, str]) -> None:
+        for group_type in GROUP_TYPES:
+            session = f"{group_type}.session.timeout.ms"
+            heartbeat = f"{group_type}.heartbeat.interval.ms"
+            longest, shortest = (
+                int(config.get(name) or self._inherited(GROUPS[name]))
+                for name in (session, heartbeat)
+            )
+            if longest <= shortest:
+                problem = f"{session} must be greater than {heartbeat}"
+                raise ConfigError(ErrorCode.invalid_config, problem)
+
+
+def _in_milliseconds(settings: Mapping[str, str]) -> dict[str, str]:
+    """Say in milliseconds what was set in hours; a smaller unit holds over a larger."""
+    result: dict[str, str] = {}
+    for name, (target, factor) in LONGER_UNITS.items():
+        if name in settings:
+            result[target] = str(int(settings[name]) * factor)
+    return {**result, **settings}

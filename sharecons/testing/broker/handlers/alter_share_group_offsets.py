@@ -1,0 +1,79 @@
+"""AlterShareGroupOffsets 0: where an empty group begins anew (KIP-932).
+
+A group that does not exist is made. Offsets are taken as they are, even from beyond the
+log. Each partition has its own result; the request as a whole fails if the group has
+members, or is of another kind.
+"""
+
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import (
+    check_access,
+    check_coordinator,
+)
+from sharecons.testing.broker.share.group import ShareGroup
+from sharecons.testing.broker.share.lookup import possible_group
+
+__all__ = ["INVALID_ID", "NOT_EMPTY", "NO_SUCH_PARTITION", "handle"]
+
+INVALID_ID: Final = "The group id is invalid."
+NOT_EMPTY: Final = "The group is not empty."
+NO_SUCH_PARTITION: Final = "This server does not host this topic-partition."
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        group = _group(request.group_id, context)
+    except GroupError as error:
+        return {"error_code": error.code, "error_message": error.message}
+    return {"responses": [_topic(topic, group, context) for topic in request.topics]}
+
+
+def _group(group_id: str, context: Context) -> ShareGroup:
+    check_access(context, "READ", group_id)
+    if not group_id:
+        raise GroupError(ErrorCode.invalid_group_id, INVALID_ID)
+    check_coordinator(context, group_id)
+    group = possible_group(context, group_id)
+    if group is None:
+        group = ShareGroup(group_id)
+        context.cluster.groups.add(group)
+    elif group.members:
+        raise GroupError(ErrorCode.non_empty_group, NOT_EMPTY)
+    return group
+
+
+def _topic(wanted: Request, group: ShareGroup, context: Context) -> Response:
+    name = wanted.topic_name
+    answer: Response = {"topic_name": name}
+    if context.cluster.access.denies("READ", "TOPIC", name):
+        code = ErrorCode.topic_authorization_failed
+        message: str | None = "Topic authorization failed."
+        return {**answer, "partitions": _failed(wanted, code, message)}
+    topic = context.cluster.topics.named(name)
+    if topic is None:
+        code = ErrorCode.unknown_topic_or_partition
+        return {**answer, "partitions": _failed(wanted, code, NO_SUCH_PARTITION)}
+    partitions = []
+    for each in wanted.partitions:
+        index = each.partition_index
+        if topic.partition(index) is None:
+            code = ErrorCode.unknown_topic_or_partition
+            partitions.append(_result(index, code, NO_SUCH_PARTITION))
+            continue
+        alter = context.cluster.share_partitions.alter
+        alter(group.group_id, topic.topic_id, index, each.start_offset)
+        group.initialized.add((topic.topic_id, index))
+        partitions.append(_result(index, ErrorCode.none, None))
+    return {**answer, "topic_id": topic.topic_id, "partitions": partitions}
+
+
+def _failed(wanted: Request, code: ErrorCode, message: str | None) -> list[Response]:
+    return [_result(each.partition_index, code, message) for each in wanted.partitions]
+
+
+def _result(index: int, code: ErrorCode, message: str | None) -> Response:
+    return {"partition_index": index, "error_code": code, "error_message": message}

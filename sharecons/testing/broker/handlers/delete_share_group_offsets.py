@@ -1,0 +1,65 @@
+"""DeleteShareGroupOffsets 0: forget how far an empty group is with topics (KIP-932).
+
+Each topic has its own result: there may be none of that name, or nothing to forget.
+Whoever joins next begins where the group's settings say.
+"""
+
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import check_access, check_coordinator
+from sharecons.testing.broker.handlers.alter_share_group_offsets import (
+    INVALID_ID,
+    NO_SUCH_PARTITION,
+    NOT_EMPTY,
+)
+from sharecons.testing.broker.share.group import ShareGroup
+from sharecons.testing.broker.share.lookup import existing_group
+
+__all__ = ["handle"]
+
+NOTHING: Final = "There is no offset information to delete."
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        group = _group(request.group_id, context)
+    except GroupError as error:
+        return {"error_code": error.code, "error_message": error.message}
+    names = [topic.topic_name for topic in request.topics]
+    return {"responses": [_topic(name, group, context) for name in names]}
+
+
+def _group(group_id: str, context: Context) -> ShareGroup:
+    check_access(context, "DELETE", group_id)
+    if not group_id:
+        raise GroupError(ErrorCode.invalid_group_id, INVALID_ID)
+    check_coordinator(context, group_id)
+    group = existing_group(context, group_id)
+    if group.members:
+        raise GroupError(ErrorCode.non_empty_group, NOT_EMPTY)
+    return group
+
+
+def _topic(name: str, group: ShareGroup, context: Context) -> Response:
+    cluster = context.cluster
+    if cluster.access.denies("READ", "TOPIC", name):
+        code = ErrorCode.topic_authorization_failed
+        return _refused(name, code, "Topic authorization failed.")
+    code = ErrorCode.unknown_topic_or_partition
+    topic = cluster.topics.named(name)
+    if topic is None:
+        return _refused(name, code, NO_SUCH_PARTITION)
+    known = [each for each in group.initialized if each[0] == topic.topic_id]
+    if not known:
+        return _refused(name, code, NOTHING)
+    for topic_id, partition in known:
+        cluster.share_partitions.delete(group.group_id, topic_id, partition)
+    group.initialized.difference_update(known)
+    return {"topic_name": name, "topic_id": topic.topic_id}
+
+
+def _refused(name: str, code: ErrorCode, message: str) -> Response:
+    return {"topic_name": name, "error_code": code, "error_message": message}

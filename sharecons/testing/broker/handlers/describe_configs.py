@@ -1,0 +1,114 @@
+"""DescribeConfigs 1 to 4 (KIP-133, KIP-226, KIP-569): settings and where they are from.
+
+Topics, brokers (one, or "" for what is set on all) and groups. Any broker answers for
+topics and groups, only the broker itself for its own. No names asked for means all of
+them, as null does; names that nobody knows are passed over.
+"""
+
+from collections.abc import Sequence
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.resources import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    check_access,
+    topic_named,
+)
+from sharecons.testing.broker.settings.changes import ConfigError
+from sharecons.testing.broker.settings.entries import Entry
+
+__all__ = ["handle"]
+
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client "
+    "library or the message was sent to an incompatible broker. See the broker logs "
+    "for more details."
+)
+
+
+async def handle(request: Request, context: Context) -> Response:
+    return {"results": [_result(each, request, context) for each in request.resources]}
+
+
+def _result(resource: Request, request: Request, context: Context) -> Response:
+    kind, name = resource.resource_type, resource.resource_name
+    answer = {"resource_type": kind, "resource_name": name}
+    try:
+        check_access(context.cluster, "DESCRIBE_CONFIGS", kind, name)
+        entries = _entries(kind, name, context)
+    except ConfigError as error:
+        code, message = error.code, error.message or ""
+        return {**answer, "error_code": code, "error_message": message}
+    wanted = resource.configuration_keys
+    configs = [
+        _config(entry, request, context)
+        for entry in entries
+        if not wanted or entry.name in wanted
+    ]
+    return {**answer, "error_message": "", "configs": configs}
+
+
+def _entries(kind: int, name: str, context: Context) -> Sequence[Entry]:
+    cluster = context.cluster
+    if kind == TOPIC:
+        topic = topic_named(cluster, name, "")
+        return cluster.configs.describe_topic(topic.config, context.node_id)
+    if kind == BROKER:
+        return _broker_entries(name, context)
+    if kind == GROUP and name:
+        return cluster.configs.describe_group(name, context.node_id)
+    message = "Group name must not be empty" if kind == GROUP else MALFORMED
+    raise ConfigError(ErrorCode.invalid_request, message)
+
+
+def _broker_entries(name: str, context: Context) -> Sequence[Entry]:
+    configs = context.cluster.configs
+    if not name:
+        return configs.describe_all_brokers()
+    if not name.isdecimal():
+        message = f"Broker id must be an integer, but it is: {name}"
+        raise ConfigError(ErrorCode.invalid_request, message)
+    if int(name) != context.node_id:
+        raise ConfigError(
+            ErrorCode.invalid_request,
+            f"Unexpected broker id, expected {context.node_id} or empty string, "
+            f"but received {name}",
+        )
+    return configs.describe_broker(context.node_id, _own(context))
+
+
+def _own(context: Context) -> dict[str, str]:
+    """Give what no two brokers have alike."""
+    broker = context.cluster.brokers[context.node_id]
+    address = f"PLAINTEXT://{broker.host}:{broker.port}"
+    own = {
+        "advertised.listeners": address,
+        "broker.id": str(broker.node_id),
+        "listeners": address,
+        "node.id": str(broker.node_id),
+    }
+    return own if broker.rack is None else {**own, "broker.rack": broker.rack}
+
+
+def _config(entry: Entry, request: Request, context: Context) -> Response:
+    shown = entry.synonyms if request.include_synonyms else ()
+    config: Response = {
+        "name": entry.name,
+        "value": entry.value,
+        "read_only": entry.read_only,
+        "config_source": entry.source,
+        "is_sensitive": entry.sensitive,
+        "synonyms": [
+            {
+                "name": synonym.name,
+                "value": None if entry.sensitive else synonym.value,
+                "source": synonym.source,
+            }
+            for synonym in shown
+        ],
+    }
+    documented = context.version >= 3 and request.include_documentation
+    doc = entry.doc if documented else None
+    return {**config, "config_type": entry.kind, "documentation": doc}

@@ -1,0 +1,132 @@
+"""ShareGroupHeartbeat 1: join a share group, stay in it, leave it (KIP-932).
+
+Member epoch 0 joins, and makes the group if there is none; -1 leaves; others must be
+the member's. A joining member says what it wants; later null means that nothing has
+changed. One topic that is denied refuses the heartbeat, and the group does not hear of
+it. A topic that does not exist is awaited.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import check_access, check_coordinator
+from sharecons.testing.broker.share.assignor import TopicPartition
+from sharecons.testing.broker.share.group import (
+    JOIN,
+    LEAVE,
+    Heartbeat,
+    Limits,
+    ShareGroup,
+    Standing,
+)
+from sharecons.testing.broker.share.lookup import existing_group, possible_group
+
+__all__ = ["handle", "topic_partitions"]
+
+LONGEST_MEMBER_ID: Final = 36
+
+
+async def handle(request: Request, context: Context) -> Response:
+    try:
+        _check_rights(request, context)
+        _check_form(request)
+        check_coordinator(context, request.group_id)
+        if request.member_epoch == LEAVE:
+            return _left(request, context)
+        return _stayed(request, context)
+    except GroupError as error:
+        return {"error_code": error.code, "error_message": error.message}
+
+
+def topic_partitions(assignment: Iterable[TopicPartition]) -> list[Response]:
+    """Spell an assignment: the partitions of each topic."""
+    by_topic: dict[object, list[int]] = {}
+    for topic_id, partition in sorted(assignment):
+        by_topic.setdefault(topic_id, []).append(partition)
+    return [
+        {"topic_id": topic_id, "partitions": partitions}
+        for topic_id, partitions in by_topic.items()
+    ]
+
+
+def _check_rights(request: Request, context: Context) -> None:
+    check_access(context, "READ", request.group_id)
+    denies = context.cluster.access.denies
+    for topic in request.subscribed_topic_names or ():
+        if denies("DESCRIBE", "TOPIC", topic):
+            raise GroupError(ErrorCode.topic_authorization_failed)
+
+
+def _check_form(request: Request) -> None:
+    code = ErrorCode.invalid_request
+    if not 0 < len(request.member_id) <= LONGEST_MEMBER_ID:
+        raise GroupError(code)
+    if not request.group_id:
+        raise GroupError(code, "GroupId can't be empty.")
+    if request.rack_id == "":
+        raise GroupError(code, "RackId can't be empty.")
+    if request.member_epoch < LEAVE:
+        raise GroupError(code, "MemberEpoch is invalid.")
+    if request.member_epoch == JOIN and not request.subscribed_topic_names:
+        raise GroupError(code, "SubscribedTopicNames must be set in first request.")
+
+
+def _left(request: Request, context: Context) -> Response:
+    group = existing_group(context, request.group_id)
+    group.leave(request.member_id, context.now)
+    return {"member_id": request.member_id, "member_epoch": LEAVE}
+
+
+def _stayed(request: Request, context: Context) -> Response:
+    group = _group(request, context)
+    standing = _beat(group, request, context)
+    interval = _seconds(context, request.group_id, "share.heartbeat.interval.ms")
+    answer: Response = {
+        "member_id": request.member_id,
+        "member_epoch": standing.member_epoch,
+        "heartbeat_interval": interval,
+    }
+    if standing.assignment is None:
+        return answer
+    assigned = {"topic_partitions": topic_partitions(standing.assignment)}
+    return {**answer, "assignment": assigned}
+
+
+def _group(request: Request, context: Context) -> ShareGroup:
+    if request.member_epoch != JOIN:
+        return existing_group(context, request.group_id, "Share group")
+    group = possible_group(context, request.group_id)
+    if group is None:
+        group = ShareGroup(request.group_id)
+        context.cluster.groups.add(group)
+    return group
+
+
+def _beat(group: ShareGroup, request: Request, context: Context) -> Standing:
+    cluster = context.cluster
+    beat = Heartbeat(
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        rack_id=request.rack_id,
+        topics=request.subscribed_topic_names,
+        client_id=context.header.client_id,
+        client_host=context.connection.peer,
+    )
+    limits = Limits(
+        session_timeout=_seconds(context, group.group_id, "share.session.timeout.ms"),
+        assignment_interval=_seconds(
+            context, group.group_id, "share.assignment.interval.ms"
+        ),
+        max_size=int(cluster.configs.broker("group.share.max.size")),
+    )
+    standing = group.heartbeat(beat, cluster.topics, limits, context.now)
+    for topic_id, partition in standing.initialized:
+        cluster.share_partitions.initialize(group.group_id, topic_id, partition)
+    return standing
+
+
+def _seconds(context: Context, group_id: str, name: str) -> float:
+    return int(context.cluster.configs.group(group_id, name)) / 1000

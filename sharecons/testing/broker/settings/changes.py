@@ -1,0 +1,112 @@
+"""Changing settings one by one, as IncrementalAlterConfigs does (KIP-339)."""
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.settings.setting import Kind, Setting, elements
+
+__all__ = ["Change", "ConfigError", "Operation", "changed", "check_values"]
+
+
+class Operation(enum.IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    name: str
+    operation: int
+    value: str | None = None
+
+
+class ConfigError(Exception):
+    """Refused; nothing has changed."""
+
+    def __init__(self, code: ErrorCode, message: str | None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message
+
+
+def changed(
+    own: Mapping[str, str],
+    changes: Iterable[Change],
+    settings: Mapping[str, Setting],
+) -> dict[str, str]:
+    """Give what is set after the changes; whether it may be is another question.
+
+    Raises:
+        ConfigError: the changes make no sense as such.
+    """
+    changes = list(changes)
+    _check_form(changes)
+    result = dict(own)
+    for change in changes:
+        match change.operation:
+            case Operation.SET:
+                result[change.name] = (change.value or "").strip()
+            case Operation.DELETE:
+                result.pop(change.name, None)
+            case Operation.APPEND | Operation.SUBTRACT:
+                result[change.name] = _edited(result, change, settings)
+            case _:
+                raise ConfigError(ErrorCode.unknown_server_error, None)
+    return result
+
+
+def check_values(
+    own: Mapping[str, str], settings: Mapping[str, Setting], what: str
+) -> None:
+    """Look at each value alone; `what` has them is "topic" or "group".
+
+    Raises:
+        ConfigError: there is no such setting, or it takes no such value.
+    """
+    for name, value in own.items():
+        setting = settings.get(name)
+        if setting is None:
+            message: str | None = f"Unknown {what} config name: {name}"
+        else:
+            message = setting.problem(value)
+        if message:
+            raise ConfigError(ErrorCode.invalid_config, message)
+
+
+def _check_form(changes: list[Change]) -> None:
+    names = [change.name for change in changes]
+    if len(names) != len(set(names)):
+        raise ConfigError(
+            ErrorCode.invalid_request, "Error due to duplicate config keys"
+        )
+    empty = [
+        change.name
+        for change in changes
+        if change.value is None and change.operation != Operation.DELETE
+    ]
+    if empty:
+        message = f"Null value not supported for : {','.join(empty)}"
+        raise ConfigError(ErrorCode.invalid_request, message)
+
+
+def _edited(
+    own: Mapping[str, str], change: Change, settings: Mapping[str, Setting]
+) -> str:
+    """Add to a list, or take from it; what is not set starts from the default."""
+    setting = settings.get(change.name)
+    operation = Operation(change.operation)
+    if setting is None or setting.kind is not Kind.LIST:
+        raise ConfigError(
+            ErrorCode.invalid_config,
+            f"Can't {operation.name} to key {change.name} because its type is not "
+            "LIST.",
+        )
+    before = elements(own.get(change.name, setting.default or ""))
+    given = elements(change.value or "")
+    if operation is Operation.SUBTRACT:
+        return ",".join(each for each in before if each not in given)
+    return ",".join([*before, *(each for each in given if each not in before)])

@@ -1,0 +1,285 @@
+"""The settings of a topic: all that Kafka 4.3 knows.
+
+`max.message.bytes`, `message.timestamp.*` and `cleanup.policy` decide what may be
+written; the others are kept and shown, but nothing is ever deleted or compacted.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sharecons.testing.broker.settings.setting import Kind, Setting
+
+__all__ = ["TOPICS"]
+
+FOREVER: Final = str(2**63 - 1)
+REPLICAS: Final = r"\*|[0-9]+:[0-9]+"
+NO_REPLICAS: Final = (
+    "{name} must be the literal '*' or a list of replicas in the following format: "
+    "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+)
+LEADERS: Final = "leader.replication.throttled.replicas"
+FOLLOWERS: Final = "follower.replication.throttled.replicas"
+
+_ALL: Final = (
+    Setting(
+        name="cleanup.policy",
+        kind=Kind.LIST,
+        default="delete",
+        choices=("compact", "delete"),
+        parents=("log.cleanup.policy",),
+        doc="What is done with old segments: deleted, compacted by key, or both.",
+    ),
+    Setting(
+        name="compression.gzip.level",
+        kind=Kind.INT,
+        default="-1",
+        form="-1|[1-9]",
+        refusal="Value must be between 1 and 9 or equal to -1",
+        parents=("compression.gzip.level",),
+        doc="How hard gzip tries, where the broker compresses.",
+    ),
+    Setting(
+        name="compression.lz4.level",
+        kind=Kind.INT,
+        default="9",
+        lowest=1,
+        highest=17,
+        parents=("compression.lz4.level",),
+        doc="How hard lz4 tries, where the broker compresses.",
+    ),
+    Setting(
+        name="compression.zstd.level",
+        kind=Kind.INT,
+        default="3",
+        lowest=-131072,
+        highest=22,
+        parents=("compression.zstd.level",),
+        doc="How hard zstd tries, where the broker compresses.",
+    ),
+    Setting(
+        name="compression.type",
+        kind=Kind.STRING,
+        default="producer",
+        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        parents=("compression.type",),
+        doc="How the log is compressed; by default as the producer did it.",
+    ),
+    Setting(
+        name="delete.retention.ms",
+        kind=Kind.LONG,
+        default="86400000",
+        lowest=0,
+        parents=("log.cleaner.delete.retention.ms",),
+        doc="How long a compacted topic keeps the marks of what was deleted.",
+    ),
+    Setting(
+        name="file.delete.delay.ms",
+        kind=Kind.LONG,
+        default="60000",
+        lowest=0,
+        parents=("log.segment.delete.delay.ms",),
+        doc="How long a file stays on disk once it is out of use.",
+    ),
+    Setting(
+        name="flush.messages",
+        kind=Kind.LONG,
+        default=FOREVER,
+        lowest=1,
+        parents=("log.flush.interval.messages",),
+        doc="After so many records the log is written through to the disk.",
+    ),
+    Setting(
+        name="flush.ms",
+        kind=Kind.LONG,
+        default=FOREVER,
+        lowest=0,
+        parents=("log.flush.interval.ms",),
+        doc="After so long the log is written through to the disk.",
+    ),
+    Setting(
+        name=FOLLOWERS,
+        kind=Kind.LIST,
+        default="",
+        form=REPLICAS,
+        refusal=NO_REPLICAS.format(name=FOLLOWERS),
+        doc="The replicas whose copying is slowed down at the follower.",
+    ),
+    Setting(
+        name=LEADERS,
+        kind=Kind.LIST,
+        default="",
+        form=REPLICAS,
+        refusal=NO_REPLICAS.format(name=LEADERS),
+        doc="The replicas whose copying is slowed down at the leader.",
+    ),
+    Setting(
+        name="index.interval.bytes",
+        kind=Kind.INT,
+        default="4096",
+        lowest=0,
+        parents=("log.index.interval.bytes",),
+        doc="How far apart the entries of the offset index are.",
+    ),
+    Setting(
+        name="local.retention.bytes",
+        kind=Kind.LONG,
+        default="-2",
+        lowest=-2,
+        parents=("log.local.retention.bytes",),
+        doc="How much is kept on the broker of what is in remote storage too.",
+    ),
+    Setting(
+        name="local.retention.ms",
+        kind=Kind.LONG,
+        default="-2",
+        lowest=-2,
+        parents=("log.local.retention.ms",),
+        doc="How long the broker keeps what is in remote storage too.",
+    ),
+    Setting(
+        name="max.compaction.lag.ms",
+        kind=Kind.LONG,
+        default=FOREVER,
+        lowest=1,
+        parents=("log.cleaner.max.compaction.lag.ms",),
+        doc="The longest that a record stays without being compacted.",
+    ),
+    Setting(
+        name="max.message.bytes",
+        kind=Kind.INT,
+        default="1048588",
+        lowest=0,
+        parents=("message.max.bytes",),
+        doc="The largest batch that may be written.",
+    ),
+    Setting(
+        name="message.timestamp.after.max.ms",
+        kind=Kind.LONG,
+        default="3600000",
+        lowest=0,
+        parents=("log.message.timestamp.after.max.ms",),
+        doc="How far ahead of the broker's clock a record's time may be.",
+    ),
+    Setting(
+        name="message.timestamp.before.max.ms",
+        kind=Kind.LONG,
+        default=FOREVER,
+        lowest=0,
+        parents=("log.message.timestamp.before.max.ms",),
+        doc="How far behind the broker's clock a record's time may be.",
+    ),
+    Setting(
+        name="message.timestamp.type",
+        kind=Kind.STRING,
+        default="CreateTime",
+        choices=("CreateTime", "LogAppendTime"),
+        parents=("log.message.timestamp.type",),
+        doc="Whose time a record bears: the producer's, or the broker's.",
+    ),
+    Setting(
+        name="min.cleanable.dirty.ratio",
+        kind=Kind.DOUBLE,
+        default="0.5",
+        lowest=0,
+        highest=1,
+        parents=("log.cleaner.min.cleanable.ratio",),
+        doc="How much of a log is to be uncompacted before it is compacted.",
+    ),
+    Setting(
+        name="min.compaction.lag.ms",
+        kind=Kind.LONG,
+        default="0",
+        lowest=0,
+        parents=("log.cleaner.min.compaction.lag.ms",),
+        doc="The shortest that a record stays without being compacted.",
+    ),
+    Setting(
+        name="min.insync.replicas",
+        kind=Kind.INT,
+        default="1",
+        lowest=1,
+        parents=("min.insync.replicas",),
+        doc="How many replicas must have a record before acks=all is answered.",
+    ),
+    Setting(
+        name="preallocate",
+        kind=Kind.BOOLEAN,
+        default="false",
+        parents=("log.preallocate",),
+        doc="Whether a segment's file is made at its full size.",
+    ),
+    Setting(
+        name="remote.log.copy.disable",
+        kind=Kind.BOOLEAN,
+        default="false",
+        doc="Whether nothing more is copied to remote storage.",
+    ),
+    Setting(
+        name="remote.log.delete.on.disable",
+        kind=Kind.BOOLEAN,
+        default="false",
+        doc="Whether remote data are deleted when remote storage is turned off.",
+    ),
+    Setting(
+        name="remote.storage.enable",
+        kind=Kind.BOOLEAN,
+        default="false",
+        doc="Whether old segments go to remote storage.",
+    ),
+    Setting(
+        name="retention.bytes",
+        kind=Kind.LONG,
+        default="-1",
+        parents=("log.retention.bytes",),
+        doc="How large a partition grows before old segments go; -1 is no limit.",
+    ),
+    Setting(
+        name="retention.ms",
+        kind=Kind.LONG,
+        default="604800000",
+        lowest=-1,
+        parents=("log.retention.ms",),
+        doc="How long records are kept; -1 is for ever.",
+    ),
+    Setting(
+        name="segment.bytes",
+        kind=Kind.INT,
+        default="1073741824",
+        lowest=1048576,
+        parents=("log.segment.bytes",),
+        doc="How large a segment's file grows.",
+    ),
+    Setting(
+        name="segment.index.bytes",
+        kind=Kind.INT,
+        default="10485760",
+        lowest=4,
+        parents=("log.index.size.max.bytes",),
+        doc="How large a segment's index may be.",
+    ),
+    Setting(
+        name="segment.jitter.ms",
+        kind=Kind.LONG,
+        default="0",
+        lowest=0,
+        parents=("log.roll.jitter.ms",),
+        doc="The most that is taken by chance from segment.ms.",
+    ),
+    Setting(
+        name="segment.ms",
+        kind=Kind.LONG,
+        default="604800000",
+        lowest=1,
+        parents=("log.roll.ms",),
+        doc="How long a segment is written to before the next is begun.",
+    ),
+    Setting(
+        name="unclean.leader.election.enable",
+        kind=Kind.BOOLEAN,
+        default="false",
+        parents=("unclean.leader.election.enable",),
+        doc="Whether a replica that lags behind may lead if no other lives.",
+    ),
+)
+
+TOPICS: Final[Mapping[str, Setting]] = {setting.name: setting for setting in _ALL}
