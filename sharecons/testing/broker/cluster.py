@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sharecons.testing.broker.access import Access
 from sharecons.testing.broker.configs import Configs
 from sharecons.testing.broker.coordinators import Coordinators
+from sharecons.testing.broker.fetch_sessions import FetchSessions
 from sharecons.testing.broker.groups.registry import Groups
 from sharecons.testing.broker.placement import Nodes
 from sharecons.testing.broker.share.partitions import SharePartitions
@@ -41,13 +42,14 @@ class Cluster:
         self.cluster_id = uuid.uuid4().hex[:22]
         self.brokers = {broker.node_id: broker for broker in brokers}
         self.topics = Topics()
-        self.configs = Configs()
+        self.configs = Configs(settings)
         self.access = Access()
         self.coordinators = Coordinators()
         self.groups = Groups()
-        self.share_partitions = SharePartitions()
+        self.share_partitions = SharePartitions(self.configs)
         self.share_sessions = ShareSessions(self.share_partitions)
         self.transactions = Transactions()
+        self.fetch_sessions = FetchSessions()
         self.changed = Signal()
         """Told when leaders or coordinators have moved, or topics have gone."""
 
@@ -74,6 +76,7 @@ class Cluster:
 
     def broker_stopped(self, node_id: int) -> None:
         self.brokers[node_id].running = False
+        self.fetch_sessions.owner_stopped(node_id)
         self._elect()
 
     def add_topic(
@@ -94,6 +97,7 @@ class Cluster:
         """Delete a topic, and all that groups remember of it."""
         self.topics.delete(topic)
         self.share_partitions.delete_topic(topic.topic_id)
+        self.groups.delete_topic(topic.name)
         self.changed.ring()
 
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.placement import Refusal, check_assignment, place
+from sharecons.testing.broker.settings.changes import ConfigError
 from sharecons.testing.broker.topics import Topic, fault_of_name
 
 __all__ = ["NewTopic", "add_partitions", "create_topic", "plan_topic"]
@@ -27,6 +28,11 @@ class NewTopic:
     assignments: Sequence[tuple[int, Sequence[int]]] = ()
     """Partitions and their replicas, for those who choose themselves."""
     config: Mapping[str, str | None] = field(default_factory=dict)
+    """The topic's own settings; what is null is refused."""
+
+    @property
+    def given(self) -> dict[str, str]:
+        return {name: value for name, value in self.config.items() if value is not None}
 
 
 def create_topic(cluster: Cluster, wanted: NewTopic) -> Topic:
@@ -36,8 +42,7 @@ def create_topic(cluster: Cluster, wanted: NewTopic) -> Topic:
         Refusal: there can be no such topic, or there is one already.
     """
     replicas = plan_topic(cluster, wanted)
-    config = {name: value or "" for name, value in wanted.config.items()}
-    return cluster.add_topic(wanted.name, replicas, config)
+    return cluster.add_topic(wanted.name, replicas, wanted.given)
 
 
 def plan_topic(cluster: Cluster, wanted: NewTopic) -> Replicas:
@@ -47,7 +52,7 @@ def plan_topic(cluster: Cluster, wanted: NewTopic) -> Replicas:
         Refusal: there can be no such topic, or there is one already.
     """
     _check_name(cluster, wanted.name)
-    _check_config(cluster, wanted.config)
+    _check_config(cluster, wanted)
     if wanted.assignments:
         return _assigned(cluster, wanted)
     if wanted.replication < BY_DEFAULT or wanted.replication == 0:
@@ -104,13 +109,17 @@ def _check_name(cluster: Cluster, name: str) -> None:
         )
 
 
-def _check_config(cluster: Cluster, config: Mapping[str, str | None]) -> None:
-    if missing := [name for name, value in config.items() if value is None]:
+def _check_config(cluster: Cluster, wanted: NewTopic) -> None:
+    if missing := [name for name, value in wanted.config.items() if value is None]:
         names = ",".join(missing)
         raise Refusal(
             ErrorCode.invalid_config,
             f"Null value not supported for topic configs: {names}",
         )
+    try:
+        cluster.configs.check_topic(wanted.given)
+    except ConfigError as error:
+        raise Refusal(error.code, error.message) from None
 
 
 def _assigned(cluster: Cluster, wanted: NewTopic) -> Replicas:

@@ -48,7 +48,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _supported(version: int) -> Iterator[Response]:
-    """Leave out what begins at 0 for older clients: they trip over it (KAFKA-17011)."""
+    """Leave out what begins at 0 for older clients: they trip over it (KAFKA-17492)."""
     for name, (lowest, highest) in FEATURES.items():
         if lowest or version >= LEVEL_ZERO_FROM:
             yield {"name": name, "min_version": lowest, "max_version": highest}

@@ -24,7 +24,10 @@ async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
     acls = [acl_of(each) for each in request.creations]
     if cluster.access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        refused = {"error_code": ErrorCode.cluster_authorization_failed}
+        refused = {
+            "error_code": ErrorCode.cluster_authorization_failed,
+            "error_message": "Cluster authorization failed.",
+        }
         return {"results": [refused for _ in acls]}
     if any(acl.is_vague for acl in acls):
         failed = {"error_code": ErrorCode.unknown_server_error}

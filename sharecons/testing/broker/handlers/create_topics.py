@@ -26,9 +26,7 @@ async def handle(request: Request, context: Context) -> Response:
     for name, topic in asked.items():
         try:
             _check(context.cluster, name, times[name])
-            answers.append(
-                _create(context.cluster, _wanted(topic), request.validate_only)
-            )
+            answers.append(_create(context, _wanted(topic), request.validate_only))
         except Refusal as refusal:
             answers.append(_refused(name, refusal))
     return {"topics": answers}
@@ -59,7 +57,8 @@ def _wanted(topic: Request) -> NewTopic:
     )
 
 
-def _create(cluster: Cluster, wanted: NewTopic, validate_only: bool) -> Response:
+def _create(context: Context, wanted: NewTopic, validate_only: bool) -> Response:
+    cluster = context.cluster
     replicas = plan_topic(cluster, wanted)
     topic_id = uuid.uuid4()
     if not validate_only:
@@ -72,12 +71,23 @@ def _create(cluster: Cluster, wanted: NewTopic, validate_only: bool) -> Response
         **answer,
         "num_partitions": len(replicas),
         "replication_factor": len(replicas[0]),
-        "configs": _configs(cluster, wanted),
+        "configs": _configs(wanted, context),
     }
 
 
-def _configs(cluster: Cluster, wanted: NewTopic) -> list[Response]:
-    return []
+def _configs(wanted: NewTopic, context: Context) -> list[Response]:
+    configs = context.cluster.configs
+    entries = configs.describe_topic(wanted.given, context.node_id)
+    return [
+        {
+            "name": entry.name,
+            "value": entry.value,
+            "read_only": entry.read_only,
+            "config_source": entry.source,
+            "is_sensitive": entry.sensitive,
+        }
+        for entry in sorted(entries, key=lambda entry: entry.name)
+    ]
 
 
 def _refused(name: str, refusal: Refusal) -> Response:

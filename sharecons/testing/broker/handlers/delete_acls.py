@@ -28,7 +28,11 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _result(access: Access, wanted: Request) -> tuple[Response, list[Acl]]:
     if access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        return {"error_code": ErrorCode.cluster_authorization_failed}, []
+        refused = {
+            "error_code": ErrorCode.cluster_authorization_failed,
+            "error_message": "Cluster authorization failed.",
+        }
+        return refused, []
     asked = filter_of(wanted)
     if fault := _fault(asked):
         return {"error_code": ErrorCode.invalid_request, "error_message": fault}, []

@@ -1,0 +1,464 @@
+"""ACLs: what they mean, and how they are made, found and taken away."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.testing.broker.access import (
+    Access,
+    Acl,
+    AclFilter,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
+from tests.broker.asking import ask, cluster_of, failures
+
+DENY_ALL = {
+    "resource": Resource.TOPIC,
+    "name": "t",
+    "pattern": Pattern.LITERAL,
+    "principal": "User:ANONYMOUS",
+    "host": "*",
+    "operation": Operation.ALL,
+    "permission": Permission.DENY,
+}
+ANY = {
+    "resource": Resource.ANY,
+    "name": None,
+    "pattern": Pattern.ANY,
+    "principal": None,
+    "host": None,
+    "operation": Operation.ANY,
+    "permission": Permission.ANY,
+}
+OPERATIONS_ON_TOPICS = (
+    *("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE"),
+    *("DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
+)
+
+
+def acl(**changes):
+    return Acl(**{**DENY_ALL, **changes})
+
+
+def access_with(*acls):
+    access = Access()
+    for each in acls:
+        access.add(each)
+    return access
+
+
+def allowed_on(access, name="t"):
+    return {
+        operation
+        for operation in OPERATIONS_ON_TOPICS
+        if not access.denies(operation, "TOPIC", name)
+    }
+
+
+def creation(**changes):
+    return {
+        "resource_type": 2,
+        "resource_name": "t",
+        "resource_pattern_type": 3,
+        "principal": "User:ANONYMOUS",
+        "host": "*",
+        "operation": 2,
+        "permission_type": 2,
+        **changes,
+    }
+
+
+def filtering(**changes):
+    return {
+        "resource_type_filter": 1,
+        "resource_name_filter": None,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+        **changes,
+    }
+
+
+def create(cluster, *creations, version=3):
+    return ask(cluster, "create_acls", version, creations=creations).results
+
+
+def describe(cluster, version=3, **changes):
+    answer = ask(cluster, "describe_acls", version, **filtering(**changes))
+    assert not answer.error_code
+    return {
+        (resource.resource_type, resource.resource_name, resource.pattern_type): [
+            each.principal for each in resource.acls
+        ]
+        for resource in answer.resources
+    }
+
+
+def delete(cluster, *filters, version=3):
+    return ask(cluster, "delete_acls", version, filters=filters).filter_results
+
+
+def test_without_acls_everybody_may_do_everything():
+    assert set(OPERATIONS_ON_TOPICS) == allowed_on(access_with())
+    assert 3576 == access_with().allowed("TOPIC", "t")
+    assert 8096 == access_with().allowed("CLUSTER", "kafka-cluster")
+
+
+def test_acl_speaks_of_its_resource_alone():
+    access = access_with(acl())
+
+    assert set() == allowed_on(access)
+    assert set(OPERATIONS_ON_TOPICS) == allowed_on(access, "other")
+    assert not access.denies("READ", "GROUP", "t")
+
+
+def test_denial_of_one_operation_leaves_no_other_allowed():
+    """A resource that has ACLs is closed to whom none of them allows."""
+    assert set() == allowed_on(access_with(acl(operation=Operation.READ)))
+
+
+def test_denial_prevails_over_permission():
+    access = access_with(
+        acl(permission=Permission.ALLOW), acl(operation=Operation.WRITE)
+    )
+
+    assert set(OPERATIONS_ON_TOPICS) - {"WRITE"} == allowed_on(access)
+
+
+@pytest.mark.parametrize(
+    ("operation", "allowed"),
+    [
+        (Operation.READ, {"READ", "DESCRIBE"}),
+        (Operation.WRITE, {"WRITE", "DESCRIBE"}),
+        (Operation.DELETE, {"DELETE", "DESCRIBE"}),
+        (Operation.ALTER, {"ALTER", "DESCRIBE"}),
+        (Operation.DESCRIBE, {"DESCRIBE"}),
+        (Operation.CREATE, {"CREATE"}),
+        (Operation.ALTER_CONFIGS, {"ALTER_CONFIGS", "DESCRIBE_CONFIGS"}),
+        (Operation.ALL, set(OPERATIONS_ON_TOPICS)),
+    ],
+)
+def test_permission_implies_the_lesser_operation(operation, allowed):
+    access = access_with(acl(operation=operation, permission=Permission.ALLOW))
+
+    assert allowed == allowed_on(access)
+
+
+@pytest.mark.parametrize(
+    ("changes", "denied"),
+    [
+        ({"pattern": Pattern.PREFIXED}, {"t", "topic"}),
+        ({"name": "*"}, {"t", "topic", "other"}),
+        ({"name": "*", "pattern": Pattern.PREFIXED}, set()),
+        ({}, {"t"}),
+    ],
+)
+def test_pattern_says_which_names_are_meant(changes, denied):
+    access = access_with(acl(**changes))
+
+    names = {"t", "topic", "other"}
+    assert denied == {n for n in names if access.denies("READ", "TOPIC", n)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "denied"),
+    [
+        ({"principal": "User:*"}, True),
+        ({"principal": "User:somebody"}, False),
+        ({"host": "127.0.0.1"}, True),
+        ({"host": "1.2.3.4"}, False),
+    ],
+)
+def test_acl_speaks_of_its_principal_and_host_alone(changes, denied):
+    everybody = acl(permission=Permission.ALLOW)
+    access = access_with(everybody, acl(**changes))
+
+    assert denied == access.denies("READ", "TOPIC", "t")
+
+
+rules = st.builds(
+    acl,
+    resource=st.sampled_from([Resource.TOPIC, Resource.GROUP]),
+    name=st.sampled_from(["t", "to", "*", "other"]),
+    pattern=st.sampled_from([Pattern.LITERAL, Pattern.PREFIXED]),
+    principal=st.sampled_from(["User:ANONYMOUS", "User:x"]),
+    operation=st.sampled_from([Operation.READ, Operation.WRITE, Operation.ALL]),
+    permission=st.sampled_from([Permission.ALLOW, Permission.DENY]),
+)
+filters = st.builds(
+    AclFilter,
+    resource=st.sampled_from([Resource.ANY, Resource.TOPIC]),
+    name=st.sampled_from([None, "t", "topic", "*"]),
+    pattern=st.sampled_from(
+        [Pattern.ANY, Pattern.MATCH, Pattern.LITERAL, Pattern.PREFIXED]
+    ),
+    principal=st.sampled_from([None, "User:x"]),
+    host=st.just(None),
+    operation=st.sampled_from([Operation.ANY, Operation.READ]),
+    permission=st.sampled_from([Permission.ANY, Permission.DENY]),
+)
+
+
+@given(st.lists(rules), filters)
+def test_filter_parts_the_acls_in_two(acls, wanted):
+    access = access_with(*acls)
+    found = access.matching(wanted)
+    access.remove(found)
+
+    left = access.matching(AclFilter(**ANY))
+    assert set(acls) == {*found, *left}
+    assert not set(found) & set(left)
+    assert [] == access.matching(wanted)
+
+
+@given(st.lists(rules), st.sampled_from(["t", "topic", "other"]))
+def test_filter_of_matching_patterns_finds_all_that_count_for_a_name(acls, name):
+    access = access_with(*acls)
+    wanted = {**ANY, "resource": Resource.TOPIC, "pattern": Pattern.MATCH, "name": name}
+    found = access_with(*access.matching(AclFilter(**wanted)))
+
+    assert allowed_on(access, name) == allowed_on(found, name)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_acl_is_created_described_and_deleted(version):
+    cluster = cluster_of()
+    created = create(cluster, creation(), version=version)
+    assert [("none", "")] == failures(created)
+    assert cluster.access.denies("READ", "TOPIC", "t")
+    assert {(2, "t", 3): ["User:ANONYMOUS"]} == describe(cluster, version)
+
+    (result,) = delete(cluster, filtering(resource_name_filter="t"), version=version)
+    assert ["t"] == [each.resource_name for each in result.matching_acls]
+    assert {} == describe(cluster, version)
+    assert not cluster.access.denies("READ", "TOPIC", "t")
+
+
+def test_acl_is_there_once():
+    cluster = cluster_of()
+    create(cluster, creation(), creation())
+    create(cluster, creation())
+
+    assert {(2, "t", 3): ["User:ANONYMOUS"]} == describe(cluster)
+
+
+def test_acls_are_described_by_resource():
+    cluster = cluster_of()
+    create(
+        cluster,
+        creation(),
+        creation(principal="User:x"),
+        creation(resource_type=3),
+        creation(resource_pattern_type=4),
+    )
+
+    assert {
+        (2, "t", 3): ["User:ANONYMOUS", "User:x"],
+        (3, "t", 3): ["User:ANONYMOUS"],
+        (2, "t", 4): ["User:ANONYMOUS"],
+    } == describe(cluster)
+
+
+def test_filters_that_meet_both_tell_what_they_delete():
+    cluster = cluster_of()
+    create(cluster, creation())
+    results = delete(cluster, filtering(), filtering())
+
+    assert [1, 1] == [len(result.matching_acls) for result in results]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"resource_name": ""}, "Invalid empty resource name"),
+        (
+            {"resource_type": 4, "resource_name": "x"},
+            "The only valid name for the CLUSTER resource is kafka-cluster",
+        ),
+        ({"resource_type": 77}, "Invalid resourceType UNKNOWN"),
+        ({"operation": 55}, "Invalid operation UNKNOWN"),
+        (
+            {"principal": "ANONYMOUS"},
+            "Could not parse principal from `ANONYMOUS` (no colon is present "
+            "separating the principal type from the principal name)",
+        ),
+    ],
+)
+def test_acl_that_makes_no_sense_is_refused_alone(changes, message):
+    cluster = cluster_of()
+    results = create(cluster, creation(**changes), creation(resource_name="u"))
+
+    assert [("invalid_request", message), ("none", "")] == failures(results)
+    assert [(2, "u", 3)] == list(describe(cluster))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"resource_type": 1},
+        {"resource_pattern_type": 1},
+        {"resource_pattern_type": 2},
+        {"operation": 1},
+        {"permission_type": 1},
+    ],
+)
+def test_filter_in_place_of_an_acl_spoils_the_request(changes):
+    cluster = cluster_of()
+    results = create(cluster, creation(**changes), creation())
+
+    assert 2 * [("unknown_server_error", None)] == failures(results)
+    assert {} == describe(cluster)
+
+
+def test_filter_of_an_unknown_kind_finds_nothing():
+    cluster = cluster_of()
+    create(cluster, creation())
+
+    assert {} == describe(cluster, resource_type_filter=77)
+    results = delete(
+        cluster, filtering(operation=77), filtering(pattern_type_filter=77)
+    )
+    assert [
+        ("invalid_request", "Unknown entryFilter."),
+        ("invalid_request", "Unknown patternFilter."),
+    ] == failures(results)
+    assert describe(cluster)
+
+
+class TestDeniedTopic:
+    @pytest.fixture
+    def cluster(self):
+        made = cluster_of()
+        made.add_topic("t", [[1]])
+        create(made, creation())
+        return made
+
+    def metadata(self, cluster, **values):
+        return ask(cluster, "metadata", 12, **values).topics
+
+    def test_is_refused_by_name_without_its_id(self, cluster):
+        (found,) = self.metadata(cluster, topics=[{"name": "t", "topic_id": None}])
+
+        assert "topic_authorization_failed" == found.error_code.name
+        assert ("t", None, ()) == (found.name, found.topic_id, found.partitions)
+
+    def test_is_refused_by_id_without_its_name(self, cluster):
+        topic_id = cluster.topics.named("t").topic_id
+        asked = [{"name": None, "topic_id": topic_id}]
+        (found,) = self.metadata(cluster, topics=asked)
+
+        assert "topic_authorization_failed" == found.error_code.name
+        assert (None, topic_id) == (found.name, found.topic_id)
+
+    def test_is_not_among_all(self, cluster):
+        assert () == self.metadata(cluster, topics=None)
+
+    def test_is_refused_whether_or_not_it_is_there(self, cluster):
+        create(cluster, creation(resource_name="nope"))
+        (found,) = self.metadata(cluster, topics=[{"name": "nope", "topic_id": None}])
+
+        assert "topic_authorization_failed" == found.error_code.name
+
+    def test_is_not_made_by_asking(self):
+        cluster = cluster_of(auto_create_topics_enable="true")
+        create(
+            cluster,
+            creation(resource_name="new", operation=8, permission_type=3),
+            creation(resource_type=4, resource_name="kafka-cluster", operation=5),
+        )
+        asked = [{"name": "new", "topic_id": None}]
+        (found,) = self.metadata(cluster, topics=asked, allow_auto_topic_creation=True)
+
+        assert "topic_authorization_failed" == found.error_code.name
+        assert cluster.topics.named("new") is None
+
+    def test_gets_no_more_partitions(self, cluster):
+        topics = [{"name": "t", "count": 4, "assignments": None}]
+        (result,) = ask(cluster, "create_partitions", 3, topics=topics).results
+
+        assert [("topic_authorization_failed", None)] == failures([result])
+
+    def test_can_be_deleted_by_who_may_delete_in_the_cluster(self, cluster):
+        asked = [{"name": "t", "topic_id": None}]
+        (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
+
+        assert not result.error_code
+
+    def test_cannot_be_deleted_by_others(self, cluster):
+        create(
+            cluster,
+            creation(resource_type=4, resource_name="kafka-cluster", operation=6),
+        )
+        asked = [{"name": "t", "topic_id": None}]
+        (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
+
+        assert "topic_authorization_failed" == result.error_code.name
+        assert cluster.topics.named("t") is not None
+
+    def test_can_be_created_but_tells_nothing_of_itself(self, cluster):
+        create(cluster, creation(resource_name="new"))
+        topic = {"name": "new", "num_partitions": 1, "replication_factor": 1}
+        (result,) = ask(cluster, "create_topics", 7, topics=[topic]).topics
+
+        assert [("none", None)] == failures([result])
+        assert (29, -1, ()) == (
+            result.topic_config_error_code,
+            result.num_partitions,
+            result.configs,
+        )
+
+
+class TestDeniedCluster:
+    @pytest.fixture
+    def cluster(self):
+        made = cluster_of()
+        made.add_topic("t", [[1]])
+        create(made, creation(resource_type=4, resource_name="kafka-cluster"))
+        return made
+
+    def test_neither_shows_nor_takes_acls(self, cluster):
+        described = ask(cluster, "describe_acls", 3, **filtering())
+        created = create(cluster, creation(), creation())
+        deleted = delete(cluster, filtering())
+
+        refused = "cluster_authorization_failed"
+        assert refused == described.error_code.name
+        assert [refused, refused] == [each.error_code.name for each in created]
+        assert [refused] == [each.error_code.name for each in deleted]
+        assert cluster.access.denies("ALTER", "CLUSTER", "kafka-cluster")
+
+    def test_elects_and_reassigns_nothing(self, cluster):
+        elected = ask(
+            cluster,
+            "elect_leaders",
+            2,
+            topic_partitions=[{"topic": "t", "partitions": (0,)}],
+        )
+        partition = {"partition_index": 0, "replicas": (2,)}
+        reassigned = ask(
+            cluster,
+            "alter_partition_reassignments",
+            1,
+            topics=[{"name": "t", "partitions": [partition]}],
+        )
+
+        refused = "cluster_authorization_failed"
+        assert refused == elected.error_code.name
+        (result,) = elected.replica_election_results[0].partition_result
+        assert refused == result.error_code.name
+        assert refused == reassigned.error_code.name
+        assert refused == reassigned.responses[0].partitions[0].error_code.name
+        assert [1] == cluster.topics.named("t").partitions[0].replicas
+
+    def test_tells_that_nothing_may_be_done_to_it(self, cluster):
+        asked = {"include_cluster_authorized_operations": True}
+        described = ask(cluster, "describe_cluster", 1, **asked)
+        metadata = ask(cluster, "metadata", 10, topics=[], **asked)
+
+        assert 0 == described.cluster_authorized_operations
+        assert 0 == metadata.cluster_authorized_operations

@@ -1,0 +1,40 @@
+"""ApiVersions: what is announced can be read, written and handled."""
+
+import pytest
+
+from sharecons.testing.broker.apis import APIS
+from tests.broker.asking import ask, cluster_of
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_versions_of_every_api_are_announced(version):
+    answer = ask(cluster_of(), "api_versions", version)
+
+    announced = {
+        each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+    }
+    assert {
+        key: (api.versions[0], api.versions[-1]) for key, api in APIS.items()
+    } == announced
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_what_is_announced_has_a_handler(api):
+    assert callable(api.handle)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_share_groups_and_transactions_are_on(version):
+    answer = ask(cluster_of(), "api_versions", version)
+
+    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    assert (1, 2) == (levels["share.version"], levels["transaction.version"])
+
+
+def test_older_clients_are_spared_features_that_begin_at_zero():
+    older, newer = (ask(cluster_of(), "api_versions", version) for version in (3, 4))
+
+    assert {"metadata.version"} == {each.name for each in older.supported_features}
+    assert {"metadata.version", "share.version", "transaction.version"} == {
+        each.name for each in newer.supported_features
+    }

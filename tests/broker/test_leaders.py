@@ -1,0 +1,298 @@
+"""Who leads what: brokers that go and come, elections, reassignments.
+
+Leaders and their epochs are those that three brokers of Kafka 4.3.0 had.
+"""
+
+import anyio
+import pytest
+
+from tests.broker.asking import ask, cluster_of, failures
+
+
+@pytest.fixture
+def cluster():
+    made = cluster_of()
+    made.add_topic("t", [[3, 2, 1], [1, 3, 2]])
+    made.add_topic("alone", [[3]])
+    return made
+
+
+def led(cluster, topic="t"):
+    """Leaders and leader epochs."""
+    places = cluster.topics.named(topic).partitions
+    return [(place.leader, place.leader_epoch) for place in places]
+
+
+def elect(cluster, *partitions, version=2, topic="t", **values):
+    asked = [{"topic": topic, "partitions": partitions or (0,)}]
+    answer = ask(cluster, "elect_leaders", version, topic_partitions=asked, **values)
+    (result,) = answer.replica_election_results
+    return result.partition_result
+
+
+def reassign(cluster, replicas, *, topic="t", index=0, version=1, **values):
+    partition = {"partition_index": index, "replicas": replicas}
+    answer = ask(
+        cluster,
+        "alter_partition_reassignments",
+        version,
+        topics=[{"name": topic, "partitions": [partition]}],
+        **values,
+    )
+    return answer.responses[0].partitions[0]
+
+
+class Woken:
+    """Whether who waits for changes of the cluster is woken."""
+
+    def __init__(self, cluster):
+        self._event = anyio.Event()
+        cluster.changed.add(self._event)
+
+    def __bool__(self):
+        return self._event.is_set()
+
+
+def test_leaders_move_to_the_next_replica_that_lives(cluster):
+    cluster.broker_stopped(3)
+
+    assert [(2, 1), (1, 0)] == led(cluster)
+    assert [(-1, 1)] == led(cluster, "alone")
+
+
+def test_leaders_do_not_come_back_by_themselves(cluster):
+    cluster.broker_stopped(3)
+    cluster.broker_started(3)
+
+    assert [(2, 1), (1, 0)] == led(cluster)
+
+
+def test_partition_that_nobody_led_is_led_by_the_first_that_returns(cluster):
+    cluster.broker_stopped(3)
+    cluster.broker_started(3)
+
+    assert [(3, 2)] == led(cluster, "alone")
+
+
+def test_locks_go_with_the_leader_that_held_them(cluster, monkeypatch):
+    moved = []
+    monkeypatch.setattr(
+        cluster.share_partitions, "leader_moved", lambda *place: moved.append(place)
+    )
+    cluster.broker_stopped(3)
+
+    alone, t = (cluster.topics.named(name).topic_id for name in ("alone", "t"))
+    assert {(t, 0), (alone, 0)} == set(moved)
+
+
+def test_leader_that_stays_keeps_its_locks(cluster, monkeypatch):
+    moved = []
+    monkeypatch.setattr(
+        cluster.share_partitions, "leader_moved", lambda *place: moved.append(place)
+    )
+    cluster.move_leader("t", 0, 3)
+
+    assert [] == moved
+    assert [(3, 0), (1, 0)] == led(cluster)
+
+
+def test_leader_moved_by_hand_becomes_a_replica(cluster):
+    cluster.move_leader("alone", 0, 2)
+
+    assert [(2, 1)] == led(cluster, "alone")
+    assert [2] == cluster.topics.named("alone").partitions[0].replicas
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "node_id"), [("nope", 0, 1), ("t", 7, 1), ("t", 0, 9)]
+)
+def test_leader_of_what_is_not_there_cannot_be_moved(
+    cluster, topic, partition, node_id
+):
+    with pytest.raises(LookupError):
+        cluster.move_leader(topic, partition, node_id)
+    assert [(3, 0), (1, 0)] == led(cluster)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_preferred_leader_is_elected(cluster, version):
+    cluster.broker_stopped(3)
+    cluster.broker_started(3)
+    results = elect(cluster, 0, 1, version=version)
+
+    assert [
+        ("none", None),
+        ("election_not_needed", "Leader election not needed for topic partition."),
+    ] == failures(results)
+    assert [(3, 2), (1, 0)] == led(cluster)
+
+
+def test_preferred_leader_that_is_down_is_not_elected(cluster):
+    cluster.broker_stopped(3)
+
+    assert [
+        (
+            "preferred_leader_not_available",
+            "The preferred leader was not available.",
+        )
+    ] == failures(elect(cluster))
+    assert [(2, 1), (1, 0)] == led(cluster)
+
+
+def test_unclean_election_finds_no_replica_or_no_need(cluster):
+    cluster.broker_stopped(3)
+
+    (needless,) = elect(cluster, election_type=1)
+    (hopeless,) = elect(cluster, topic="alone", election_type=1)
+    assert "election_not_needed" == needless.error_code.name
+    assert "eligible_leaders_not_available" == hopeless.error_code.name
+
+
+def test_election_where_there_is_nothing_to_lead(cluster):
+    assert [("unknown_topic_or_partition", "No such topic as nope")] == failures(
+        elect(cluster, topic="nope")
+    )
+    assert [("unknown_topic_or_partition", "No such partition as t-9")] == failures(
+        elect(cluster, 9)
+    )
+
+
+def test_election_of_an_unknown_type_is_refused(cluster):
+    asked = [{"topic": "t", "partitions": (0,)}]
+    answer = ask(cluster, "elect_leaders", 2, topic_partitions=asked, election_type=5)
+
+    assert "invalid_request" == answer.error_code.name
+    (result,) = answer.replica_election_results[0].partition_result
+    assert [("invalid_request", "Unknown election type 5")] == failures([result])
+
+
+def test_election_for_all_tells_only_what_was_done(cluster):
+    cluster.broker_stopped(3)
+    cluster.broker_started(3)
+    answer = ask(cluster, "elect_leaders", 2, topic_partitions=None)
+
+    told = {
+        result.topic: [each.partition_id for each in result.partition_result]
+        for result in answer.replica_election_results
+    }
+    assert {"t": [0], "alone": []} == told
+
+
+def test_new_order_of_replicas_leaves_the_leader(cluster):
+    assert not reassign(cluster, (1, 2, 3)).error_code
+
+    assert [(3, 0), (1, 0)] == led(cluster)
+    assert [1, 2, 3] == cluster.topics.named("t").partitions[0].replicas
+
+
+def test_leader_that_is_no_replica_any_more_is_replaced(cluster):
+    assert not reassign(cluster, (2, 1)).error_code
+
+    assert [(2, 1), (1, 0)] == led(cluster)
+
+
+def test_replica_that_is_removed_is_fenced_by_a_new_epoch(cluster, monkeypatch):
+    moved = []
+    monkeypatch.setattr(
+        cluster.share_partitions, "leader_moved", lambda *place: moved.append(place)
+    )
+    assert not reassign(cluster, (3,)).error_code
+
+    assert [(3, 1), (1, 0)] == led(cluster)
+    assert [] == moved
+
+
+def test_replicas_that_are_all_down_leave_no_leader(cluster):
+    cluster.broker_stopped(2)
+    assert not reassign(cluster, (2,)).error_code
+
+    assert (-1, 1) == led(cluster)[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "message"),
+    [
+        ({"replicas": None}, "no_reassignment_in_progress", None),
+        (
+            {"replicas": (1,), "topic": "nope"},
+            "unknown_topic_or_partition",
+            "Unable to find a topic named nope.",
+        ),
+        (
+            {"replicas": (1,), "index": 9},
+            "unknown_topic_or_partition",
+            "Unable to find partition t:9.",
+        ),
+        (
+            {"replicas": (9,)},
+            "invalid_replica_assignment",
+            "The manual partition assignment includes broker 9, "
+            "but no such broker is registered.",
+        ),
+        (
+            {"replicas": ()},
+            "invalid_replica_assignment",
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            {"replicas": (1,), "allow_replication_factor_change": False},
+            "invalid_replication_factor",
+            "The replication factor is changed from 3 to 1",
+        ),
+    ],
+)
+def test_reassignment_that_cannot_be_is_refused(cluster, wanted, code, message):
+    assert [(code, message)] == failures([reassign(cluster, **wanted)])
+    assert [3, 2, 1] == cluster.topics.named("t").partitions[0].replicas
+
+
+def test_reassignment_of_the_first_version_may_change_the_number(cluster):
+    assert not reassign(cluster, (3,), version=0).error_code
+
+
+def change_by_stopping(cluster):
+    cluster.broker_stopped(3)
+
+
+def change_by_moving(cluster):
+    cluster.move_leader("t", 0, 1)
+
+
+def change_by_deleting(cluster):
+    cluster.delete_topic(cluster.topics.named("alone"))
+
+
+def change_by_growing(cluster):
+    cluster.add_partitions(cluster.topics.named("alone"), [[1]])
+
+
+def change_by_creating(cluster):
+    cluster.add_topic("new", [[1]])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_by_stopping,
+        change_by_moving,
+        change_by_deleting,
+        change_by_growing,
+        change_by_creating,
+    ],
+)
+def test_whoever_waits_is_woken_by_a_change(cluster, change):
+    woken = Woken(cluster)
+    assert not woken
+    change(cluster)
+
+    assert woken
+
+
+def test_deleted_topic_takes_what_groups_remember_of_it(cluster, monkeypatch):
+    forgotten = []
+    monkeypatch.setattr(cluster.share_partitions, "delete_topic", forgotten.append)
+    monkeypatch.setattr(cluster.groups, "delete_topic", forgotten.append)
+    topic = cluster.topics.named("alone")
+    cluster.delete_topic(topic)
+
+    assert [topic.topic_id, "alone"] == forgotten

@@ -1,0 +1,248 @@
+"""Metadata and DescribeCluster, as Kafka 4.3.0 answers them."""
+
+import uuid
+
+import pytest
+
+from tests.broker.asking import ask, cluster_of
+
+NO_OPERATIONS = -(1 << 31)
+
+
+@pytest.fixture
+def cluster():
+    made = cluster_of()
+    made.add_topic("t", [[3, 1], [2, 3]])
+    made.add_topic("alone", [[2]])
+    return made
+
+
+def metadata(cluster, version=12, *names, **values):
+    topics = [{"name": name, "topic_id": None} for name in names]
+    if version < 10:
+        topics = [{"name": name} for name in names]
+    return ask(cluster, "metadata", version, **{"topics": topics, **values})
+
+
+def by_id(cluster, version, *ids):
+    topics = [{"name": None, "topic_id": each} for each in ids]
+    return ask(cluster, "metadata", version, topics=topics).topics
+
+
+def codes(topics):
+    return [(each.name, each.error_code.name) for each in topics]
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_every_version_says_who_leads_and_what_is_not_there(version):
+    cluster = cluster_of()
+    cluster.add_topic("t", [[3, 1], [2, 3]])
+    asked = {"allow_auto_topic_creation": False} if version >= 4 else {}
+    answer = metadata(cluster, version, "t", "nope", "a b", **asked)
+
+    assert [1, 2, 3] == [broker.node_id for broker in answer.brokers]
+    assert [("localhost", 9092)] == [(b.host, b.port) for b in answer.brokers[:1]]
+    wanted = [
+        ("t", "none"),
+        ("nope", "unknown_topic_or_partition"),
+        ("a b", "invalid_topic_exception"),
+    ]
+    assert wanted == codes(answer.topics)
+    partitions = answer.topics[0].partitions
+    assert [3, 2] == [each.leader_id for each in partitions]
+    assert [(3, 1), (2, 3)] == [each.replica_nodes for each in partitions]
+    assert [(3, 1), (2, 3)] == [each.isr_nodes for each in partitions]
+    if version >= 1:
+        assert 1 == answer.controller_id
+    if version >= 2:
+        assert cluster.cluster_id == answer.cluster_id
+
+
+def test_no_list_is_all_topics(cluster):
+    everything = metadata(cluster, 12, topics=None).topics
+
+    assert ["t", "alone"] == [each.name for each in everything]
+    assert () == metadata(cluster, 12).topics
+
+
+def test_empty_list_of_the_first_version_is_all_topics(cluster):
+    assert ["t", "alone"] == [each.name for each in metadata(cluster, 0).topics]
+    assert () == metadata(cluster, 1).topics
+
+
+def test_topics_are_found_by_id(cluster):
+    topic_id, unknown = cluster.topics.named("t").topic_id, uuid.UUID(int=5)
+    found = by_id(cluster, 12, topic_id, unknown)
+
+    assert [("t", "none"), (None, "unknown_topic_id")] == codes(found)
+    assert [topic_id, unknown] == [each.topic_id for each in found]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_ids_are_refused_before_they_can_be_asked_for(cluster, version):
+    topic_id = cluster.topics.named("t").topic_id
+
+    (found,) = by_id(cluster, version, topic_id)
+    assert ("", "invalid_request") == codes([found])[0]
+    assert topic_id == found.topic_id
+
+
+def test_one_id_makes_all_of_them_ids(cluster):
+    topic_id = cluster.topics.named("t").topic_id
+    mixed = [{"name": None, "topic_id": topic_id}, {"name": "alone", "topic_id": None}]
+
+    assert [("t", "none")] == codes(ask(cluster, "metadata", 12, topics=mixed).topics)
+
+
+def test_topic_without_name_and_id_is_an_error(cluster):
+    (found,) = by_id(cluster, 12, None)
+
+    assert [("", "unknown_server_error")] == codes([found])
+
+
+def test_topic_asked_for_twice_is_told_once(cluster):
+    assert ["alone"] == [e.name for e in metadata(cluster, 12, "alone", "alone").topics]
+
+
+def test_topic_is_made_when_that_is_allowed_and_asked_for():
+    cluster = cluster_of(auto_create_topics_enable="true", num_partitions="2")
+    asked = {"allow_auto_topic_creation": True}
+    first = metadata(cluster, 12, "new", "a b", **asked)
+    second = metadata(cluster, 12, "new", **asked)
+
+    assert [
+        ("new", "unknown_topic_or_partition"),
+        ("a b", "invalid_topic_exception"),
+    ] == codes(first.topics)
+    assert [("new", "none")] == codes(second.topics)
+    assert 2 == len(second.topics[0].partitions)
+
+
+@pytest.mark.parametrize(("allowed", "asked"), [("true", False), ("false", True)])
+def test_topic_is_not_made_otherwise(allowed, asked):
+    cluster = cluster_of(auto_create_topics_enable=allowed)
+    metadata(cluster, 12, "new", allow_auto_topic_creation=asked)
+
+    assert cluster.topics.named("new") is None
+
+
+def test_topic_that_cannot_be_made_stays_unknown():
+    cluster = cluster_of(
+        auto_create_topics_enable="true", default_replication_factor="9"
+    )
+
+    for _ in range(2):
+        found = metadata(cluster, 12, "new", allow_auto_topic_creation=True).topics
+        assert [("new", "unknown_topic_or_partition")] == codes(found)
+
+
+def test_first_versions_make_topics_unasked():
+    cluster = cluster_of(auto_create_topics_enable="true")
+    metadata(cluster, 3, "new")
+
+    assert cluster.topics.named("new") is not None
+
+
+def test_operations_are_told_who_asks_for_them(cluster):
+    asked = {"include_topic_authorized_operations": True}
+    known, unknown = metadata(cluster, 12, "t", "nope", **asked).topics
+    (silent,) = metadata(cluster, 12, "t").topics
+
+    assert [3576, 3576] == [
+        each.topic_authorized_operations for each in (known, unknown)
+    ]
+    assert NO_OPERATIONS == silent.topic_authorized_operations
+
+
+def test_operations_on_the_cluster_are_in_versions_eight_to_ten(cluster):
+    asked = {"include_cluster_authorized_operations": True}
+
+    for version in (8, 9, 10):
+        answer = metadata(cluster, version, **asked)
+        assert 8096 == answer.cluster_authorized_operations
+        silent = metadata(cluster, version)
+        assert NO_OPERATIONS == silent.cluster_authorized_operations
+
+
+def test_broker_that_is_down_is_missing_and_its_replicas_are_offline(cluster):
+    cluster.broker_stopped(3)
+    answer = metadata(cluster, 12, "t")
+
+    assert [1, 2] == [broker.node_id for broker in answer.brokers]
+    first, second = answer.topics[0].partitions
+    assert (1, 1, (3, 1), (1,), (3,)) == (
+        first.leader_id,
+        first.leader_epoch,
+        first.replica_nodes,
+        first.isr_nodes,
+        first.offline_replicas,
+    )
+    assert (2, 0, (2,)) == (second.leader_id, second.leader_epoch, second.isr_nodes)
+
+
+def test_partition_without_a_living_replica_has_no_leader(cluster):
+    cluster.broker_stopped(2)
+    (place,) = metadata(cluster, 12, "alone").topics[0].partitions
+
+    assert "leader_not_available" == place.error_code.name
+    assert (-1, 1, (2,), (), (2,)) == (
+        place.leader_id,
+        place.leader_epoch,
+        place.replica_nodes,
+        place.isr_nodes,
+        place.offline_replicas,
+    )
+
+
+def test_first_version_leaves_out_replicas_that_are_down(cluster):
+    cluster.broker_stopped(3)
+    first, second = metadata(cluster, 0, "t").topics[0].partitions
+
+    assert ("replica_not_available", (1,)) == (
+        first.error_code.name,
+        first.replica_nodes,
+    )
+    assert ("replica_not_available", (2,)) == (
+        second.error_code.name,
+        second.replica_nodes,
+    )
+
+
+def test_controller_is_a_broker_that_runs(cluster):
+    cluster.broker_stopped(1)
+
+    assert 2 == metadata(cluster, 12).controller_id
+    assert 2 == ask(cluster, "describe_cluster", 1).controller_id
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_cluster_is_described_in_every_version(cluster, version):
+    answer = ask(
+        cluster,
+        "describe_cluster",
+        version,
+        include_cluster_authorized_operations=True,
+    )
+
+    assert cluster.cluster_id == answer.cluster_id
+    assert [1, 2, 3] == [broker.broker_id for broker in answer.brokers]
+    assert 8096 == answer.cluster_authorized_operations
+
+
+def test_brokers_that_are_down_are_described_as_fenced_if_asked_for(cluster):
+    cluster.broker_stopped(3)
+    living = ask(cluster, "describe_cluster", 2)
+    every = ask(cluster, "describe_cluster", 2, include_fenced_brokers=True)
+
+    assert [1, 2] == [broker.broker_id for broker in living.brokers]
+    assert [False, False, True] == [broker.is_fenced for broker in every.brokers]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [(2, "mismatched_endpoint_type"), (7, "unsupported_endpoint_type")],
+)
+def test_brokers_do_not_describe_controllers(cluster, asked, code):
+    answer = ask(cluster, "describe_cluster", 1, endpoint_type=asked)
+
+    assert (code, ()) == (answer.error_code.name, answer.brokers)

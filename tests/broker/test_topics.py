@@ -1,0 +1,409 @@
+"""CreateTopics, CreatePartitions, DeleteTopics; the messages are Kafka 4.3.0's."""
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.testing.broker.placement import Nodes, Refusal, place
+from sharecons.testing.broker.topics import Topics, fault_of_name
+from tests.broker.asking import ask, cluster_of, failures
+
+ALONE = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+BY_HAND = {"num_partitions": -1, "replication_factor": -1, "configs": []}
+
+
+def create(cluster, version=7, validate_only=False, **topic):
+    (result,) = ask(
+        cluster,
+        "create_topics",
+        version,
+        topics=[{**ALONE, **topic}],
+        validate_only=validate_only,
+    ).topics
+    return result
+
+
+def delete(cluster, version=6, **values):
+    return ask(cluster, "delete_topics", version, **values).responses
+
+
+def grow(cluster, version=3, validate_only=False, **topic):
+    (result,) = ask(
+        cluster,
+        "create_partitions",
+        version,
+        topics=[{"assignments": None, **topic}],
+        validate_only=validate_only,
+    ).results
+    return result
+
+
+def replicas(cluster, topic):
+    return [place.replicas for place in cluster.topics.named(topic).partitions]
+
+
+def by_hand(*assignments):
+    return [
+        {"partition_index": index, "broker_ids": nodes} for index, nodes in assignments
+    ]
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_topic_is_created_in_every_version(version):
+    cluster = cluster_of()
+    result = create(cluster, version, name="t", num_partitions=2)
+
+    assert not result.error_code
+    assert [[1], [2]] == replicas(cluster, "t")
+    if version >= 5:
+        assert (2, 1) == (result.num_partitions, result.replication_factor)
+    if version >= 7:
+        assert cluster.topics.with_id(result.topic_id).name == "t"
+
+
+def test_validation_alone_creates_nothing():
+    cluster = cluster_of()
+    result = create(cluster, name="t", num_partitions=4, validate_only=True)
+
+    assert (4, 1) == (result.num_partitions, result.replication_factor)
+    assert cluster.topics.named("t") is None
+
+
+def test_numbers_left_out_are_the_brokers_defaults():
+    cluster = cluster_of(num_partitions="5", default_replication_factor="2")
+    result = create(cluster, name="t", num_partitions=-1, replication_factor=-1)
+
+    assert (5, 2) == (result.num_partitions, result.replication_factor)
+
+
+def test_assignment_by_hand_is_followed():
+    cluster = cluster_of()
+    create(cluster, **BY_HAND, name="t", assignments=by_hand((1, [2, 3]), (0, [3, 1])))
+
+    assert [[3, 1], [2, 3]] == replicas(cluster, "t")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "message"),
+    [
+        (
+            {"num_partitions": 0},
+            "invalid_partitions",
+            "Number of partitions was set to an invalid non-positive value.",
+        ),
+        (
+            {"replication_factor": 0, "num_partitions": 0},
+            "invalid_replication_factor",
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        ),
+        (
+            {"replication_factor": 4},
+            "invalid_replication_factor",
+            "Unable to replicate the partition 4 time(s): The target replication "
+            "factor of 4 cannot be reached because only 3 broker(s) are registered or "
+            "some brokers have all their log directories cordoned.",
+        ),
+        (
+            {**BY_HAND, "assignments": by_hand((0, [1]), (2, [1]))},
+            "invalid_replica_assignment",
+            "partitions should be a consecutive 0-based integer sequence",
+        ),
+        (
+            {**BY_HAND, "assignments": by_hand((0, [1]), (0, [2]))},
+            "invalid_replica_assignment",
+            "Found multiple manual partition assignments for partition 0",
+        ),
+        (
+            {**BY_HAND, "assignments": by_hand((0, [9]))},
+            "invalid_replica_assignment",
+            "The manual partition assignment includes broker 9, but no such broker is "
+            "registered.",
+        ),
+        (
+            {**BY_HAND, "assignments": by_hand((0, [1, 1]))},
+            "invalid_replica_assignment",
+            "The manual partition assignment includes the broker 1 more than once.",
+        ),
+        (
+            {**BY_HAND, "assignments": by_hand((0, []))},
+            "invalid_replica_assignment",
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            {**BY_HAND, "assignments": by_hand((0, [1]), (1, [1, 2]))},
+            "invalid_replica_assignment",
+            "The manual partition assignment includes a partition with 2 replica(s), "
+            "but this is not consistent with previous partitions, which have "
+            "1 replica(s).",
+        ),
+        (
+            {**BY_HAND, "num_partitions": 1, "assignments": by_hand((0, [1]))},
+            "invalid_request",
+            "A manual partition assignment was specified, but numPartitions was not "
+            "set to -1.",
+        ),
+        (
+            {**BY_HAND, "replication_factor": 1, "assignments": by_hand((0, [1]))},
+            "invalid_request",
+            "A manual partition assignment was specified, but replication factor was "
+            "not set to -1.",
+        ),
+        (
+            {"name": "__cluster_metadata"},
+            "invalid_request",
+            "Creation of internal topic __cluster_metadata is prohibited.",
+        ),
+        (
+            {"configs": [{"name": "retention.ms", "value": None}]},
+            "invalid_config",
+            "Null value not supported for topic configs: retention.ms",
+        ),
+        (
+            {"configs": [{"name": "nonsense", "value": "5"}]},
+            "invalid_config",
+            "Unknown topic config name: nonsense",
+        ),
+        (
+            {"configs": [{"name": "retention.ms", "value": "-7"}]},
+            "invalid_config",
+            "Invalid value -7 for configuration retention.ms: "
+            "Value must be at least -1",
+        ),
+    ],
+)
+def test_topic_that_cannot_be_is_refused_with_the_reason(wanted, code, message):
+    cluster = cluster_of()
+    result = create(cluster, **{"name": "t", **wanted})
+
+    assert [(code, message)] == failures([result])
+    assert (-1, -1, ()) == (
+        result.num_partitions,
+        result.replication_factor,
+        result.configs,
+    )
+    assert not list(cluster.topics)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "the empty string is not allowed"),
+        (".", "'.' is not allowed"),
+        ("..", "'..' is not allowed"),
+        ("a b", "'a b' contains one or more characters other than "
+         "ASCII alphanumerics, '.', '_' and '-'"),
+        ("x" * 250, f"the length of '{'x' * 250}' is longer than the max allowed "
+         "length 249"),
+    ],
+)  # fmt: skip
+def test_name_that_no_topic_can_have(name, reason):
+    result = create(cluster_of(), name=name)
+
+    wanted = ("invalid_topic_exception", f"Topic name is invalid: {reason}")
+    assert [wanted] == failures([result])
+
+
+@pytest.mark.parametrize("name", ["a", "A-1", "...", "x" * 249, "_._", "__x"])
+def test_name_that_a_topic_can_have(name):
+    assert fault_of_name(name) is None
+
+
+def test_names_that_metrics_would_confuse_collide():
+    topics = Topics()
+    topics.create("a.b_c", [[1]])
+    topics.create("abc", [[1]])
+
+    assert "a.b_c" == topics.colliding("a_b.c").name
+    assert topics.colliding("a-b-c") is None
+    assert topics.colliding("a_bc") is None
+
+
+def test_topic_is_not_created_twice():
+    cluster = cluster_of()
+    created = create(cluster, name="t")
+    again = create(cluster, name="t")
+
+    assert [("topic_already_exists", "Topic 't' already exists.")] == failures([again])
+    assert created.topic_id == cluster.topics.named("t").topic_id
+
+
+def test_name_that_comes_twice_in_one_request_is_not_created():
+    cluster = cluster_of()
+    twice = [{**ALONE, "name": "t"}, {**ALONE, "name": "t"}]
+    results = ask(cluster, "create_topics", 7, topics=twice).topics
+
+    assert [("invalid_request", "Duplicate topic name.")] == failures(results)
+    assert not list(cluster.topics)
+
+
+def test_created_topic_tells_its_settings():
+    result = create(
+        cluster_of(), name="t", configs=[{"name": "retention.ms", "value": "77"}]
+    )
+
+    configs = {each.name: each for each in result.configs}
+    assert "77" == configs["retention.ms"].value
+    assert "delete" == configs["cleanup.policy"].value
+    assert 1 == configs["retention.ms"].config_source  # the topic's own
+    assert 5 == configs["cleanup.policy"].config_source  # the default
+
+
+@given(st.integers(1, 5), st.integers(0, 3), st.integers(1, 6), st.integers(1, 12))
+def test_partitions_are_spread_evenly_over_those_that_run(
+    running, stopped, replication, partitions
+):
+    nodes = Nodes(list(range(running)), list(range(10, 10 + stopped)))
+    if replication > running + stopped:
+        with pytest.raises(Refusal):
+            place(nodes, range(partitions), replication)
+        return
+    placed = place(nodes, range(partitions), replication)
+
+    led = [sum(each[0] == node for each in placed) for node in nodes.running]
+    assert sum(led) == partitions
+    assert max(led) - min(led) <= 1
+    for each in placed:
+        assert replication == len(set(each))
+        assert min(running, replication) == len(set(each) & set(nodes.running))
+
+
+def test_no_topic_can_be_put_where_no_broker_runs():
+    with pytest.raises(Refusal, match="All brokers are currently fenced"):
+        place(Nodes([], [1]), range(1), 1)
+
+
+def test_partitions_are_added_after_those_that_are_there():
+    cluster = cluster_of()
+    create(cluster, name="t", num_partitions=2, replication_factor=2)
+    before = list(cluster.topics.named("t").partitions)
+    result = grow(cluster, name="t", count=4)
+
+    assert [("none", None)] == failures([result])
+    assert before == cluster.topics.named("t").partitions[:2]
+    assert [[1, 2], [2, 3], [3, 1], [1, 2]] == replicas(cluster, "t")
+
+
+def test_added_partition_goes_where_it_is_told():
+    cluster = cluster_of()
+    create(cluster, name="t")
+    grow(cluster, name="t", count=2, assignments=[{"broker_ids": [3]}])
+
+    assert [[1], [3]] == replicas(cluster, "t")
+
+
+def test_validation_alone_adds_no_partition():
+    cluster = cluster_of()
+    create(cluster, name="t")
+
+    assert not grow(cluster, name="t", count=3, validate_only=True).error_code
+    assert 1 == len(cluster.topics.named("t").partitions)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "message"),
+    [
+        ({"count": 2}, "invalid_partitions", "Topic already has 2 partition(s)."),
+        (
+            {"count": 1},
+            "invalid_partitions",
+            "The topic t currently has 2 partition(s); 1 would not be an increase.",
+        ),
+        ({"name": "nope", "count": 3}, "unknown_topic_or_partition", None),
+        (
+            {"count": 4, "assignments": [{"broker_ids": [1]}]},
+            "invalid_replica_assignment",
+            "Attempted to add 2 additional partition(s), but only 1 assignment(s) "
+            "were specified.",
+        ),
+        (
+            {"count": 3, "assignments": [{"broker_ids": [1, 2]}]},
+            "invalid_replica_assignment",
+            "The manual partition assignment includes a partition with 2 replica(s), "
+            "but this is not consistent with previous partitions, which have "
+            "1 replica(s).",
+        ),
+    ],
+)
+def test_partitions_that_cannot_be_added_are_refused(wanted, code, message):
+    cluster = cluster_of()
+    create(cluster, name="t", num_partitions=2)
+    result = grow(cluster, **{"name": "t", **wanted})
+
+    assert [(code, message)] == failures([result])
+    assert 2 == len(cluster.topics.named("t").partitions)
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_topics_are_deleted_by_name_in_older_versions(version):
+    cluster = cluster_of()
+    create(cluster, name="t")
+    gone, unknown = sorted(
+        delete(cluster, version, topic_names=["t", "nope"]), key=lambda r: r.error_code
+    )
+
+    assert ("t", 0) == (gone.name, gone.error_code)
+    assert ("nope", 3) == (unknown.name, unknown.error_code)
+    assert not list(cluster.topics)
+
+
+def test_topics_are_deleted_by_name_and_by_id():
+    cluster = cluster_of()
+    create(cluster, name="kept")
+    by_id = create(cluster, name="a").topic_id
+    create(cluster, name="b")
+    results = delete(
+        cluster,
+        topics=[{"name": None, "topic_id": by_id}, {"name": "b", "topic_id": None}],
+    )
+
+    assert [("a", 0), ("b", 0)] == [(each.name, each.error_code) for each in results]
+    assert ["kept"] == [topic.name for topic in cluster.topics]
+
+
+def test_deletion_that_names_nothing_or_too_much_is_refused():
+    cluster = cluster_of()
+    topic_id = create(cluster, name="t").topic_id
+    named, known = {"name": "t", "topic_id": None}, {"name": None, "topic_id": topic_id}
+
+    def refusal(*topics):
+        return failures(delete(cluster, topics=topics))
+
+    wanted = "invalid_request"
+    assert refusal({"name": None, "topic_id": None}) == [
+        (wanted, "Neither topic name nor id were specified.")
+    ]
+    assert refusal({"name": "t", "topic_id": topic_id}) == [
+        (wanted, "You may not specify both topic name and topic id.")
+    ]
+    assert refusal(named, named) == [(wanted, "Duplicate topic name.")]
+    assert refusal(known, known) == [(wanted, "Duplicate topic id.")]
+    assert refusal(named, known) == [
+        (wanted, "The provided topic name maps to an ID that was already supplied.")
+    ]
+    assert refusal({"name": None, "topic_id": uuid.UUID(int=5)}) == [
+        ("unknown_topic_id", "This server does not host this topic ID.")
+    ]
+    assert cluster.topics.named("t") is not None
+
+
+def test_deletion_can_be_turned_off():
+    cluster = cluster_of(delete_topic_enable="false")
+    create(cluster, name="t")
+
+    (result,) = delete(cluster, topics=[{"name": "t", "topic_id": None}])
+    assert "topic_deletion_disabled" == result.error_code.name
+    (result,) = delete(cluster, 2, topic_names=["t"])
+    assert "invalid_request" == result.error_code.name
+    assert cluster.topics.named("t") is not None
+
+
+def test_topic_made_again_under_its_name_is_another():
+    cluster = cluster_of()
+    first = create(cluster, name="t").topic_id
+    delete(cluster, 5, topic_names=["t"])
+    second = create(cluster, name="t").topic_id
+
+    assert first != second
+    assert cluster.topics.with_id(first) is None
