@@ -1,8 +1,13 @@
-"""A real Kafka for tests: the fixtures `kafka` and `kafka3`, and what they give.
+"""Kafkas for tests: the fixtures `kafka` and `kafka3`, and what they give.
+
+A real one; `any_kafka` and `any_kafka3` are first that and then the embedded broker,
+so that who asks for them runs on both. The real half is marked `kafka`.
 
 SHARECONS_TEST_BOOTSTRAP      a Kafka that runs already, to be used for `kafka`
 SHARECONS_TEST_KAFKA_VERSION  which to start, 4.3.0 if not set
 SHARECONS_TEST_DOCKER=1       start the one of `kafka` as a container
+SHARECONS_TEST_BROKER         kafka, embedded, or both: what `any_kafka` is; both if not
+                              set, but for another version than the embedded one is of
 
 A Kafka that does not come up fails the tests that asked for it.
 """
@@ -40,15 +45,20 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i8, i16, i32
 
+from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.ports import HOST, free_ports
-from sharecons.testing.kafka.settings import defaults
+from sharecons.testing.kafka.settings import TESTS, defaults
 from sharecons.testing.kafka.talk import registered_brokers
 
 Address = tuple[str, int]
 AnswerT = TypeVar("AnswerT")
 
-VERSION: Final = os.environ.get("SHARECONS_TEST_KAFKA_VERSION", "4.3.0")
+EMBEDDED: Final = "4.3.0"  # whose behaviour the embedded broker has
+VERSION: Final = os.environ.get("SHARECONS_TEST_KAFKA_VERSION", EMBEDDED)
+BROKERS: Final = os.environ.get(
+    "SHARECONS_TEST_BROKER", "both" if VERSION == EMBEDDED else "kafka"
+)
 OUTSIDE: Final = os.environ.get("SHARECONS_TEST_BOOTSTRAP")
 IN_DOCKER: Final = os.environ.get("SHARECONS_TEST_DOCKER") == "1"
 
@@ -251,18 +261,47 @@ class Admin:
         raise AssertionError(f"no broker of {self.bootstrap_servers} can be reached")
 
 
+class EmbeddedCluster:
+    """Embedded brokers, to be treated as `KafkaCluster` is."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self.broker = broker
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.broker.bootstrap_servers
+
+    @property
+    def brokers(self) -> Mapping[int, str]:
+        return self.broker.brokers
+
+    @property
+    def running(self) -> frozenset[int]:
+        return self.broker.running
+
+    def kill(self, node_id: int) -> None:
+        self.broker.stop_broker(node_id)
+
+    def stop_broker(self, node_id: int) -> None:
+        self.broker.stop_broker(node_id)
+
+    def start_broker(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            self.broker.start_broker(node_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Kafka:
     """A Kafka that runs, and the means to work on it."""
 
     bootstrap_servers: str
     admin: Admin
-    started: KafkaCluster | None = None
+    started: KafkaCluster | EmbeddedCluster | None = None
     version: str = VERSION
 
     @property
-    def cluster(self) -> KafkaCluster:
-        """The brokers' processes, to be killed and looked into."""
+    def cluster(self) -> KafkaCluster | EmbeddedCluster:
+        """The brokers, to be killed and looked into."""
         if self.started is None:
             pytest.skip("this needs a Kafka that the tests have started themselves")
         return self.started
@@ -273,8 +312,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[Kafka]:
-    """One broker, shared by all tests: take topics and groups of your own."""
+def real_kafka() -> Iterator[Kafka]:
     if OUTSIDE:
         admin = Admin(OUTSIDE)
         admin.living_brokers()  # or fail at once
@@ -289,25 +327,81 @@ def kafka() -> Iterator[Kafka]:
 
 
 @pytest.fixture(scope="session")
-def kafka3() -> Iterator[Kafka]:
-    """Three brokers, to be killed: whatever a test leaves down is started again."""
+def real_kafka3() -> Iterator[Kafka]:
     if OUTSIDE:
         pytest.skip("SHARECONS_TEST_BOOTSTRAP names a Kafka whose brokers must live")
     with KafkaCluster(VERSION, brokers=3) as cluster:
         yield _of(cluster)
 
 
+HALVES: Final = {
+    "kafka": [pytest.param("kafka", marks=pytest.mark.kafka)],
+    "embedded": ["embedded"],
+    "both": [pytest.param("kafka", marks=pytest.mark.kafka), "embedded"],
+}[BROKERS]
+
+
+@pytest.fixture(scope="session", params=HALVES)
+def any_kafka(request: pytest.FixtureRequest) -> Kafka:
+    """One broker: a real one, then the embedded one."""
+    found: Kafka = request.getfixturevalue(_NAMES[request.param])
+    return found
+
+
+@pytest.fixture(scope="session", params=HALVES)
+def any_kafka3(request: pytest.FixtureRequest) -> Kafka:
+    """Three brokers: real ones, then embedded ones."""
+    found: Kafka = request.getfixturevalue(f"{_NAMES[request.param]}3")
+    return found
+
+
+_NAMES: Final = {"kafka": "real_kafka", "embedded": "embedded_kafka"}
+
+
+@pytest.fixture(scope="session")
+def embedded_kafka() -> Iterator[Kafka]:
+    """The embedded broker, in a thread, with the settings of the real one."""
+    with _embedded(1) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def embedded_kafka3() -> Iterator[Kafka]:
+    """Three embedded brokers."""
+    with _embedded(3) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def kafka(real_kafka: Kafka) -> Kafka:
+    """One broker, shared by all tests: take topics and groups of your own."""
+    return real_kafka
+
+
+@pytest.fixture(scope="session")
+def kafka3(real_kafka3: Kafka) -> Kafka:
+    """Three brokers, to be killed: whatever a test leaves down is started again."""
+    return real_kafka3
+
+
 @pytest.fixture(autouse=True)
 def _heal_kafka3(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
-    if "kafka3" in request.fixturenames and not OUTSIDE:
-        cluster = request.getfixturevalue("kafka3").cluster
-        if missing := cluster.brokers.keys() - cluster.running:
-            cluster.start_broker(*missing)
+    if "kafka3" in request.fixturenames:
+        with suppress(pytest.skip.Exception):  # there is none, so the test was skipped
+            cluster = request.getfixturevalue("kafka3").cluster
+            if missing := cluster.brokers.keys() - cluster.running:
+                cluster.start_broker(*missing)
 
 
-def _of(cluster: KafkaCluster) -> Kafka:
+def _of(cluster: KafkaCluster | EmbeddedCluster) -> Kafka:
     return Kafka(cluster.bootstrap_servers, Admin(cluster.bootstrap_servers), cluster)
+
+
+@contextmanager
+def _embedded(brokers: int) -> Iterator[Kafka]:
+    with EmbeddedBroker(brokers=brokers, settings=TESTS) as broker:
+        yield _of(EmbeddedCluster(broker))
 
 
 @contextmanager

@@ -13,15 +13,14 @@ import pytest
 
 from tests.kafka_plugin import Kafka
 
-pytestmark = pytest.mark.kafka
-
 ROOT = Path(__file__).parent.parent
 TOPIC = "orders"
 JOBS = [b"job %d" % number for number in range(30)]
 
 
 @pytest.fixture(scope="module")
-def orders(kafka: Kafka) -> Kafka:
+def orders(any_kafka: Kafka) -> Kafka:
+    kafka = any_kafka
     kafka.admin.create_topic(partitions=3, name=TOPIC)
     kafka.admin.set_group_config("billing", {"share.auto.offset.reset": "earliest"})
     kafka.admin.produce(TOPIC, JOBS)

@@ -9,6 +9,9 @@ import pytest
 PLUGIN = "sharecons.testing.pytest_plugin"
 INSTALLED = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
 
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-W", "error"]
+PYTEST += ["-p", "no:cacheprovider", "-p", "no:asyncio"]
+
 USE = """
 import socket
 import anyio
@@ -59,8 +62,7 @@ def run(tmp_path, text, *options):
     (tmp_path / "test_user.py").write_text(text)
     plugin = [] if INSTALLED else ["-p", PLUGIN]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        + ["-p", "no:asyncio", *plugin, "-W", "error", *options, str(tmp_path)],
+        [*PYTEST, *plugin, *options, str(tmp_path)],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -69,13 +71,10 @@ def run(tmp_path, text, *options):
 
 
 @pytest.mark.slow
-def test_brokers_serve_plain_tests_and_async_ones(tmp_path):
-    assert "5 passed" in run(tmp_path, USE)
+def test_brokers_serve_plain_and_async_tests_and_clocks_jump(tmp_path):
+    (tmp_path / "test_clock.py").write_text(CLOCK)
 
-
-@pytest.mark.slow
-def test_clock_jumps_on_both_event_loops(tmp_path):
-    assert "2 passed" in run(tmp_path, CLOCK)
+    assert "7 passed" in run(tmp_path, USE)
 
 
 @pytest.mark.slow

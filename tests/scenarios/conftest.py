@@ -1,8 +1,20 @@
-"""Short names for what the scenarios use most."""
+"""Short names for what the scenarios use most; each of them runs on both Kafkas."""
 
 import pytest
 
 from tests.kafka_plugin import Admin, Kafka
+
+
+@pytest.fixture(scope="session")
+def kafka(any_kafka: Kafka) -> Kafka:
+    """One broker, shared by all tests: take topics and groups of your own."""
+    return any_kafka
+
+
+@pytest.fixture(scope="session")
+def kafka3(any_kafka3: Kafka) -> Kafka:
+    """Three brokers, to be killed: whatever a test leaves down is started again."""
+    return any_kafka3
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.kafka_plugin import Admin
 from tests.net.interrupts import interruptions
 from tests.scenarios.queue import Queue, left_over, take
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
 
 ATTEMPTS = 3

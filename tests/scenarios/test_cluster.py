@@ -13,7 +13,6 @@ from tests.kafka_plugin import Admin, Kafka
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.kafka,
     pytest.mark.slow,
     pytest.mark.timeout(240),
 ]

@@ -12,7 +12,7 @@ from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, left_over, offsets, take
 from tests.scenarios.versions import LET_GO, since_4_2
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
+pytestmark = pytest.mark.anyio
 
 
 async def test_records_come_with_all_that_was_produced(admin: Admin) -> None:

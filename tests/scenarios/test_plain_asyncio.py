@@ -8,7 +8,7 @@ from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, left_over, offsets
 from tests.scenarios.versions import LET_GO
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.kafka]
+pytestmark = pytest.mark.asyncio
 
 
 async def test_time_limit_of_asyncio_loses_nothing(admin: Admin) -> None:

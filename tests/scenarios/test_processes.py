@@ -13,8 +13,6 @@ import pytest
 
 from tests.kafka_plugin import Admin
 
-pytestmark = pytest.mark.kafka
-
 RECORDS = 200_000
 PARTITIONS = 6
 WINDOW = 2000

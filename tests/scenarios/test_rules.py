@@ -29,7 +29,7 @@ from tests.scenarios.versions import (
     since_4_2,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture

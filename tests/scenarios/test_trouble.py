@@ -15,10 +15,10 @@ from sharecons.errors import (
     GroupError,
     NotSubscribedError,
 )
-from tests.kafka_plugin import Admin, Kafka
+from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
 from tests.scenarios.queue import Queue, take
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka]
+pytestmark = pytest.mark.anyio
 
 
 def free_port() -> int:
@@ -50,7 +50,6 @@ async def test_group_id_of_a_consumer_group_is_refused(admin: Admin) -> None:
         {
             "bootstrap.servers": admin.bootstrap_servers,
             "group.id": group,
-            "group.protocol": "consumer",
         }
     )
     classic.subscribe([topic])
@@ -115,7 +114,7 @@ async def test_damaged_batch_is_raised_and_the_next_one_comes(
     queue = Queue(admin)
     for value in (b"good-1", b"bad-bad-bad", b"good-2"):
         queue.produce([value])
-    damage(kafka, queue.topic, b"bad-bad-bad", b"bad-bXd-bad")
+    damage(kafka, queue.topic, 1, b"bad-bad-bad", b"bad-bXd-bad")
     values, errors = [], []
     async with queue.consumer() as consumer:
         with anyio.fail_after(20):
@@ -134,8 +133,11 @@ async def test_damaged_batch_is_raised_and_the_next_one_comes(
     }
 
 
-def damage(kafka: Kafka, topic: str, old: bytes, new: bytes) -> None:
-    """Change bytes of a partition's log on the broker's disk."""
+def damage(kafka: Kafka, topic: str, offset: int, old: bytes, new: bytes) -> None:
+    """Change bytes of a partition's log, on the broker's disk if it has one."""
+    if isinstance(kafka.cluster, EmbeddedCluster):
+        kafka.cluster.broker.corrupt_batch(topic, 0, offset)
+        return
     (node_id,) = kafka.cluster.brokers
     log = kafka.cluster.log_directory(node_id) / f"{topic}-0" / f"{0:020d}.log"
     content = log.read_bytes()
