@@ -17,7 +17,7 @@ HANDS: Final = 3
 TRIES: Final = 3
 """Deliveries of a job until it is rejected; below the broker's own limit of 5."""
 
-FAILURES: Final = 0.3
+FAILURES: Final = 0.25
 """How many of its jobs the clumsy consumer fails at."""
 
 KILL_AT: Final = 0.4

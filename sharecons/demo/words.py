@@ -62,7 +62,7 @@ def closing(ledger: Ledger, now: float, *, interrupted: bool) -> list[str]:
         return [f"Interrupted after {now:.1f} s; what was open was released."]
     complaints = ledger.complaints()
     if not complaints:
-        return [f"It adds up: each job was done once, in {now:.1f} s."]
+        return [f"It adds up: every job was settled exactly once, in {now:.1f} s."]
     return ["It does not add up:", *(f"  {complaint}" for complaint in complaints)]
 
 

@@ -1,0 +1,430 @@
+"""The demo: its books, its drawing, and the whole of it on the embedded broker."""
+
+import argparse
+import io
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from sharecons.cli import demo as command
+from sharecons.demo.ledger import DELIVERY_LIMIT, Fate, Ledger, What, Why
+from sharecons.demo.plan import TRIES, Plan, Verdict
+from sharecons.demo.screen import accounts, picture
+from sharecons.demo.words import account, closing, sentence
+
+ACCEPT, RELEASE, REJECT = Verdict.ACCEPT, Verdict.RELEASE, Verdict.REJECT
+
+
+def ledger_of(jobs, *names):
+    ledger = Ledger(names or ("ada", "bob"), expected=jobs)
+    ledger.produced(range(1, jobs + 1))
+    return ledger
+
+
+def settle(ledger, job, who, count=1, verdict=ACCEPT):
+    ledger.delivered(job, who, count, now=1.0)
+    ledger.said(job, who, verdict, now=2.0)
+    ledger.confirmed(job, who, verdict, now=3.0)
+
+
+# The books.
+
+
+def test_a_job_is_done_when_the_broker_confirmed_it_and_not_before():
+    ledger = ledger_of(1)
+    ledger.delivered(1, "ada", 1, now=1.0)
+    ledger.said(1, "ada", ACCEPT, now=2.0)
+
+    assert not ledger.finished
+    assert not ledger.at_rest("ada")
+    assert ["neither accepted nor rejected: job 1"] == ledger.complaints()
+
+    ledger.confirmed(1, "ada", ACCEPT, now=3.0)
+
+    assert ledger.finished
+    assert ledger.at_rest("ada")
+    assert [] == ledger.complaints()
+
+
+def test_a_released_job_comes_again_for_a_reason():
+    ledger = ledger_of(1)
+    settle(ledger, 1, "bob", verdict=RELEASE)
+    settle(ledger, 1, "ada", count=2)
+
+    assert [] == ledger.complaints()
+    assert 1 == ledger.sums().again
+    assert 1 == ledger.sums().reasons[Why.RELEASED]
+    assert (1, 0) == (ledger.tallies["bob"].released, ledger.tallies["bob"].again)
+    assert (0, 1) == (ledger.tallies["ada"].released, ledger.tallies["ada"].again)
+
+
+def test_a_delivery_more_than_was_let_go_is_a_complaint():
+    ledger = ledger_of(1)
+    settle(ledger, 1, "bob", verdict=RELEASE)
+    settle(ledger, 1, "ada", count=3)
+
+    assert ["delivered more or less often than let go: job 1"] == ledger.complaints()
+
+
+def test_a_release_that_the_broker_does_not_count_is_a_complaint():
+    ledger = ledger_of(1)
+    settle(ledger, 1, "bob", verdict=RELEASE)
+    settle(ledger, 1, "ada", count=1)
+
+    assert ["delivered more or less often than let go: job 1"] == ledger.complaints()
+
+
+def test_a_job_accepted_twice_is_a_complaint():
+    ledger = ledger_of(1)
+    settle(ledger, 1, "ada")
+    settle(ledger, 1, "bob")
+
+    assert 1 == ledger.sums().twice
+    assert "job 1 was accepted, and was delivered to bob again" in ledger.complaints()
+    assert "accepted more than once: job 1" in ledger.complaints()
+
+
+def test_jobs_never_delivered_are_complained_of_by_number():
+    ledger = ledger_of(12)
+    settle(ledger, 3, "ada")
+
+    numbers = "1, 2, 4, 5, 6, 7, 8, 9, 10, 11"
+
+    assert [
+        f"neither accepted nor rejected: jobs {numbers} and 1 more"
+    ] == ledger.complaints()
+
+
+def test_jobs_never_written_are_a_complaint():
+    ledger = Ledger(("ada",), expected=2)
+    settle(ledger, 1, "ada")
+
+    assert not ledger.finished
+    assert ["1 jobs were seen, not 2"] == ledger.complaints()
+
+
+def test_what_the_killed_held_comes_again_and_is_told_so():
+    ledger = ledger_of(2)
+    ledger.delivered(1, "bob", 1, now=1.0)
+    ledger.delivered(2, "bob", 1, now=1.0)
+    ledger.killed("bob", now=2.0)
+
+    assert [] == ledger.tallies["bob"].held
+    assert 2 == ledger.count(Fate.WAITING)
+
+    settle(ledger, 1, "ada", count=2)
+    settle(ledger, 2, "ada", count=2)
+
+    assert [] == ledger.complaints()
+    assert 2 == ledger.sums().reasons[Why.KILLED]
+    assert [
+        "was killed with jobs 1 and 2 in hand",
+        "has job 1 now, delivery 2: bob was killed with it",
+        "has job 2 now, delivery 2: bob was killed with it",
+    ] == [sentence(event) for event in ledger.events]
+
+
+def test_what_the_killed_had_fetched_and_not_begun_is_reckoned_with_once():
+    ledger = ledger_of(2)
+    ledger.killed("bob", now=2.0)
+    settle(ledger, 1, "ada", count=2)
+    settle(ledger, 2, "ada", count=3)
+
+    assert 2 == ledger.sums().reasons[Why.AHEAD]
+    assert ["delivered more or less often than let go: job 2"] == ledger.complaints()
+
+
+def test_nobody_was_killed_so_nothing_was_fetched_ahead():
+    ledger = ledger_of(1)
+    settle(ledger, 1, "ada", count=2)
+
+    assert ["delivered more or less often than let go: job 1"] == ledger.complaints()
+
+
+def test_a_killing_at_the_very_start_counts_as_one():
+    ledger = ledger_of(1)
+    ledger.killed("bob", now=0.0)
+    settle(ledger, 1, "ada", count=2)
+
+    assert [] == ledger.complaints()
+
+
+def test_an_acceptance_after_the_lock_ended_leaves_the_job_to_the_next():
+    ledger = ledger_of(1)
+    ledger.delivered(1, "ada", 1, now=1.0)
+    ledger.said(1, "ada", ACCEPT, now=9.0)
+    ledger.refused(1, "ada", ACCEPT, now=9.1)
+    settle(ledger, 1, "bob", count=2)
+
+    assert [] == ledger.complaints()
+    assert 1 == ledger.sums().reasons[Why.EXPIRED]
+    assert 0 == ledger.tallies["ada"].accepted
+
+
+def test_a_job_that_somebody_else_gets_while_it_is_held_had_a_lock_that_ended():
+    ledger = ledger_of(1)
+    ledger.delivered(1, "ada", 1, now=1.0)
+    ledger.delivered(1, "bob", 2, now=9.0)
+    ledger.expired(1, "ada", now=9.5)
+    ledger.said(1, "bob", ACCEPT, now=9.6)
+    ledger.confirmed(1, "bob", ACCEPT, now=9.7)
+
+    assert [] == ledger.complaints()
+    assert [What.LATE, What.AGAIN] == [event.what for event in ledger.events]
+
+
+def test_a_release_that_came_too_late_is_a_lock_that_ended():
+    ledger = ledger_of(1)
+    ledger.delivered(1, "ada", 1, now=1.0)
+    ledger.said(1, "ada", RELEASE, now=9.0)
+    ledger.delivered(1, "bob", 2, now=9.0)
+    ledger.refused(1, "ada", RELEASE, now=9.1)
+    ledger.said(1, "bob", ACCEPT, now=9.2)
+    ledger.confirmed(1, "bob", ACCEPT, now=9.3)
+
+    assert [] == ledger.complaints()
+    assert {Why.EXPIRED: 1} == {w: n for w, n in ledger.sums().reasons.items() if n}
+
+
+def test_what_is_let_go_at_the_limit_is_archived_and_adds_up():
+    ledger = ledger_of(2)
+    for count in range(1, DELIVERY_LIMIT + 1):
+        settle(ledger, 1, "bob", count, RELEASE)
+    for count in range(1, DELIVERY_LIMIT):
+        settle(ledger, 2, "bob", count, RELEASE)
+    ledger.delivered(2, "bob", DELIVERY_LIMIT, now=4.0)
+    ledger.killed("bob", now=5.0)
+
+    assert ledger.finished
+    assert [] == ledger.complaints()
+    assert 2 == ledger.sums().archived
+    assert 2 * (DELIVERY_LIMIT - 1) == ledger.sums().again
+
+
+def test_a_job_may_be_worked_before_its_producer_hears_that_it_was_written():
+    ledger = Ledger(("ada",), expected=1)
+    settle(ledger, 1, "ada")
+    ledger.produced([1])
+
+    assert ledger.finished
+    assert [] == ledger.complaints()
+
+
+@given(st.integers(0, 1 << 30))
+def test_whatever_happens_at_a_right_broker_adds_up(seed):
+    """A queue of (job, count), of which anybody takes, says anything, or is killed."""
+    chance = Random(seed)
+    ledger = ledger_of(5, "ada", "bob", "cleo")
+    queue = [(job, 1) for job in range(1, 6)]
+    alive, held = ["ada", "bob", "cleo"], []
+    while queue or held:
+        does = chance.choices(["take", "say", "kill"], [5, 5, 1])[0]
+        if does == "take" and queue:
+            job, count = queue.pop(chance.randrange(len(queue)))
+            who = chance.choice(alive)
+            ledger.delivered(job, who, count, now=1.0)
+            held.append((job, count, who))
+        elif does == "say" and held:
+            job, count, who = held.pop(chance.randrange(len(held)))
+            verdict = chance.choice([RELEASE, RELEASE, ACCEPT, REJECT])
+            ledger.said(job, who, verdict, now=2.0)
+            ledger.confirmed(job, who, verdict, now=3.0)
+            if verdict is RELEASE and count < DELIVERY_LIMIT:
+                queue.append((job, count + 1))
+        elif does == "kill" and len(alive) > 1:
+            who = alive.pop(chance.randrange(len(alive)))
+            ledger.killed(who, now=4.0)
+            lost = [(job, count + 1) for job, count, whose in held if whose == who]
+            queue += [(job, count) for job, count in lost if count <= DELIVERY_LIMIT]
+            held = [each for each in held if each[2] != who]
+
+    assert ledger.finished
+    assert [] == ledger.complaints()
+    sums = ledger.sums()
+    assert sums.produced == sums.accepted + len(sums.rejected) + sums.archived
+    assert sums.again == sum(sums.reasons.values()) - sums.archived
+
+
+# The plan.
+
+
+def test_the_same_seed_makes_the_same_demo():
+    one, same, other = (Plan(seed=seed) for seed in (7, 7, 8))
+
+    def fares(plan):
+        return [plan.duration("ada", job, 1) for job in range(1, 9)]
+
+    assert fares(one) == fares(same)
+    assert fares(one) != fares(other)
+
+
+@pytest.mark.parametrize("consumers", [1, 2, 3, 4, 12])
+def test_every_consumer_has_a_name_of_its_own_and_the_clumsy_one_lives(consumers):
+    plan = Plan(consumers=consumers)
+
+    assert consumers == len(set(plan.names))
+    assert plan.clumsy in plan.names
+    assert plan.victim != plan.clumsy
+    assert (plan.victim in plan.names) == (consumers > 1)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 10, 240])
+def test_the_poison_is_one_of_the_jobs_and_is_rejected_in_the_end(jobs):
+    plan = Plan(jobs=jobs)
+    verdicts = [plan.verdict("ada", plan.poison, n) for n in range(1, TRIES + 1)]
+
+    assert 1 <= plan.poison <= jobs
+    assert [RELEASE] * (TRIES - 1) + [REJECT] == verdicts
+
+
+def test_only_the_clumsy_one_fails_and_never_at_the_last_try():
+    plan = Plan()
+    jobs = [job for job in range(1, 241) if job != plan.poison]
+    failing = {
+        who: sum(plan.verdict(who, job, 1) is RELEASE for job in jobs)
+        for who in plan.names
+    }
+
+    assert 30 < failing.pop(plan.clumsy) < 90
+    assert {0} == set(failing.values())
+    assert {ACCEPT} == {plan.verdict(plan.clumsy, job, TRIES) for job in jobs}
+
+
+# The drawing.
+
+
+def a_ledger_in_the_middle():
+    ledger = ledger_of(40, "ada", "bob", "cleo", "dan")
+    ledger.expected = 60
+    for job in range(1, 20):
+        settle(ledger, job, ("ada", "dan")[job % 2])
+    settle(ledger, 20, "bob", verdict=RELEASE)
+    ledger.delivered(20, "ada", 2, now=3.5)
+    ledger.delivered(21, "cleo", 1, now=3.5)
+    ledger.killed("cleo", now=4.0)
+    return ledger
+
+
+def drawn(what, width):
+    console = Console(record=True, width=width, file=io.StringIO())
+    console.print(what)
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_the_picture_shows_who_does_what_within_its_width(width):
+    text = drawn(picture(a_ledger_in_the_middle(), 4.1, "here", width), width)
+    lines = text.splitlines()
+
+    assert {True} == {len(line) <= width for line in lines}
+    assert len(lines) <= 24
+    (ada,) = (line for line in lines if "ada" in line and "working" in line)
+    assert "20\N{MULTIPLICATION SIGN}2" in ada
+    assert any("bob" in line and "failed" in line for line in lines)
+    assert any("cleo" in line and "killed" in line for line in lines)
+    assert "19 of 60" in text
+    assert "to come 20" in text
+    assert "was killed with job 21 in hand" in text
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("fate", Fate)
+def test_the_bar_is_as_long_as_its_width_whatever_there_is(fate):
+    ledger = ledger_of(3)
+    for job in range(1, 4):
+        ledger._turn(ledger.jobs[job], fate)
+    text = drawn(picture(ledger, 1.0, "here", 80), 80)
+    (bar,) = (line for line in text.splitlines() if "of 3" in line)
+
+    assert 76 == len(bar.strip("│ ")) + bar.count("  " * 38)
+
+
+def test_the_account_names_what_does_not_add_up():
+    ledger = ledger_of(2)
+    settle(ledger, 1, "ada", verdict=REJECT)
+    text = drawn(accounts(ledger, 9.0, 80, interrupted=False), 80)
+
+    assert "= 0 accepted + 1 rejected (job 1) + 1 left over" in text
+    assert "It does not add up:" in text
+    assert "neither accepted nor rejected: job 2" in text
+
+
+def test_an_interrupted_demo_is_not_said_to_be_wrong():
+    ledger = ledger_of(2)
+
+    assert ["Interrupted after 3.0 s; what was open was released."] == closing(
+        ledger, 3.0, interrupted=True
+    )
+
+
+def test_the_account_is_made_of_its_reasons():
+    ledger = a_ledger_in_the_middle()
+    settle(ledger, 21, "dan", count=2)
+    rows = {what: (number, made_of) for what, number, made_of in account(ledger.sums())}
+
+    assert (40, "20 accepted + 0 rejected + 20 left over") == rows["produced"]
+    assert (23, "21 for the first time + 2 again") == rows["delivered"]
+    assert (2, "1 released + 1 held by the one killed") == rows["again"]
+
+
+# The whole of it.
+
+
+def options(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    return parser.parse_args(["demo", *arguments])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_demo_adds_up_on_the_embedded_broker(backend, capsys):
+    given = ("--plain", "--jobs", "60", "--seconds", "3", "--backend", backend)
+    chosen = options(*given)
+    code = chosen.run(chosen)
+    said = capsys.readouterr().out
+
+    assert 0 == code, said
+    assert "produced          60  = 59 accepted + 1 rejected" in said
+    assert "cleo   was killed with jobs " in said
+    assert "cleo was killed with it" in said
+    assert "bob released it" in said
+    assert "accepted twice     0" in said
+    assert "It adds up" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("consumers", ["1", "2"])
+def test_few_consumers_will_do(consumers, capsys):
+    chosen = options(
+        "--plain", "--jobs", "12", "--seconds", "1", "--consumers", consumers
+    )
+    code = chosen.run(chosen)
+
+    assert 0 == code, capsys.readouterr().out
+
+
+def test_no_broker_at_the_address_is_one_line(capsys):
+    chosen = options("--bootstrap-server", "127.0.0.1:1", "--plain")
+    code = chosen.run(chosen)
+    said = capsys.readouterr()
+
+    assert 2 == code
+    assert "" == said.out
+    assert 1 == said.err.count("\n")
+    assert said.err.startswith("sharecons demo: no broker answered")
+    assert "127.0.0.1:1" in said.err
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--jobs", "0"), ("--seconds", "0.5"), ("--consumers", "none")]
+)
+def test_options_that_make_no_sense_are_refused(wrong, capsys):
+    with pytest.raises(SystemExit) as raised:
+        options(*wrong)
+
+    assert 2 == raised.value.code
+    assert wrong[0] in capsys.readouterr().err
