@@ -447,7 +447,10 @@ class TestDeniedCluster:
             topics=[{"name": "t", "partitions": [partition]}],
         )
 
+        listed = ask(cluster, "list_partition_reassignments", 0, topics=None)
+
         refused = "cluster_authorization_failed"
+        assert refused == listed.error_code.name
         assert refused == elected.error_code.name
         (result,) = elected.replica_election_results[0].partition_result
         assert refused == result.error_code.name

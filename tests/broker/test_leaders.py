@@ -250,6 +250,13 @@ def test_reassignment_of_the_first_version_may_change_the_number(cluster):
     assert not reassign(cluster, (3,), version=0).error_code
 
 
+def test_no_reassignment_is_ever_under_way(cluster):
+    reassign(cluster, (1, 2))
+    answer = ask(cluster, "list_partition_reassignments", 0, topics=None)
+
+    assert ("none", ()) == (answer.error_code.name, answer.topics)
+
+
 def change_by_stopping(cluster):
     cluster.broker_stopped(3)
 
