@@ -1,13 +1,16 @@
 """Topics and partitions as requests about offsets name them."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, of
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.offsets import Place
 
 __all__ = ["Answers", "Judge", "each_partition", "refused"]
+
+KEYS: Final = ("name", "topic_id")
+"""What a topic goes by, one or the other."""
 
 Judge: TypeAlias = Callable[[Place, Request], ErrorCode]
 """Does what is asked for one partition, which is there."""
@@ -39,9 +42,9 @@ def refused(topics: Iterable[Request], code: ErrorCode) -> Answers:
 
 
 def _answer(topic: Request, error_of: Callable[[Request], ErrorCode]) -> dict[str, Any]:
+    known = {key: getattr(topic, key) for key in KEYS if hasattr(topic, key)}
     return {
-        "name": of(topic, "name", ""),
-        "topic_id": of(topic, "topic_id", None),
+        **known,
         "partitions": [
             {
                 "partition_index": partition.partition_index,

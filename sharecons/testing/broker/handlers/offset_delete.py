@@ -30,9 +30,7 @@ async def handle(request: Request, context: Context) -> Response:
         group.offsets.delete(place)
         return ErrorCode.none
 
-    topics = each_partition(context, request.topics, delete)
-    named = ("name", "partitions")
-    return {"topics": [{key: topic[key] for key in named} for topic in topics]}
+    return {"topics": each_partition(context, request.topics, delete)}
 
 
 def _group(request: Request, context: Context) -> ClassicGroup:

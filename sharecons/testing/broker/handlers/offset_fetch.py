@@ -16,6 +16,8 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.gate import check_access, check_coordinator
 from sharecons.testing.broker.groups.offsets import GroupOffsets, Place
+from sharecons.testing.broker.markers import abort_late
+from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
@@ -28,6 +30,8 @@ NOTHING: Final = {
 
 async def handle(request: Request, context: Context) -> Response:
     stable: bool = of(request, "require_stable", False)
+    if stable:
+        abort_late(context.cluster, context.now, milliseconds())
     if context.version >= 8:
         return {"groups": [_group(each, context, stable) for each in request.groups]}
     answer = _group(request, context, stable)

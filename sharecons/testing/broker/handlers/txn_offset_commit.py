@@ -17,7 +17,9 @@ from sharecons.testing.broker.groups.gate import (
     check_id,
 )
 from sharecons.testing.broker.groups.places import refused
+from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.transactions import Producer, Support
+from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
@@ -50,6 +52,7 @@ def _check_transaction(request: Request, context: Context) -> None:
     Raises:
         GroupError: it has not, and cannot.
     """
+    abort_late(context.cluster, context.now, milliseconds())
     support = Support.ADDING if context.version >= 5 else Support.OLD
     if context.version == 4:
         support = Support.ABORTABLE

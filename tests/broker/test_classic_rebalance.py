@@ -1,0 +1,472 @@
+"""Joining, syncing, leaving: a group goes from generation to generation."""
+
+import pytest
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.groups.classic import (
+    ClassicGroup,
+    JoinRequest,
+    State,
+    SyncRequest,
+)
+from sharecons.testing.broker.groups.errors import GroupError
+
+RANGE = (("range", b"r"),)
+
+
+def request(member_id="", **asked):
+    return JoinRequest(
+        **{
+            "member_id": member_id,
+            "new_id": "nobody",
+            "session_timeout": 10.0,
+            "rebalance_timeout": 60.0,
+            "protocol_type": "consumer",
+            "protocols": RANGE,
+            "id_required": False,
+            **asked,
+        }
+    )
+
+
+def joins(group, name, now=0.0, **asked):
+    """Somebody new joins, under the id that it is given."""
+    return group.join(request(new_id=name, **asked), now)
+
+
+def rejoins(group, name, now=0.0, **asked):
+    return group.join(request(name, **asked), now)
+
+
+def syncs(group, name, now=0.0, assignments=None, **asked):
+    asked = {"generation_id": group.generation_id, **asked}
+    return group.sync(
+        SyncRequest(member_id=name, assignments=assignments or {}, **asked), now
+    )
+
+
+def stable(*names, now=0.0, **asked):
+    """A group of these members, the first of which leads."""
+    group = ClassicGroup("g")
+    for name in names:
+        joins(group, name, now, **asked)
+        for other in names[: names.index(name)]:
+            rejoins(group, other, now, **asked)
+    assignments = {name: name.encode() for name in names}
+    for name in reversed(names):
+        syncs(group, name, now, assignments)
+    assert State.STABLE is group.state
+    return group
+
+
+def refused(call, *args, **kwargs):
+    with pytest.raises(GroupError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code
+
+
+def test_the_first_member_leads_a_generation_of_its_own_at_once():
+    group = ClassicGroup("g")
+
+    answer = joins(group, "one").answer
+
+    assert (ErrorCode.none, 1, "one", "one") == (
+        answer.error,
+        answer.generation_id,
+        answer.leader,
+        answer.member_id,
+    )
+    assert [("one", None, b"r")] == list(answer.members)
+    assert State.COMPLETING is group.state
+
+
+def test_a_new_member_has_to_come_again_with_the_id_that_it_is_given():
+    group = ClassicGroup("g")
+
+    first = joins(group, "one", id_required=True).answer
+    second = rejoins(group, "one", id_required=True).answer
+
+    assert (ErrorCode.member_id_required, "one") == (first.error, first.member_id)
+    assert (ErrorCode.none, 1) == (second.error, second.generation_id)
+
+
+def test_an_id_that_was_given_out_holds_for_a_session_only():
+    group = ClassicGroup("g")
+    joins(group, "one", id_required=True)
+
+    answer = rejoins(group, "one", now=10.0).answer
+
+    assert (ErrorCode.unknown_member_id, "one") == (answer.error, answer.member_id)
+
+
+def test_an_initial_delay_gathers_members_in_one_generation():
+    group = ClassicGroup("g", initial_delay=3.0)
+    one = joins(group, "one", now=0.0)
+    two = joins(group, "two", now=1.0)
+
+    group.advance(3.0)
+    assert one.answer is None
+    group.advance(6.0)
+
+    assert (1, 2) == (one.answer.generation_id, len(one.answer.members))
+    assert (1, ()) == (two.answer.generation_id, two.answer.members)
+
+
+def test_the_initial_delay_never_exceeds_the_rebalance_timeout():
+    group = ClassicGroup("g", initial_delay=3.0)
+    first = joins(group, "0", rebalance_timeout=7.0)
+
+    for second in range(1, 7):
+        joins(group, str(second), float(second), rebalance_timeout=7.0)
+        assert first.answer is None
+    group.advance(7.0)
+
+    assert (1, 7) == (first.answer.generation_id, len(first.answer.members))
+
+
+def test_a_second_member_waits_until_the_first_has_joined_again():
+    group = stable("one")
+
+    two = joins(group, "two", now=1.0)
+    assert (None, State.PREPARING) == (two.answer, group.state)
+    one = rejoins(group, "one", now=2.0)
+
+    assert ["one", "two"] == [each.member_id for each in one.answer.members]
+    assert (2, "one", ()) == (
+        two.answer.generation_id,
+        two.answer.leader,
+        two.answer.members,
+    )
+
+
+def test_a_member_that_does_not_join_again_in_time_is_out():
+    group = stable("one", session_timeout=100.0)
+    two = joins(group, "two", now=1.0)
+
+    group.advance(60.9)
+    assert two.answer is None
+    group.advance(61.0)
+
+    assert ("two", ["two"]) == (
+        two.answer.leader,
+        [each.member_id for each in two.answer.members],
+    )
+    assert ErrorCode.unknown_member_id is refused(group.heartbeat, "one", None, 1, 61.0)
+
+
+def test_the_longest_rebalance_timeout_of_all_holds():
+    group = stable("one", rebalance_timeout=120.0, session_timeout=500.0)
+    two = joins(group, "two", now=0.0, rebalance_timeout=1.0)
+
+    group.advance(119.0)
+    assert two.answer is None
+    group.advance(120.0)
+
+    assert 2 == two.answer.generation_id
+
+
+def test_nobody_waits_for_an_id_that_was_given_out_once_its_session_is_over():
+    group = stable("one", session_timeout=100.0)
+    joins(group, "two", now=0.0, id_required=True, session_timeout=5.0)
+    one = rejoins(group, "one", now=1.0, session_timeout=100.0)
+
+    assert one.answer is None
+    group.advance(5.0)
+
+    assert 2 == one.answer.generation_id
+
+
+def test_a_member_whose_session_is_over_is_out_and_the_others_rebalance():
+    group = stable("one", "two")
+    group.heartbeat("two", None, group.generation_id, 9.0)
+
+    group.advance(10.0)
+
+    assert State.PREPARING is group.state
+    assert ["two"] == [member.member_id for member in group.members]
+    assert ErrorCode.rebalance_in_progress is refused(
+        group.heartbeat, "two", None, group.generation_id, 11.0
+    )
+
+
+def test_a_member_that_waits_for_a_rebalance_needs_no_heartbeats():
+    group = stable("one", "two", rebalance_timeout=300.0)
+    one = rejoins(group, "one", now=1.0, rebalance_timeout=300.0)
+
+    for second in range(5, 100, 5):
+        with pytest.raises(GroupError):
+            group.heartbeat("two", None, group.generation_id, float(second))
+    assert one.answer is None
+    rejoins(group, "two", now=100.0, rebalance_timeout=300.0)
+
+    assert 2 == len(one.answer.members)
+
+
+def test_a_new_member_is_given_up_after_five_minutes_though_it_waits():
+    group = stable("one", rebalance_timeout=1000.0, session_timeout=1000.0)
+    two = joins(group, "two", now=0.0)
+
+    group.advance(299.0)
+    assert two.answer is None
+    group.advance(300.0)
+
+    assert ErrorCode.unknown_member_id is two.answer.error
+
+
+def test_all_sessions_over_at_once_leave_the_group_empty():
+    group = stable("one", "two", "three")
+
+    group.advance(1000.0)
+
+    assert (State.EMPTY, []) == (group.state, list(group.members))
+    assert ("consumer", None) == (group.protocol_type, group.protocol_name)
+
+
+def test_the_leaders_sync_brings_everybodys_assignment():
+    group = ClassicGroup("g")
+    joins(group, "one")
+    two = joins(group, "two")
+    rejoins(group, "one")
+
+    waits = syncs(group, "two")
+    assert waits.answer is None
+    leads = syncs(group, "one", assignments={"one": b"1", "two": b"2"})
+
+    assert 2 == two.answer.generation_id
+    assert (b"1", "consumer", "range") == (
+        leads.answer.assignment,
+        leads.answer.protocol_type,
+        leads.answer.protocol_name,
+    )
+    assert b"2" == waits.answer.assignment
+    assert State.STABLE is group.state
+
+
+def test_whoever_is_not_in_the_leaders_assignments_gets_nothing():
+    group = ClassicGroup("g")
+    joins(group, "one")
+
+    assert b"" == syncs(group, "one", assignments={"other": b"1"}).answer.assignment
+
+
+def test_a_stable_group_gives_assignments_again():
+    group = stable("one", "two")
+
+    assert b"two" == syncs(group, "two", now=1.0).answer.assignment
+
+
+def test_members_that_never_sync_are_out_after_the_rebalance_timeout():
+    group = ClassicGroup("g")
+    joins(group, "one", session_timeout=1000.0)
+    joins(group, "two", session_timeout=1000.0)
+    rejoins(group, "one", session_timeout=1000.0)
+    syncs(group, "one", now=1.0, assignments={})
+
+    group.advance(60.0)
+
+    assert (State.PREPARING, ["one"]) == (
+        group.state,
+        [member.member_id for member in group.members],
+    )
+
+
+def test_a_rebalance_sends_those_who_wait_for_an_assignment_to_join_again():
+    group = ClassicGroup("g")
+    joins(group, "one")
+    joins(group, "two")
+    rejoins(group, "one")
+    waits = syncs(group, "two")
+
+    joins(group, "three", now=1.0)
+
+    assert ErrorCode.rebalance_in_progress is waits.answer.error
+
+
+def test_a_sync_is_refused_with_a_wrong_generation_protocol_or_time():
+    group = stable("one")
+
+    assert ErrorCode.illegal_generation is refused(syncs, group, "one", generation_id=9)
+    assert ErrorCode.inconsistent_group_protocol is refused(
+        syncs, group, "one", protocol_type="connect"
+    )
+    assert ErrorCode.inconsistent_group_protocol is refused(
+        syncs, group, "one", protocol_name="sticky"
+    )
+    assert ErrorCode.unknown_member_id is refused(syncs, group, "two")
+    joins(group, "two")
+    assert ErrorCode.rebalance_in_progress is refused(syncs, group, "one")
+
+
+def test_the_leader_rebalances_by_joining_again():
+    group = stable("one", "two")
+
+    reply = rejoins(group, "one", now=1.0)
+
+    assert (None, State.PREPARING) == (reply.answer, group.state)
+
+
+def test_a_follower_that_joins_again_unchanged_is_told_the_generation():
+    group = stable("one", "two")
+    before = group.generation_id
+
+    answer = rejoins(group, "two", now=1.0).answer
+
+    assert (before, "one", ()) == (answer.generation_id, answer.leader, answer.members)
+    assert State.STABLE is group.state
+
+
+def test_a_follower_with_another_subscription_rebalances():
+    group = stable("one", "two")
+
+    rejoins(group, "two", now=1.0, protocols=(("range", b"other"),))
+
+    assert State.PREPARING is group.state
+
+
+def test_a_join_that_comes_again_before_the_assignments_is_answered_again():
+    group = ClassicGroup("g")
+    first = joins(group, "one")
+
+    again = rejoins(group, "one")
+
+    assert first.answer == again.answer
+
+
+def test_leaving_rebalances_and_the_next_in_line_leads():
+    group = stable("one", "two")
+
+    codes = group.leave([("one", None)], now=1.0)
+    answer = rejoins(group, "two", now=1.0).answer
+
+    assert [ErrorCode.none] == codes
+    assert ("two", ["two"]) == (
+        answer.leader,
+        [each.member_id for each in answer.members],
+    )
+
+
+def test_the_last_to_leave_leaves_an_empty_group_of_a_new_generation():
+    group = stable("one")
+
+    group.leave([("one", None)], now=1.0)
+
+    assert (State.EMPTY, 2) == (group.state, group.generation_id)
+    assert ErrorCode.unknown_member_id is rejoins(group, "one").answer.error
+
+
+def test_each_that_leaves_has_an_answer_of_its_own():
+    group = stable("one", "two")
+    joins(group, "given", id_required=True)
+
+    codes = group.leave([("nobody", None), ("given", None), ("", "i"), ("two", "i")], 1)
+
+    unknown = ErrorCode.unknown_member_id
+    assert [unknown, ErrorCode.none, unknown, unknown] == codes
+    assert 2 == len(group.members)
+
+
+def test_whoever_leaves_while_its_join_is_parked_is_told_so():
+    group = stable("one")
+    two = joins(group, "two", now=1.0)
+
+    group.leave([("two", None)], now=2.0)
+
+    assert ErrorCode.unknown_member_id is two.answer.error
+
+
+def test_the_protocol_that_most_members_like_best_is_chosen():
+    group = stable("one", protocols=(("range", b""), ("sticky", b"")))
+    joins(group, "two", protocols=(("sticky", b"2"), ("range", b"")))
+    joins(group, "three", protocols=(("sticky", b"3"), ("range", b"")))
+    answer = rejoins(
+        group, "one", protocols=(("range", b""), ("sticky", b"1"), ("other", b""))
+    ).answer
+
+    assert "sticky" == answer.protocol_name
+    assert [b"1", b"2", b"3"] == [each.metadata for each in answer.members]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"protocols": (("sticky", b""),)},
+        {"protocols": ()},
+        {"protocol_type": "connect"},
+        {"protocol_type": ""},
+    ],
+)
+def test_whoever_speaks_no_common_protocol_is_refused(asked):
+    group = stable("one")
+
+    answer = joins(group, "two", **asked).answer
+
+    assert ErrorCode.inconsistent_group_protocol is answer.error
+    assert State.STABLE is group.state
+
+
+@pytest.mark.parametrize("asked", [{"protocols": ()}, {"protocol_type": ""}])
+def test_an_empty_group_insists_on_a_protocol(asked):
+    answer = joins(ClassicGroup("g"), "one", **asked).answer
+
+    assert ErrorCode.inconsistent_group_protocol is answer.error
+
+
+def test_an_empty_group_takes_members_of_another_type():
+    group = stable("one")
+    group.leave([("one", None)], now=1.0)
+
+    answer = joins(group, "two", now=2.0, protocol_type="connect").answer
+
+    assert ("connect", 3) == (answer.protocol_type, answer.generation_id)
+
+
+def test_a_group_takes_no_more_members_than_it_may_have():
+    group = ClassicGroup("g", max_size=1)
+    joins(group, "one")
+    syncs(group, "one")
+
+    two = joins(group, "two").answer
+    one = rejoins(group, "one").answer
+
+    assert (ErrorCode.group_max_size_reached, "") == (two.error, two.member_id)
+    assert ErrorCode.none is one.error
+
+
+def test_a_heartbeat_is_refused_from_whoever_is_not_in_this_generation():
+    group = stable("one")
+
+    assert ErrorCode.illegal_generation is refused(group.heartbeat, "one", None, 9, 0.0)
+    assert ErrorCode.unknown_member_id is refused(group.heartbeat, "two", None, 1, 0.0)
+
+
+def test_heartbeats_keep_a_member():
+    group = stable("one")
+
+    for second in range(9, 100, 9):
+        group.heartbeat("one", None, 1, float(second))
+
+    assert State.STABLE is group.state
+
+
+def test_whoever_waits_is_woken_when_it_is_answered():
+    group = stable("one")
+    rung = []
+    group.changed.ring = lambda: rung.append(group.generation_id)
+    joins(group, "two", now=1.0)
+    rung.clear()
+
+    rejoins(group, "one", now=2.0)
+
+    assert 2 in rung
+
+
+def test_a_parked_join_can_be_let_go_and_its_member_comes_again():
+    group = stable("one")
+    two = joins(group, "two", now=1.0)
+
+    group.let_go(two, now=2.0)
+    one = rejoins(group, "one", now=3.0)
+    assert one.answer is None
+    rejoins(group, "two", now=4.0)
+
+    assert ["one", "two"] == [each.member_id for each in one.answer.members]

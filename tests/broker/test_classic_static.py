@@ -1,0 +1,186 @@
+"""Static members (KIP-345): whoever comes back takes its old place."""
+
+import pytest
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.groups.classic import ClassicGroup, State
+from sharecons.testing.broker.groups.errors import GroupError
+from tests.broker.test_classic_rebalance import joins, refused, rejoins, syncs
+
+
+def static_group(session_timeout=10.0):
+    """A stable group of two static members, of which the first leads."""
+    group = ClassicGroup("g")
+    asked = {"session_timeout": session_timeout}
+    joins(group, "one", group_instance_id="i1", **asked)
+    joins(group, "two", group_instance_id="i2", **asked)
+    rejoins(group, "one", group_instance_id="i1", **asked)
+    syncs(group, "two")
+    syncs(group, "one", assignments={"one": b"1", "two": b"2"})
+    return group
+
+
+def test_a_static_member_needs_no_second_round_for_its_id():
+    answer = joins(
+        ClassicGroup("g"), "one", group_instance_id="i", id_required=True
+    ).answer
+
+    assert (ErrorCode.none, "i") == (answer.error, answer.members[0].group_instance_id)
+
+
+def test_a_follower_that_comes_back_has_its_assignment_without_a_rebalance():
+    group = static_group()
+    before = group.generation_id
+
+    answer = joins(group, "new", now=1.0, group_instance_id="i2").answer
+
+    assert (before, "new", "one", ()) == (
+        answer.generation_id,
+        answer.member_id,
+        answer.leader,
+        answer.members,
+    )
+    assert State.STABLE is group.state
+    assert b"2" == syncs(group, "new", now=1.0).answer.assignment
+
+
+def test_a_leader_that_comes_back_is_told_not_to_assign():
+    group = static_group()
+
+    answer = joins(group, "new", now=1.0, group_instance_id="i1").answer
+
+    assert (True, "new") == (answer.skip_assignment, answer.leader)
+    assert {"new", "two"} == {each.member_id for each in answer.members}
+    assert b"1" == syncs(group, "new", now=1.0).answer.assignment
+
+
+def test_an_older_leader_that_comes_back_takes_itself_for_a_follower():
+    group = static_group()
+
+    answer = joins(
+        group, "new", now=1.0, group_instance_id="i1", may_skip_assignment=False
+    ).answer
+
+    assert (False, "one", ()) == (
+        answer.skip_assignment,
+        answer.leader,
+        answer.members,
+    )
+
+
+def test_the_old_self_of_who_came_back_is_fenced():
+    group = static_group()
+    joins(group, "new", now=1.0, group_instance_id="i2")
+    generation = group.generation_id
+
+    fenced = ErrorCode.fenced_instance_id
+    assert fenced is refused(group.heartbeat, "two", "i2", generation, 1.0)
+    assert fenced is refused(syncs, group, "two", group_instance_id="i2")
+    assert fenced is rejoins(group, "two", group_instance_id="i2").answer.error
+    assert fenced is refused(group.check_commit, "two", "i2", generation, 1.0)
+    assert [fenced] == group.leave([("two", "i2")], 1.0)
+
+
+def test_a_parked_join_of_the_old_self_is_fenced():
+    group = static_group()
+    old = rejoins(group, "one", now=1.0, group_instance_id="i1")
+    assert old.answer is None
+
+    joins(group, "new", now=2.0, group_instance_id="i1")
+
+    assert (ErrorCode.fenced_instance_id, "one") == (
+        old.answer.error,
+        old.answer.member_id,
+    )
+
+
+def test_a_parked_sync_of_the_old_self_is_fenced():
+    group = ClassicGroup("g")
+    joins(group, "one", group_instance_id="i1")
+    joins(group, "two", group_instance_id="i2")
+    rejoins(group, "one", group_instance_id="i1")
+    old = syncs(group, "two")
+
+    joins(group, "new", group_instance_id="i2")
+
+    assert ErrorCode.fenced_instance_id is old.answer.error
+    assert State.PREPARING is group.state
+
+
+def test_coming_back_with_another_protocol_rebalances():
+    group = ClassicGroup("g")
+    both = (("range", b""), ("sticky", b""))
+    joins(group, "one", group_instance_id="i", protocols=both)
+    syncs(group, "one", assignments={})
+
+    answer = joins(
+        group, "new", group_instance_id="i", protocols=(both[1], both[0])
+    ).answer
+
+    assert ("sticky", 2) == (answer.protocol_name, answer.generation_id)
+
+
+def test_who_came_back_has_a_session_of_its_own():
+    group = static_group()
+    group.heartbeat("one", "i1", group.generation_id, 8.0)
+    joins(group, "new", now=9.0, group_instance_id="i2")
+
+    group.advance(17.9)
+    assert State.STABLE is group.state
+    group.advance(19.0)
+
+    assert State.EMPTY is group.state
+
+
+def test_static_members_that_are_late_keep_their_places_until_their_sessions_end():
+    group = static_group(session_timeout=100.0)
+    one = rejoins(group, "one", now=1.0, group_instance_id="i1", session_timeout=100.0)
+
+    group.advance(61.0)
+
+    assert {"one", "two"} == {each.member_id for each in one.answer.members}
+
+
+def test_a_group_whose_static_members_all_stay_away_waits_for_their_sessions():
+    group = static_group(session_timeout=100.0)
+    three = joins(group, "three", now=1.0)
+    group.leave([("three", None)], now=2.0)
+
+    group.advance(99.0)
+    assert State.PREPARING is group.state
+    group.advance(161.0)
+
+    assert ErrorCode.unknown_member_id is three.answer.error
+    assert State.EMPTY is group.state
+
+
+def test_administrators_take_static_members_out_by_their_instance_ids():
+    group = static_group()
+
+    codes = group.leave([("", "i2"), ("", "i2"), ("", None)], now=1.0)
+
+    unknown = ErrorCode.unknown_member_id
+    assert [ErrorCode.none, unknown, unknown] == codes
+    assert ["one"] == [member.member_id for member in group.members]
+
+
+def test_an_instance_id_of_nobody_is_unknown():
+    group = static_group()
+
+    with pytest.raises(GroupError) as caught:
+        group.heartbeat("one", "i9", group.generation_id, 1.0)
+
+    assert ErrorCode.unknown_member_id is caught.value.code
+
+
+def test_an_old_id_that_never_synced_takes_nobody_out():
+    group = ClassicGroup("g")
+    joins(group, "one", group_instance_id="i1", session_timeout=1000.0)
+    joins(group, "two", group_instance_id="i2", session_timeout=1000.0)
+    rejoins(group, "one", group_instance_id="i1", session_timeout=1000.0)
+    syncs(group, "one", assignments={"two": b"2"})
+    joins(group, "new", now=1.0, group_instance_id="i2", session_timeout=1000.0)
+
+    group.advance(60.0)
+
+    assert {"one", "new"} == {member.member_id for member in group.members}

@@ -1,0 +1,236 @@
+"""Offsets that groups commit, and who may commit them."""
+
+import struct
+
+import pytest
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.offsets import GroupOffsets, Offset
+from sharecons.testing.broker.groups.subscription import topics_of
+from tests.broker.test_classic_rebalance import joins, refused, rejoins, stable, syncs
+
+PLACE = ("t", 0)
+
+
+def subscription(*topics):
+    names = b"".join(struct.pack(">h", len(t)) + t.encode() for t in topics)
+    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
+
+
+def test_the_last_commit_holds():
+    offsets = GroupOffsets()
+    offsets.commit({PLACE: Offset(5), ("t", 1): Offset(7)})
+
+    offsets.commit({PLACE: Offset(3, 2, "note")})
+
+    assert Offset(3, 2, "note") == offsets.get(PLACE)
+    assert Offset(7) == offsets.get(("t", 1))
+    assert [PLACE, ("t", 1)] == list(offsets)
+
+
+def test_offsets_of_a_transaction_are_pending_until_it_commits():
+    offsets = GroupOffsets()
+    offsets.commit({PLACE: Offset(1)})
+    offsets.commit_later(9, {PLACE: Offset(2)})
+
+    assert (Offset(1), True) == (offsets.get(PLACE), offsets.is_pending(PLACE))
+    offsets.ended(9, committed=True)
+
+    assert (Offset(2), False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
+
+
+def test_offsets_of_a_transaction_that_aborts_are_forgotten():
+    offsets = GroupOffsets()
+    offsets.commit_later(9, {PLACE: Offset(2)})
+
+    offsets.ended(9, committed=False)
+
+    assert (None, False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
+
+
+def test_a_commit_after_a_transactions_own_outlives_its_end():
+    offsets = GroupOffsets()
+    offsets.commit_later(9, {PLACE: Offset(2)})
+    offsets.commit({PLACE: Offset(1)})
+
+    offsets.ended(9, committed=True)
+
+    assert Offset(1) == offsets.get(PLACE)
+
+
+def test_each_producers_offsets_are_its_own():
+    offsets = GroupOffsets()
+    offsets.commit_later(8, {PLACE: Offset(2)})
+    offsets.commit_later(9, {PLACE: Offset(3)})
+
+    offsets.ended(9, committed=False)
+
+    assert offsets.is_pending(PLACE)
+    offsets.ended(8, committed=True)
+    assert Offset(2) == offsets.get(PLACE)
+
+
+def test_a_deleted_offset_is_not_brought_back_by_a_transaction():
+    offsets = GroupOffsets()
+    offsets.commit({PLACE: Offset(1)})
+    offsets.commit_later(9, {PLACE: Offset(2)})
+
+    offsets.delete(PLACE)
+    offsets.ended(9, committed=True)
+
+    assert offsets.get(PLACE) is None
+
+
+def test_a_deleted_topic_takes_its_offsets_with_it():
+    offsets = GroupOffsets()
+    offsets.commit({PLACE: Offset(1), ("t", 1): Offset(1), ("other", 0): Offset(1)})
+    offsets.commit_later(9, {PLACE: Offset(2), ("other", 1): Offset(2)})
+
+    offsets.delete_topic("t")
+    offsets.ended(9, committed=True)
+
+    assert [("other", 0), ("other", 1)] == list(offsets)
+
+
+def test_members_commit_in_their_generation():
+    group = stable("one")
+
+    group.check_commit("one", None, 1, 0.0)
+
+    assert ErrorCode.illegal_generation is refused(
+        group.check_commit, "one", None, 2, 0.0
+    )
+    assert ErrorCode.unknown_member_id is refused(
+        group.check_commit, "two", None, 1, 0.0
+    )
+
+
+def test_nobody_else_commits_while_there_are_members():
+    group = stable("one")
+
+    assert ErrorCode.unknown_member_id is refused(group.check_commit, "", None, -1, 0.0)
+
+
+def test_whoever_names_no_generation_commits_to_an_empty_group():
+    group = ClassicGroup("g")
+
+    group.check_commit("", None, -1, 0.0)
+    group.check_commit("anybody", None, -1, 0.0)
+
+    assert ErrorCode.unknown_member_id is refused(
+        group.check_commit, "anybody", None, 0, 0.0
+    )
+
+
+def test_a_member_may_still_commit_while_the_others_join_again():
+    group = stable("one")
+    joins(group, "two")
+
+    group.check_commit("one", None, 1, 0.0)
+
+
+def test_no_member_commits_between_joining_and_its_assignment():
+    group = ClassicGroup("g")
+    joins(group, "one")
+
+    assert ErrorCode.rebalance_in_progress is refused(
+        group.check_commit, "one", None, 1, 0.0
+    )
+    group.check_commit("one", None, 1, 0.0, transactional=True)
+
+
+def test_transactions_commit_without_a_member_as_older_producers_do():
+    group = stable("one")
+
+    group.check_commit("", None, -1, 0.0, transactional=True)
+
+    assert ErrorCode.illegal_generation is refused(
+        group.check_commit, "one", None, 7, 0.0, transactional=True
+    )
+
+
+def test_a_commit_is_a_heartbeat_but_for_a_transactions():
+    group = stable("one")
+    group.check_commit("one", None, 1, 8.0)
+    group.check_commit("one", None, 1, 16.0, transactional=True)
+
+    group.advance(17.9)
+    assert 1 == len(group.members)
+    group.advance(18.0)
+
+    assert 0 == len(group.members)
+
+
+def test_only_an_empty_group_is_deleted():
+    group = stable("one")
+
+    assert ErrorCode.non_empty_group is refused(group.check_delete)
+    group.leave([("one", None)], now=0.0)
+
+    group.check_delete()
+
+
+def test_a_group_knows_what_its_members_subscribe_to():
+    group = ClassicGroup("g")
+    joins(group, "one", protocols=(("range", subscription("a", "b")),))
+    joins(group, "two", protocols=(("range", subscription("c")),))
+    rejoins(group, "one", protocols=(("range", subscription("a", "b")),))
+    syncs(group, "one")
+
+    assert [True, True, True, False] == [group.is_subscribed(t) for t in "abcd"]
+    group.check_offset_delete()
+    group.advance(1000.0)
+    assert not group.is_subscribed("a")
+
+
+def test_a_subscription_that_cannot_be_read_may_be_to_anything():
+    group = stable("one", protocols=(("range", b"?"),))
+
+    assert group.is_subscribed("a")
+
+
+def test_members_of_other_types_keep_all_offsets():
+    group = stable("one", protocol_type="connect")
+
+    assert ErrorCode.non_empty_group is refused(group.check_offset_delete)
+    assert not group.is_subscribed("a")
+
+
+def test_a_group_without_members_has_no_subscription():
+    group = ClassicGroup("g")
+
+    group.check_offset_delete()
+
+    assert not group.is_subscribed("a")
+
+
+def test_topics_are_read_from_all_subscriptions():
+    assert {"a", "b", "ü"} == topics_of(
+        [
+            subscription("a", "b"),
+            struct.pack(">hih", 3, 1, 2) + "ü".encode() + b"user data",
+        ]
+    )
+
+
+@pytest.mark.parametrize("size", range(13))
+def test_a_subscription_that_is_cut_short_cannot_be_read(size):
+    whole = subscription("topic")
+
+    assert topics_of([whole[:size]]) is None
+    assert {"topic"} == topics_of([whole[:13]])
+
+
+def test_a_transactions_end_reaches_the_groups_offsets():
+    group = ClassicGroup("g")
+    group.offsets.commit_later(7, {PLACE: Offset(4)})
+
+    group.transaction_ended(7, committed=True)
+
+    assert Offset(4) == group.offsets.get(PLACE)
+
+
+def test_a_refusal_says_its_code():
+    assert "illegal_generation" in str(GroupError(ErrorCode.illegal_generation))
