@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.testing.broker.apis import APIS
-from tests.broker.asking import ask, cluster_of
+from tests.broker.handling import ask, cluster_of
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -6,7 +6,7 @@ Leaders and their epochs are those that three brokers of Kafka 4.3.0 had.
 import anyio
 import pytest
 
-from tests.broker.asking import ask, cluster_of, failures
+from tests.broker.handling import ask, cluster_of, failures
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.broker.asking import ask, cluster_of
+from tests.broker.handling import ask, cluster_of
 
 NO_OPERATIONS = -(1 << 31)
 
@@ -246,3 +246,22 @@ def test_brokers_do_not_describe_controllers(cluster, asked, code):
     answer = ask(cluster, "describe_cluster", 1, endpoint_type=asked)
 
     assert (code, ()) == (answer.error_code.name, answer.brokers)
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_sizes_of_partitions_are_told_of_those_that_are_here(cluster, version):
+    cluster.add_topic("here", [[1], [2], [1, 2]])
+    asked = [{"topic": "here", "partitions": (0, 1)}, {"topic": "no", "partitions": ()}]
+    (every,) = ask(cluster, "describe_log_dirs", version, topics=None).results
+    (some,) = ask(cluster, "describe_log_dirs", version, topics=asked).results
+
+    def told(result):
+        return {
+            topic.name: [
+                (each.partition_index, each.partition_size) for each in topic.partitions
+            ]
+            for topic in result.topics
+        }
+
+    assert {"t": [(0, 0)], "here": [(0, 0), (2, 0)]} == told(every)
+    assert {"here": [(0, 0)]} == told(some)

@@ -1,0 +1,53 @@
+"""DescribeLogDirs 1 to 5 (KIP-113, KIP-827): how large partitions are, on this broker.
+
+There is one directory by name only: logs are in memory. kafka-reassign-partitions asks
+for it before it moves anything.
+"""
+
+from typing import Final
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.topics import Partition, Topic
+
+__all__ = ["handle"]
+
+DIRECTORY: Final = "/memory"
+EVERYTHING: Final = 1 << 62  # bytes
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    if cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+        return {"error_code": ErrorCode.cluster_authorization_failed}
+    asked = None
+    if request.topics is not None:
+        asked = {each.topic: set(each.partitions) for each in request.topics}
+    here = {
+        topic.name: [
+            place
+            for place in topic.partitions
+            if context.node_id in place.replicas and _is_meant(topic, place, asked)
+        ]
+        for topic in cluster.topics
+    }
+    topics = [
+        {"name": name, "partitions": [_partition(place) for place in places]}
+        for name, places in here.items()
+        if places
+    ]
+    return {"results": [{"log_dir": DIRECTORY, "topics": topics}]}
+
+
+def _is_meant(
+    topic: Topic, place: Partition, asked: dict[str, set[int]] | None
+) -> bool:
+    return asked is None or place.index in asked.get(topic.name, ())
+
+
+def _partition(place: Partition) -> Response:
+    log = place.log
+    every = log.batches(log.start_offset, log.end_offset, EVERYTHING)
+    size = sum(len(batch.data) for batch in every)
+    return {"partition_index": place.index, "partition_size": size}

@@ -1,0 +1,98 @@
+"""Asks a handler by itself: no connection, no loop, only a cluster's state."""
+
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import timedelta
+from types import NoneType
+from typing import get_args, get_origin
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.index import api_key_map
+from kio.serial import entity_reader
+
+from sharecons.testing.broker.apis import APIS
+from sharecons.testing.broker.cluster import Broker, Cluster
+from sharecons.testing.broker.codec import Header, response_frame
+from sharecons.testing.broker.context import Context
+
+__all__ = ["ask", "cluster_of", "failures"]
+
+KEYS = {name: key for key, name in api_key_map.items()}
+SETTINGS = {"auto.create.topics.enable": "false"}
+
+
+def cluster_of(brokers=3, **settings):
+    """A cluster whose brokers all run."""
+    dotted = {name.replace("_", "."): value for name, value in settings.items()}
+    nodes = [
+        Broker(node_id, "localhost", 9091 + node_id)
+        for node_id in range(1, brokers + 1)
+    ]
+    cluster = Cluster(nodes, {**SETTINGS, **dotted})
+    for node_id in list(cluster.brokers):
+        cluster.broker_started(node_id)
+    return cluster
+
+
+def ask(cluster, api, version, **values):
+    """Ask with what is given, and nothing for the rest; the answer has been on a wire.
+
+    Only for handlers that never wait: they are run to their end in one go.
+    """
+    key = KEYS[api]
+    header = Header(key, version, 1, "test")
+    request = built(load_request_schema(key, version), values)
+    work = APIS[key].handle(request, Context(header, cluster, 1, None))
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return on_the_wire(header, done.value)
+    raise AssertionError(f"{api} waits")
+
+
+def on_the_wire(header, response):
+    frame = response_frame(header, response, header.version)[4:]
+    kind = load_response_schema(header.api_key, header.version)
+    _, size = entity_reader(kind.__header_schema__)(frame, 0)
+    return entity_reader(kind)(frame, size)[0]
+
+
+def built(kind, values):
+    """An entity of kio's from plain mappings."""
+    known = {field.name: field for field in fields(kind)}
+    assert values.keys() <= known.keys(), f"{kind.__name__} has no {values.keys()}"
+    return kind(
+        **{
+            name: converted(field, values[name]) if name in values else nothing(field)
+            for name, field in known.items()
+            if name in values or field.default is MISSING
+        }
+    )
+
+
+def converted(field, value):
+    if isinstance(value, list | tuple):
+        inner = struct_in(field.type)
+        return tuple(built(inner, one) if inner else one for one in value)
+    return value
+
+
+def nothing(field):
+    kind = field.metadata.get("kafka_type", "")
+    if kind.startswith("timedelta"):
+        return timedelta(0)
+    if NoneType in get_args(field.type):
+        return None
+    if get_origin(field.type) is tuple:
+        return ()
+    return {"bool": False, "string": ""}.get(kind, 0)
+
+
+def struct_in(declared):
+    if is_dataclass(declared):
+        return declared
+    return next(filter(None, map(struct_in, get_args(declared))), None)
+
+
+def failures(results):
+    """Codes by name, and messages, as tables of tests have them."""
+    return [(each.error_code.name, each.error_message) for each in results]

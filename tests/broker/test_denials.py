@@ -1,0 +1,176 @@
+"""What a client that is denied a topic, or the cluster, is told of it."""
+
+import pytest
+
+from tests.broker.handling import ask, cluster_of, failures
+
+
+def creation(**changes):
+    return {
+        "resource_type": 2,
+        "resource_name": "t",
+        "resource_pattern_type": 3,
+        "principal": "User:ANONYMOUS",
+        "host": "*",
+        "operation": 2,
+        "permission_type": 2,
+        **changes,
+    }
+
+
+def filtering(**changes):
+    return {
+        "resource_type_filter": 1,
+        "resource_name_filter": None,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+        **changes,
+    }
+
+
+def create(cluster, *creations, version=3):
+    return ask(cluster, "create_acls", version, creations=creations).results
+
+
+def delete(cluster, *filters, version=3):
+    return ask(cluster, "delete_acls", version, filters=filters).filter_results
+
+
+class TestDeniedTopic:
+    @pytest.fixture
+    def cluster(self):
+        made = cluster_of()
+        made.add_topic("t", [[1]])
+        create(made, creation())
+        return made
+
+    def metadata(self, cluster, **values):
+        return ask(cluster, "metadata", 12, **values).topics
+
+    def test_is_refused_by_name_without_its_id(self, cluster):
+        (found,) = self.metadata(cluster, topics=[{"name": "t", "topic_id": None}])
+
+        assert "topic_authorization_failed" == found.error_code.name
+        assert ("t", None, ()) == (found.name, found.topic_id, found.partitions)
+
+    def test_is_refused_by_id_without_its_name(self, cluster):
+        topic_id = cluster.topics.named("t").topic_id
+        asked = [{"name": None, "topic_id": topic_id}]
+        (found,) = self.metadata(cluster, topics=asked)
+
+        assert "topic_authorization_failed" == found.error_code.name
+        assert (None, topic_id) == (found.name, found.topic_id)
+
+    def test_is_not_among_all(self, cluster):
+        assert () == self.metadata(cluster, topics=None)
+
+    def test_is_refused_whether_or_not_it_is_there(self, cluster):
+        create(cluster, creation(resource_name="nope"))
+        (found,) = self.metadata(cluster, topics=[{"name": "nope", "topic_id": None}])
+
+        assert "topic_authorization_failed" == found.error_code.name
+
+    def test_is_not_made_by_asking(self):
+        cluster = cluster_of(auto_create_topics_enable="true")
+        create(
+            cluster,
+            creation(resource_name="new", operation=8, permission_type=3),
+            creation(resource_type=4, resource_name="kafka-cluster", operation=5),
+        )
+        asked = [{"name": "new", "topic_id": None}]
+        (found,) = self.metadata(cluster, topics=asked, allow_auto_topic_creation=True)
+
+        assert "topic_authorization_failed" == found.error_code.name
+        assert cluster.topics.named("new") is None
+
+    def test_gets_no_more_partitions(self, cluster):
+        topics = [{"name": "t", "count": 4, "assignments": None}]
+        (result,) = ask(cluster, "create_partitions", 3, topics=topics).results
+
+        assert [("topic_authorization_failed", None)] == failures([result])
+
+    def test_can_be_deleted_by_who_may_delete_in_the_cluster(self, cluster):
+        asked = [{"name": "t", "topic_id": None}]
+        (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
+
+        assert not result.error_code
+
+    def test_cannot_be_deleted_by_others(self, cluster):
+        create(
+            cluster,
+            creation(resource_type=4, resource_name="kafka-cluster", operation=6),
+        )
+        asked = [{"name": "t", "topic_id": None}]
+        (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
+
+        assert "topic_authorization_failed" == result.error_code.name
+        assert cluster.topics.named("t") is not None
+
+    def test_can_be_created_but_tells_nothing_of_itself(self, cluster):
+        create(cluster, creation(resource_name="new"))
+        topic = {"name": "new", "num_partitions": 1, "replication_factor": 1}
+        (result,) = ask(cluster, "create_topics", 7, topics=[topic]).topics
+
+        assert [("none", None)] == failures([result])
+        assert (29, -1, ()) == (
+            result.topic_config_error_code,
+            result.num_partitions,
+            result.configs,
+        )
+
+
+class TestDeniedCluster:
+    @pytest.fixture
+    def cluster(self):
+        made = cluster_of()
+        made.add_topic("t", [[1]])
+        create(made, creation(resource_type=4, resource_name="kafka-cluster"))
+        return made
+
+    def test_neither_shows_nor_takes_acls(self, cluster):
+        described = ask(cluster, "describe_acls", 3, **filtering())
+        created = create(cluster, creation(), creation())
+        deleted = delete(cluster, filtering())
+
+        refused = "cluster_authorization_failed"
+        assert refused == described.error_code.name
+        assert [refused, refused] == [each.error_code.name for each in created]
+        assert [refused] == [each.error_code.name for each in deleted]
+        assert cluster.access.denies("ALTER", "CLUSTER", "kafka-cluster")
+
+    def test_elects_and_reassigns_nothing(self, cluster):
+        elected = ask(
+            cluster,
+            "elect_leaders",
+            2,
+            topic_partitions=[{"topic": "t", "partitions": (0,)}],
+        )
+        partition = {"partition_index": 0, "replicas": (2,)}
+        reassigned = ask(
+            cluster,
+            "alter_partition_reassignments",
+            1,
+            topics=[{"name": "t", "partitions": [partition]}],
+        )
+
+        listed = ask(cluster, "list_partition_reassignments", 0, topics=None)
+
+        refused = "cluster_authorization_failed"
+        assert refused == listed.error_code.name
+        assert refused == elected.error_code.name
+        (result,) = elected.replica_election_results[0].partition_result
+        assert refused == result.error_code.name
+        assert refused == reassigned.error_code.name
+        assert refused == reassigned.responses[0].partitions[0].error_code.name
+        assert [1] == cluster.topics.named("t").partitions[0].replicas
+
+    def test_tells_that_nothing_may_be_done_to_it(self, cluster):
+        asked = {"include_cluster_authorized_operations": True}
+        described = ask(cluster, "describe_cluster", 1, **asked)
+        metadata = ask(cluster, "metadata", 10, topics=[], **asked)
+
+        assert 0 == described.cluster_authorized_operations
+        assert 0 == metadata.cluster_authorized_operations

@@ -1,0 +1,31 @@
+"""Which brokers new partitions are put on."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.testing.broker.placement import Nodes, Refusal, place
+
+
+@given(st.integers(1, 5), st.integers(0, 3), st.integers(1, 6), st.integers(1, 12))
+def test_partitions_are_spread_evenly_over_those_that_run(
+    running, stopped, replication, partitions
+):
+    nodes = Nodes(list(range(running)), list(range(10, 10 + stopped)))
+    if replication > running + stopped:
+        with pytest.raises(Refusal):
+            place(nodes, range(partitions), replication)
+        return
+    placed = place(nodes, range(partitions), replication)
+
+    led = [sum(each[0] == node for each in placed) for node in nodes.running]
+    assert sum(led) == partitions
+    assert max(led) - min(led) <= 1
+    for each in placed:
+        assert replication == len(set(each))
+        assert min(running, replication) == len(set(each) & set(nodes.running))
+
+
+def test_no_topic_can_be_put_where_no_broker_runs():
+    with pytest.raises(Refusal, match="All brokers are currently fenced"):
+        place(Nodes([], [1]), range(1), 1)

@@ -1,0 +1,205 @@
+"""One dialogue with three real brokers and with three of ours: the same answers."""
+
+import socket
+import time
+import uuid
+from dataclasses import fields, is_dataclass
+from enum import Enum
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader
+
+from tests.broker.handling import KEYS, built
+from tests.broker.talking import request_bytes
+
+pytestmark = pytest.mark.kafka
+
+PATIENCE = 20.0  # seconds until every real broker knows what one was told
+READING = ("metadata", "describe_acls", "describe_cluster")
+BY_HAND = {"num_partitions": -1, "replication_factor": -1}
+NEW = {"num_partitions": 1, "replication_factor": 1, "assignments": []}
+WHO = {"cluster_id", "controller_id", "port", "config_source"}
+"""What no two clusters have alike."""
+
+UNORDERED = {"topics", "responses", "resources", "acls", "isr_nodes", "matching_acls"}
+
+
+def created(name, version=7, **topic):
+    topics = [{**NEW, "name": name, "configs": [], **topic}]
+    return "create_topics", version, {"topics": topics}
+
+
+def assigned(name, *replicas):
+    places = [
+        {"partition_index": index, "broker_ids": nodes}
+        for index, nodes in enumerate(replicas)
+    ]
+    return created(name, **BY_HAND, assignments=places)
+
+
+def configured(name, **configs):
+    pairs = [
+        {"name": key.replace("_", "."), "value": value}
+        for key, value in configs.items()
+    ]
+    return created(name, configs=pairs)
+
+
+def looked_at(*names, version=12, **values):
+    topics = [{"name": name} for name in names]
+    asked = {"allow_auto_topic_creation": False} if version >= 4 else {}
+    return "metadata", version, {"topics": topics, **asked, **values}
+
+
+def grown(name, count, *replicas):
+    by_hand = [{"broker_ids": nodes} for nodes in replicas] or None
+    topic = {"name": name, "count": count, "assignments": by_hand}
+    return "create_partitions", 3, {"topics": [topic]}
+
+
+def reassigned(name, index, replicas, **values):
+    partition = {"partition_index": index, "replicas": replicas}
+    topics = [{"name": name, "partitions": [partition]}]
+    return "alter_partition_reassignments", 1, {"topics": topics, **values}
+
+
+def elected(name, *partitions, kind=0):
+    asked = [{"topic": name, "partitions": partitions}]
+    return "elect_leaders", 2, {"topic_partitions": asked, "election_type": kind}
+
+
+def deleted(*names):
+    topics = [{"name": name, "topic_id": None} for name in names]
+    return "delete_topics", 6, {"topics": topics}
+
+
+def ruled(name, operation=2, permission=2, pattern=3, principal="User:ANONYMOUS"):
+    creation = {
+        "resource_type": 2,
+        "resource_name": name,
+        "resource_pattern_type": pattern,
+        "principal": principal,
+        "host": "*",
+        "operation": operation,
+        "permission_type": permission,
+    }
+    return "create_acls", 3, {"creations": [creation]}
+
+
+def rules_of(name):
+    return {
+        "resource_type_filter": 2,
+        "resource_name_filter": name,
+        "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+
+
+def unruled(name):
+    return "delete_acls", 3, {"filters": [rules_of(name)]}
+
+
+def dialogue(own):
+    """Requests; every name begins with `own`, as others may use the brokers too."""
+    topic, alone, other = f"{own}-t", f"{own}-alone", f"{own}-other"
+    yield assigned(topic, [3, 1], [2, 3], [1, 2])
+    for version in range(14):
+        yield looked_at(topic, f"{own}-nope", "a b", version=version)
+    for version in range(2, 8):
+        yield created(topic, version)
+    yield created(f"{own}.dot")
+    yield looked_at(f"{own}.dot")
+    yield created(f"{own}_dot")
+    for name in ("", ".", "a b", "x" * 250, "__cluster_metadata"):
+        yield created(name)
+    for wrong in ({"num_partitions": 0}, {"replication_factor": 4}):
+        yield created(other, **wrong)
+    for replicas in ([[9]], [[1, 1]], [[]], [[1], [1, 2]]):
+        yield assigned(other, *replicas)
+    for value in ("x", "-7", None):
+        yield configured(other, retention_ms=value)
+    yield configured(other, nonsense="1")
+    yield assigned(alone, [3])
+    yield looked_at(alone, alone, include_topic_authorized_operations=True)
+
+    for count, *replicas in ((1,), (0,), (2, [1, 2]), (3, [1]), (2, [9]), (2, [2])):
+        yield grown(alone, count, *replicas)
+    yield grown(f"{own}-nope", 3)
+    yield looked_at(alone)
+
+    for replicas in (None, [9], [1, 1], []):
+        yield reassigned(topic, 0, replicas)
+    yield reassigned(topic, 0, [1], allow_replication_factor_change=False)
+    yield reassigned(topic, 9, [1])
+    yield reassigned(topic, 0, [1, 3])
+    yield looked_at(topic)
+    yield elected(topic, 0, 1, 9)
+    yield looked_at(topic)
+    yield elected(topic, 0, kind=1)
+    yield elected(topic, 0, kind=5)
+    yield reassigned(topic, 0, [2, 3])
+    yield looked_at(topic)
+    yield reassigned(topic, 0, [2])
+    yield looked_at(topic)
+
+    for rule in ({"operation": 3}, {"operation": 4, "permission": 3}, {"pattern": 4}):
+        yield ruled(topic, **rule)
+        yield looked_at(topic, alone, include_topic_authorized_operations=True)
+        yield "describe_acls", 3, rules_of(topic)
+        yield unruled(topic)
+        yield looked_at(topic)
+    yield ruled(topic, principal="nobody")
+    yield ruled(topic, pattern=2)
+    yield ruled(other)
+    yield "describe_acls", 3, rules_of(other)
+    yield created(other)
+    yield looked_at(other)
+    yield unruled(other)
+    yield deleted(topic, topic, f"{own}-nope")
+    yield deleted(topic, alone, other, f"{own}.dot")
+    yield looked_at(topic, alone, other)
+
+
+def asked(bootstrap_servers, step):
+    api, version, values = step
+    host, port = bootstrap_servers.split(",")[0].rsplit(":", 1)
+    request = built(load_request_schema(KEYS[api], version), values)
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+        connection.sendall(request_bytes(request))
+        with connection.makefile("rb") as stream:
+            frame = stream.read(int.from_bytes(stream.read(4), "big"))
+    kind = load_response_schema(KEYS[api], version)
+    _, size = entity_reader(kind.__header_schema__)(frame, 0)
+    return comparable(entity_reader(kind)(frame, size)[0])
+
+
+def comparable(answer, name=""):
+    if is_dataclass(answer):
+        return {
+            field.name: comparable(getattr(answer, field.name), field.name)
+            for field in fields(answer)
+            if field.name not in WHO
+        }
+    if isinstance(answer, tuple):
+        values = [comparable(each) for each in answer]
+        return sorted(values, key=repr) if name in UNORDERED else values
+    if isinstance(answer, uuid.UUID):
+        return "an id"
+    return answer.name if isinstance(answer, Enum) else answer
+
+
+def test_the_same_dialogue_gives_the_same_answers(kafka3, embedded_kafka3):
+    for step in dialogue(f"admin-{uuid.uuid4().hex[:8]}"):
+        ours = asked(embedded_kafka3.bootstrap_servers, step)
+        real = asked(kafka3.bootstrap_servers, step)
+        deadline = time.monotonic() + PATIENCE
+        # Brokers learn what the controller has done; after that nothing may differ.
+        while ours != real and step[0] in READING and time.monotonic() < deadline:
+            time.sleep(0.05)
+            real = asked(kafka3.bootstrap_servers, step)
+
+        assert real == ours, step
