@@ -1,13 +1,13 @@
-"""What Produce does for each partition: find it, ask the coordinator, write."""
+"""What Produce does with each batch: look at it, ask the coordinator, write it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request
+from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.log.batches import BatchHeader, header_of, split
+from sharecons.testing.broker.log.batches import BatchHeader, header_of
 from sharecons.testing.broker.log.partition_log import (
     Appended,
     AppendError,
@@ -16,7 +16,7 @@ from sharecons.testing.broker.log.partition_log import (
 from sharecons.testing.broker.topics import Partition, Topic
 from sharecons.testing.broker.transactions import Place, Producer, Support
 
-__all__ = ["Append", "Result", "admit", "find", "write"]
+__all__ = ["Append", "Result", "admit", "to_append", "write"]
 
 ALL_REPLICAS: Final = -1  # of acks
 ZSTD: Final = 4
@@ -59,20 +59,14 @@ class Result:
     """The partition, if somebody else leads it."""
 
 
-def find(
-    topic: Topic | None, asked: Request, unknown: ErrorCode, version: int
+def to_append(
+    topic: Topic, partition: Partition, batches: Sequence[bytes], version: int
 ) -> Append:
-    """Find where a batch is to go, and see that it is one.
+    """See that what is to be written is one batch, of the format.
 
     Raises:
-        AppendError: there is no such place (`unknown`), or not one batch.
+        AppendError: it is not.
     """
-    if topic is None:
-        raise AppendError(unknown, "no such topic")
-    partition = topic.partition(asked.index)
-    if partition is None:
-        raise AppendError(ErrorCode.unknown_topic_or_partition, "no such partition")
-    batches = split(asked.records or b"")
     if len(batches) != 1:
         raise AppendError(
             ErrorCode.invalid_record,

@@ -8,7 +8,6 @@ from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.fetch_sessions import News, Wanted
 from sharecons.testing.broker.leaders import fault_of_leader
-from sharecons.testing.broker.log.partition_log import PartitionLog
 from sharecons.testing.broker.topics import Partition, Topic
 
 __all__ = ["Limits", "Read", "read_all", "topic_of"]
@@ -37,6 +36,8 @@ class Read:
     start_offset: int = -1
     records: bytes = b""
     aborted: Sequence[tuple[int, int]] | None = None
+    is_past_end: bool = False
+    """Committed records end before what is wanted, which no fetch waits for."""
 
     @property
     def news(self) -> News:
@@ -57,33 +58,35 @@ def topic_of(wanted: Wanted, context: Context) -> Topic | None:
 def read_all(wanted: Iterable[Wanted], limits: Limits, context: Context) -> list[Read]:
     """Read partitions, one after the other, until there is no room in the answer.
 
-    The first batch of all is given even if it alone is larger than that (KIP-74).
+    The first batch of all is given even if it alone is larger than that (KIP-74). What
+    cannot be asked for at all comes last.
     """
-    reads = []
+    reads: list[Read] = []
+    refused: list[Read] = []
     room, is_first = limits.max_bytes, True
     for each in wanted:
         found = _find(each, context)
         if isinstance(found, Read):
-            reads.append(found)
+            (reads if found.place else refused).append(found)
             continue
         read = _read(each, found, min(each.max_bytes, room), is_first, limits)
         room = max(0, room - len(read.records))
         is_first = is_first and not read.records
         reads.append(read)
-    return reads
+    return reads + refused
 
 
 def _find(wanted: Wanted, context: Context) -> Partition | Read:
     name, index = wanted.spot
     topic = topic_of(wanted, context)
     if topic is None and not isinstance(name, str):
-        return Read(wanted=wanted, code=ErrorCode.unknown_topic_id)
+        return _refused(wanted, ErrorCode.unknown_topic_id)
     known_as = topic.name if topic else str(name)
     if context.cluster.access.denies("READ", "TOPIC", known_as):
-        return Read(wanted=wanted, code=ErrorCode.topic_authorization_failed)
+        return _refused(wanted, ErrorCode.topic_authorization_failed)
     place = topic.partition(index) if topic else None
     if place is None:
-        return Read(wanted=wanted, code=ErrorCode.unknown_topic_or_partition)
+        return _refused(wanted, ErrorCode.unknown_topic_or_partition)
     code = fault_of_leader(
         place,
         wanted.leader_epoch,
@@ -91,6 +94,11 @@ def _find(wanted: Wanted, context: Context) -> Partition | Read:
         any_replica=context.version >= ANY_REPLICA_SINCE,
     )
     return Read(wanted=wanted, code=code, place=place) if code else place
+
+
+def _refused(wanted: Wanted, code: ErrorCode) -> Read:
+    # No transactions instead of null, which it is for partitions that are there.
+    return Read(wanted=wanted, code=code, aborted=[])
 
 
 def _read(
@@ -101,18 +109,19 @@ def _read(
         code = ErrorCode.offset_out_of_range
         return Read(wanted=wanted, code=code, place=place)
     end = log.last_stable_offset if limits.committed_only else log.end_offset
-    batches = log.batches(wanted.offset, end, room, at_least_one=is_first)
-    upto = batches[-1].last_offset + 1 if batches else wanted.offset
+    records = log.read(wanted.offset, end, room, first_whole=is_first)
+    aborted = None
+    if limits.committed_only:
+        # Also of what comes behind these records: Kafka looks at its index, which has
+        # no more than an entry for every 4 KiB.
+        aborted = log.aborted(wanted.offset, end) if records else []
     return Read(
         wanted=wanted,
         place=place,
         high_watermark=log.end_offset,
         last_stable_offset=log.last_stable_offset,
         start_offset=log.start_offset,
-        records=b"".join(batch.data for batch in batches),
-        aborted=_aborted(log, wanted.offset, upto) if limits.committed_only else None,
+        records=records,
+        aborted=aborted,
+        is_past_end=wanted.offset > end,
     )
-
-
-def _aborted(log: PartitionLog, offset: int, upto: int) -> list[tuple[int, int]]:
-    return log.aborted(offset, upto) if upto > offset else []

@@ -1,8 +1,9 @@
 """Fetch 4 to 18: read records, and wait for some if there are none.
 
 Sessions from version 7 (KIP-227), leader epochs from 9 (KIP-320), any replica from 11
-(KIP-392), topics by id from 13 (KIP-516), the leader of now from 16 (KIP-951). Batches
-are given whole, the first even where it is larger than the client has room for.
+(KIP-392), topics by id from 13 (KIP-516), the leader of now from 16 (KIP-951). The
+first batch is given whole even where it is larger than the client has room for; the
+last of a partition may be cut short, as in a file that is read by bytes.
 
 A fetch waits while it has fewer bytes than it asks for and nothing has gone wrong with
 a partition that is there; one that is not does not end the wait.
@@ -110,7 +111,7 @@ async def _read(fetching: Fetching, request: Request, context: Context) -> list[
 
 def _is_enough(reads: Iterable[Read], min_bytes: int) -> bool:
     there = [read for read in reads if read.place is not None]
-    if not there or any(read.code for read in there):
+    if not there or any(read.code or read.is_past_end for read in there):
         return True
     return sum(len(read.records) for read in there) >= min_bytes
 

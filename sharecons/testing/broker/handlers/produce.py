@@ -9,15 +9,20 @@ A partition that a transaction writes to has been added by AddPartitionsToTxn up
 version 11; from 12 writing adds it (KIP-890).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sharecons.testing.broker.appending import Append, Result, admit, find, write
+from sharecons.testing.broker.appending import (
+    Append,
+    Result,
+    admit,
+    to_append,
+    write,
+)
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.leaders import current_leader, node_endpoints
-from sharecons.testing.broker.log.partition_log import AppendError
+from sharecons.testing.broker.log.batches import AppendError, split
 from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.topics import Topic
 from sharecons.testing.broker.transactions import Support
@@ -44,7 +49,11 @@ class Slot:
 async def handle(request: Request, context: Context) -> Response | None:
     now_ms = milliseconds()
     abort_late(context.cluster, context.now, now_ms)
-    slots = list(_slots(request, context))
+    slots = [
+        Slot(topic, asked)
+        for topic in request.topic_data
+        for asked in topic.partition_data
+    ]
     _judge(slots, request, context)
     for slot in slots:
         if slot.append is not None and slot.result is None:
@@ -57,23 +66,52 @@ async def handle(request: Request, context: Context) -> Response | None:
     return _response(request, slots, context)
 
 
-def _slots(request: Request, context: Context) -> Iterator[Slot]:
-    for topic in request.topic_data:
-        for asked in topic.partition_data:
-            slot = Slot(topic, asked)
-            try:
-                slot.append = _find(topic, asked, context)
-            except AppendError as error:
-                slot.result = Result(code=error.code)
-            yield slot
+def _judge(slots: list[Slot], request: Request, context: Context) -> None:
+    """Refuse what may not even be tried."""
+    try:
+        batches = [split(slot.asked.records or b"") for slot in slots]
+    except AppendError as error:
+        # Kafka stumbles over this before it knows one partition from the other.
+        _refuse_all(slots, error.code, error.message)
+        return
+    for slot, found in zip(slots, batches, strict=True):
+        try:
+            slot.append = _find(slot, found, context)
+        except AppendError as error:
+            slot.result = Result(code=error.code)
+    _judge_whole(slots, request, context)
 
 
-def _find(topic: Request, asked: Request, context: Context) -> Append:
-    found, unknown = _topic(topic, context)
-    name = found.name if found else of(topic, "name", None)
+def _judge_whole(slots: list[Slot], request: Request, context: Context) -> None:
+    """Refuse what the request as a whole, or its transaction, does not allow."""
+    appends = [slot.append for slot in slots if slot.append is not None]
+    code = _refusal(appends, request, context)
+    if code:
+        _refuse_all(slots, code)
+    elif request.transactional_id is not None:
+        support = _support(context.version)
+        refused = admit(appends, request.transactional_id, support, context)
+        for slot in slots:
+            if slot.append is not None:
+                slot.result = refused.get(slot.append.place)
+
+
+def _refuse_all(slots: list[Slot], code: ErrorCode, message: str | None = None) -> None:
+    for slot in slots:
+        slot.result = slot.result or Result(code=code, message=message)
+
+
+def _find(slot: Slot, batches: list[bytes], context: Context) -> Append:
+    found, unknown = _topic(slot.topic, context)
+    name = found.name if found else of(slot.topic, "name", None)
     if name is not None and context.cluster.access.denies("WRITE", "TOPIC", name):
         raise AppendError(ErrorCode.topic_authorization_failed, "denied")
-    return find(found, asked, unknown, context.version)
+    partition = found.partition(slot.asked.index) if found else None
+    if found is None:
+        raise AppendError(unknown, "no such topic")
+    if partition is None:
+        raise AppendError(ErrorCode.unknown_topic_or_partition, "no such partition")
+    return to_append(found, partition, batches, context.version)
 
 
 def _topic(topic: Request, context: Context) -> tuple[Topic | None, ErrorCode]:
@@ -82,21 +120,6 @@ def _topic(topic: Request, context: Context) -> tuple[Topic | None, ErrorCode]:
     if context.version < BY_ID_FROM:
         return topics.named(topic.name), ErrorCode.unknown_topic_or_partition
     return topics.with_id(topic.topic_id), ErrorCode.unknown_topic_id
-
-
-def _judge(slots: list[Slot], request: Request, context: Context) -> None:
-    """Refuse what the request as a whole, or its transaction, does not allow."""
-    appends = [slot.append for slot in slots if slot.append is not None]
-    code = _refusal(appends, request, context)
-    if code:
-        for slot in slots:
-            slot.result = slot.result or Result(code=code)
-    elif request.transactional_id is not None:
-        support = _support(context.version)
-        refused = admit(appends, request.transactional_id, support, context)
-        for slot in slots:
-            if slot.append is not None:
-                slot.result = refused.get(slot.append.place)
 
 
 def _refusal(appends: list[Append], request: Request, context: Context) -> ErrorCode:

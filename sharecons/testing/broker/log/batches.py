@@ -115,9 +115,10 @@ def split(records: bytes) -> list[bytes]:
                 f"Record size {length} is less than the minimum record overhead "
                 f"({SHORTEST})",
             )
-        if records[at + MAGIC_AT] > MAGIC:
+        (magic,) = struct.unpack_from(">b", records, at + MAGIC_AT)
+        if not 0 <= magic <= MAGIC:
             raise AppendError(
-                ErrorCode.corrupt_message, f"Invalid magic: {records[at + MAGIC_AT]}"
+                ErrorCode.corrupt_message, f"Invalid magic found in record: {magic}"
             )
         end = at + OVERHEAD + length
         if end > len(records):
@@ -160,10 +161,14 @@ def stamp(
     stamped = bytearray(batch)
     struct.pack_into(">q", stamped, 0, base_offset)
     struct.pack_into(">i", stamped, LEADER_EPOCH_AT, leader_epoch)
+    (attributes,) = struct.unpack_from(">h", stamped, ATTRIBUTES_AT)
     if append_time is not None:
-        (attributes,) = struct.unpack_from(">h", stamped, ATTRIBUTES_AT)
         struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes | LOG_APPEND_TIME)
         struct.pack_into(">q", stamped, MAX_TIMESTAMP_AT, append_time)
+        _seal(stamped)
+    elif attributes & LOG_APPEND_TIME:
+        # What the producer claims is not so: its times are its own.
+        struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes & ~LOG_APPEND_TIME)
         _seal(stamped)
     return bytes(stamped)
 

@@ -143,26 +143,45 @@ class PartitionLog:
         return producer is not None and producer.is_under_way(producer_epoch)
 
     def batches(
-        self,
-        first_offset: int,
-        last_offset_exclusive: int,
-        max_bytes: int,
-        *,
-        at_least_one: bool = True,
+        self, first_offset: int, last_offset_exclusive: int, max_bytes: int
     ) -> list[StoredBatch]:
         """Give whole batches, from the one that has `first_offset`, in `max_bytes`.
 
-        The first is given even if it alone is larger, unless `at_least_one` is False.
+        The first is given even if it alone is larger.
         """
         found: list[StoredBatch] = []
         for batch in self._from(first_offset):
             if batch.base_offset >= last_offset_exclusive:
                 break
             max_bytes -= len(batch.data)
-            if max_bytes < 0 and (found or not at_least_one):
+            if found and max_bytes < 0:
                 break
             found.append(batch)
         return found
+
+    def read(
+        self,
+        first_offset: int,
+        last_offset_exclusive: int,
+        max_bytes: int,
+        *,
+        first_whole: bool,
+    ) -> bytes:
+        """Give batches as a piece of a file: the last may be cut short.
+
+        The first is never cut: with `first_whole` it is given even if it alone is
+        larger than `max_bytes`, else it is left out then.
+        """
+        data = bytearray()
+        for batch in self._from(first_offset):
+            if batch.base_offset >= last_offset_exclusive:
+                break
+            if not data and len(batch.data) > max_bytes:
+                return batch.data if first_whole else b""
+            data += batch.data[: max_bytes - len(data)]
+            if len(data) == max_bytes:
+                break
+        return bytes(data)
 
     def aborted(self, first_offset: int, upto: int) -> list[tuple[int, int]]:
         """Give the aborted transactions of a range: producer ids and first offsets."""
@@ -246,7 +265,7 @@ class PartitionLog:
         producer.check(header, transaction_version)
         self._producers[header.producer_id] = producer
         where = self._store(batch, header, leader_epoch, append_time)
-        producer.wrote(header, where)
+        producer.wrote(header, replace(where, log_append_time=self._last_time()))
         if producer.transaction_start is not None:
             self._open[producer.producer_id] = producer.transaction_start
         self._changed()
@@ -275,6 +294,9 @@ class PartitionLog:
         self._batches.append(stored)
         self.end_offset = last + 1
         return Appended(base, last, append_time)
+
+    def _last_time(self) -> int:
+        return self._batches[-1].max_timestamp
 
     def _index(self, offset: int) -> int:
         """Give the place of the batch that has an offset, or comes behind it."""

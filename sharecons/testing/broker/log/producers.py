@@ -43,7 +43,10 @@ class LogProducer:
     )
 
     def duplicate(self, header: BatchHeader) -> Appended | None:
-        """Give where this very batch was written before, if it was lately."""
+        """Give where this very batch was written before, if it was lately.
+
+        Kafka then tells its greatest timestamp as the log's own.
+        """
         if header.producer_epoch != self.epoch:
             return None
         wanted = [header.base_sequence, header.last_sequence]
@@ -67,7 +70,8 @@ class LogProducer:
             )
         # A coordinator of version 2 bumps the epoch for each transaction, so that its
         # first batch is the first of the epoch, even if this log has never seen it.
-        is_first = transaction_version >= 2 and not self._last
+        counted = header.is_transactional and transaction_version >= 2
+        is_first = counted and not self._last
         if not self._is_next(header) or (is_first and header.base_sequence != 0):
             raise AppendError(
                 ErrorCode.out_of_order_sequence_number,

@@ -12,7 +12,7 @@ import cramjam
 
 from sharecons.testing.broker.log.batches import HEADER, BatchHeader
 
-__all__ = ["RecordHead", "heads"]
+__all__ = ["RecordHead", "decompressed", "heads"]
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 XERIAL_HEADER: Final = 16  # the magic, and two versions of 4 bytes
@@ -24,6 +24,18 @@ class RecordHead(NamedTuple):
     has_key: bool
 
 
+def decompressed(batch: bytes, header: BatchHeader) -> bytes:
+    """Give the records of a batch as they are without compression.
+
+    Raises:
+        ValueError: there is no such compression, or this is none of it.
+    """
+    try:
+        return _DECOMPRESSORS[header.compression](batch[HEADER.size :])
+    except (KeyError, cramjam.DecompressionError, zlib.error) as error:
+        raise ValueError(f"no records: {error!r}") from error
+
+
 def heads(batch: bytes, header: BatchHeader) -> Iterator[RecordHead]:
     """Read the heads of a batch's records, in order.
 
@@ -31,9 +43,8 @@ def heads(batch: bytes, header: BatchHeader) -> Iterator[RecordHead]:
         ValueError: these bytes are no such records.
     """
     try:
-        body = _DECOMPRESSORS[header.compression](batch[HEADER.size :])
-        yield from _heads(body, header)
-    except (IndexError, KeyError, cramjam.DecompressionError, zlib.error) as error:
+        yield from _heads(decompressed(batch, header), header)
+    except IndexError as error:
         raise ValueError(f"no records: {error!r}") from error
 
 

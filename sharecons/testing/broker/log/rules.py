@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.batches import AppendError, BatchHeader, is_sound
-from sharecons.testing.broker.log.records import RecordHead, heads
+from sharecons.testing.broker.log.records import RecordHead, decompressed, heads
 
 __all__ = ["LogRules", "check"]
 
@@ -33,6 +33,7 @@ def check(batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int) -> No
     """
     _check_form(batch, header, rules)
     _check_counts(header)
+    _check_compression(batch, header)
     _check_times(batch, header, rules, now_ms)
     if rules.compacted:
         _check_keys(batch, header)
@@ -79,17 +80,26 @@ def _check_counts(header: BatchHeader) -> None:
         raise AppendError(ErrorCode.invalid_record, message)
 
 
+def _check_compression(batch: bytes, header: BatchHeader) -> None:
+    # What is in a batch that is not compressed is believed: a look at each record
+    # would take longer than all else that is done with it.
+    try:
+        if header.compression:
+            decompressed(batch, header)
+    except ValueError as error:
+        raise AppendError(ErrorCode.unknown_server_error, str(error)) from error
+
+
 def _check_times(
     batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int
 ) -> None:
-    if rules.log_append_time:
-        return
     earliest = now_ms - rules.timestamp_before_max
     latest = now_ms + rules.timestamp_after_max
     faults = {}
-    if header.has_log_append_time:
-        message = "Client should not set timestamp type to LogAppendTime."
-        faults = dict.fromkeys(range(header.record_count), message)
+    if rules.log_append_time:
+        if header.has_log_append_time:
+            message = "Producer should not set timestamp type to LogAppendTime."
+            faults = dict.fromkeys(range(header.record_count), message)
     elif header.max_timestamp > latest or header.first_timestamp < earliest:
         faults = {
             index: f"Timestamp {head.timestamp} of message with offset {index} is out "
