@@ -114,6 +114,14 @@ def test_leader_of_what_is_not_there_cannot_be_moved(
     assert [(3, 0), (1, 0)] == led(cluster)
 
 
+def test_broker_that_is_down_leads_nothing(cluster):
+    cluster.broker_stopped(2)
+
+    with pytest.raises(LookupError, match="no broker 2 runs"):
+        cluster.move_leader("alone", 0, 2)
+    assert [(3, 0)] == led(cluster, "alone")
+
+
 @pytest.mark.parametrize("version", range(3))
 def test_preferred_leader_is_elected(cluster, version):
     cluster.broker_stopped(3)

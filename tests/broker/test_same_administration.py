@@ -4,6 +4,7 @@ import socket
 import time
 import uuid
 from dataclasses import fields, is_dataclass
+from datetime import timedelta
 from enum import Enum
 
 import pytest
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.kafka
 PATIENCE = 20.0  # seconds until every real broker knows what one was told
 READING = ("metadata", "describe_acls", "describe_cluster")
 BY_HAND = {"num_partitions": -1, "replication_factor": -1}
+SOON = {"timeout": timedelta(seconds=PATIENCE)}
 NEW = {"num_partitions": 1, "replication_factor": 1, "assignments": []}
 WHO = {"cluster_id", "controller_id", "port", "config_source"}
 """What no two clusters have alike."""
@@ -55,7 +57,7 @@ def looked_at(*names, version=12, **values):
 def grown(name, count, *replicas):
     by_hand = [{"broker_ids": nodes} for nodes in replicas] or None
     topic = {"name": name, "count": count, "assignments": by_hand}
-    return "create_partitions", 3, {"topics": [topic]}
+    return "create_partitions", 3, {"topics": [topic], **SOON}
 
 
 def reassigned(name, index, replicas, **values):
@@ -71,7 +73,7 @@ def elected(name, *partitions, kind=0):
 
 def deleted(*names):
     topics = [{"name": name, "topic_id": None} for name in names]
-    return "delete_topics", 6, {"topics": topics}
+    return "delete_topics", 6, {"topics": topics, **SOON}
 
 
 def ruled(name, operation=2, permission=2, pattern=3, principal="User:ANONYMOUS"):
@@ -111,7 +113,7 @@ def dialogue(own):
         yield looked_at(topic, f"{own}-nope", "a b", version=version)
     for version in range(2, 8):
         yield created(topic, version)
-    yield created(f"{own}.dot")
+    yield assigned(f"{own}.dot", [1])
     yield looked_at(f"{own}.dot")
     yield created(f"{own}_dot")
     for name in ("", ".", "a b", "x" * 250, "__cluster_metadata"):

@@ -104,14 +104,14 @@ class Cluster:
         """Make a broker the leader of a partition, as an election does.
 
         Raises:
-            LookupError: there is no such topic, partition or broker.
+            LookupError: there is no such topic or partition, or no such broker runs.
         """
         found = self.topics.named(topic)
         place = found.partition(partition) if found else None
         if found is None or place is None:
             raise LookupError(f"no partition {partition} of a topic {topic!r}")
-        if node_id not in self.brokers and node_id != NO_LEADER:
-            raise LookupError(f"no broker {node_id}")
+        if node_id not in (*self.running, NO_LEADER):
+            raise LookupError(f"no broker {node_id} runs")
         if place.leader == node_id:
             return
         if node_id not in (*place.replicas, NO_LEADER):
