@@ -9,7 +9,7 @@ import pytest
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.refusals import error_code
-from tests.broker.talking import Client, entity
+from tests.broker.talking import Client, entity, request_bytes
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +69,16 @@ async def test_cut_comes_before_the_work_or_after_it(kafka, after, remains):
 
     assert await client.ended()
     assert remains is has_topic(kafka)
+
+
+async def test_what_was_sent_behind_a_request_that_is_cut_is_not_looked_at(kafka):
+    kafka.faults.on("Metadata").cut()
+    client = Client(kafka.connect(1))
+    await client.stream.send(request_bytes(METADATA) + request_bytes(DELETE))
+
+    assert await client.ended()
+    assert has_topic(kafka)
+    assert ["Metadata"] == [asked.api for asked in kafka.requests]
 
 
 async def test_lost_answer_never_comes_but_the_work_is_done(kafka):

@@ -35,6 +35,7 @@ class Connection:
         self._answer = answer
         self._frames: deque[bytes] = deque()
         self._received = Signal()
+        self._is_cut = False
         self._scope = anyio.CancelScope()
 
     async def serve(self) -> None:
@@ -47,11 +48,14 @@ class Connection:
 
     def cut(self) -> None:
         """End it now; an answer under way is not finished."""
+        self._is_cut = True
         self._left()
         self._scope.cancel()
 
     async def send(self, frame: bytes) -> None:
         """Send an answer; a client that has gone does not get it."""
+        if self._is_cut:
+            return
         try:
             await self._stream.send(frame)
         except _ENDS:
@@ -79,7 +83,8 @@ class Connection:
 
     async def _answer_all(self) -> None:
         while True:
-            while self._frames:
+            # What is cut is cancelled at the next await, and handlers need not have one.
+            while self._frames and not self._is_cut:
                 await self._answer(self._frames.popleft(), self)
             if self.gone:
                 return
