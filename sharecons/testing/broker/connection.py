@@ -83,7 +83,7 @@ class Connection:
 
     async def _answer_all(self) -> None:
         while True:
-            # What is cut is cancelled at the next await, and handlers need not have one.
+            # A cut cancels at the next await, which a handler need not have.
             while self._frames and not self._is_cut:
                 await self._answer(self._frames.popleft(), self)
             if self.gone:
