@@ -143,18 +143,23 @@ class PartitionLog:
         return producer is not None and producer.is_under_way(producer_epoch)
 
     def batches(
-        self, first_offset: int, last_offset_exclusive: int, max_bytes: int
+        self,
+        first_offset: int,
+        last_offset_exclusive: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool = True,
     ) -> list[StoredBatch]:
         """Give whole batches, from the one that has `first_offset`, in `max_bytes`.
 
-        The first is given even if it alone is larger.
+        The first is given even if it alone is larger, unless `at_least_one` is False.
         """
         found: list[StoredBatch] = []
         for batch in self._from(first_offset):
             if batch.base_offset >= last_offset_exclusive:
                 break
             max_bytes -= len(batch.data)
-            if found and max_bytes < 0:
+            if max_bytes < 0 and (found or not at_least_one):
                 break
             found.append(batch)
         return found
