@@ -12,6 +12,7 @@ calls says first what time it is (`advance`).
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from sharecons.testing.broker.share.acknowledging import Change, decided
@@ -124,20 +125,28 @@ class SharePartition:
         return self._window.advance_start()
 
     def release(self, member: str, settings: GroupSettings) -> bool:
-        """Let go of all that a member holds; tell whether anything has changed."""
-        return self._let_go(lambda held: held.member == member, settings)
+        """Let go of all that a member holds; tell whether the start has moved."""
+        changes = self._let_go(lambda held: held.member == member, settings)
+        return self.settle(changes)
 
     def advance(self, settings: GroupSettings, now: float) -> bool:
         """Let go of records whose locks have ended; tell whether there were any."""
         if now < self._next_look:
             return False
-        has_ended = self._let_go(lambda held: held.locked_until <= now, settings)
-        self._next_look = self._window.locked_until
+        has_ended = False
+        # One after the other, since each may move the start offset that is written
+        # with the next.
+        while (due := self._window.locked_until) <= now:
+            self.settle(self._let_go(partial(_is_due, due), settings))
+            has_ended = True
+        self._next_look = due
         return has_ended
 
     def end_locks(self, settings: GroupSettings) -> bool:
-        """Let go of everything that is held, as if its time were over."""
-        return self._let_go(lambda held: True, settings)
+        """End all locks, as if their time were over; tell whether there were any."""
+        changes = self._let_go(lambda held: True, settings)
+        self.settle(changes)
+        return bool(changes)
 
     def log_start_moved(self, offset: int) -> None:
         self._window.log_start_moved(offset)
@@ -161,12 +170,12 @@ class SharePartition:
 
     def _let_go(
         self, concerned: Callable[[Delivery], bool], settings: GroupSettings
-    ) -> bool:
-        changes: list[Change] = []
-        for batch in self._window.batches:
-            changes += self._let_go_of(batch, concerned, settings)
-        self.settle(changes)
-        return bool(changes)
+    ) -> list[Change]:
+        return [
+            change
+            for batch in self._window.batches
+            for change in self._let_go_of(batch, concerned, settings)
+        ]
 
     def _let_go_of(
         self,
@@ -206,6 +215,10 @@ class SharePartition:
             StateBatch(run.first_offset, run.last_offset, *_state(run)) for run in runs
         ]
         self._state.write(window.start_offset, window.complete, batches)
+
+
+def _is_due(due: float, held: Delivery) -> bool:
+    return held.locked_until <= due
 
 
 def _state(run: Run) -> tuple[State, int]:

@@ -1,11 +1,230 @@
-"""The share partitions of all groups, and what their coordinator remembers of them."""
+"""The share partitions of all groups: the coordinator's part, and that of the leaders.
+
+What a leader has in memory is read from the coordinator's state when it is first asked
+for, and forgotten when the leader moves, when the last session of the group on that
+broker ends with its connection, and when an administrator changes the offsets.
+"""
 
 import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, NamedTuple
 
-__all__ = ["SharePartitions"]
+import anyio
+
+from sharecons.testing.broker.configs import Configs
+from sharecons.testing.broker.log.partition_log import PartitionLog
+from sharecons.testing.broker.share.coordinator_state import CoordinatorState
+from sharecons.testing.broker.share.deliveries import GroupSettings
+from sharecons.testing.broker.share.durations import parsed
+from sharecons.testing.broker.share.partition import SharePartition
+from sharecons.testing.broker.signals import Signal
+from sharecons.testing.broker.topics import Partition
+
+__all__ = ["GroupOffset", "Key", "SharePartitions"]
+
+BY_DURATION: Final = "by_duration:"
+MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+class Key(NamedTuple):
+    """Which share partition."""
+
+    group_id: str
+    topic_id: uuid.UUID
+    partition: int
+
+    @property
+    def spelt(self) -> str:
+        """Give it as FindCoordinator asks for it."""
+        spelt = urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=").decode()
+        return f"{self.group_id}:{spelt}:{self.partition}"
+
+
+class GroupOffset(NamedTuple):
+    """How far a group is with a partition, as DescribeShareGroupOffsets tells it."""
+
+    topic_id: uuid.UUID
+    partition: int
+    start_offset: int
+    """-1 as long as nothing was written."""
+    leader_epoch: int
+    delivery_complete: int
+    """Records from there on that are done with; -1 if that is not known."""
+
+    def lag(self, end_offset: int) -> int:
+        """Count the records yet to be delivered for good (KIP-1226); -1: unknown."""
+        if self.start_offset < 0 or self.delivery_complete < 0:
+            return -1
+        return end_offset - self.start_offset - self.delivery_complete
+
+
+@dataclass(frozen=True, slots=True)
+class _Led:
+    """A share partition in the memory of a broker."""
+
+    node_id: int
+    partition: SharePartition
 
 
 class SharePartitions:
+    """All share partitions; `clock` tells the time of the event loop, in seconds."""
+
+    def __init__(
+        self, configs: Configs, clock: Callable[[], float] = anyio.current_time
+    ) -> None:
+        self._configs = configs
+        self._clock = clock
+        self._states: dict[Key, CoordinatorState] = {}
+        self._led: dict[Key, _Led] = {}
+        self._changed: dict[Key, Signal] = {}
+
+    def settings(self, group_id: str) -> GroupSettings:
+        """Give the settings of a group that hold now."""
+
+        def of(name: str) -> str:
+            return self._configs.group(group_id, name)
+
+        return GroupSettings(
+            lock_duration=int(of("share.record.lock.duration.ms")) / 1000,
+            delivery_limit=int(of("share.delivery.count.limit")),
+            record_locks=int(of("share.partition.max.record.locks")),
+            may_renew=of("share.renew.acknowledge.enable") == "true",
+        )
+
+    def lead(self, key: Key, place: Partition, now_ms: int) -> SharePartition | None:
+        """Give a share partition to its leader, which reads its state if need be.
+
+        There is none before the coordinator was told of it.
+        """
+        led = self._led.get(key)
+        if led is None:
+            state = self._states.get(key)
+            if state is None:
+                return None
+            state.read(place.leader_epoch)
+            start_offset = state.start_offset
+            if start_offset < 0:
+                start_offset = self._first_offset(key.group_id, place.log, now_ms)
+            led = _Led(place.leader, SharePartition(state, start_offset))
+            self._led[key] = led
+        return led.partition
+
+    def led(self, key: Key, node_id: int) -> SharePartition | None:
+        """Give a share partition that a broker has in memory."""
+        led = self._led.get(key)
+        return led.partition if led is not None and led.node_id == node_id else None
+
+    def changed(self, key: Key) -> Signal:
+        """Give what is told when records may have become available."""
+        return self._changed.setdefault(key, Signal())
+
+    def state(self, key: Key) -> CoordinatorState | None:
+        """Give what the coordinator has, if it has ever heard of it."""
+        self._advance(key)
+        return self._states.get(key)
+
+    def initialize(self, group_id: str, topic_id: uuid.UUID, partition: int) -> None:
+        """Let the coordinator know a share partition, before anybody fetches it."""
+        key = Key(group_id, topic_id, partition)
+        self._states.setdefault(key, CoordinatorState())
+
+    def release(self, key: Key, node_id: int, member: str) -> None:
+        """Let go of all that a member has acquired of a share partition."""
+        self._advance(key)
+        partition = self.led(key, node_id)
+        settings = self.settings(key.group_id)
+        if partition is not None and partition.release(member, settings):
+            self.changed(key).ring()
+
+    def expire_locks(
+        self, group_id: str, topic_id: uuid.UUID | None, partition: int | None
+    ) -> None:
+        """End locks before their time: of a group, of one of its partitions."""
+        settings = self.settings(group_id)
+        for key, led in self._led.items():
+            if (
+                key.group_id == group_id
+                and topic_id in (None, key.topic_id)
+                and partition in (None, key.partition)
+            ):
+                led.partition.end_locks(settings)
+                self.changed(key).ring()
+
     def leader_moved(self, topic_id: uuid.UUID, partition: int) -> None:
         """Forget what the old leader kept in memory: who holds which record."""
-        raise NotImplementedError
+        self._forget(key for key in self._led if key[1:] == (topic_id, partition))
+
+    def group_left(self, group_id: str, node_id: int) -> None:
+        """Forget what a broker has in memory of a group that has no session there."""
+        self._forget(
+            key
+            for key, led in self._led.items()
+            if key.group_id == group_id and led.node_id == node_id
+        )
+
+    def offsets(self, group_id: str) -> list[GroupOffset]:
+        """Tell how far a group is with every partition that it knows of."""
+        for key in self._led:
+            if key.group_id == group_id:
+                self._advance(key)
+        return [
+            GroupOffset(
+                key.topic_id,
+                key.partition,
+                state.start_offset,
+                state.leader_epoch,
+                state.delivery_complete,
+            )
+            for key, state in self._states.items()
+            if key.group_id == group_id
+        ]
+
+    def alter(
+        self, group_id: str, topic_id: uuid.UUID, partition: int, offset: int
+    ) -> None:
+        """Let a group begin anew at an offset; nobody is to be in it."""
+        key = Key(group_id, topic_id, partition)
+        self._states.setdefault(key, CoordinatorState()).alter(offset)
+        self._forget([key])
+
+    def delete(self, group_id: str, topic_id: uuid.UUID, partition: int) -> None:
+        """Forget how far a group is with a partition."""
+        self._delete([Key(group_id, topic_id, partition)])
+
+    def delete_topic(self, topic_id: uuid.UUID) -> None:
+        self._delete([key for key in self._states if key.topic_id == topic_id])
+
+    def delete_group(self, group_id: str) -> None:
+        self._delete([key for key in self._states if key.group_id == group_id])
+
+    def _advance(self, key: Key) -> None:
+        """Let locks end that nobody has looked at since."""
+        led = self._led.get(key)
+        if led is not None and led.partition.advance(
+            self.settings(key.group_id), self._clock()
+        ):
+            self.changed(key).ring()
+
+    def _delete(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._states.pop(key, None)
+            self._forget([key])
+
+    def _forget(self, keys: Iterable[Key]) -> None:
+        for key in list(keys):
+            self._advance(key)
+            self._led.pop(key, None)
+            self.changed(key).ring()
+
+    def _first_offset(self, group_id: str, log: PartitionLog, now_ms: int) -> int:
+        reset = self._configs.group(group_id, "share.auto.offset.reset").lower()
+        if reset == "earliest":
+            return log.start_offset
+        if reset.startswith(BY_DURATION):
+            since = now_ms - parsed(reset.removeprefix(BY_DURATION)) // MILLISECOND
+            found = log.at_time(since)
+            return log.end_offset if found is None else found.offset
+        return log.end_offset

@@ -1,16 +1,188 @@
-"""Share sessions: one for each member on each broker, as long as its connection."""
+"""Share sessions: one for each member on each broker, as long as its connection.
 
-from collections.abc import Hashable
+KIP-932, "Share sessions": the first ShareFetch, of epoch 0, opens one and names its
+partitions; each request that follows, fetch or acknowledgement, counts the epoch up by
+one and may name more partitions or forget some. Epoch -1 closes it. What is acquired is
+let go when a session is closed or its connection ends, but not when a member replaces a
+session by another (measured on Kafka 4.3.0).
+"""
 
-from sharecons.testing.broker.share.partitions import SharePartitions
+import uuid
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-__all__ = ["ShareSessions"]
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.share.partitions import Key, SharePartitions
+
+__all__ = [
+    "CLOSE",
+    "OPEN",
+    "Session",
+    "SessionError",
+    "ShareSessions",
+    "TopicPartition",
+]
+
+OPEN: Final = 0
+CLOSE: Final = -1
+LAST_EPOCH: Final = 2**31 - 1
+LIMIT: Final = 2000  # sessions on a broker: group.share.max.share.sessions
+
+
+class TopicPartition(NamedTuple):
+    topic_id: uuid.UUID
+    partition: int
+
+
+class SessionError(Exception):
+    """A request that does not fit the session it is sent on."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class _Id(NamedTuple):
+    node_id: int
+    group_id: str
+    member_id: str
+
+
+@dataclass(slots=True)
+class Session:
+    """What one member fetches from one broker."""
+
+    id: _Id
+    connection: Hashable
+    epoch: int = 1
+    """That of the next request."""
+    partitions: dict[TopicPartition, bool] = field(default_factory=dict)
+    """In the order of their turns; true for those that the next answer must name."""
+
+    def update(
+        self, named: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]
+    ) -> None:
+        for partition in named:
+            self.partitions.setdefault(partition, True)
+        for partition in forgotten:
+            self.partitions.pop(partition, None)
+
+    def count_up(self) -> None:
+        self.epoch = 1 if self.epoch == LAST_EPOCH else self.epoch + 1
+
+    def in_turn(self, epoch: int) -> list[TopicPartition]:
+        """Give the partitions, each time beginning with another."""
+        every = list(self.partitions)
+        at = epoch % len(every) if every and epoch >= 1 else 0
+        return every[at:] + every[:at]
+
+    def must_answer(
+        self, partition: TopicPartition, *, has_error: bool, has_records: bool
+    ) -> bool:
+        """Tell whether an answer is to name a partition; it is taken for sent.
+
+        What has given records goes to the end, so that others have their turn.
+        """
+        must = has_error or has_records or self.partitions.get(partition, False)
+        if partition in self.partitions:
+            self.partitions[partition] = has_error
+            if has_records:
+                self.partitions[partition] = self.partitions.pop(partition)
+        return must
+
+
+@dataclass(slots=True)
+class _Opened:
+    """The session that a connection has opened last, which may have ended since."""
+
+    id: _Id
+    is_over: bool = False
 
 
 class ShareSessions:
-    def __init__(self, partitions: SharePartitions) -> None:
+    """The sessions on all brokers."""
+
+    def __init__(self, partitions: SharePartitions, limit: int = LIMIT) -> None:
+        self.limit = limit
         self._partitions = partitions
+        self._sessions: dict[_Id, Session] = {}
+        self._opened: dict[Hashable, _Opened] = {}
+
+    def open(
+        self,
+        node_id: int,
+        group_id: str,
+        member_id: str,
+        connection: Hashable,
+        named: Iterable[TopicPartition],
+    ) -> Session:
+        """Open a session, in place of the one that the member may have.
+
+        Raises:
+            SessionError: there are too many.
+        """
+        key = _Id(node_id, group_id, member_id)
+        self._remove(key)
+        here = sum(other.node_id == node_id for other in self._sessions)
+        if here >= self.limit:
+            raise SessionError(ErrorCode.share_session_limit_reached)
+        session = Session(key, connection, partitions=dict.fromkeys(named, False))
+        self._sessions[key] = session
+        self._opened[connection] = _Opened(key)
+        return session
+
+    def find(self, node_id: int, group_id: str, member_id: str) -> Session:
+        """Give a member's session.
+
+        Raises:
+            SessionError: it has none.
+        """
+        session = self._sessions.get(_Id(node_id, group_id, member_id))
+        if session is None:
+            raise SessionError(ErrorCode.share_session_not_found)
+        return session
+
+    def enter(self, node_id: int, group_id: str, member_id: str, epoch: int) -> Session:
+        """Give a member's session to the request that is next on it.
+
+        Raises:
+            SessionError: it has none, or another request is next.
+        """
+        session = self.find(node_id, group_id, member_id)
+        if session.epoch != epoch:
+            raise SessionError(ErrorCode.invalid_share_session_epoch)
+        session.count_up()
+        return session
+
+    def close(self, session: Session) -> None:
+        """End a session, and let go of what was acquired on it."""
+        if self._remove(session.id) is None:
+            return
+        for topic_id, partition in session.partitions:
+            key = Key(session.id.group_id, topic_id, partition)
+            self._partitions.release(key, session.id.node_id, session.id.member_id)
+
+    def forget(self, group_id: str, member_id: str) -> None:
+        """End a member's sessions on all brokers, as if its connections had ended."""
+        for session in list(self._sessions.values()):
+            if session.id[1:] == (group_id, member_id):
+                self.close(session)
 
     def connection_closed(self, connection: Hashable) -> None:
-        """End the sessions of a connection, and release what they had acquired."""
-        raise NotImplementedError
+        """End the session of a connection, and release what was acquired on it."""
+        opened = self._opened.pop(connection, None)
+        if opened is None:
+            return
+        session = self._sessions.get(opened.id)
+        if session is not None and not opened.is_over:
+            self.close(session)
+        node_id, group_id, _ = opened.id
+        if not any(other[:2] == (node_id, group_id) for other in self._sessions):
+            self._partitions.group_left(group_id, node_id)
+
+    def _remove(self, key: _Id) -> Session | None:
+        session = self._sessions.pop(key, None)
+        if session is not None and session.connection in self._opened:
+            self._opened[session.connection].is_over = True
+        return session

@@ -1,0 +1,93 @@
+"""ShareAcknowledge 1 and 2 (KIP-932; version 2 renews locks, KIP-1222).
+
+The request is the next of its share session, and counts its epoch up; epoch -1 closes
+the session, once the acknowledgements are done with. Those of a partition succeed or
+fail together. Each partition that the request names is in the answer; one that is led
+elsewhere is unknown here, and a topic id that nobody knows is an error of the server
+(both as Kafka 4.3.0 has it).
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.share.requests import (
+    Decision,
+    Refused,
+    acknowledged,
+    all_known,
+    current_leader,
+    decisions,
+    endpoints,
+    refusal,
+    refused,
+    settle,
+)
+from sharecons.testing.broker.share.sessions import (
+    CLOSE,
+    OPEN,
+    Session,
+    SessionError,
+    TopicPartition,
+)
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    code = refusal(request, context)
+    if code is not None:
+        return refused(code)
+    try:
+        session = _session(request, context)
+    except SessionError as error:
+        return refused(error.code)
+    entries = acknowledged(request)
+    if not all_known(context.cluster, entries):
+        return refused(ErrorCode.unknown_server_error)
+    decided = decisions(request, context, entries)
+    settle(context, request.group_id, decided)
+    if request.share_session_epoch == CLOSE:
+        context.cluster.share_sessions.close(session)
+    return _answer(request, context, decided)
+
+
+def _session(request: Request, context: Context) -> Session:
+    """Find the session.
+
+    Raises:
+        SessionError: there is none, or it is another request's turn.
+    """
+    sessions = context.cluster.share_sessions
+    who = (context.node_id, request.group_id, request.member_id)
+    if request.share_session_epoch == OPEN:
+        raise SessionError(ErrorCode.invalid_share_session_epoch)
+    if request.share_session_epoch == CLOSE:
+        return sessions.find(*who)
+    return sessions.enter(*who, request.share_session_epoch)
+
+
+def _answer(
+    request: Request, context: Context, decided: dict[TopicPartition, Decision]
+) -> Response:
+    cluster = context.cluster
+    topics: dict[object, list[Response]] = {}
+    for where, decision in decided.items():
+        code = decision.code if isinstance(decision, Refused) else ErrorCode.none
+        message = decision.message if isinstance(decision, Refused) else None
+        topics.setdefault(where.topic_id, []).append(
+            {
+                "partition_index": where.partition,
+                "error_code": code,
+                "error_message": message,
+                "current_leader": current_leader(cluster, where, code),
+            }
+        )
+    leaders = [each["current_leader"] for parts in topics.values() for each in parts]
+    settings = cluster.share_partitions.settings(request.group_id)
+    return {
+        "acquisition_lock_timeout": settings.lock_duration,
+        "responses": [
+            {"topic_id": topic_id, "partitions": partitions}
+            for topic_id, partitions in topics.items()
+        ],
+        "node_endpoints": endpoints(cluster, leaders),
+    }

@@ -1,0 +1,41 @@
+"""Which batches belong to aborted transactions (KIP-932, "Isolation level").
+
+Whoever reads committed records only gets the aborted ones too, and a list of the
+transactions. A consumer leaves them out by itself; for a share group the broker does.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sharecons.testing.broker.log.batches import HEADER
+from sharecons.testing.broker.log.partition_log import PartitionLog, StoredBatch
+
+__all__ = ["aborted_ranges"]
+
+ABORT: Final = b"\0\0"
+TYPE_AT: Final = HEADER.size + 7
+"""Of a marker: its key says so, behind five varints of one byte and a version."""
+
+
+def aborted_ranges(
+    log: PartitionLog, batches: Sequence[StoredBatch]
+) -> list[tuple[int, int]]:
+    """Give the first and the last offset of each aborted batch, in order."""
+    if not batches:
+        return []
+    end = batches[-1].last_offset + 1
+    begun = sorted(log.aborted(batches[0].base_offset, end), key=lambda each: each[1])
+    under_way: set[int] = set()
+    ranges = []
+    for batch in batches:
+        while begun and begun[0][1] <= batch.last_offset:
+            under_way.add(begun.pop(0)[0])
+        if batch.is_control and _is_abort(batch):
+            under_way.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in under_way:
+            ranges.append((batch.base_offset, batch.last_offset))
+    return ranges
+
+
+def _is_abort(batch: StoredBatch) -> bool:
+    return batch.data[TYPE_AT : TYPE_AT + 2] == ABORT

@@ -1,0 +1,434 @@
+"""Plays the same history on any Kafka, and tells what it has answered.
+
+A history is a list of steps: records written, fetches, acknowledgements, locks that
+end, sessions that close, connections that are cut. It is played by raw requests, one
+connection for each member, one step after the other. What is acknowledged is chosen by
+chance out of what a member holds, with a seed: the same on every Kafka, as long as they
+answer the same.
+"""
+
+import base64
+import socket
+import time
+import uuid
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import timedelta
+from random import Random
+from types import NoneType
+from typing import get_args
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.index import api_key_map
+from kio.serial import entity_reader
+
+from sharecons.testing.broker.writing import NewRecord, batch_of
+from tests.broker.talking import request_bytes
+
+__all__ = [
+    "Acknowledge",
+    "Close",
+    "Cut",
+    "Fetch",
+    "Player",
+    "Produce",
+    "Reopen",
+    "Wait",
+    "paced",
+]
+
+KEYS = {name: key for key, name in api_key_map.items()}
+SETTLED = 0.15  # seconds in which a broker notices an end, and writes what it must
+POLL = 0.1  # seconds that a fetch may take: a leader reads its state meanwhile
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Produce:
+    """Batches, of so many records each."""
+
+    sizes: tuple
+
+
+@dataclass(frozen=True)
+class Fetch:
+    member: int
+    most: int = 500
+    record_limit: bool = False
+    batch_size: int = 500
+    acknowledge: int | None = None
+    """The seed of acknowledgements that go with it."""
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    member: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until all locks have ended."""
+
+
+@dataclass(frozen=True)
+class Close:
+    member: int
+
+
+@dataclass(frozen=True)
+class Reopen:
+    """Another session in place of the one that is there."""
+
+    member: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    member: int
+
+
+def paced(steps, most):
+    """Let all locks end before any ends by itself, after so many seconds."""
+    passed, history = 0.0, []
+    for step in steps:
+        passed += POLL if isinstance(step, Produce | Acknowledge) else 2.5 * POLL
+        if passed > most:
+            history.append(Wait())
+        if passed > most or step == Wait():
+            passed = 0.0
+        history.append(step)
+    return history
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self._stream = self._socket.makefile("rb")
+
+    def ask(self, api, version, **values):
+        kind = load_request_schema(KEYS[api], version)
+        self._socket.sendall(request_bytes(built(kind, values)))
+        frame = self._stream.read(int.from_bytes(self._stream.read(4), "big"))
+        answer = load_response_schema(KEYS[api], version)
+        _, size = entity_reader(answer.__header_schema__)(frame, 0)
+        return entity_reader(answer)(frame, size)[0]
+
+    def close(self):
+        self._stream.close()
+        self._socket.close()
+
+
+class Member:
+    """A share session, and what was acquired on it."""
+
+    def __init__(self, address, name):
+        self._address = address
+        self.name = name
+        self.client = None
+        self.epoch = 0
+        self.held = []
+        """Offsets acquired, and not acknowledged since."""
+
+    def ask(self, api, version, **values):
+        if self.client is None:
+            self.client = Client(self._address)
+        return self.client.ask(
+            api,
+            version,
+            member_id=self.name,
+            share_session_epoch=self.epoch,
+            **values,
+        )
+
+    def cut(self):
+        if self.client is not None:
+            self.client.close()
+        self.client, self.epoch, self.held = None, 0, []
+
+
+class Player:
+    """One group, and one topic of one partition, on one Kafka.
+
+    `lock` is the group's lock duration in seconds; topic and group are there already,
+    and nobody else has to do with them.
+    """
+
+    def __init__(self, address, topic, group, lock, members=3):
+        self._address = address
+        self._topic, self.group, self._lock = topic, group, lock
+        self._admin = Client(address)
+        self.topic_id = self._look_up()
+        names = (spelt(uuid.uuid4()) for _ in range(members))
+        self._members = [Member(address, name) for name in names]
+
+    def join(self):
+        """Let the coordinator know the group, and the share partition by that."""
+        self._until_done(
+            lambda: self._admin.ask(
+                "find_coordinator", 4, key_type=0, coordinator_keys=(self.group,)
+            ).coordinators[0]
+        )
+        name, epoch, topics = spelt(uuid.uuid4()), 0, (self._topic,)
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            answer = self._admin.ask(
+                "share_group_heartbeat",
+                1,
+                group_id=self.group,
+                member_id=name,
+                member_epoch=epoch,
+                subscribed_topic_names=topics,
+            )
+            if not answer.error_code:
+                epoch, topics = answer.member_epoch, None
+                given = answer.assignment
+                if given is not None and given.topic_partitions:
+                    return
+            time.sleep(0.1)
+        raise AssertionError("nothing was assigned")
+
+    def play(self, steps):
+        """Give what was answered to each step."""
+        return [(step, self._step(step)) for step in steps]
+
+    def state(self):
+        """What the share coordinator has."""
+        key = f"{self.group}:{spelt(self.topic_id)}:0"
+        self._until_done(
+            lambda: self._admin.ask(
+                "find_coordinator", 6, key_type=2, coordinator_keys=(key,)
+            ).coordinators[0]
+        )
+        answer = self._admin.ask(
+            "read_share_group_state",
+            0,
+            group_id=self.group,
+            topics=(
+                {
+                    "topic_id": self.topic_id,
+                    "partitions": ({"partition": 0, "leader_epoch": 0},),
+                },
+            ),
+        )
+        (found,) = answer.results[0].partitions
+        # Whether Kafka joins neighbours that are alike depends on what it joined them
+        # from, and that on how many timers it took to let them go.
+        batches = []
+        for each in found.state_batches:
+            same = each.delivery_state, each.delivery_count
+            if batches and batches[-1][1:] == [each.first_offset - 1, same]:
+                batches[-1][1] = each.last_offset
+            else:
+                batches.append([each.first_offset, each.last_offset, same])
+        return found.error_code.name, found.start_offset, batches
+
+    def close(self):
+        for member in self._members:
+            member.cut()
+        self._admin.close()
+
+    def _step(self, step):
+        match step:
+            case Produce(sizes):
+                return [self._produce(size) for size in sizes]
+            case Fetch():
+                return self._fetch(self._members[step.member], step)
+            case Acknowledge(member, seed):
+                return self._acknowledge(self._members[member], seed)
+            case Close(member):
+                return self._close(self._members[member])
+            case Reopen(member):
+                return self._reopen(self._members[member])
+            case Cut(member):
+                self._members[member].cut()
+                time.sleep(SETTLED)
+            case Wait():
+                time.sleep(self._lock + SETTLED)
+        return None
+
+    def _produce(self, size):
+        batch = batch_of([NewRecord(b"x")] * size, int(time.time() * 1000))
+        answer = self._admin.ask(
+            "produce",
+            11,
+            acks=-1,
+            timeout=timedelta(seconds=5),
+            topic_data=(
+                {
+                    "name": self._topic,
+                    "partition_data": ({"index": 0, "records": batch},),
+                },
+            ),
+        )
+        (done,) = answer.responses[0].partition_responses
+        return done.error_code.name, done.base_offset
+
+    def _fetch(self, member, step):
+        batches = ()
+        if step.acknowledge is not None and member.epoch:
+            batches = chosen(member.held, Random(step.acknowledge))
+        answer = member.ask(
+            "share_fetch",
+            2,
+            group_id=self.group,
+            max_wait=timedelta(seconds=POLL),
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=step.most,
+            batch_size=step.batch_size,
+            share_acquire_mode=int(step.record_limit),
+            topics=self._topics(batches),
+        )
+        if not answer.error_code:
+            member.epoch += 1
+        told = [(answer.error_code.name, len(batches))]
+        for topic in answer.responses:
+            for part in topic.partitions:
+                if not part.acknowledge_error_code:
+                    forget(member.held, batches)
+                ranges = [
+                    (r.first_offset, r.last_offset, r.delivery_count)
+                    for r in part.acquired_records
+                ]
+                for first, last, _ in ranges:
+                    member.held += range(first, last + 1)
+                codes = part.error_code.name, part.acknowledge_error_code
+                told.append((part.partition_index, *codes, ranges))
+        # What goes with a fetch is written to the coordinator while it is answered.
+        time.sleep(SETTLED if batches else 0)
+        return told
+
+    def _acknowledge(self, member, seed):
+        batches = chosen(member.held, Random(seed))
+        if not batches or not member.epoch:
+            return None
+        answer = self._said(member, batches)
+        if not answer.error_code:
+            member.epoch += 1
+        return self._told(member, batches, answer)
+
+    def _close(self, member):
+        if not member.epoch:
+            return None
+        member.epoch = -1
+        answer = self._said(member, ())
+        member.epoch, member.held = 0, []
+        time.sleep(SETTLED)
+        return self._told(member, (), answer)
+
+    def _reopen(self, member):
+        member.epoch = 0
+        return self._fetch(member, Fetch(0, most=0))
+
+    def _said(self, member, batches):
+        return member.ask(
+            "share_acknowledge",
+            2,
+            group_id=self.group,
+            is_renew_ack=any(4 in types for *_, types in batches),
+            topics=self._topics(batches) if batches else (),
+        )
+
+    def _told(self, member, batches, answer):
+        told = [answer.error_code.name]
+        for topic in answer.responses:
+            for part in topic.partitions:
+                told.append((part.partition_index, part.error_code.name))
+                if not part.error_code:
+                    forget(member.held, batches)
+        return told
+
+    def _topics(self, batches):
+        entries = tuple(
+            {"first_offset": first, "last_offset": last, "acknowledge_types": types}
+            for first, last, types in batches
+        )
+        partition = {"partition_index": 0, "acknowledgement_batches": entries}
+        return ({"topic_id": self.topic_id, "partitions": (partition,)},)
+
+    def _look_up(self):
+        answer = self._admin.ask(
+            "metadata", 12, topics=({"topic_id": None, "name": self._topic},)
+        )
+        return answer.topics[0].topic_id
+
+    def _until_done(self, ask):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if not ask().error_code:
+                return
+            time.sleep(0.1)
+        raise AssertionError("no coordinator")
+
+
+def chosen(held, random):
+    """Acknowledge some of what is held: ranges in order, of one type or of several."""
+    offsets = sorted(set(held))
+    share = random.choice([0.3, 0.7, 1.0])
+    mixed = random.random() < 0.3
+    alike = random.choice([0, 1, 2, 2, 2, 3])
+    batches = []
+    for offset in (o for o in offsets if random.random() <= share):
+        kind = random.choice([1, 2, 3]) if mixed else alike
+        last = batches[-1] if batches else None
+        if last and last[1] == offset - 1 and (mixed or last[2][0] == kind):
+            last[1] = offset
+            last[2].append(kind)
+        else:
+            batches.append([offset, offset, [kind]])
+    return tuple(
+        (first, last, tuple(kinds) if mixed else tuple(kinds[:1]))
+        for first, last, kinds in batches
+    )
+
+
+def forget(held, batches):
+    for first, last, types in batches:
+        for offset in range(first, last + 1):
+            kind = types[0] if len(types) == 1 else types[offset - first]
+            if kind != 4 and offset in held:
+                held.remove(offset)
+
+
+def built(kind, values):
+    """A request of kio's out of mappings; what is not given is nothing."""
+    return kind(
+        **{
+            each.name: part(each, values[each.name])
+            if each.name in values
+            else nothing(each)
+            for each in fields(kind)
+            if each.name in values or each.default is MISSING
+        }
+    )
+
+
+def part(field, value):
+    struct = next((t for t in parts(field.type) if is_dataclass(t)), None)
+    if struct is None or value is None:
+        return value
+    return tuple(built(struct, each) for each in value)
+
+
+def parts(declared):
+    yield declared
+    for inner in get_args(declared):
+        yield from parts(inner)
+
+
+def nothing(field):
+    kind = field.metadata.get("kafka_type", "")
+    if NoneType in get_args(field.type):
+        return None
+    if any(is_dataclass(each) for each in parts(field.type)):
+        return ()
+    if kind.startswith("timedelta"):
+        return timedelta(0)
+    return {"bool": False, "string": ""}.get(kind, 0)
+
+
+def spelt(some_id):
+    return base64.urlsafe_b64encode(some_id.bytes).rstrip(b"=").decode()

@@ -1,0 +1,23 @@
+"""A log that has offsets only."""
+
+from typing import NamedTuple
+
+
+class Batch(NamedTuple):
+    base_offset: int
+    last_offset: int
+
+
+class Log:
+    def __init__(self, start=0):
+        self.start = self.end = start
+        self.batches = []
+
+    def append(self, *sizes):
+        for size in sizes:
+            self.batches.append(Batch(self.end, self.end + size - 1))
+            self.end += size
+
+    def read(self, offset, most=1000):
+        """Whole batches, from the one that has the offset."""
+        return [batch for batch in self.batches if batch.last_offset >= offset][:most]

@@ -1,0 +1,106 @@
+"""Random histories on a real Kafka and on ours: the same answers, to the offset.
+
+SHARECONS_HYPOTHESIS=thorough plays hundreds of them instead of a handful.
+"""
+
+import os
+import threading
+import uuid
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from sharecons.testing.broker.embedded import EmbeddedBroker
+from tests.broker.histories import (
+    Acknowledge,
+    Close,
+    Cut,
+    Fetch,
+    Player,
+    Produce,
+    Reopen,
+    Wait,
+    paced,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+LOCK = 2.5  # seconds; the least that the brokers of our tests allow is 1
+HISTORIES = 150 if os.environ.get("SHARECONS_HYPOTHESIS") == "thorough" else 4
+
+who = st.integers(0, 2)
+seeds = st.integers(0, 999)
+steps = st.one_of(
+    st.builds(Produce, st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple)),
+    st.builds(
+        Fetch,
+        who,
+        most=st.sampled_from([1, 5, 20, 100, 500]),
+        record_limit=st.booleans(),
+        batch_size=st.sampled_from([1, 10, 500]),
+        acknowledge=st.none() | seeds,
+    ),
+    st.builds(Fetch, who),
+    st.builds(Acknowledge, who, seeds),
+    st.builds(Acknowledge, who, seeds),
+    st.builds(Close, who),
+    st.builds(Cut, who),
+    st.builds(Reopen, who),
+    st.just(Wait()),
+)
+histories = st.lists(steps, min_size=6, max_size=30).map(
+    lambda some: paced([Produce((30,)), Fetch(0), *some], LOCK * 0.7)
+)
+
+
+@settings(max_examples=HISTORIES, deadline=None, phases=[Phase.generate])
+@given(
+    history=histories,
+    limit=st.sampled_from([2, 3, 5, 6]),
+    locks=st.sampled_from([100, 2000]),
+)
+def test_the_same_history_gives_the_same_answers(kafka, history, limit, locks):
+    config = {
+        "share.auto.offset.reset": "earliest",
+        "share.record.lock.duration.ms": str(int(LOCK * 1000)),
+        "share.delivery.count.limit": str(limit),
+        "share.partition.max.record.locks": str(locks),
+    }
+    group = f"history-{uuid.uuid4().hex[:8]}"
+    topic = kafka.admin.create_topic()
+    kafka.admin.set_group_config(group, config)
+    address = kafka.bootstrap_servers.split(",")[0]
+    with EmbeddedBroker(topics={topic: 1}) as ours:
+        ours.set_group_config(group, config)
+        answers = played(
+            history,
+            Player(address, topic, group, LOCK),
+            Player(ours.bootstrap_servers, topic, group, LOCK),
+        )
+
+    for real, embedded in zip(*answers, strict=True):
+        assert real == embedded
+
+
+def played(history, *players):
+    """Play a history on all of them at once: it mostly waits."""
+    told = [[] for _ in players]
+
+    def play(player, into):
+        try:
+            player.join()
+            into += player.play(history)
+            into.append(player.state())
+        finally:
+            player.close()
+
+    threads = [
+        threading.Thread(target=play, args=each)
+        for each in zip(players, told, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return told
