@@ -2,8 +2,12 @@
 
 import argparse
 import io
+import signal
+from contextlib import contextmanager
+from functools import partial
 from random import Random
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +15,12 @@ from rich.console import Console
 
 from sharecons.cli import demo as command
 from sharecons.demo.ledger import DELIVERY_LIMIT, Fate, Ledger, What, Why
+from sharecons.demo.lines import Lines
 from sharecons.demo.plan import TRIES, Plan, Verdict
 from sharecons.demo.screen import accounts, picture
+from sharecons.demo.show import show
 from sharecons.demo.words import account, closing, sentence
+from sharecons.testing import EmbeddedBroker
 
 ACCEPT, RELEASE, REJECT = Verdict.ACCEPT, Verdict.RELEASE, Verdict.REJECT
 
@@ -405,6 +412,119 @@ def test_few_consumers_will_do(consumers, capsys):
     code = chosen.run(chosen)
 
     assert 0 == code, capsys.readouterr().out
+
+
+@contextmanager
+def played(plan, *, patience=30.0, on_line=lambda kafka, line: None, **settings):
+    """The outcome of a demo, and what it said; the broker still runs."""
+    said = []
+    settings = {name.replace("_", "."): value for name, value in settings.items()}
+    with EmbeddedBroker(settings=settings) as kafka:
+
+        def write(line):
+            said.append(line)
+            on_line(kafka, line)
+
+        play = partial(show, patience=patience)
+        where = kafka.bootstrap_servers
+        yield anyio.run(play, plan, where, Lines(write), said.append), said
+
+
+@pytest.mark.parametrize(("lowest", "taken"), [("1000", "5000"), ("15000", "15000")])
+@pytest.mark.slow
+def test_locks_are_as_short_as_the_broker_allows(lowest, taken):
+    seen = set()
+
+    def look(kafka, line):
+        for group in kafka.cluster.groups:
+            name = "share.record.lock.duration.ms"
+            seen.add(kafka.cluster.configs.group(group.group_id, name))
+
+    settings = {"group_share_min_record_lock_duration_ms": lowest}
+    with played(Plan(jobs=12, seconds=1), on_line=look, **settings) as (outcome, _):
+        assert [] == outcome.ledger.complaints()
+        assert {taken} == seen
+
+
+@pytest.mark.slow
+def test_a_standstill_ends_it_and_is_complained_of():
+    def refuse(kafka, line):
+        if not kafka.faults.waiting:
+            kafka.faults.on("Produce", times=None).stall()
+
+    with played(Plan(seconds=1), patience=2.0, on_line=refuse) as (outcome, said):
+        assert not outcome.interrupted
+        assert not outcome.ledger.finished
+        assert "It does not add up:" in said
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
+def test_a_signal_ends_it_in_order(signal_number):
+    def interrupt(kafka, line):
+        if " failed at " in line:
+            signal.raise_signal(signal_number)
+
+    with played(Plan(seconds=20), on_line=interrupt) as (outcome, said):
+        assert outcome.interrupted
+        assert outcome.ledger.done < 100
+        assert said[-1].startswith("Interrupted after ")
+
+
+def play(kafka, *arguments):
+    chosen = options(
+        "--plain", "--bootstrap-server", kafka.bootstrap_servers, *arguments
+    )
+    return chosen.run(chosen)
+
+
+def test_a_broker_without_share_groups_is_one_line(capsys):
+    def old(request, context):
+        served = [(3, 12, 12), (10, 4, 4), (32, 4, 4)]
+        keys = ("api_key", "min_version", "max_version")
+        return {"api_keys": [dict(zip(keys, each, strict=True)) for each in served]}
+
+    with EmbeddedBroker() as kafka:
+        kafka.faults.on("ApiVersions", times=None).respond(old)
+        code = play(kafka)
+    said = capsys.readouterr()
+
+    assert 2 == code
+    assert "" == said.out
+    assert 1 == said.err.count("\n")
+    assert "does not serve ShareGroupHeartbeat" in said.err
+
+
+def test_what_fails_later_is_one_line_too(capsys):
+    with EmbeddedBroker() as kafka:
+        kafka.faults.on("Produce", after=2).refuse("TOPIC_AUTHORIZATION_FAILED")
+        code = play(kafka, "--seconds", "5")
+    said = capsys.readouterr()
+
+    assert 2 == code
+    assert 1 == said.err.count("\n")
+    assert "TOPIC_AUTHORIZATION_FAILED" in said.err
+
+
+@pytest.mark.slow
+def test_what_cannot_be_deleted_is_named(capsys):
+    with EmbeddedBroker() as kafka:
+        kafka.faults.on("DeleteTopics").refuse("TOPIC_AUTHORIZATION_FAILED")
+        code = play(kafka, "--jobs", "12", "--seconds", "1")
+        (topic,) = (topic for topic in kafka.cluster.topics if not topic.internal)
+
+    assert 0 == code
+    said = f"sharecons demo: topic {topic.name} could not be deleted\n"
+    assert said == capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_nothing_is_left_at_the_broker():
+    with EmbeddedBroker() as kafka:
+        play(kafka, "--jobs", "20", "--seconds", "1")
+
+        assert [] == list(kafka.cluster.groups)
+        assert [] == [topic for topic in kafka.cluster.topics if not topic.internal]
 
 
 def test_no_broker_at_the_address_is_one_line(capsys):

@@ -1,8 +1,8 @@
 """The ground that a demo plays on: a topic and a group of its own, gone afterwards."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -66,7 +66,6 @@ class Ground:
         connection: with any broker, for small questions.
         leader: the broker that jobs are written to.
         dead: ids of members that cannot leave the group by themselves.
-        leftovers: what could not be deleted.
     """
 
     bootstrap: str
@@ -75,7 +74,6 @@ class Ground:
     connection: Connection
     leader: Endpoint = NOBODY
     dead: list[str] = field(default_factory=list)
-    leftovers: list[str] = field(default_factory=list)
 
     async def write(self, jobs: Sequence[int]) -> None:
         """Write jobs.
@@ -88,8 +86,12 @@ class Ground:
 
 
 @asynccontextmanager
-async def ground(bootstrap: str) -> AsyncIterator[Ground]:
+async def ground(
+    bootstrap: str, complain: Callable[[str], object]
+) -> AsyncIterator[Ground]:
     """Make a topic and a group; delete both in the end, whatever happened.
+
+    What cannot be deleted is complained of.
 
     Raises:
         ConnectionFailedError: nobody is there.
@@ -103,8 +105,9 @@ async def ground(bootstrap: str) -> AsyncIterator[Ground]:
         await _prepare(place)
         yield place
     finally:
-        with anyio.move_on_after(UNDERTAKING, shield=True):
-            await _clear(place)
+        with anyio.CancelScope(shield=True):
+            for left in await _clear(place):
+                complain(f"{left} could not be deleted")
         await connection.aclose()
 
 
@@ -157,17 +160,16 @@ async def _leader(place: Ground) -> Endpoint:
         await anyio.sleep(PAUSE)
 
 
-async def _clear(place: Ground) -> None:
-    for what, clear in (
-        (f"group {place.group_id}", _delete_group),
-        (f"topic {place.topic}", _delete_topic),
-    ):
-        place.leftovers.append(what)
-        try:
-            await clear(place)
-        except Error:
-            continue
-        place.leftovers.remove(what)
+async def _clear(place: Ground) -> list[str]:
+    """Delete what was made; gives what is left, if that fails or takes too long."""
+    left = {f"group {place.group_id}": _delete_group}
+    left[f"topic {place.topic}"] = _delete_topic
+    with anyio.move_on_after(UNDERTAKING):
+        for what, delete in list(left.items()):
+            with suppress(Error):
+                await delete(place)
+                del left[what]
+    return list(left)
 
 
 async def _delete_topic(place: Ground) -> None:

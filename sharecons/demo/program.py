@@ -28,7 +28,8 @@ def run(options: argparse.Namespace) -> int:
         seconds=options.seconds,
         seed=options.seed,
     )
-    play = partial(show, plan, options.bootstrap_server, _audience(options.plain))
+    audience = _audience(options.plain)
+    play = partial(show, plan, options.bootstrap_server, audience, _complain)
     try:
         return _code(anyio.run(play, backend=options.backend))
     except KeyboardInterrupt:
@@ -50,8 +51,6 @@ def _audience(plain: bool) -> Audience:
 
 
 def _code(outcome: Outcome) -> int:
-    for leftover in outcome.leftovers:
-        _complain(f"{leftover} could not be deleted")
     if outcome.interrupted:
         return INTERRUPTED
     return WRONG if outcome.ledger.complaints() else 0

@@ -3,7 +3,7 @@
 Only the terminal's own sixteen colours: they are readable on dark and on light.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -21,6 +21,9 @@ __all__ = ["Screen", "accounts", "picture"]
 
 WIDEST: Final = 110
 EVENTS: Final = 8
+OTHER_LINES: Final = 12
+"""Lines of the picture beside consumers and events."""
+
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 SLOT: Final = 7
 ROOMY: Final = 100
@@ -74,7 +77,7 @@ class Screen:
 
     def look(self, ledger: Ledger, now: float) -> None:
         width = min(self._console.width, WIDEST)
-        drawn = picture(ledger, now, self._title, width)
+        drawn = picture(ledger, now, self._title, width, self._console.height)
         self._live.update(drawn, refresh=True)
 
     def closed(self, ledger: Ledger, now: float, *, interrupted: bool) -> None:
@@ -82,13 +85,16 @@ class Screen:
         self._console.print(accounts(ledger, now, width, interrupted=interrupted))
 
 
-def picture(ledger: Ledger, now: float, title: str, width: int) -> RenderableType:
-    """Draw the whole of it, so many columns wide."""
+def picture(
+    ledger: Ledger, now: float, title: str, width: int, height: int = 24
+) -> RenderableType:
+    """Draw the whole of it, for a terminal of so many columns and lines."""
+    room = min(EVENTS, max(1, height - len(ledger.tallies) - OTHER_LINES))
     return Group(
         _head(title, now, width),
         _framed("jobs", _jobs(ledger, width - 4), width),
         _framed("consumers", _consumers(ledger, now, width), width),
-        _framed("what happened", _happened(ledger.events), width),
+        _framed("what happened", _happened(ledger.events[-room:], room), width),
     )
 
 
@@ -186,16 +192,15 @@ def _held(ledger: Ledger, tally: Tally) -> Text:
     return held
 
 
-def _happened(events: Iterable[Event]) -> RenderableType:
+def _happened(events: Sequence[Event], room: int) -> RenderableType:
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", style="bright_black", no_wrap=True)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(no_wrap=True, overflow="ellipsis")
-    shown = list(events)[-EVENTS:]
-    for event in shown:
+    for event in events:
         colour = EVENT_COLOURS[event.what]
         who = event.who or "broker"
         table.add_row(f"{event.at:.1f} s", who, Text(sentence(event), style=colour))
-    for _ in range(EVENTS - len(shown)):
+    for _ in range(room - len(events)):
         table.add_row("", "", "")
     return table

@@ -1,6 +1,6 @@
 """All of the demo together: the jobs, the consumers, the killing, and who watches."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from signal import SIGINT, SIGTERM
@@ -20,6 +20,10 @@ __all__ = ["Audience", "Outcome", "show"]
 
 WRITING: Final = 0.25
 """Seconds between two writings of jobs."""
+
+STANDSTILL: Final = 30.0
+"""Seconds without any event after which nothing more is hoped for; a lock that has
+to end first takes half as long (see `ground`)."""
 
 MIDST: Final = 2
 """Jobs that the victim holds when it is killed."""
@@ -50,17 +54,25 @@ class Audience(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended. `leftovers` could not be deleted from the broker."""
+    """How it ended."""
 
     ledger: Ledger
     interrupted: bool
-    leftovers: tuple[str, ...]
 
 
-async def show(plan: Plan, bootstrap: str | None, audience: Audience) -> Outcome:
+async def show(
+    plan: Plan,
+    bootstrap: str | None,
+    audience: Audience,
+    complain: Callable[[str], object],
+    *,
+    patience: float = STANDSTILL,
+) -> Outcome:
     """Play the demo, on a broker of its own if none is named.
 
-    Cancelling this, or a signal that asks to end, leaves nothing behind.
+    It ends when all jobs are done, or nothing happened for `patience` seconds.
+    Cancelling this, or a signal that asks to end, leaves nothing behind; what could not
+    be deleted is complained of.
 
     Raises:
         Error: the broker cannot be reached, or has no share groups; in a group, if
@@ -68,15 +80,16 @@ async def show(plan: Plan, bootstrap: str | None, audience: Audience) -> Outcome
     """
     ledger = Ledger(plan.names, expected=plan.jobs)
     async with _broker(bootstrap) as (address, title):
-        async with ground(address) as place:
+        async with ground(address, complain) as place:
             watch = Watch()
             with audience:
                 audience.opened(f"{_cast(plan)}, {title}")
-                interrupted = await _play(plan, place, ledger, watch, audience)
+                stage = _Stage(plan, place, ledger, watch)
+                interrupted = await _play(stage, audience, patience)
                 now = watch.now
                 audience.look(ledger, now)
     audience.closed(ledger, now, interrupted=interrupted)
-    return Outcome(ledger, interrupted, tuple(place.leftovers))
+    return Outcome(ledger, interrupted)
 
 
 @asynccontextmanager
@@ -96,11 +109,23 @@ def _cast(plan: Plan) -> str:
     return f"{plan.consumers} consumer{'s' * (plan.consumers > 1)}, 1 partition"
 
 
-async def _play(
-    plan: Plan, place: Ground, ledger: Ledger, watch: Watch, audience: Audience
-) -> bool:
-    """Play until all is done, or it takes too long; tells whether it was ended."""
-    workers = {name: Worker(name, plan, place, ledger, watch) for name in plan.names}
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What all who play have in common."""
+
+    plan: Plan
+    place: Ground
+    ledger: Ledger
+    watch: Watch
+
+    def worker(self, name: str) -> Worker:
+        return Worker(name, self.plan, self.place, self.ledger, self.watch)
+
+
+async def _play(stage: _Stage, audience: Audience, patience: float) -> bool:
+    """Play to the end; tells whether a signal ended it."""
+    plan, ledger, watch = stage.plan, stage.ledger, stage.watch
+    workers = {name: stage.worker(name) for name in plan.names}
     interrupted = anyio.Event()
     async with anyio.create_task_group() as watchers:
         watchers.start_soon(_follow, audience, ledger, watch)
@@ -108,11 +133,10 @@ async def _play(
             tasks.start_soon(_listen, tasks, interrupted)
             for worker in workers.values():
                 tasks.start_soon(worker.run)
-            tasks.start_soon(_write, plan, place, ledger, watch)
+            tasks.start_soon(_write, stage)
             if plan.victim is not None:
-                tasks.start_soon(_kill, plan, workers[plan.victim], ledger, watch)
-            with anyio.move_on_after(2 * plan.seconds + 60):
-                await watch.until(lambda: ledger.finished)
+                tasks.start_soon(_kill, stage, workers[plan.victim])
+            await watch.until(lambda: ledger.finished, patience)
             tasks.cancel_scope.cancel()
         watchers.cancel_scope.cancel()
     return interrupted.is_set()
@@ -136,28 +160,30 @@ async def _follow(audience: Audience, ledger: Ledger, watch: Watch) -> None:
         await anyio.sleep(audience.interval)
 
 
-async def _write(plan: Plan, place: Ground, ledger: Ledger, watch: Watch) -> None:
+async def _write(stage: _Stage) -> None:
     """Write the jobs bit by bit, as somebody would who has no idea of consumers."""
-    written = 0
+    plan, written = stage.plan, 0
     while written < plan.jobs:
-        due = min(1.0, (watch.now + WRITING) / plan.writing)
+        due = min(1.0, (stage.watch.now + WRITING) / plan.writing)
         jobs = range(written + 1, max(written + 1, int(plan.jobs * due)) + 1)
-        await place.write(jobs)
-        ledger.produced(jobs)
-        watch.ring()
+        await stage.place.write(jobs)
+        stage.ledger.produced(jobs)
+        stage.watch.ring()
         written = jobs[-1]
         await anyio.sleep(WRITING)
 
 
-async def _kill(plan: Plan, worker: Worker, ledger: Ledger, watch: Watch) -> None:
+async def _kill(stage: _Stage, worker: Worker) -> None:
     """Kill the victim halfway, when it has its hands full.
 
     Nothing that it said is under way then: of that nobody could know what became.
     """
-    tally = ledger.tallies[worker.name]
-    await watch.until(
-        lambda: ledger.done >= plan.kill_after
-        and len(tally.held) >= MIDST
-        and ledger.at_rest(worker.name)
+    ledger, tally = stage.ledger, stage.ledger.tallies[worker.name]
+    await stage.watch.until(
+        lambda: (
+            ledger.done >= stage.plan.kill_after
+            and len(tally.held) >= MIDST
+            and ledger.at_rest(worker.name)
+        )
     )
     worker.kill()

@@ -1,5 +1,6 @@
 """A clock that starts with the demo, and a bell that rings when something happened."""
 
+import math
 from collections.abc import Callable
 
 import anyio
@@ -23,7 +24,16 @@ class Watch:
         self._rung.set()
         self._rung = anyio.Event()
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something is so; cancelling this changes nothing."""
+    async def until(
+        self, condition: Callable[[], bool], patience: float = math.inf
+    ) -> bool:
+        """Wait until something is so; False if nothing happened for so many seconds.
+
+        Cancelling this changes nothing.
+        """
         while not condition():
-            await self._rung.wait()
+            with anyio.move_on_after(patience) as waiting:
+                await self._rung.wait()
+            if waiting.cancelled_caught:
+                return False
+        return True
