@@ -1,98 +1,102 @@
-"""Asks a handler by itself: no connection, no loop, only a cluster's state."""
+"""A client that blocks and takes mappings: any request of kio's, in any version."""
 
-from dataclasses import MISSING, fields, is_dataclass
+import io
+import socket
+import typing
+from dataclasses import fields
 from datetime import timedelta
-from types import NoneType
-from typing import get_args, get_origin
+from importlib import import_module
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
-from kio.serial import entity_reader
+from kio.serial import entity_reader, entity_writer
 
-from sharecons.testing.broker.apis import APIS
-from sharecons.testing.broker.cluster import Broker, Cluster
-from sharecons.testing.broker.codec import Header, response_frame
-from sharecons.testing.broker.context import Context
-
-__all__ = ["ask", "cluster_of", "failures"]
+__all__ = ["Asker"]
 
 KEYS = {name: key for key, name in api_key_map.items()}
-SETTINGS = {"auto.create.topics.enable": "false"}
 
 
-def cluster_of(brokers=3, **settings):
-    """A cluster whose brokers all run."""
-    dotted = {name.replace("_", "."): value for name, value in settings.items()}
-    nodes = [
-        Broker(node_id, "localhost", 9091 + node_id)
-        for node_id in range(1, brokers + 1)
-    ]
-    cluster = Cluster(nodes, {**SETTINGS, **dotted})
-    for node_id in list(cluster.brokers):
-        cluster.broker_started(node_id)
-    return cluster
+class Asker:
+    """One connection; times are in milliseconds, as they are on the wire."""
 
+    def __init__(self, bootstrap_servers, client_id="test"):
+        host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._client_id = client_id
+        self._asked = []
 
-def ask(cluster, api, version, **values):
-    """Ask with what is given, and nothing for the rest; the answer has been on a wire.
+    def __enter__(self):
+        return self
 
-    Only for handlers that never wait: they are run to their end in one go.
-    """
-    key = KEYS[api]
-    header = Header(key, version, 1, "test")
-    request = built(load_request_schema(key, version), values)
-    work = APIS[key].handle(request, Context(header, cluster, 1, None))
-    try:
-        work.send(None)
-    except StopIteration as done:
-        return on_the_wire(header, done.value)
-    raise AssertionError(f"{api} waits")
+    def __exit__(self, *_):
+        self._socket.close()
 
+    def ask(self, api, version, **values):
+        self.send(api, version, **values)
+        return self.answer()
 
-def on_the_wire(header, response):
-    frame = response_frame(header, response, header.version)[4:]
-    kind = load_response_schema(header.api_key, header.version)
-    _, size = entity_reader(kind.__header_schema__)(frame, 0)
-    return entity_reader(kind)(frame, size)[0]
+    def send(self, api, version, **values):
+        kind = load_request_schema(KEYS[api], version)
+        head = kind.__header_schema__
+        header = head(
+            request_api_key=KEYS[api],
+            request_api_version=version,
+            correlation_id=1,
+            client_id=self._client_id,
+        )
+        buffer = io.BytesIO()
+        entity_writer(head)(buffer, header)
+        entity_writer(kind)(buffer, built(kind, values))
+        content = buffer.getvalue()
+        self._socket.sendall(len(content).to_bytes(4, "big") + content)
+        self._asked.append((KEYS[api], version))
+
+    def answer(self):
+        """The answer to what was sent first of what has none yet."""
+        kind = load_response_schema(*self._asked.pop(0))
+        frame = self._read(int.from_bytes(self._read(4), "big"))
+        _, size = entity_reader(kind.__header_schema__)(frame, 0)
+        answer, _ = entity_reader(kind)(frame, size)
+        return answer
+
+    def is_answered(self):
+        """Whether an answer is there already."""
+        self._socket.setblocking(False)
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return False
+        finally:
+            self._socket.settimeout(30)
+
+    def _read(self, size):
+        content = b""
+        while len(content) < size:
+            received = self._socket.recv(size - len(content))
+            assert received, "the broker has closed the connection"
+            content += received
+        return content
 
 
 def built(kind, values):
-    """An entity of kio's from plain mappings."""
-    known = {field.name: field for field in fields(kind)}
-    assert values.keys() <= known.keys(), f"{kind.__name__} has no {values.keys()}"
+    """An entity of what it has fields for in its version."""
+    module = import_module(kind.__module__)
+    hints = typing.get_type_hints(kind, vars(module))
     return kind(
         **{
-            name: converted(field, values[name]) if name in values else nothing(field)
-            for name, field in known.items()
-            if name in values or field.default is MISSING
+            field.name: one(field, hints[field.name], values[field.name])
+            for field in fields(kind)
+            if field.name in values
         }
     )
 
 
-def converted(field, value):
-    if isinstance(value, list | tuple):
-        inner = struct_in(field.type)
-        return tuple(built(inner, one) if inner else one for one in value)
+def one(field, declared, value):
+    if field.metadata.get("kafka_type", "").startswith("timedelta"):
+        return timedelta(milliseconds=value)
+    if isinstance(value, (list, tuple)):
+        kinds = (declared, *typing.get_args(declared))
+        (array,) = (k for k in kinds if typing.get_origin(k) is tuple)
+        inner = typing.get_args(array)[0]
+        return tuple(built(inner, v) if isinstance(v, dict) else v for v in value)
     return value
-
-
-def nothing(field):
-    kind = field.metadata.get("kafka_type", "")
-    if kind.startswith("timedelta"):
-        return timedelta(0)
-    if NoneType in get_args(field.type):
-        return None
-    if get_origin(field.type) is tuple:
-        return ()
-    return {"bool": False, "string": ""}.get(kind, 0)
-
-
-def struct_in(declared):
-    if is_dataclass(declared):
-        return declared
-    return next(filter(None, map(struct_in, get_args(declared))), None)
-
-
-def failures(results):
-    """Codes by name, and messages, as tables of tests have them."""
-    return [(each.error_code.name, each.error_message) for each in results]

@@ -5,7 +5,7 @@ state (KIP-932), whose keys are `group:topicId:partition`; before that nobody ma
 """
 
 import base64
-import binascii
+import re
 from typing import Any, Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
@@ -14,6 +14,9 @@ from sharecons.testing.broker.coordinators import GROUP, SHARE, TRANSACTION
 
 __all__ = ["handle"]
 
+SHARE_KEY: Final = re.compile(
+    r"(?s:.+):(?P<topic_id>[\w-]+):[+-]?[0-9]+", flags=re.ASCII
+)
 NOWHERE: Final = {"node_id": -1, "host": "", "port": -1}
 
 
@@ -21,7 +24,8 @@ async def handle(request: Request, context: Context) -> Response:
     key_type: int = of(request, "key_type", GROUP)
     if context.version >= 4:
         keys = request.coordinator_keys
-        return {"coordinators": [_answer(key_type, key, context) for key in keys]}
+        found = [{"key": key, **_answer(key_type, key, context)} for key in keys]
+        return {"coordinators": found}
     answer = _answer(key_type, request.key, context)
     # Only a single answer says in words what its code says.
     message = answer["error_code"].name.upper()
@@ -33,7 +37,7 @@ def _answer(key_type: int, key: str, context: Context) -> dict[str, Any]:
     where = NOWHERE if code else _where(key_type, key, context)
     if where is None:
         code, where = ErrorCode.coordinator_not_available, NOWHERE
-    return {"key": key, "error_code": code, "error_message": "", **where}
+    return {"error_code": code, "error_message": "", **where}
 
 
 def _where(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
@@ -68,10 +72,11 @@ def _share_refusal(key: str, context: Context) -> ErrorCode:
 
 def _is_share_key(key: str) -> bool:
     """Tell whether a key is a group id, a topic id in base64 and a partition."""
-    group_id, _, rest = key.rpartition(":")[0].rpartition(":")
-    partition = key.rpartition(":")[2]
-    try:
-        topic_id = base64.b64decode(rest + "==", altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+    match = SHARE_KEY.fullmatch(key)
+    if match is None:
         return False
-    return bool(group_id) and len(topic_id) == 16 and partition.isdigit()
+    try:
+        topic_id = base64.urlsafe_b64decode(match["topic_id"] + "==")
+    except ValueError:
+        return False
+    return len(topic_id) == 16
