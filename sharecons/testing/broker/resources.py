@@ -6,9 +6,9 @@ from sharecons.testing.broker.access import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.settings.changes import ConfigError
-from sharecons.testing.broker.topics import Topic, fault_of_name
+from sharecons.testing.broker.topics import fault_of_name
 
-__all__ = ["BROKER", "GROUP", "TOPIC", "check_access", "topic_named"]
+__all__ = ["BROKER", "GROUP", "TOPIC", "check_access", "check_topic_name"]
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -44,17 +44,13 @@ def check_access(cluster: Cluster, operation: str, kind: int, name: str) -> None
         raise ConfigError(*DENIALS[kind])
 
 
-def topic_named(cluster: Cluster, name: str, missing: str) -> Topic:
-    """Find a topic, or say with `missing` that there is none.
+def check_topic_name(name: str) -> None:
+    """See whether a topic may be called so.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it may not.
     """
     if fault := fault_of_name(name):
         raise ConfigError(
             ErrorCode.invalid_topic_exception, f"Topic name is invalid: {fault}"
         )
-    topic = cluster.topics.named(name)
-    if topic is None:
-        raise ConfigError(ErrorCode.unknown_topic_or_partition, missing)
-    return topic

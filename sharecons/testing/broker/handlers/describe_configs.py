@@ -14,7 +14,7 @@ from sharecons.testing.broker.resources import (
     GROUP,
     TOPIC,
     check_access,
-    topic_named,
+    check_topic_name,
 )
 from sharecons.testing.broker.settings.changes import ConfigError
 from sharecons.testing.broker.settings.entries import Entry
@@ -53,7 +53,10 @@ def _result(resource: Request, request: Request, context: Context) -> Response:
 def _entries(kind: int, name: str, context: Context) -> Sequence[Entry]:
     cluster = context.cluster
     if kind == TOPIC:
-        topic = topic_named(cluster, name, "")
+        check_topic_name(name)
+        topic = cluster.topics.named(name)
+        if topic is None:
+            raise ConfigError(ErrorCode.unknown_topic_or_partition, "")
         return cluster.configs.describe_topic(topic.config, context.node_id)
     if kind == BROKER:
         return _broker_entries(name, context)

@@ -14,7 +14,7 @@ from sharecons.testing.broker.resources import (
     GROUP,
     TOPIC,
     check_access,
-    topic_named,
+    check_topic_name,
 )
 from sharecons.testing.broker.settings.changes import Change, ConfigError
 
@@ -74,9 +74,13 @@ def _alter_topic(
     name: str, changes: list[Change], context: Context, validate_only: bool
 ) -> None:
     _check_named(name, "topic")
-    cluster = context.cluster
-    topic = topic_named(cluster, name, f"The topic '{name}' does not exist.")
-    config = cluster.configs.altered_topic(topic.config, changes)
+    check_topic_name(name)
+    topic = context.cluster.topics.named(name)
+    own = topic.config if topic else {}
+    config = context.cluster.configs.altered_topic(own, changes)
+    if topic is None:
+        message = f"The topic '{name}' does not exist."
+        raise ConfigError(ErrorCode.unknown_topic_or_partition, message)
     if not validate_only:
         topic.config.clear()
         topic.config.update(config)

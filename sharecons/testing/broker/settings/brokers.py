@@ -147,19 +147,19 @@ unclean.leader.election.enable BOOLEAN false dynamic
 
 LOWEST: Final = {"max.connections": 0, "num.partitions": 1}
 OWN: Final = (
-    ("advertised.listeners", Kind.LIST, None),
-    ("broker.id", Kind.INT, "-1"),
-    ("broker.rack", Kind.STRING, None),
-    ("listeners", Kind.LIST, "PLAINTEXT://:9092"),
-    ("node.id", Kind.INT, None),
+    ("advertised.listeners", Kind.LIST, None, False),
+    ("broker.id", Kind.INT, "-1", False),
+    ("broker.rack", Kind.STRING, None, False),
+    ("listeners", Kind.LIST, "PLAINTEXT://:9092", True),
+    ("node.id", Kind.INT, None, False),
 )
 """What each broker has of its own."""
 
 
 def _rows() -> Mapping[str, Setting]:
     found = {
-        name: Setting(name=name, kind=kind, default=default, dynamic=False)
-        for name, kind, default in OWN
+        name: Setting(name=name, kind=kind, default=default, dynamic=dynamic)
+        for name, kind, default, dynamic in OWN
     }
     alike = {parent: topic for topic in TOPICS.values() for parent in topic.parents}
     for row in TABLE.split("\n"):

@@ -89,7 +89,7 @@ def _check_form(changes: list[Change]) -> None:
         if change.value is None and change.operation != Operation.DELETE
     ]
     if empty:
-        message = f"Null value not supported for : {','.join(empty)}"
+        message = f"Null value not supported for : {', '.join(empty)}"
         raise ConfigError(ErrorCode.invalid_request, message)
 
 

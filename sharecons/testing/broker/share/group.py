@@ -86,7 +86,7 @@ class ShareGroup:
         self.assignment_epoch = 1
         self.initialized: set[TopicPartition] = set()
         """The partitions that the group has state of."""
-        self._target: Mapping[str, Assignment] = {}
+        self._target: dict[str, Assignment] = {}
         self._assigned_at = float("-inf")
         self._seen: dict[str, Shape] = {}
 
@@ -150,6 +150,7 @@ class ShareGroup:
             KeyError: there is no such member.
         """
         del self.members[member_id]
+        self._target.pop(member_id, None)
         self.epoch += 1
         left = {name for member in self.members.values() for name in member.topics}
         self._seen = {name: at for name, at in self._seen.items() if name in left}

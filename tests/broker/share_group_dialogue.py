@@ -1,0 +1,114 @@
+"""What a Kafka 4.3.0 said to the members of a share group, word by word.
+
+Topic t has 4 partitions, u has 2. A step is the seconds that went by before it, who
+speaks, the epoch (None: the last it was told), the topics, and what came of it: the
+error; or the member's epoch, how many partitions of which topics it was assigned (None:
+as before), and then the group's epoch and the assignment's.
+"""
+
+from typing import Any, NamedTuple
+
+__all__ = ["PARTITIONS", "STEPS", "Step", "play"]
+
+PARTITIONS = {"t": 4, "u": 2}
+
+
+class Step(NamedTuple):
+    pause: float
+    member: str
+    epoch: int | None
+    topics: list[str] | None
+    said: Any
+
+
+STEPS = [
+    Step(0, "A", 1, None, "group_id_not_found"),
+    Step(0, "A", -1, None, "group_id_not_found"),
+    Step(0, "A", 0, None, "invalid_request"),
+    Step(0, "A", 0, [], "invalid_request"),
+    Step(0, "A", -2, None, "invalid_request"),
+    Step(0, "", 0, ["t"], "invalid_request"),
+    Step(0, "x" * 37, 0, ["t"], "invalid_request"),
+    # A new group: nothing is initialised, so nothing is assigned, for a second.
+    Step(0, "A", 0, ["t"], (2, {}, 2, 2)),
+    Step(0.4, "A", None, None, (2, None, 3, 2)),
+    Step(0.2, "A", None, None, (2, None, 3, 2)),
+    Step(0.6, "A", None, None, (3, {"t": 4}, 3, 3)),
+    # A second member waits for the rest of the interval.
+    Step(0, "B", 0, ["t"], (3, {}, 4, 3)),
+    Step(0.3, "A", None, None, (3, None, 4, 3)),
+    Step(0.9, "A", None, None, (4, {"t": 2}, 4, 4)),
+    Step(0, "B", None, None, (4, {"t": 2}, 4, 4)),
+    # Epochs: the last one but one may be repeated, 0 always joins.
+    Step(0, "A", 3, None, (4, None, 4, 4)),
+    Step(0, "A", 2, None, "fenced_member_epoch"),
+    Step(0, "A", 5, None, "fenced_member_epoch"),
+    Step(0, "C", 4, None, "unknown_member_id"),
+    Step(0, "C", -1, None, "unknown_member_id"),
+    Step(0, "A", 0, ["t"], (4, {"t": 2}, 4, 4)),
+    Step(0, "A", None, ["t"], (4, {"t": 2}, 4, 4)),
+    # Another topic: assigned at once if the interval is over, but not initialised.
+    Step(1.2, "A", None, ["t", "u"], (5, {"t": 2}, 5, 5)),
+    Step(0, "A", None, ["u", "t"], (5, {"t": 2}, None, 5)),
+    Step(0.4, "A", None, None, (5, None, 6, 5)),
+    # What is not subscribed to any more goes before the next assignment.
+    Step(0, "A", None, ["u"], (5, {}, 7, 5)),
+    Step(0.9, "A", None, None, (7, {"u": 2}, 7, 7)),
+    Step(0, "B", None, None, (7, {"t": 4}, 7, 7)),
+    # Leaving, and coming back to what nobody has.
+    Step(0, "B", -1, None, (-1, None, 8, 7)),
+    Step(0, "B", -1, None, "unknown_member_id"),
+    Step(1.2, "A", None, None, (8, None, 8, 8)),
+    Step(0, "A", -1, None, (-1, None, 9, 8)),
+    Step(0, "A", 8, None, "unknown_member_id"),
+    Step(0, "B", 0, ["t"], (8, {}, 10, 8)),
+    Step(1.2, "B", None, None, (10, {"t": 4}, 10, 10)),
+]
+
+
+def play(broker, group):
+    """Say all of it to a broker, and give what it said, in the words of STEPS."""
+    names = {short: broker.create_topic(count) for short, count in PARTITIONS.items()}
+    broker.find(group)
+    epochs, heard = {}, []
+    for step in STEPS:
+        broker.sleep(step.pause)
+        answer = said(broker, group, step, epochs.get(step.member), names)
+        if answer.error_code:
+            heard.append(answer.error_code.name)
+            continue
+        epochs[step.member] = answer.member_epoch
+        (described,) = broker.ask("share_group_describe", 1, group_ids=[group]).groups
+        counts = counted(answer.assignment, described, names)
+        # Whether a topic is initialised at this very moment is luck on a real broker.
+        expects_epoch = isinstance(step.said, tuple) and step.said[2] is not None
+        epoch = described.group_epoch if expects_epoch else None
+        heard.append((answer.member_epoch, counts, epoch, described.assignment_epoch))
+    return heard
+
+
+def said(broker, group, step, last_epoch, names):
+    return broker.ask(
+        "share_group_heartbeat",
+        1,
+        group_id=group,
+        member_id=step.member,
+        member_epoch=last_epoch if step.epoch is None else step.epoch,
+        subscribed_topic_names=step.topics and [names[each] for each in step.topics],
+    )
+
+
+def counted(assignment, described, names):
+    if assignment is None:
+        return None
+    known = {
+        each.topic_id: each.topic_name
+        for member in described.members
+        for each in member.assignment.topic_partitions
+    }
+    called = {name: short for short, name in names.items()}
+    return {
+        called[known[each.topic_id]]: len(each.partitions)
+        for each in assignment.topic_partitions
+        if each.partitions
+    }

@@ -1,0 +1,136 @@
+"""The assignor's promises: everything is held, nobody has much more than others."""
+
+import uuid
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.testing.broker.share.assignor import assign
+
+TOPICS = [uuid.UUID(int=number) for number in range(1, 4)]
+T, U, V = TOPICS
+
+
+def partitions_of(*counts):
+    return {topic: range(count) for topic, count in zip(TOPICS, counts, strict=False)}
+
+
+def t(*indexes):
+    return frozenset((T, index) for index in indexes)
+
+
+def holders_of(assignment):
+    return Counter(each for held in assignment.values() for each in held)
+
+
+def test_single_member_has_everything():
+    result = assign({"a": {T, U}}, partitions_of(2, 1), {})
+
+    assert {"a": {(T, 0), (T, 1), (U, 0)}} == result
+
+
+def test_nobody_has_partitions_of_what_it_did_not_subscribe_to():
+    result = assign({"a": {T}, "b": {T, U}}, partitions_of(2, 2), {})
+
+    assert {(T, 0)} == result["a"]
+    assert {(T, 1), (U, 0), (U, 1)} == result["b"]
+
+
+def test_subscription_to_nothing_that_exists_gives_nothing():
+    assert {"a": frozenset(), "b": frozenset()} == assign(
+        {"a": {V}, "b": set()}, partitions_of(3), {}
+    )
+
+
+def test_newcomer_takes_the_surplus_of_the_first():
+    result = assign({"a": {T}, "b": {T}}, partitions_of(4), {"a": t(0, 1, 2, 3)})
+
+    assert {"a": t(0, 1), "b": t(2, 3)} == result
+
+
+def test_what_a_member_left_goes_to_those_who_stay():
+    result = assign({"a": {T}, "c": {T}}, partitions_of(4), {"a": t(0), "c": t(3)})
+
+    assert t(0) < result["a"]
+    assert t(3) < result["c"]
+    assert {1} == set(holders_of(result).values())
+
+
+def test_more_members_than_partitions_share_them():
+    members = {member: {T} for member in "abcde"}
+    result = assign(members, partitions_of(2), {})
+
+    assert {3} == set(holders_of(result).values())
+    assert all(result.values())
+
+
+def test_partition_that_is_gone_is_given_up():
+    result = assign({"a": {T}}, partitions_of(1), {"a": t(0, 1)})
+
+    assert {"a": t(0)} == result
+
+
+def test_order_of_members_alone_decides_among_equals():
+    members = {"x": {T}, "a": {T}}
+
+    assert {"x": t(0, 2), "a": t(1, 3)} == assign(members, partitions_of(4), {})
+
+
+counts = st.lists(st.integers(1, 7), min_size=1, max_size=3)
+members = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=10, unique=True)
+rounds = st.lists(st.tuples(members, counts), min_size=1, max_size=5)
+
+
+@given(rounds)
+def test_members_of_one_mind_are_balanced_through_all_changes(rounds):
+    held = {}
+    for who, how_many in rounds:
+        partitions = partitions_of(*how_many)
+        subscriptions = {member: set(partitions) for member in who}
+        held = assign(subscriptions, partitions, held)
+        total = sum(how_many)
+        sharing = -(-len(who) // total)
+        everything = {(topic, i) for topic in partitions for i in partitions[topic]}
+
+        assert held.keys() == set(who)
+        assert holders_of(held).keys() == everything
+        assert max(holders_of(held).values()) <= sharing
+        assert max(map(len, held.values())) <= -(-sharing * total // len(who))
+        assert held == assign(subscriptions, partitions, held)
+
+
+wishes = st.dictionaries(
+    st.sampled_from("abcdefgh"), st.sets(st.sampled_from(TOPICS)), min_size=1
+)
+
+
+@given(st.lists(st.tuples(wishes, counts), min_size=1, max_size=5))
+def test_whatever_members_wish_every_partition_that_is_wanted_is_held(rounds):
+    held = {}
+    for subscriptions, how_many in rounds:
+        partitions = partitions_of(*how_many)
+        held = assign(subscriptions, partitions, held)
+        wanted = {
+            (topic, index)
+            for topics in subscriptions.values()
+            for topic in topics & partitions.keys()
+            for index in partitions[topic]
+        }
+
+        assert holders_of(held).keys() == wanted
+        assert all(
+            topic in subscriptions[member]
+            for member, had in held.items()
+            for topic, _ in had
+        )
+
+
+@given(st.integers(1, 20), st.integers(1, 20))
+def test_member_that_comes_hardly_moves_what_the_others_have(partitions, before):
+    members = {f"m{number}": {T} for number in range(before)}
+    old = assign(members, partitions_of(partitions), {})
+    new = assign({**members, "late": {T}}, partitions_of(partitions), old)
+
+    if before < partitions:
+        assert all(len(new[member] - old[member]) <= 1 for member in members)

@@ -1,0 +1,228 @@
+"""Settings changed and described, by ours and by a real Kafka."""
+
+import uuid
+
+import pytest
+
+from tests.broker.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    GROUP,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    alter,
+    describe,
+    put,
+    shown,
+)
+from tests.broker.either import BOTH, Ours, either_broker
+
+
+@pytest.fixture(params=BOTH)
+def either(request):
+    return either_broker(request)
+
+
+@pytest.fixture
+def group():
+    return f"group-{uuid.uuid4().hex[:8]}"
+
+
+def test_all_changes_of_a_resource_are_made_or_none(either):
+    topic = either.create_topic()
+    refused = alter(
+        either, TOPIC, topic, ("retention.ms", SET, "5"), ("segment.bytes", SET, "1")
+    )
+
+    assert refused
+    assert shown(either, TOPIC, topic, "retention.ms")["retention.ms"][0] == "604800000"
+
+
+def test_validation_alone_changes_nothing(either, group):
+    topic = either.create_topic()
+    changes = ("retention.ms", SET, "5"), ("share.delivery.count.limit", SET, "9")
+    assert not alter(either, TOPIC, topic, changes[0], validate_only=True)
+    assert not alter(either, GROUP, group, changes[1], validate_only=True)
+    either.sleep(0.3)
+
+    assert shown(either, TOPIC, topic, "retention.ms")["retention.ms"][0] == "604800000"
+    limit = "share.delivery.count.limit"
+    assert "5" == shown(either, GROUP, group, limit)[limit][0]
+
+
+def test_lists_are_edited_element_by_element(either):
+    topic = either.create_topic()
+
+    def policy(operation, value):
+        assert not alter(either, TOPIC, topic, ("cleanup.policy", operation, value))
+        either.sleep(0.3)
+        return shown(either, TOPIC, topic, "cleanup.policy")["cleanup.policy"][0]
+
+    assert "delete,compact" == policy(APPEND, "compact")
+    assert "delete,compact" == policy(APPEND, "delete")
+    assert "compact" == policy(SUBTRACT, "delete")
+    assert "compact" == policy(SUBTRACT, "nothing")
+    assert "delete" == policy(DELETE, None)
+
+
+def test_what_was_set_for_a_topic_stands_before_the_brokers(either):
+    topic = either.create_topic(config={"cleanup.policy": "compact"})
+    found = shown(either, TOPIC, topic, "cleanup.policy", "segment.ms", "nope")
+
+    assert found == {
+        "cleanup.policy": (
+            "compact",
+            [("cleanup.policy", "compact", 1), ("log.cleanup.policy", "delete", 5)],
+        ),
+        "segment.ms": ("604800000", []),
+    }
+
+
+def test_what_was_set_for_a_group_stands_before_the_brokers(either, group):
+    put(either, GROUP, group, share_session_timeout_ms="50000")
+    put(either, GROUP, group, share_isolation_level="read_committed")
+
+    assert shown(
+        either, GROUP, group, "share.session.timeout.ms", "share.isolation.level"
+    ) == {
+        "share.session.timeout.ms": (
+            "50000",
+            [
+                ("share.session.timeout.ms", "50000", 8),
+                ("group.share.session.timeout.ms", "45000", 5),
+            ],
+        ),
+        "share.isolation.level": (
+            "read_committed",
+            [
+                ("share.isolation.level", "read_committed", 8),
+                ("share.isolation.level", "read_uncommitted", 5),
+            ],
+        ),
+    }
+
+
+def test_deleting_falls_back_to_the_default(either, group):
+    limit = "share.delivery.count.limit"
+    put(either, GROUP, group, share_delivery_count_limit="9")
+    assert "9" == shown(either, GROUP, group, limit)[limit][0]
+    assert not alter(either, GROUP, group, (limit, DELETE, None))
+    either.sleep(0.3)
+
+    assert "5" == shown(either, GROUP, group, limit)[limit][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code", "message"),
+    [
+        (TOPIC, "zz", "unknown_topic_or_partition", ""),
+        (
+            TOPIC,
+            "",
+            "invalid_topic_exception",
+            "Topic name is invalid: the empty string is not allowed",
+        ),
+        (GROUP, "", "invalid_request", "Group name must not be empty"),
+        (
+            BROKER,
+            "99",
+            "invalid_request",
+            "Unexpected broker id, expected 1 or empty string, but received 99",
+        ),
+        (
+            BROKER,
+            "x",
+            "invalid_request",
+            "Broker id must be an integer, but it is: x",
+        ),
+        (
+            77,
+            "x",
+            "invalid_request",
+            "This most likely occurs because of a request being malformed by the "
+            "client library or the message was sent to an incompatible broker. See "
+            "the broker logs for more details.",
+        ),
+    ],
+)
+def test_nothing_of_that_name_can_be_described(either, kind, name, code, message):
+    result = describe(either, kind, name)
+
+    assert (code, message) == (result.error_code.name, result.error_message)
+    assert not result.configs
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("kind", [TOPIC, GROUP])
+def test_all_settings_are_a_real_brokers(kafka, kind):
+    topic = kafka.admin.create_topic(config={"retention.ms": "5000"})
+
+    def everything(broker):
+        result = describe(broker, kind, topic, include_documentation=True)
+        assert all(each.documentation for each in result.configs)
+        return {
+            each.name: (
+                each.value,
+                each.read_only,
+                each.config_source,
+                each.is_sensitive,
+                each.config_type,
+                [
+                    (at.name, at.value, at.source)
+                    for at in each.synonyms
+                    if at.source in (1, 5, 8)
+                ],
+            )
+            for each in result.configs
+            if each.name != "min.insync.replicas"  # set on all brokers by itself
+        }
+
+    ours = Ours()
+    ours.cluster.add_topic(topic, [[1]], {"retention.ms": "5000"})
+    theirs = either_broker(Chosen(kafka))
+
+    assert everything(theirs) == everything(ours)
+
+
+class Chosen:
+    """What a fixture is asked by, for one that is not parametrised."""
+
+    param = "kafka"
+
+    def __init__(self, kafka):
+        self._kafka = kafka
+
+    def getfixturevalue(self, name):
+        return self._kafka
+
+
+@pytest.mark.kafka
+def test_brokers_settings_are_a_real_brokers(kafka):
+    def everything(broker):
+        return {
+            each.name: (
+                each.config_type,
+                each.read_only,
+                [at.value for at in each.synonyms if at.source == 5],
+            )
+            for each in describe(broker, BROKER, "1").configs
+        }
+
+    theirs, ours = everything(either_broker(Chosen(kafka))), everything(Ours())
+
+    assert ours == {name: theirs[name] for name in ours if name in theirs}
+    assert {"broker.rack"} >= ours.keys() - theirs.keys()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_older_versions_tell_less(version):
+    ours = Ours()
+    topic = ours.create_topic()
+    (entry,) = describe(
+        ours, TOPIC, topic, "max.message.bytes", version=version
+    ).configs
+
+    assert ("1048588", 5) == (entry.value, entry.config_source)
+    assert (version >= 3) == hasattr(entry, "config_type")

@@ -1,0 +1,110 @@
+"""Ours says to members what a real Kafka says, to the letter and the epoch."""
+
+import uuid
+
+import pytest
+
+from tests.broker.either import BOTH, either_broker
+from tests.broker.share_group_dialogue import STEPS, play
+
+
+@pytest.fixture(params=BOTH)
+def either(request):
+    return either_broker(request)
+
+
+def test_members_are_told_what_was_recorded(either):
+    heard = play(either, f"group-{uuid.uuid4().hex[:8]}")
+
+    for number, (step, said) in enumerate(zip(STEPS, heard, strict=True)):
+        assert step.said == said, f"step {number}: {step}"
+
+
+FIRST = {"member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"group_id": ""}, "GroupId can't be empty."),
+        ({"rack_id": ""}, "RackId can't be empty."),
+        ({"member_epoch": -2}, "MemberEpoch is invalid."),
+        (
+            {"subscribed_topic_names": None},
+            "SubscribedTopicNames must be set in first request.",
+        ),
+        ({"member_epoch": 3}, "Share group {group} not found."),
+        ({"member_epoch": -1}, "Group {group} not found."),
+    ],
+)
+def test_refusals_say_why(either, said, message):
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    either.find(group)
+    request = {"group_id": group, **FIRST, **said}
+    answer = either.ask("share_group_heartbeat", 1, **request)
+
+    assert answer.error_code
+    assert message.format(group=group) == answer.error_message
+
+
+def test_members_hear_how_their_epoch_is_wrong(either):
+    group, topic = f"group-{uuid.uuid4().hex[:8]}", either.create_topic()
+    either.find(group)
+
+    def beat(**values):
+        return either.ask("share_group_heartbeat", 1, group_id=group, **values)
+
+    beat(member_id="m", member_epoch=0, subscribed_topic_names=[topic])
+    greater = beat(member_id="m", member_epoch=9)
+    smaller = beat(member_id="m", member_epoch=1)
+    unknown = beat(member_id="n", member_epoch=1)
+
+    assert greater.error_message == (
+        "The share group member has a greater member epoch (9) than the one known by "
+        "the group coordinator (2). The member must abandon all its partitions and "
+        "rejoin."
+    )
+    assert smaller.error_message == (
+        "The share group member has a smaller member epoch (1) than the one known by "
+        "the group coordinator (2), and it does not match the previous member epoch "
+        "(0). The member must abandon all its partitions and rejoin."
+    )
+    assert f"Member n is not a member of group {group}." == unknown.error_message
+
+
+def test_describing_shows_members_and_what_may_be_done(either):
+    group, topic = f"group-{uuid.uuid4().hex[:8]}", either.create_topic(2)
+    either.find(group)
+    either.ask(
+        "share_group_heartbeat",
+        1,
+        group_id=group,
+        member_id="m",
+        member_epoch=0,
+        rack_id="r",
+        subscribed_topic_names=[topic],
+    )
+    groups = either.ask(
+        "share_group_describe",
+        1,
+        group_ids=[group, "", "nobody"],
+        include_authorized_operations=True,
+    ).groups
+    by_id = {each.group_id: each for each in groups}
+    found, (member,) = by_id[group], by_id[group].members
+
+    assert ("Stable", "simple", 3400) == (
+        found.group_state,
+        found.assignor_name,
+        found.authorized_operations,
+    )
+    assert ("m", "r", "test", (topic,)) == (
+        member.member_id,
+        member.rack_id,
+        member.client_id,
+        member.subscribed_topic_names,
+    )
+    assert member.client_host.startswith("/127.0.0.1")
+    assert "invalid_group_id" == by_id[""].error_code.name
+    assert "group_id_not_found" == by_id["nobody"].error_code.name
+    assert "Group nobody not found." == by_id["nobody"].error_message

@@ -1,0 +1,152 @@
+"""What the heartbeat's and the description's handlers look at besides the group."""
+
+import uuid
+
+import pytest
+
+from sharecons.testing.broker.access import (
+    Acl,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from tests.broker.either import Ours
+
+
+@pytest.fixture
+def ours():
+    return Ours()
+
+
+def beat(ours, member_id="m", epoch=0, topics=None, **values):
+    return ours.ask(
+        "share_group_heartbeat",
+        1,
+        group_id=values.pop("group_id", "g"),
+        member_id=member_id,
+        member_epoch=epoch,
+        subscribed_topic_names=topics,
+        **values,
+    )
+
+
+def describe(ours, *group_ids):
+    return ours.ask("share_group_describe", 1, group_ids=list(group_ids)).groups
+
+
+def deny(ours, resource, name, operation=Operation.ALL):
+    ours.cluster.access.add(
+        Acl(
+            resource=resource,
+            name=name,
+            pattern=Pattern.LITERAL,
+            principal="User:ANONYMOUS",
+            host="*",
+            operation=operation,
+            permission=Permission.DENY,
+        )
+    )
+
+
+def test_one_denied_topic_refuses_the_heartbeat_and_makes_no_group(ours):
+    topic, other = ours.create_topic(), ours.create_topic()
+    deny(ours, Resource.TOPIC, topic, Operation.DESCRIBE)
+    answer = beat(ours, topics=[other, topic])
+
+    assert "topic_authorization_failed" == answer.error_code.name
+    assert ours.cluster.groups.get("g") is None
+    assert not beat(ours, topics=[other]).error_code
+
+
+def test_denied_group_cannot_be_joined_or_described(ours):
+    deny(ours, Resource.GROUP, "g")
+
+    assert "group_authorization_failed" == beat(ours, topics=["t"]).error_code.name
+    (found,) = describe(ours, "g")
+    assert "group_authorization_failed" == found.error_code.name
+
+
+def test_group_with_a_topic_that_is_hidden_is_not_described(ours):
+    topic = ours.create_topic()
+    beat(ours, topics=[topic])
+    deny(ours, Resource.TOPIC, topic, Operation.DESCRIBE)
+    (found,) = describe(ours, "g")
+
+    assert "topic_authorization_failed" == found.error_code.name
+    assert not found.members
+
+
+def test_other_brokers_do_not_coordinate():
+    ours = Ours(brokers=2)
+    right = ours.cluster.coordinators.of(0, "g", ours.cluster.running)
+    answer = beat(ours, topics=["t"], node_id=3 - right)
+
+    assert "not_coordinator" == answer.error_code.name
+    assert not beat(ours, topics=["t"], node_id=right).error_code
+
+
+def test_id_of_a_classic_group_is_not_found(ours):
+    ours.cluster.groups.add(ClassicGroup("g"))
+    answer = beat(ours, topics=["t"])
+    (found,) = describe(ours, "g")
+
+    assert "group_id_not_found" == answer.error_code.name
+    assert "Group g is not a share group." == answer.error_message
+    assert "Group g is not a share group." == found.error_message
+
+
+def test_intervals_are_the_groups_own(ours):
+    topic = ours.create_topic()
+    ours.cluster.configs.set_group(
+        "g",
+        {
+            "share.heartbeat.interval.ms": "200",
+            "share.session.timeout.ms": "1500",
+            "share.assignment.interval.ms": "0",
+        },
+    )
+    assert 0.2 == beat(ours, topics=[topic]).heartbeat_interval.total_seconds()
+
+    assert beat(ours, epoch=2).assignment.topic_partitions
+    ours.sleep(1.5)
+    assert "unknown_member_id" == beat(ours, epoch=3).error_code.name
+
+
+def test_members_are_limited_by_the_brokers_setting():
+    ours = Ours(settings={"group.share.max.size": "1"})
+    beat(ours, "a", topics=["t"])
+
+    assert "group_max_size_reached" == beat(ours, "b", topics=["t"]).error_code.name
+
+
+def test_description_sees_that_a_member_is_dead(ours):
+    beat(ours, topics=[ours.create_topic()])
+    ours.sleep(45)
+    (found,) = describe(ours, "g")
+
+    assert ("Empty", 3) == (found.group_state, found.group_epoch)
+
+
+def test_topic_that_is_gone_is_not_described(ours):
+    topic = ours.create_topic()
+    beat(ours, topics=[topic])
+    ours.sleep(1)
+    assert beat(ours, epoch=2).assignment.topic_partitions
+    ours.cluster.topics.delete(ours.cluster.topics.named(topic))
+    (found,) = describe(ours, "g")
+
+    assert (topic,) == found.members[0].subscribed_topic_names
+    assert () == found.members[0].assignment.topic_partitions
+
+
+def test_assignment_is_spelt_by_topic_id(ours):
+    topic = ours.create_topic(3)
+    beat(ours, topics=[topic])
+    ours.sleep(1)
+    (assigned,) = beat(ours, epoch=2).assignment.topic_partitions
+
+    assert ours.cluster.topics.named(topic).topic_id == assigned.topic_id
+    assert (0, 1, 2) == assigned.partitions
+    assert isinstance(assigned.topic_id, uuid.UUID)

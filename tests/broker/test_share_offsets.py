@@ -1,0 +1,291 @@
+"""How far groups are: described, altered, deleted, by ours and by a real Kafka."""
+
+import uuid
+
+import pytest
+
+from sharecons.testing.broker.access import (
+    Acl,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
+from tests.broker.either import BOTH, Ours, either_broker
+
+ABSENT = "This server does not host this topic-partition."
+
+
+@pytest.fixture(params=BOTH)
+def either(request):
+    return either_broker(request)
+
+
+@pytest.fixture
+def group(either):
+    group_id = f"group-{uuid.uuid4().hex[:8]}"
+    either.find(group_id)
+    return group_id
+
+
+def described(broker, group, topics=None, version=1):
+    (found,) = broker.ask(
+        "describe_share_group_offsets",
+        version,
+        groups=[
+            {
+                "group_id": group,
+                "topics": topics
+                and [
+                    {"topic_name": name, "partitions": partitions}
+                    for name, partitions in topics.items()
+                ],
+            }
+        ],
+    ).groups
+    assert not found.error_code
+    return {
+        (topic.topic_name, each.partition_index): (
+            each.start_offset,
+            each.lag if version else None,
+        )
+        for topic in found.topics
+        for each in topic.partitions
+    }
+
+
+def alter(broker, group, **topics):
+    return broker.ask(
+        "alter_share_group_offsets",
+        0,
+        group_id=group,
+        topics=[
+            {
+                "topic_name": name,
+                "partitions": [
+                    {"partition_index": index, "start_offset": offset}
+                    for index, offset in offsets.items()
+                ],
+            }
+            for name, offsets in topics.items()
+        ],
+    )
+
+
+def delete(broker, group, *topics):
+    return broker.ask(
+        "delete_share_group_offsets",
+        0,
+        group_id=group,
+        topics=[{"topic_name": name} for name in topics],
+    )
+
+
+def beat(broker, group, epoch, topics=None):
+    answer = broker.ask(
+        "share_group_heartbeat",
+        1,
+        group_id=group,
+        member_id="m",
+        member_epoch=epoch,
+        subscribed_topic_names=topics,
+    )
+    assert not answer.error_code
+    broker.sleep(0.5)
+
+
+def results(altered):
+    return {
+        (topic.topic_name, each.partition_index): each.error_code
+        and (each.error_code.name, each.error_message)
+        for topic in altered.responses
+        for each in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_group_that_nobody_knows_is_nowhere(either, group, version):
+    topic = either.create_topic()
+    lag = -1 if version else None
+
+    assert {} == described(either, group, None, version)
+    assert {(topic, 0): (-1, lag), ("nothing", 3): (-1, lag)} == described(
+        either, group, {topic: [0], "nothing": [3]}, version
+    )
+
+
+def test_partitions_of_a_member_are_known_before_anything_is_fetched(either, group):
+    topic = either.create_topic(2)
+    beat(either, group, 0, [topic])
+
+    assert {(topic, 0): (-1, -1), (topic, 1): (-1, -1)} == described(either, group)
+
+
+def test_altering_makes_a_group_that_begins_there(either, group):
+    topic = either.create_topic(3)
+    altered = alter(either, group, **{topic: {0: 0, 1: 7}})
+
+    assert not altered.error_code
+    assert {(topic, 0): 0, (topic, 1): 0} == results(altered)
+    assert {(topic, 0): (0, 0), (topic, 1): (7, -7)} == described(either, group)
+    (found,) = either.ask("share_group_describe", 1, group_ids=[group]).groups
+    assert ("Empty", 1, 1) == (
+        found.group_state,
+        found.group_epoch,
+        found.assignment_epoch,
+    )
+
+
+def test_altering_fails_for_each_partition_that_is_not_there(either, group):
+    topic = either.create_topic()
+    altered = alter(either, group, nothing={0: 1}, **{topic: {0: 5, 9: 5}})
+    absent = ("unknown_topic_or_partition", ABSENT)
+
+    assert {("nothing", 0): absent, (topic, 0): 0, (topic, 9): absent} == results(
+        altered
+    )
+
+
+def test_group_with_a_member_keeps_its_offsets(either, group):
+    topic = either.create_topic()
+    beat(either, group, 0, [topic])
+    for answer in (
+        alter(either, group, **{topic: {0: 5}}),
+        delete(either, group, topic),
+    ):
+        assert "non_empty_group" == answer.error_code.name
+        assert "The group is not empty." == answer.error_message
+        assert not answer.responses
+
+    beat(either, group, -1)
+    assert not alter(either, group, **{topic: {0: 5}}).error_code
+
+
+def test_deleting_forgets_topics_one_by_one(either, group):
+    topic, other, third = (either.create_topic() for _ in range(3))
+    alter(either, group, **{topic: {0: 1}, other: {0: 2}})
+    deleted = delete(either, group, topic, third, "nothing").responses
+    told = {
+        each.topic_name: each.error_code and (each.error_code.name, each.error_message)
+        for each in deleted
+    }
+
+    assert {
+        topic: 0,
+        third: (
+            "unknown_topic_or_partition",
+            "There is no offset information to delete.",
+        ),
+        "nothing": ("unknown_topic_or_partition", ABSENT),
+    } == told
+    assert {(other, 0): (2, -2)} == described(either, group)
+
+
+def test_nothing_is_deleted_of_a_group_that_is_not_there(either, group):
+    answer = delete(either, group, "t")
+
+    assert "group_id_not_found" == answer.error_code.name
+    assert f"Group {group} not found." == answer.error_message
+
+
+def test_group_without_a_name_has_no_offsets(either):
+    for answer in (alter(either, "", t={0: 0}), delete(either, "", "t")):
+        assert "invalid_group_id" == answer.error_code.name
+        assert "The group id is invalid." == answer.error_message
+    assert {} == described(either, "")
+
+
+def test_deleted_topic_is_initialised_again_for_the_next_member():
+    ours = Ours()
+    topic = ours.create_topic()
+    beat(ours, "g", 0, [topic])
+    beat(ours, "g", -1)
+    delete(ours, "g", topic)
+    assert {} == described(ours, "g")
+
+    beat(ours, "g", 0, [topic])
+    assert {(topic, 0): (-1, -1)} == described(ours, "g")
+
+
+def test_topic_that_is_gone_is_left_out_of_all():
+    ours = Ours()
+    topic, other = ours.create_topic(), ours.create_topic()
+    alter(ours, "g", **{topic: {0: 1}, other: {0: 2}})
+    ours.cluster.delete_topic(ours.cluster.topics.named(topic))
+
+    assert {(other, 0): (2, -2)} == described(ours, "g")
+
+
+def deny(ours, resource, name, denied):
+    """Deny one operation; a resource with ACLs has to allow the others."""
+    for operation, permission in (
+        (denied, Permission.DENY),
+        (Operation.ALL, Permission.ALLOW),
+    ):
+        ours.cluster.access.add(
+            Acl(
+                resource=resource,
+                name=name,
+                pattern=Pattern.LITERAL,
+                principal="User:ANONYMOUS",
+                host="*",
+                operation=operation,
+                permission=permission,
+            )
+        )
+
+
+def test_denied_topics_are_refused_by_name_and_left_out_of_all():
+    ours = Ours()
+    topic = ours.create_topic()
+    alter(ours, "g", **{topic: {0: 1}})
+    deny(ours, Resource.TOPIC, topic, Operation.ALL)
+    (found,) = ours.ask(
+        "describe_share_group_offsets",
+        1,
+        groups=[
+            {"group_id": "g", "topics": [{"topic_name": topic, "partitions": [0]}]}
+        ],
+    ).groups
+    (deleted,) = delete(ours, "g", topic).responses
+    altered = results(alter(ours, "g", **{topic: {0: 2}}))
+    refused = "topic_authorization_failed"
+
+    assert {} == described(ours, "g")
+    assert refused == found.topics[0].partitions[0].error_code.name
+    assert refused == deleted.error_code.name
+    assert refused == altered[topic, 0][0]
+
+
+@pytest.mark.parametrize(
+    "operation", [Operation.READ, Operation.DELETE, Operation.DESCRIBE]
+)
+def test_each_api_asks_for_its_own_right_to_the_group(operation):
+    ours = Ours()
+    topic = ours.create_topic()
+    alter(ours, "g", **{topic: {0: 1}})
+    deny(ours, Resource.GROUP, "g", operation)
+    (found,) = ours.ask(
+        "describe_share_group_offsets", 1, groups=[{"group_id": "g"}]
+    ).groups
+    refused = {
+        Operation.READ: alter(ours, "g", **{topic: {0: 1}}).error_code,
+        Operation.DELETE: delete(ours, "g").error_code,
+        Operation.DESCRIBE: found.error_code,
+    }
+
+    assert "group_authorization_failed" == refused.pop(operation).name
+    assert not any(refused.values())
+
+
+def test_other_brokers_do_not_coordinate():
+    ours = Ours(brokers=2)
+    other = 3 - ours.cluster.coordinators.of(0, "g", ours.cluster.running)
+    (found,) = ours.ask(
+        "describe_share_group_offsets", 1, other, groups=[{"group_id": "g"}]
+    ).groups
+    altered = ours.ask("alter_share_group_offsets", 0, other, group_id="g")
+    deleted = ours.ask("delete_share_group_offsets", 0, other, group_id="g")
+
+    for answer in (found, altered, deleted):
+        assert "not_coordinator" == answer.error_code.name
