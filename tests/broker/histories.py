@@ -32,6 +32,7 @@ __all__ = [
     "Player",
     "Produce",
     "Reopen",
+    "Trim",
     "Wait",
     "paced",
 ]
@@ -63,6 +64,8 @@ class Fetch:
 class Acknowledge:
     member: int
     seed: int
+    is_honest: bool = True
+    """Otherwise of records that others may have, or nobody."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,18 @@ class Cut:
     member: int
 
 
+@dataclass(frozen=True)
+class Trim:
+    """Delete the records in the first part of the log."""
+
+    part: float
+
+
 def paced(steps, most):
     """Let all locks end before any ends by itself, after so many seconds."""
     passed, history = 0.0, []
     for step in steps:
-        passed += POLL if isinstance(step, Produce | Acknowledge) else 2.5 * POLL
+        passed += POLL if isinstance(step, Produce | Acknowledge | Trim) else 2.5 * POLL
         if passed > most:
             history.append(Wait())
         if passed > most or step == Wait():
@@ -163,6 +173,7 @@ class Player:
         self.topic_id = self._look_up()
         names = (spelt(uuid.uuid4()) for _ in range(members))
         self._members = [Member(address, name) for name in names]
+        self._end = 0
 
     def join(self):
         """Let the coordinator know the group, and the share partition by that."""
@@ -214,16 +225,19 @@ class Player:
             ),
         )
         (found,) = answer.results[0].partitions
-        # Whether Kafka joins neighbours that are alike depends on what it joined them
-        # from, and that on how many timers it took to let them go.
+        # Timers let go of records one by one, and what they write overlaps: whether
+        # neighbours that are alike are joined, and whether those at the start that are
+        # done with are there still, is chance.
         batches = []
         for each in found.state_batches:
+            if not batches and each.delivery_state in (2, 4):
+                continue
             same = each.delivery_state, each.delivery_count
             if batches and batches[-1][1:] == [each.first_offset - 1, same]:
                 batches[-1][1] = each.last_offset
             else:
                 batches.append([each.first_offset, each.last_offset, same])
-        return found.error_code.name, found.start_offset, batches
+        return found.error_code.name, batches
 
     def close(self):
         for member in self._members:
@@ -236,8 +250,10 @@ class Player:
                 return [self._produce(size) for size in sizes]
             case Fetch():
                 return self._fetch(self._members[step.member], step)
-            case Acknowledge(member, seed):
-                return self._acknowledge(self._members[member], seed)
+            case Acknowledge(member, seed, is_honest):
+                return self._acknowledge(self._members[member], Random(seed), is_honest)
+            case Trim(part):
+                return self._trim(int(part * self._end))
             case Close(member):
                 return self._close(self._members[member])
             case Reopen(member):
@@ -264,7 +280,19 @@ class Player:
             ),
         )
         (done,) = answer.responses[0].partition_responses
+        self._end = done.base_offset + size
         return done.error_code.name, done.base_offset
+
+    def _trim(self, offset):
+        partition = {"partition_index": 0, "offset": offset}
+        answer = self._admin.ask(
+            "delete_records",
+            2,
+            timeout=timedelta(seconds=5),
+            topics=({"name": self._topic, "partitions": (partition,)},),
+        )
+        (done,) = answer.topics[0].partitions
+        return done.error_code.name, done.low_watermark
 
     def _fetch(self, member, step):
         batches = ()
@@ -301,8 +329,9 @@ class Player:
         time.sleep(SETTLED if batches else 0)
         return told
 
-    def _acknowledge(self, member, seed):
-        batches = chosen(member.held, Random(seed))
+    def _acknowledge(self, member, random, is_honest):
+        some = member.held if is_honest else range(self._end)
+        batches = chosen(some, random, may_renew=True)
         if not batches or not member.epoch:
             return None
         answer = self._said(member, batches)
@@ -364,15 +393,16 @@ class Player:
         raise AssertionError("no coordinator")
 
 
-def chosen(held, random):
+def chosen(held, random, may_renew=False):
     """Acknowledge some of what is held: ranges in order, of one type or of several."""
+    kinds = [0, 1, 2, 2, 2, 3] + [4] * may_renew
     offsets = sorted(set(held))
     share = random.choice([0.3, 0.7, 1.0])
     mixed = random.random() < 0.3
-    alike = random.choice([0, 1, 2, 2, 2, 3])
+    alike = random.choice(kinds)
     batches = []
     for offset in (o for o in offsets if random.random() <= share):
-        kind = random.choice([1, 2, 3]) if mixed else alike
+        kind = random.choice(kinds) if mixed else alike
         last = batches[-1] if batches else None
         if last and last[1] == offset - 1 and (mixed or last[2][0] == kind):
             last[1] = offset
@@ -380,8 +410,8 @@ def chosen(held, random):
         else:
             batches.append([offset, offset, [kind]])
     return tuple(
-        (first, last, tuple(kinds) if mixed else tuple(kinds[:1]))
-        for first, last, kinds in batches
+        (first, last, tuple(types) if mixed else tuple(types[:1]))
+        for first, last, types in batches
     )
 
 

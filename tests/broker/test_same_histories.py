@@ -20,6 +20,7 @@ from tests.broker.histories import (
     Player,
     Produce,
     Reopen,
+    Trim,
     Wait,
     paced,
 )
@@ -44,6 +45,8 @@ steps = st.one_of(
     st.builds(Fetch, who),
     st.builds(Acknowledge, who, seeds),
     st.builds(Acknowledge, who, seeds),
+    st.builds(Acknowledge, who, seeds, is_honest=st.just(False)),
+    st.builds(Trim, st.sampled_from([0.1, 0.5, 0.9, 1.0])),
     st.builds(Close, who),
     st.builds(Cut, who),
     st.builds(Reopen, who),

@@ -17,6 +17,7 @@ from sharecons.testing.broker.share.requests import (
     current_leader,
     decisions,
     endpoints,
+    has_failed,
     refusal,
     refused,
     settle,
@@ -45,6 +46,8 @@ async def handle(request: Request, context: Context) -> Response:
         return refused(ErrorCode.unknown_server_error)
     decided = decisions(request, context, entries)
     settle(context, request.group_id, decided)
+    if has_failed(decided):
+        return refused(ErrorCode.unknown_server_error)
     if request.share_session_epoch == CLOSE:
         context.cluster.share_sessions.close(session)
     return _answer(request, context, decided)

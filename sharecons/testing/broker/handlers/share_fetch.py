@@ -39,6 +39,7 @@ from sharecons.testing.broker.share.requests import (
     current_leader,
     decisions,
     endpoints,
+    has_failed,
     place_of,
     refusal,
     refused,
@@ -84,6 +85,8 @@ async def handle(request: Request, context: Context) -> Response:
         return refused(ErrorCode.unknown_server_error)
     decided = decisions(request, context, entries) if _any(entries) else {}
     results = await _fetch(request, context, session, decided)
+    if has_failed(decided):
+        return refused(ErrorCode.unknown_server_error)
     if _is_outrun(request, session):
         return refused(ErrorCode.invalid_share_session_epoch)
     results = _answered(request, session, results)

@@ -9,6 +9,7 @@ leader is to write it first.
 from collections.abc import Sequence
 from typing import Final
 
+from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgeError,
     AcknowledgementBatch,
@@ -34,6 +35,7 @@ NOT_THE_OWNER: Final = "The record is acquired by another member."
 UNDER_WAY: Final = "The record is acknowledged twice in one request."
 NO_RENEWAL: Final = "Renewing acquisition locks is not enabled for the group."
 NOT_IN_FLIGHT: Final = "The records are not in flight."
+NOTHING_THERE: Final = "The records are in flight no more."
 PAST_THE_END: Final = "The request goes past what is in flight."
 
 
@@ -70,11 +72,13 @@ def _in_flight(window: Window, batch: AcknowledgementBatch) -> list[InFlight]:
     if index < 0:
         if batch.first_offset < window.start_offset:
             index = window.floor(window.start_offset)
-        if index < 0:
+            if index < 0:
+                raise AcknowledgeError(NOTHING_THERE, ErrorCode.unknown_server_error)
+        else:
             raise AcknowledgeError(NOT_IN_FLIGHT)
     found = window.batches[index : window.floor(batch.last_offset) + 1]
     if not found or found[-1].last_offset < batch.last_offset:
-        raise AcknowledgeError(PAST_THE_END, malformed=True)
+        raise AcknowledgeError(PAST_THE_END, ErrorCode.invalid_request)
     return found
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from sharecons.testing.broker.codec import ErrorCode
+
 __all__ = [
     "NOBODY",
     "AcknowledgeError",
@@ -69,10 +71,11 @@ class StateBatch(NamedTuple):
 class AcknowledgeError(Exception):
     """A partition's acknowledgements are refused; nothing of them is applied."""
 
-    def __init__(self, message: str, *, malformed: bool = False) -> None:
+    def __init__(
+        self, message: str, code: ErrorCode = ErrorCode.invalid_record_state
+    ) -> None:
         super().__init__(message)
-        self.malformed = malformed
-        """INVALID_REQUEST it is then, INVALID_RECORD_STATE otherwise."""
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,7 @@ def _read(
 
 def _shares(sources: Sequence[Source], limits: FetchLimits) -> list[int]:
     """Give each partition its share of the bytes: the same, or one each at least."""
-    if limits.most >= len(sources):
+    if sources and limits.most >= len(sources):
         return [limits.most // len(sources)] * len(sources)
     return [int(index < limits.most) for index in range(len(sources))]
 

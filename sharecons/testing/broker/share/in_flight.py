@@ -84,7 +84,7 @@ class InFlight:
     def at(self, offset: int) -> Delivery:
         if self.whole is not None:
             return self.whole
-        return self.each[min(offset, self.last_offset) - self.first_offset]
+        return self.each[offset - self.first_offset]
 
     def runs(self, first_offset: int, last_offset: int) -> Iterator[Run]:
         """Give what is in flight between two offsets, both included."""
@@ -134,7 +134,9 @@ class Window:
             for first, last, state, count in batches
         ]
         self.complete = sum(
-            batch.length for batch in self.batches if batch.at(0).state.is_final
+            batch.length
+            for batch in self.batches
+            if batch.at(batch.first_offset).state.is_final
         )
         """Records in flight that are done with, and wait for those before them."""
         self._hole: int | None = None
@@ -287,8 +289,15 @@ class Window:
 
     def _may_advance(self) -> bool:
         index = self.floor(self.start_offset)
-        # Without a batch there the start offset lies in a hole.
-        return index >= 0 and self.batches[index].at(self.start_offset).state.is_final
+        if index < 0:
+            return False  # the start offset lies in a hole
+        batch = self.batches[index]
+        if batch.whole is not None:
+            return batch.whole.state.is_final
+        # Once the log has lost a batch with deliveries of its own, Kafka's leader
+        # looks in it for the start offset in vain, and leaves that where it is.
+        is_there = self.start_offset <= batch.last_offset
+        return is_there and batch.at(self.start_offset).state.is_final
 
     def _done(self) -> tuple[int | None, int]:
         """Give the last offset that is done with all before it, and their number."""

@@ -101,33 +101,29 @@ class SharePartition:
         settings: GroupSettings,
         now: float,
     ) -> list[Change]:
-        """Check what a member says of its records; `settle` puts it into effect.
+        """Check and write what a member says of its records; `settle` applies it.
 
         Raises:
             AcknowledgeError: not all of it can be, so none of it will.
         """
         self._next_look = min(self._next_look, now + settings.lock_duration)
-        return decided(self._window, member, batches, settings, now)
+        changes = decided(self._window, member, batches, settings, now)
+        self._write(changes)
+        return changes
 
     def settle(self, changes: Sequence[Change]) -> bool:
-        """Write changes and apply them; tell whether the start offset has moved."""
-        if not changes:
-            return False
+        """Apply what was written; tell whether the start offset has moved by that."""
         for batch, run in changes:
             batch.put(run)
             if run.delivery.state.is_final:
                 self._window.ended(run)
             else:
                 self._window.look_again()
-        # Kafka writes first and moves the start offset then, so that the state that
-        # the coordinator has is behind by one step.
-        self._write([run for _, run in changes])
-        return self._window.advance_start()
+        return bool(changes) and self._window.advance_start()
 
     def release(self, member: str, settings: GroupSettings) -> bool:
         """Let go of all that a member holds; tell whether the start has moved."""
-        changes = self._let_go(lambda held: held.member == member, settings)
-        return self.settle(changes)
+        return self._let_go(lambda held: held.member == member, settings)[1]
 
     def advance(self, settings: GroupSettings, now: float) -> bool:
         """Let go of records whose locks have ended; tell whether there were any."""
@@ -137,16 +133,14 @@ class SharePartition:
         # One after the other, since each may move the start offset that is written
         # with the next.
         while (due := self._window.locked_until) <= now:
-            self.settle(self._let_go(partial(_is_due, due), settings))
+            self._let_go(partial(_is_due, due), settings)
             has_ended = True
         self._next_look = due
         return has_ended
 
     def end_locks(self, settings: GroupSettings) -> bool:
         """End all locks, as if their time were over; tell whether there were any."""
-        changes = self._let_go(lambda held: True, settings)
-        self.settle(changes)
-        return bool(changes)
+        return self._let_go(lambda held: True, settings)[0]
 
     def log_start_moved(self, offset: int) -> None:
         self._window.log_start_moved(offset)
@@ -170,12 +164,15 @@ class SharePartition:
 
     def _let_go(
         self, concerned: Callable[[Delivery], bool], settings: GroupSettings
-    ) -> list[Change]:
-        return [
+    ) -> tuple[bool, bool]:
+        """Tell whether there was anything, and whether the start offset has moved."""
+        changes = [
             change
             for batch in self._window.batches
             for change in self._let_go_of(batch, concerned, settings)
         ]
+        self._write(changes)
+        return bool(changes), self.settle(changes)
 
     def _let_go_of(
         self,
@@ -209,12 +206,19 @@ class SharePartition:
             for run in window.archive(first, last, State.ACQUIRED, found):
                 window.ended(run)
 
-    def _write(self, runs: Sequence[Run]) -> None:
-        window = self._window
-        batches = [
-            StateBatch(run.first_offset, run.last_offset, *_state(run)) for run in runs
+    def _write(self, changes: Sequence[Change]) -> None:
+        """Let the coordinator know, with the start offset from before the changes."""
+        if not changes:
+            return
+        window, complete = self._window, self._window.complete
+        for _, run in changes:
+            if run.delivery.state.is_final and run.first_offset >= window.start_offset:
+                complete += run.length
+        written = [
+            StateBatch(run.first_offset, run.last_offset, *_state(run))
+            for _, run in changes
         ]
-        self._state.write(window.start_offset, window.complete, batches)
+        self._state.write(window.start_offset, complete, written)
 
 
 def _is_due(due: float, held: Delivery) -> bool:

@@ -25,6 +25,7 @@ __all__ = [
     "current_leader",
     "decisions",
     "endpoints",
+    "has_failed",
     "place_of",
     "refusal",
     "refused",
@@ -117,6 +118,15 @@ def decisions(
     return decided | empty if _any_counts(decided) else decided
 
 
+def has_failed(decided: Mapping[TopicPartition, Decision]) -> bool:
+    """Tell whether the whole request fails: a leader stumbled over one partition."""
+    return any(
+        isinstance(decision, Refused)
+        and decision.code is ErrorCode.unknown_server_error
+        for decision in decided.values()
+    )
+
+
 def settle(
     context: Context, group_id: str, decided: Mapping[TopicPartition, Decision]
 ) -> bool:
@@ -183,9 +193,7 @@ def _decision(
     try:
         return partition.acknowledge(request.member_id, batches, settings, context.now)
     except AcknowledgeError as error:
-        if error.malformed:
-            return Refused(ErrorCode.invalid_request, str(error))
-        return Refused(ErrorCode.invalid_record_state, str(error))
+        return Refused(error.code, str(error))
 
 
 def _is_malformed(batches: Sequence[AcknowledgementBatch], may_renew: bool) -> bool:
