@@ -1,0 +1,138 @@
+"""Fetch sessions: what is told again, and when there is none; ours and a real one's."""
+
+import pytest
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.fetch_sessions import (
+    FetchSessionError,
+    FetchSessions,
+    News,
+    Wanted,
+)
+from tests.broker.crafting import batch
+from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.writes import Place, Talk, parts, place_of
+
+NOTHING_NEW = News(0, 0, has_records=False, is_error=False)
+
+
+@pytest.fixture(params=BOTH)
+def talk(request):
+    return Talk(either_broker(request))
+
+
+def test_a_session_tells_only_what_is_new(talk):
+    place = place_of(talk.either, partitions=2)
+    talk.produce(place, batch())
+    opened = talk.fetch((place, 0, 1), (place, 1, 0), session_epoch=0)
+    session = opened.session_id
+
+    def more(epoch, *wanted, **values):
+        return talk.fetch(*wanted, session_id=session, session_epoch=epoch, **values)
+
+    assert [(0, "none", []), (1, "none", [])] == parts(opened)
+    assert session
+    assert [] == parts(more(1))
+    talk.produce(place, batch(), partition=1)
+    assert [(1, "none", [0])] == parts(more(2))
+    assert [] == parts(more(3, (place, 1, 1)))
+    assert [(0, "none", [0])] == parts(more(4, (place, 0, 0)))
+    forgotten = {"topic_id": place.topic_id, "partitions": [0]}
+    assert [] == parts(more(5, forgotten_topics_data=[forgotten]))
+    assert [(1, "offset_out_of_range", [])] == parts(more(6, (place, 1, 9)))
+    assert [(1, "offset_out_of_range", [])] == parts(more(7))
+    assert [(1, "none", [])] == parts(more(8, (place, 1, 1)))
+    assert [] == parts(more(9))
+
+
+def test_a_session_wants_its_next_epoch_and_its_own_spelling(talk):
+    place = place_of(talk.either)
+    session = talk.fetch((place, 0, 0), session_epoch=0).session_id
+
+    def error(epoch, session_id=session, **values):
+        answer = talk.fetch(session_id=session_id, session_epoch=epoch, **values)
+        assert 0 == (answer.session_id if answer.error_code else 0)
+        return answer.error_code.name
+
+    assert "none" == error(1)
+    assert "invalid_fetch_session_epoch" == error(1)
+    assert "invalid_fetch_session_epoch" == error(3)
+    assert "fetch_session_id_not_found" == error(1, session_id=session ^ 1)
+    assert "fetch_session_topic_id_error" == error(2, version=12)
+    assert "none" == error(2)
+
+
+def test_a_session_ends_as_it_is_told_or_left_empty(talk):
+    place = place_of(talk.either)
+    forgotten = [{"topic_id": place.topic_id, "partitions": [0]}]
+
+    def opened():
+        return talk.fetch((place, 0, 0), session_epoch=0).session_id
+
+    def fetched(session, epoch, *wanted, **values):
+        return talk.fetch(*wanted, session_id=session, session_epoch=epoch, **values)
+
+    closed = opened()
+    assert 0 == fetched(closed, -1, (place, 0, 0)).session_id
+    replaced = opened()
+    assert fetched(replaced, 0, (place, 0, 0)).session_id not in (0, replaced)
+    emptied = opened()
+    assert 0 == fetched(emptied, 1, forgotten_topics_data=forgotten).session_id
+
+    not_found = ErrorCode.fetch_session_id_not_found
+    for gone in (closed, replaced, emptied):
+        assert not_found == fetched(gone, 2).error_code
+
+
+def test_who_had_records_queues_up_again(talk):
+    place = place_of(talk.either, partitions=3)
+    for partition in range(3):
+        talk.produce(place, batch(), partition=partition)
+    session = talk.fetch(
+        *((place, index, 0) for index in range(3)), session_epoch=0, max_bytes=1
+    ).session_id
+
+    told = [
+        parts(talk.fetch(session_id=session, session_epoch=epoch, max_bytes=1))
+        for epoch in range(1, 5)
+    ]
+
+    assert [0, 1, 2, 0] == [part for ((part, _, _),) in told]
+
+
+def wanted(partition):
+    return Wanted(spot=("t", partition), offset=0, max_bytes=1)
+
+
+def test_a_broker_has_room_for_only_so_many_sessions():
+    sessions = FetchSessions(slots=2)
+
+    def opened():
+        fetching = sessions.begin(1, (0, 0), [wanted(0)], (), by_id=False)
+        return sessions.finish(fetching, {("t", 0): NOTHING_NEW})[0]
+
+    first, second = opened(), opened()
+    sessions.begin(1, (first, 1), [], (), by_id=False)
+    opened()
+
+    # The one that was used last is kept.
+    sessions.begin(1, (first, 2), [], (), by_id=False)
+    with pytest.raises(FetchSessionError):
+        sessions.begin(1, (second, 1), [], (), by_id=False)
+
+
+def test_a_session_is_known_to_its_broker_as_long_as_that_runs():
+    ours = Ours(brokers=2)
+    ours.cluster.add_topic("t", [[1, 2]], {})
+    talk, place = Talk(ours), Place("t", ours.cluster.topics.named("t").topic_id)
+    session = talk.fetch((place, 0, 0), session_epoch=0).session_id
+
+    elsewhere = talk.fetch(session_id=session, session_epoch=1, version=13)
+    assert not elsewhere.error_code
+    with pytest.raises(FetchSessionError):
+        ours.cluster.fetch_sessions.begin(2, (session, 2), [], (), by_id=True)
+
+    ours.cluster.broker_stopped(1)
+    ours.cluster.broker_started(1)
+    gone = talk.fetch(session_id=session, session_epoch=2)
+    assert ErrorCode.fetch_session_id_not_found == gone.error_code

@@ -1,0 +1,183 @@
+"""How long a fetch waits, and what wakes it."""
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from sharecons.testing.broker.cluster import Broker, Cluster
+from sharecons.testing.broker.codec import ErrorCode, Header
+from sharecons.testing.broker.context import ClientGoneError, Context
+from sharecons.testing.broker.handlers import fetch
+from sharecons.testing.broker.signals import Signal
+from tests.broker.crafting import NOW, batch, transactional
+from tests.broker.either import request_of
+
+pytestmark = pytest.mark.anyio
+
+LONG = 1000.0  # seconds
+
+
+class Connection:
+    """A client's, which may end."""
+
+    def __init__(self):
+        self.gone = False
+        self.changed = Signal()
+
+    def end(self):
+        self.gone = True
+        self.changed.ring()
+
+
+class Waiter:
+    """A cluster of ours with one topic, and a fetch that may take its time."""
+
+    def __init__(self):
+        self.cluster = Cluster([Broker(1, "localhost", 9092)], {})
+        self.cluster.broker_started(1)
+        self.cluster.add_topic("t", [[1]], {})
+        self.log = self.cluster.topics.named("t").partitions[0].log
+        self.connection = Connection()
+        self.answer = None
+
+    async def fetch(self, offset=0, *, max_wait=LONG, min_bytes=1, isolation_level=0):
+        partition = {
+            "partition": 0,
+            "fetch_offset": offset,
+            "partition_max_bytes": 1 << 20,
+        }
+        request = request_of(
+            "fetch",
+            4,
+            {
+                "max_wait": timedelta(seconds=max_wait),
+                "min_bytes": min_bytes,
+                "max_bytes": 1 << 20,
+                "isolation_level": isolation_level,
+                "topics": [{"topic": "t", "partitions": [partition]}],
+            },
+        )
+        context = Context(Header(1, 4, 1, "test"), self.cluster, 1, self.connection)
+        self.answer = await fetch.handle(request, context)
+        return self.answer["responses"][0]["partitions"][0]
+
+    def append(self, content=None, **values):
+        self.log.append(content or batch(), NOW, **values)
+
+
+async def woken(waiter, change, **values):
+    """What a fetch gives that waits until something changes."""
+    found = []
+
+    async def wait():
+        found.append(await waiter.fetch(**values))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            assert not found, "it did not wait"
+            change()
+    return found[0]
+
+
+async def test_a_fetch_waits_for_a_record():
+    waiter = Waiter()
+
+    part = await woken(waiter, waiter.append)
+
+    assert 1 == part["high_watermark"]
+    assert part["records"]
+
+
+async def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for():
+    waiter = Waiter()
+    waiter.append()
+    size = len((await waiter.fetch())["records"])
+
+    part = await woken(waiter, waiter.append, min_bytes=size + 1)
+
+    assert 2 * size == len(part["records"])
+
+
+async def test_a_fetch_waits_no_longer_than_it_says():
+    waiter = Waiter()
+
+    with anyio.fail_after(5):
+        part = await waiter.fetch(max_wait=0.01)
+
+    assert (b"", ErrorCode.none) == (part["records"], part["error_code"])
+
+
+async def test_a_fetch_of_committed_records_waits_for_the_end_of_a_transaction():
+    waiter = Waiter()
+    waiter.append(transactional(5, 0, 0), transaction_version=1)
+
+    def end():
+        waiter.log.end_transaction(5, 0, False, NOW)
+
+    part = await woken(waiter, end, isolation_level=1)
+
+    assert [{"producer_id": 5, "first_offset": 0}] == part["aborted_transactions"]
+
+
+async def test_a_fetch_from_behind_what_is_committed_does_not_wait():
+    waiter = Waiter()
+    waiter.append(transactional(5, 0, 0), transaction_version=1)
+    waiter.append()
+
+    with anyio.fail_after(5):
+        part = await waiter.fetch(2, isolation_level=1)
+
+    assert b"" == part["records"]
+
+
+async def test_a_fetch_learns_that_its_topic_is_gone():
+    waiter = Waiter()
+    topic = waiter.cluster.topics.named("t")
+
+    part = await woken(waiter, lambda: waiter.cluster.delete_topic(topic))
+
+    assert ErrorCode.unknown_topic_or_partition == part["error_code"]
+
+
+async def test_a_fetch_learns_that_its_offset_was_deleted():
+    waiter = Waiter()
+    waiter.append()
+
+    def delete():
+        waiter.append()
+        waiter.log.truncate_before(2)
+
+    part = await woken(waiter, delete, offset=1, min_bytes=1000)
+
+    assert ErrorCode.offset_out_of_range == part["error_code"]
+
+
+async def test_a_transaction_that_takes_too_long_ends_while_a_fetch_waits():
+    waiter = Waiter()
+    transactions = waiter.cluster.transactions
+    producer = transactions.initialise("tx", 0.02, None).producer
+    waiter.append(transactional(producer.producer_id, 0, 0), transaction_version=1)
+    now = anyio.current_time()
+    transactions.add_partitions("tx", producer, [("t", 0)], now)
+
+    with anyio.fail_after(5):
+        part = await waiter.fetch(isolation_level=1)
+
+    assert 2 == part["last_stable_offset"]
+
+
+async def test_nobody_is_answered_who_has_gone():
+    waiter = Waiter()
+
+    async def end_soon():
+        await anyio.wait_all_tasks_blocked()
+        waiter.connection.end()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(end_soon)
+            with pytest.raises(ClientGoneError):
+                await waiter.fetch()

@@ -1,0 +1,300 @@
+"""The log of a partition: what is written, what can be read, what is deleted."""
+
+import pytest
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.log.partition_log import (
+    AppendError,
+    Found,
+    LogRules,
+    PartitionLog,
+)
+from tests.broker.crafting import NOW, BatchHead, batch, batches_in, transactional
+
+END = 1 << 40
+
+
+def log_of(*sizes):
+    """A log with batches of so many records each."""
+    log = PartitionLog()
+    for size in sizes:
+        log.append(batch(*("v" for _ in range(size))), NOW)
+    return log
+
+
+def places(log, first=0, end=END, room=END):
+    return [(b.base_offset, b.last_offset) for b in log.batches(first, end, room)]
+
+
+def ends(log):
+    return log.start_offset, log.last_stable_offset, log.end_offset
+
+
+def begin(log, producer_id, epoch=0, sequence=0):
+    content = transactional(producer_id, epoch, sequence)
+    return log.append(content, NOW, transaction_version=1).base_offset
+
+
+class Bell:
+    """Stands in for the event of somebody who waits."""
+
+    rung = False
+
+    def set(self):
+        self.rung = True
+
+
+def waiting(log):
+    bell = Bell()
+    log.grown.add(bell)
+    return bell
+
+
+def test_batches_get_offsets_in_turn():
+    log = log_of(3, 1, 2)
+
+    assert (0, 6, 6) == ends(log)
+    assert [(0, 2), (3, 3), (4, 5)] == places(log)
+    assert [0, 3, 4] == [BatchHead(b.data).base_offset for b in log.batches(0, 6, END)]
+
+
+def test_several_batches_at_once_are_written_in_turn():
+    log = PartitionLog()
+
+    appended = log.append(batch("a", "b") + batch("c"), NOW)
+
+    assert (2, 2) == (appended.base_offset, appended.last_offset)
+    assert [(0, 1), (2, 2)] == places(log)
+
+
+def test_what_is_refused_changes_nothing():
+    log = log_of(2)
+    bell = waiting(log)
+
+    with pytest.raises(AppendError):
+        log.append(batch(record_count=9), NOW)
+    with pytest.raises(AppendError):
+        log.append(b"", NOW)
+
+    assert (0, 2, 2) == ends(log)
+    assert not bell.rung
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [(0, (0, 2)), (2, (0, 2)), (3, (3, 3)), (4, (4, 5)), (5, (4, 5)), (6, None)],
+)
+def test_reading_starts_with_the_batch_that_has_the_offset(first, expected):
+    found = places(log_of(3, 1, 2), first)
+
+    assert expected == (found[0] if found else None)
+
+
+def test_reading_ends_with_the_batch_before_the_last_offset():
+    log = log_of(3, 1, 2)
+
+    assert [(0, 2), (3, 3)] == places(log, end=4)
+    assert [(0, 2), (3, 3), (4, 5)] == places(log, end=5)
+
+
+def test_batches_are_whole_and_the_first_is_always_there():
+    log = log_of(1, 1, 1)
+    size = len(log.batches(0, END, END)[0].data)
+
+    assert [(0, 0)] == places(log, room=0)
+    assert [(0, 0)] == places(log, room=2 * size - 1)
+    assert [(0, 0), (1, 1)] == places(log, room=2 * size)
+
+
+def test_a_piece_is_cut_by_bytes_but_for_its_first_batch():
+    log = log_of(1, 1, 1)
+    size = len(log.batches(0, END, END)[0].data)
+
+    def piece(room, **first):
+        heads, rest = batches_in(log.read(0, END, room, **first))
+        return [head.base_offset for head in heads], rest
+
+    assert ([0], 0) == piece(size - 1, first_whole=True)
+    assert ([], 0) == piece(size - 1, first_whole=False)
+    assert ([0], 5) == piece(size + 5, first_whole=False)
+    assert ([0, 1], 0) == piece(2 * size, first_whole=True)
+    assert ([0, 1, 2], 0) == piece(END, first_whole=True)
+
+
+def test_each_change_is_told():
+    log = PartitionLog()
+    for change in (
+        lambda: log.append(batch("a", "b"), NOW),
+        lambda: begin(log, 1),
+        lambda: log.end_transaction(1, 0, True, NOW),
+        lambda: log.truncate_before(1),
+    ):
+        bell = waiting(log)
+        change()
+
+        assert bell.rung
+
+
+def test_a_leaders_epoch_is_in_what_it_writes():
+    log = PartitionLog()
+    log.append(batch(), NOW, leader_epoch=4)
+
+    assert 4 == BatchHead(log.batches(0, 1, END)[0].data).leader_epoch
+    assert 4 == log.earliest_epoch(9)
+    assert 9 == PartitionLog().earliest_epoch(9)
+
+
+def test_a_log_may_give_its_own_time():
+    log = PartitionLog()
+    appended = log.append(batch(), NOW + 5, rules=LogRules(log_append_time=True))
+
+    assert NOW + 5 == appended.log_append_time
+    assert NOW + 5 == log.batches(0, 1, END)[0].max_timestamp
+    assert Found(0, NOW + 5, 0) == log.at_time(NOW + 1)
+
+
+def test_deleted_records_are_gone_but_their_batch_is_whole():
+    log = log_of(3, 1, 2)
+
+    log.truncate_before(2)
+    assert (2, 6, 6) == ends(log)
+    assert [(0, 2), (3, 3), (4, 5)] == places(log)
+
+    log.truncate_before(3)
+    assert [(3, 3), (4, 5)] == places(log)
+
+
+def test_nothing_comes_back_and_nothing_unwritten_is_deleted():
+    log = log_of(3)
+
+    log.truncate_before(2)
+    log.truncate_before(1)
+    assert 2 == log.start_offset
+
+    log.truncate_before(9)
+    assert (3, 3, 3) == ends(log)
+    assert [] == places(log)
+    assert 3 == log.append(batch(), NOW).base_offset
+
+
+def test_an_open_transaction_holds_back_what_is_stable():
+    log = log_of(2)
+    begin(log, 1)
+    begin(log, 2)
+    log.append(batch(), NOW)
+
+    assert (0, 2, 5) == ends(log)
+    log.end_transaction(1, 0, True, NOW)
+    assert (0, 3, 6) == ends(log)
+    log.end_transaction(2, 0, False, NOW)
+    assert (0, 7, 7) == ends(log)
+
+
+def test_what_is_deleted_of_an_open_transaction_is_stable():
+    log = log_of(1)
+    begin(log, 1)
+    log.append(batch(), NOW)
+    log.truncate_before(2)
+
+    assert (2, 2, 3) == ends(log)
+
+
+def test_aborted_transactions_are_told_to_who_reads_any_of_their_offsets():
+    log = PartitionLog()
+    begin(log, 1)  # 0, and its marker at 3
+    begin(log, 2)  # 1, committed at 2
+    log.end_transaction(2, 0, True, NOW)
+    log.end_transaction(1, 0, False, NOW)
+    begin(log, 1, sequence=1)  # 4, and its marker at 5
+    log.end_transaction(1, 0, False, NOW)
+
+    assert [(1, 0), (1, 4)] == log.aborted(0, 6)
+    assert [(1, 0)] == log.aborted(0, 4)
+    assert [(1, 0), (1, 4)] == log.aborted(3, 5)
+    assert [(1, 4)] == log.aborted(4, 6)
+    assert [] == log.aborted(6, 9)
+
+
+def test_a_transaction_without_records_leaves_a_marker_and_nothing_else():
+    log = log_of(1)
+    log.end_transaction(5, 2, False, NOW)
+
+    assert [] == log.aborted(0, 9)
+    assert (0, 2, 2) == ends(log)
+    assert [False, True] == [b.is_control for b in log.batches(0, END, END)]
+
+
+def test_aborted_transactions_go_with_their_records():
+    log = PartitionLog()
+    begin(log, 1)
+    log.end_transaction(1, 0, False, NOW)
+    log.append(batch(), NOW)
+
+    log.truncate_before(1)
+    assert [(1, 0)] == log.aborted(0, 9)
+    log.truncate_before(2)
+    assert [] == log.aborted(0, 9)
+
+
+@pytest.mark.parametrize(
+    ("time", "offset"),
+    [(0, 0), (NOW, 0), (NOW + 1, 1), (NOW + 50, 1), (NOW + 51, 5), (NOW + 60, 5)],
+)
+def test_a_time_is_looked_up_record_by_record(time, offset):
+    assert offset == timed_log().at_time(time).offset
+
+
+def timed_log():
+    log = PartitionLog()
+    log.append(batch("a", "b", "c", times=[NOW, NOW + 50, NOW + 20]), NOW)
+    log.append(batch("d", "e", times=[NOW + 10, NOW + 50]), NOW)
+    log.append(batch("f", timestamp=NOW + 60), NOW)
+    return log
+
+
+def test_a_time_to_come_is_not_found():
+    assert timed_log().at_time(NOW + 61) is None
+    assert PartitionLog().at_time(0) is None
+
+
+def test_deleted_records_are_not_found_by_their_time():
+    log = timed_log()
+    log.truncate_before(2)
+
+    assert Found(2, NOW + 20, 0) == log.at_time(NOW)
+
+
+def test_the_latest_record_is_the_first_of_those_with_the_greatest_time():
+    log = PartitionLog()
+    assert log.latest_time() is None
+
+    log.append(batch("a", "b", "c", times=[NOW, NOW + 50, NOW + 50]), NOW)
+    log.append(batch("d", timestamp=NOW + 50), NOW)
+    assert Found(1, NOW + 50, 0) == log.latest_time()
+
+
+def test_a_corrupted_batch_is_no_longer_sound_and_others_are():
+    log = log_of(2, 2)
+    log.corrupt(3)
+
+    heads, _ = batches_in(b"".join(b.data for b in log.batches(0, END, END)))
+    assert [True, False] == [head.is_sound for head in heads]
+    with pytest.raises(LookupError):
+        log.corrupt(4)
+
+
+def test_transactional_records_need_a_transaction_that_the_coordinator_knows():
+    log = PartitionLog()
+
+    with pytest.raises(AppendError) as caught:
+        log.append(transactional(1, 0, 0), NOW)
+    assert ErrorCode.invalid_txn_state is caught.value.code
+
+    begin(log, 1)
+    assert log.has_open_transaction(1, 0)
+    assert not log.has_open_transaction(1, 1)
+    log.append(transactional(1, 0, 1), NOW)
+    log.end_transaction(1, 0, True, NOW)
+    assert not log.has_open_transaction(1, 0)
+    with pytest.raises(AppendError):
+        log.append(transactional(1, 0, 2), NOW)

@@ -1,0 +1,222 @@
+"""The bytes of batches: cut apart, checked, stamped, and written as markers."""
+
+import zlib
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.log.batches import (
+    AppendError,
+    control_batch,
+    header_of,
+    is_sound,
+    split,
+    stamp,
+)
+from sharecons.testing.broker.log.records import heads
+from sharecons.testing.broker.log.rules import LogRules, check
+from tests.broker.crafting import NOW, BatchHead, batch, patched, sealed
+
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+XERIAL = b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2
+
+
+def gzip(body):
+    return zlib.compress(body, wbits=31)
+
+
+def bare_snappy(body):
+    return bytes(cramjam.snappy.compress_raw(body))
+
+
+def framed_snappy(body):
+    halves = body[: len(body) // 2], body[len(body) // 2 :]
+    blocks = (bare_snappy(half) for half in halves)
+    return XERIAL + b"".join(len(block).to_bytes(4, "big") + block for block in blocks)
+
+
+def refused(content, now_ms=NOW, **rules):
+    with pytest.raises(AppendError) as caught:
+        check(content, header_of(content), LogRules(**rules), now_ms)
+    return caught.value
+
+
+def accepted(content, now_ms=NOW, **rules):
+    check(content, header_of(content), LogRules(**rules), now_ms)
+
+
+def test_a_field_is_cut_into_its_batches():
+    first, second = batch("a"), batch("b", "c")
+
+    assert [first, second] == split(first + second)
+
+
+@given(st.integers(0, 67))
+def test_a_batch_that_is_not_all_there_is_left_out(length):
+    whole = batch("a")
+
+    assert [whole] == split(whole + whole[:length])
+
+
+@pytest.mark.parametrize("length", [13, 0, -1])
+def test_what_says_it_is_shorter_than_any_batch_is_corrupt(length):
+    content = patched(batch(), 8, *length.to_bytes(4, "big", signed=True))
+
+    with pytest.raises(AppendError, match=f"Record size {length} is less") as caught:
+        split(content)
+
+    assert ErrorCode.corrupt_message is caught.value.code
+
+
+@pytest.mark.parametrize("magic", [3, 255])
+def test_a_format_yet_to_come_is_corrupt(magic):
+    with pytest.raises(AppendError) as caught:
+        split(patched(batch(), 16, magic))
+
+    assert ErrorCode.corrupt_message is caught.value.code
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_an_old_format_is_an_invalid_record(magic):
+    with pytest.raises(AppendError) as caught:
+        header_of(patched(batch(), 16, magic))
+
+    assert ErrorCode.invalid_record is caught.value.code
+
+
+@given(at=st.integers(21, 76), bit=st.integers(0, 7))
+def test_no_bit_behind_the_crc_changes_unseen(at, bit):
+    content = batch("a" * 9)
+    changed = patched(content, at, content[at] ^ 1 << bit)
+
+    assert is_sound(content, header_of(content))
+    assert not is_sound(changed, header_of(changed))
+
+
+def test_a_stamped_batch_has_its_place_and_is_still_sound():
+    head = BatchHead(stamp(batch("a", "b"), base_offset=70, leader_epoch=3))
+
+    assert (70, 3, True) == (head.base_offset, head.leader_epoch, head.is_sound)
+    assert NOW == head.max_timestamp
+
+
+def test_the_logs_own_time_is_in_a_batch_that_is_still_sound():
+    head = BatchHead(stamp(batch(), 0, 0, append_time=12345))
+
+    assert (12345, 0x08, True) == (head.max_timestamp, head.attributes, head.is_sound)
+
+
+def test_a_producer_cannot_claim_the_logs_own_time():
+    head = BatchHead(stamp(batch(attributes=0x08), 0, 0))
+
+    assert (0, True) == (head.attributes, head.is_sound)
+
+
+@pytest.mark.parametrize(("committed", "kind"), [(True, 1), (False, 0)])
+def test_a_marker_is_what_kafka_writes(committed, kind):
+    head = BatchHead(control_batch(7, 3, committed, NOW))
+
+    assert head.is_sound
+    assert (0x30, 7, 3, -1, 1) == (
+        head.attributes,
+        head.producer_id,
+        head.producer_epoch,
+        head.base_sequence,
+        head.record_count,
+    )
+    assert f"20000000080000000{kind}0c00000000000000" == head.body.hex()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "compress"),
+    [
+        (0, bytes),
+        (GZIP, gzip),
+        (SNAPPY, bare_snappy),
+        (SNAPPY, framed_snappy),
+        (LZ4, cramjam.lz4.compress),
+        (ZSTD, cramjam.zstd.compress),
+    ],
+)
+def test_records_are_read_however_they_are_compressed(attributes, compress):
+    content = batch(
+        *("some value " * 9 for _ in range(3)),
+        keys=[b"k", None, b""],
+        times=[NOW, NOW - 5, NOW + 70],
+        attributes=attributes,
+        compress=lambda body: bytes(compress(body)),
+    )
+    content = stamp(content, 40, 0)
+
+    accepted(batch("a", attributes=attributes, compress=lambda b: bytes(compress(b))))
+    assert [(NOW, 40, True), (NOW - 5, 41, False), (NOW + 70, 42, True)] == list(
+        heads(content, header_of(content))
+    )
+
+
+@pytest.mark.parametrize("attributes", [GZIP, SNAPPY, LZ4, ZSTD, 5, 7])
+def test_what_is_not_compressed_as_it_says_is_an_unknown_error(attributes):
+    assert ErrorCode.unknown_server_error is refused(batch(attributes=attributes)).code
+
+
+@given(st.binary(max_size=60), st.integers(1, 5))
+def test_garbage_has_no_records_and_does_not_break_the_reader(body, count):
+    content = sealed(batch(*"x" * count)[:61] + body)
+    length = (49 + len(body)).to_bytes(4, "big")
+    content = patched(content, 8, *length)
+
+    try:
+        found = list(heads(content, header_of(content)))
+    except ValueError:
+        return
+    assert count == len(found)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"base_offset": 5}, "baseOffset"),
+        ({"record_count": 0}, "Invalid reported count"),
+        ({"record_count": 2}, "Inconsistent"),
+        ({"last_offset_delta": 1}, "Inconsistent"),
+        ({"last_offset_delta": -1}, "invalid offset range"),
+        ({"attributes": 0x20}, "control records"),
+        ({"producer": (5, 0, -1)}, "Invalid sequence number"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_an_invalid_record(wrong, message):
+    error = refused(batch(**wrong))
+
+    assert ErrorCode.invalid_record is error.code
+    assert message in error.message
+
+
+def test_a_batch_may_be_as_large_as_the_topic_allows_and_no_larger():
+    content = batch("x" * 100)
+
+    accepted(content, max_message_bytes=len(content))
+    assert (
+        ErrorCode.message_too_large
+        is refused(content, max_message_bytes=len(content) - 1).code
+    )
+
+
+def test_records_of_another_time_than_the_topic_allows_are_named():
+    hour = 3_600_000
+    content = batch("a", "b", "c", times=[NOW, NOW + hour + 1, NOW - 11])
+
+    assert {1} == refused(content).record_errors.keys()
+    assert {1, 2} == refused(content, timestamp_before_max=10).record_errors.keys()
+    assert ErrorCode.invalid_timestamp is refused(content).code
+    accepted(content, log_append_time=True)
+    accepted(content, now_ms=NOW + 1)
+
+
+def test_a_compacted_topic_wants_a_key_of_each_record():
+    content = batch("a", "b", "c", keys=[b"k", None, b""])
+
+    assert {1} == refused(content, compacted=True).record_errors.keys()
+    accepted(content)

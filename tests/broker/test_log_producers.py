@@ -1,0 +1,152 @@
+"""Idempotent producers: each batch once, in order, and none of an older epoch."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.log.partition_log import AppendError, PartitionLog
+from tests.broker.crafting import NOW, batch, transactional
+
+LAST = 2**31 - 1
+
+OUT_OF_ORDER = ErrorCode.out_of_order_sequence_number
+OLD_EPOCH = ErrorCode.invalid_producer_epoch
+
+
+def send(log, sequence, size=1, epoch=0, producer_id=7):
+    """Write a batch; the offset, or the error."""
+    content = batch(*"v" * size, producer=(producer_id, epoch, sequence))
+    try:
+        return log.append(content, NOW).base_offset
+    except AppendError as error:
+        return error.code
+
+
+def played(*sends):
+    log = PartitionLog()
+    return [send(log, *each) for each in sends]
+
+
+def test_batches_in_sequence_are_written():
+    assert [0, 2, 3] == played((0, 2), (2, 1), (3, 4))
+
+
+def test_a_batch_that_comes_again_is_answered_as_before_and_written_once():
+    log = PartitionLog()
+    send(log, 0, 2)
+    send(log, 2, 3)
+
+    assert [0, 2] == [send(log, 0, 2), send(log, 2, 3)]
+    assert 5 == log.end_offset
+
+
+def test_a_batch_that_comes_again_is_answered_with_its_time_as_kafka_does():
+    log = PartitionLog()
+    content = batch(producer=(7, 0, 0), timestamp=NOW + 3)
+
+    assert log.append(content, NOW).log_append_time is None
+    assert NOW + 3 == log.append(content, NOW).log_append_time
+
+
+def test_the_last_five_batches_are_known():
+    log = PartitionLog()
+    for sequence in range(6):
+        send(log, sequence)
+
+    assert [1, 5] == [send(log, 1), send(log, 5)]
+    assert OUT_OF_ORDER is send(log, 0)
+
+
+@pytest.mark.parametrize("again", [(0, 1), (1, 1), (0, 3), (1, 2)])
+def test_a_batch_that_is_only_half_the_same_is_out_of_order(again):
+    assert OUT_OF_ORDER is played((0, 2), again)[-1]
+
+
+def test_a_gap_is_out_of_order_and_may_be_filled():
+    assert [0, OUT_OF_ORDER, 1, 2] == played((0,), (2,), (1,), (2,))
+
+
+def test_a_producer_that_nobody_knows_begins_anywhere():
+    assert [0, 1] == played((7,), (8,))
+
+
+def test_sequences_go_round():
+    assert [0, 3, 0] == played((LAST - 1, 3), (1,), (LAST - 1, 3))
+    assert [0, 2] == played((LAST - 1, 2), (0,))
+
+
+def test_a_new_epoch_begins_with_the_first_sequence():
+    assert [0, OUT_OF_ORDER, 1, OLD_EPOCH] == played(
+        (0, 1, 0), (1, 1, 1), (0, 1, 1), (1, 1, 0)
+    )
+
+
+def test_producers_do_not_know_of_each_other():
+    assert [0, 1, 2] == played((0, 1, 0, 1), (0, 1, 0, 2), (1, 1, 0, 1))
+
+
+def test_what_is_deleted_does_not_make_a_producer_unknown():
+    log = PartitionLog()
+    send(log, 0)
+    log.truncate_before(1)
+
+    assert OUT_OF_ORDER is send(log, 5)
+    assert 1 == send(log, 1)
+
+
+def test_a_marker_of_the_next_epoch_keeps_out_what_is_late():
+    log = PartitionLog()
+    log.append(transactional(7, 0, 0), NOW, transaction_version=2)
+    log.end_transaction(7, 1, True, NOW)
+
+    with pytest.raises(AppendError) as caught:
+        log.append(transactional(7, 0, 1), NOW, transaction_version=2)
+
+    assert OLD_EPOCH is caught.value.code
+
+
+def test_the_first_batch_of_a_transaction_of_version_2_has_the_first_sequence():
+    log = PartitionLog()
+
+    with pytest.raises(AppendError) as caught:
+        log.append(transactional(7, 0, 3), NOW, transaction_version=2)
+    assert OUT_OF_ORDER is caught.value.code
+
+    log.append(transactional(7, 0, 3), NOW, transaction_version=1)
+    assert 1 == log.end_offset
+
+
+def test_a_record_outside_of_the_transaction_under_way_is_refused():
+    log = PartitionLog()
+    log.append(transactional(7, 0, 0), NOW, transaction_version=1)
+
+    assert ErrorCode.invalid_txn_state is send(log, 1)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(0, 1)), max_size=60
+    )
+)
+def test_whatever_is_sent_each_record_is_written_once_and_in_order(sends):
+    """A naive model: everything that was ever written, and a search through it."""
+    log, written, end = PartitionLog(), [], 0
+    for sequence, size, epoch in sends:
+        of_epoch = [each for each in written if each[2] == epoch]
+        newest = max((each[2] for each in written), default=None)
+        following = of_epoch[-1][0] + of_epoch[-1][1] if of_epoch else 0
+        again = [each for each in of_epoch[-5:] if each[:2] == (sequence, size)]
+        if newest is not None and epoch < newest:
+            expected = OLD_EPOCH
+        elif again:
+            expected = again[0][3]
+        elif newest is not None and sequence != following:
+            expected = OUT_OF_ORDER
+        else:
+            expected = end
+            written.append((sequence, size, epoch, end))
+            end += size
+
+        assert expected == send(log, sequence, size, epoch)
+        assert end == log.end_offset

@@ -1,0 +1,374 @@
+"""Produce, DeleteRecords, ListOffsets: what clients see, of ours and of a real one."""
+
+import time
+import uuid
+
+import pytest
+
+from sharecons.testing.broker.access import (
+    Acl,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
+from sharecons.testing.broker.codec import Header
+from sharecons.testing.broker.handlers import produce
+from tests.broker.crafting import BatchHead, batch, patched, sealed, transactional
+from tests.broker.either import (
+    BOTH,
+    ClockedContext,
+    Ours,
+    either_broker,
+    request_of,
+)
+from tests.broker.writes import Place, Talk, offsets_in, place_of
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+NOW = int(time.time() * 1000)
+MAX = 2**31 - 1
+
+
+@pytest.fixture(params=BOTH)
+def talk(request):
+    return Talk(either_broker(request))
+
+
+def now_batch(*values, **more):
+    return batch(*values, timestamp=NOW, **more)
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_records_are_written_in_every_version(talk, version):
+    place = place_of(talk.either)
+
+    told = [talk.produce(place, now_batch("a", "b"), version) for _ in range(2)]
+
+    assert [0, 2] == [each.base_offset for each in told]
+    assert [None, None] == [each.log_append_time for each in told]
+    head = BatchHead(talk.read(place, 2).records)
+    assert (2, True, 2) == (head.base_offset, head.is_sound, head.record_count)
+
+
+DAMAGED = [
+    (b"", "invalid_record", None),
+    (now_batch() * 2, "invalid_record", None),
+    (now_batch()[:-1], "invalid_record", None),
+    (patched(now_batch(), 16, 1), "invalid_record", None),
+    (
+        patched(now_batch(), 16, 3),
+        "corrupt_message",
+        "Invalid magic found in record: 3",
+    ),
+    (
+        patched(now_batch(), 8, 0, 0, 0, 5),
+        "corrupt_message",
+        "Record size 5 is less than the minimum record overhead (14)",
+    ),
+    (patched(now_batch(), 64, 0xFF), "corrupt_message", None),
+    (now_batch(base_offset=5), "invalid_record", None),
+    (now_batch(record_count=0), "invalid_record", None),
+    (now_batch(last_offset_delta=5), "invalid_record", None),
+    (now_batch(attributes=0x20), "invalid_record", None),
+    (now_batch(producer=(5, 0, -1)), "invalid_record", None),
+    (now_batch(attributes=6), "unknown_server_error", None),
+    (now_batch(attributes=1), "unknown_server_error", None),
+]
+
+
+@pytest.mark.parametrize(("records", "error", "message"), DAMAGED)
+def test_what_is_no_batch_is_refused(talk, records, error, message):
+    place = place_of(talk.either)
+
+    told = talk.produce(place, records)
+
+    assert (error, message) == (told.error_code.name, told.error_message)
+    assert -1 == told.base_offset
+    assert 0 == talk.wrote(place, now_batch())
+
+
+def test_what_is_nowhere_is_told_apart(talk):
+    place = place_of(talk.either)
+    nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", uuid.uuid4())
+
+    assert "unknown_topic_or_partition" == talk.wrote(place, now_batch(), partition=1)
+    assert "unknown_topic_or_partition" == talk.wrote(nowhere, now_batch(), 12)
+    assert "unknown_topic_id" == talk.wrote(nowhere, now_batch())
+
+
+def test_only_some_acks_are_known(talk):
+    place = place_of(talk.either)
+
+    assert "invalid_required_acks" == talk.wrote(place, now_batch(), acks=2)
+    assert 0 == talk.wrote(place, now_batch(), acks=1)
+
+
+def test_old_clients_may_not_send_zstd(talk):
+    place = place_of(talk.either)
+
+    error = talk.wrote(place, now_batch(attributes=4), 6)
+
+    assert "unsupported_compression_type" == error
+
+
+def test_a_batch_larger_than_the_topic_allows_is_refused(talk):
+    place = place_of(talk.either, config={"max.message.bytes": "200"})
+
+    assert "message_too_large" == talk.wrote(place, now_batch("x" * 200))
+    assert 0 == talk.wrote(place, now_batch("x" * 100))
+
+
+def test_a_topic_may_give_records_its_own_time(talk):
+    place = place_of(talk.either, config={"message.timestamp.type": "LogAppendTime"})
+
+    told = talk.produce(place, batch(timestamp=1000))
+
+    assert told.log_append_time is not None
+    assert abs(told.log_append_time.timestamp() - time.time()) < 60
+    head = BatchHead(talk.read(place).records)
+    assert told.log_append_time.timestamp() * 1000 == head.max_timestamp
+    assert (0x08, True) == (head.attributes, head.is_sound)
+
+
+def test_records_of_the_future_are_named_one_by_one(talk):
+    place = place_of(talk.either)
+
+    told = talk.produce(place, now_batch("a", "b", times=[NOW, NOW + 2 * 3_600_000]))
+
+    assert "invalid_timestamp" == told.error_code.name
+    assert [1] == [each.batch_index for each in told.record_errors]
+    assert 0 == told.log_start_offset
+    assert told.error_message.startswith("One or more records have been rejected")
+
+
+def test_a_compacted_topic_takes_no_record_without_a_key(talk):
+    place = place_of(talk.either, config={"cleanup.policy": "compact"})
+
+    told = talk.produce(place, now_batch("a", "b", keys=[b"k", None]))
+
+    assert "invalid_record" == told.error_code.name
+    assert [1] == [each.batch_index for each in told.record_errors]
+    assert 0 == talk.wrote(place, now_batch("a", keys=[b""]))
+
+
+def test_acks_of_all_wait_for_as_many_replicas_as_the_topic_wants():
+    ours = Ours(brokers=2, settings={"min.insync.replicas": "2"})
+    ours.cluster.add_topic("t", [[1, 2]], {})
+    talk, place = Talk(ours), Place("t", ours.cluster.topics.named("t").topic_id)
+
+    assert 0 == talk.wrote(place, now_batch())
+    ours.cluster.broker_stopped(2)
+    assert "not_enough_replicas" == talk.wrote(place, now_batch())
+    assert 1 == talk.wrote(place, now_batch(), acks=1)
+
+
+def test_an_idempotent_producer_writes_each_batch_once(talk):
+    place = place_of(talk.either)
+    producer_id, epoch = talk.init()
+
+    def send(sequence, *values, epoch=epoch):
+        producer = producer_id, epoch, sequence
+        return talk.wrote(place, now_batch(*values, producer=producer))
+
+    assert [0, 0, 2] == [send(0, "a", "b"), send(0, "a", "b"), send(2, "c")]
+    assert "out_of_order_sequence_number" == send(5, "d")
+    assert "out_of_order_sequence_number" == send(1, "b")
+    assert "out_of_order_sequence_number" == send(3, "d", epoch=1)
+    assert 3 == send(0, "d", epoch=1)
+    assert "invalid_producer_epoch" == send(3, "d")
+
+
+def test_sequences_go_round_after_the_greatest(talk):
+    place = place_of(talk.either)
+    producer_id, epoch = talk.init()
+
+    def send(sequence, *values):
+        producer = producer_id, epoch, sequence
+        return talk.wrote(place, now_batch(*values, producer=producer))
+
+    assert [0, 3, 0] == [
+        send(MAX - 1, "a", "b", "c"),
+        send(1, "d"),
+        send(MAX - 1, "a", "b", "c"),
+    ]
+
+
+def test_transactional_records_need_an_id_of_somebody_known(talk):
+    place = place_of(talk.either)
+    stray = transactional(987654321, 0, 0)
+
+    error = talk.wrote(place, stray)
+    assert "transactional_id_authorization_failed" == error
+    error = talk.wrote(place, stray, tx=f"nobody-{uuid.uuid4().hex}")
+    assert "invalid_producer_id_mapping" == error
+
+
+def test_a_topic_that_is_denied_is_not_written_to():
+    ours = Ours()
+    talk, place = Talk(ours), place_of(ours)
+    ours.cluster.access.add(
+        Acl(
+            resource=Resource.TOPIC,
+            name=place.name,
+            pattern=Pattern.LITERAL,
+            principal="User:*",
+            host="*",
+            operation=Operation.ALL,
+            permission=Permission.DENY,
+        )
+    )
+
+    assert "topic_authorization_failed" == talk.wrote(place, now_batch())
+    assert "topic_authorization_failed" == talk.wrote(place, now_batch(), 12)
+    assert "topic_authorization_failed" == talk.read(place).error_code.name
+    assert "topic_authorization_failed" == talk.look_up(place, LATEST).error_code.name
+    assert "topic_authorization_failed" == talk.delete(place, 0)
+
+
+def test_who_asks_the_wrong_broker_is_told_the_leader():
+    ours = Ours(brokers=2)
+    ours.cluster.add_topic("t", [[2, 1]], {})
+    topic_id = ours.cluster.topics.named("t").topic_id
+
+    answer = ours.ask(
+        "produce",
+        13,
+        acks=-1,
+        timeout=None,
+        topic_data=[
+            {
+                "topic_id": topic_id,
+                "partition_data": [{"index": 0, "records": now_batch()}],
+            }
+        ],
+    )
+
+    (told,) = answer.responses[0].partition_responses
+    assert "not_leader_or_follower" == told.error_code.name
+    assert (2, 0) == (told.current_leader.leader_id, told.current_leader.leader_epoch)
+    assert [(2, 9093)] == [(node.node_id, node.port) for node in answer.node_endpoints]
+
+
+class Connection:
+    """A client's, which the broker may close."""
+
+    now = 0.0
+    was_cut = False
+
+    def cut(self):
+        self.was_cut = True
+
+
+@pytest.mark.parametrize(("partition", "cut"), [(0, False), (1, True)])
+def test_without_acks_nothing_is_answered_and_errors_end_the_connection(partition, cut):
+    ours, connection = Ours(), Connection()
+    partitions = [{"index": partition, "records": now_batch()}]
+    topic = {"topic_id": place_of(ours).topic_id, "partition_data": partitions}
+    request = request_of("produce", 13, {"acks": 0, "topic_data": [topic]})
+    header = Header(0, 13, 1, "test")
+
+    work = produce.handle(request, ClockedContext(header, ours.cluster, 1, connection))
+    with pytest.raises(StopIteration) as done:
+        work.send(None)
+
+    assert done.value.value is None
+    assert cut is connection.was_cut
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_ends_are_looked_up_in_every_version(talk, version):
+    place = place_of(talk.either)
+    talk.produce(place, now_batch("a", "b"))
+
+    assert 2 == talk.look_up(place, LATEST, version).offset
+    assert 0 == talk.look_up(place, EARLIEST, version).offset
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "since"),
+    [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)],
+)
+def test_newer_ends_are_not_known_in_older_versions(talk, timestamp, since):
+    place = place_of(talk.either)
+
+    before = talk.look_up(place, timestamp, since - 1)
+    assert "unsupported_version" == before.error_code.name
+    assert "none" == talk.look_up(place, timestamp, since).error_code.name
+
+
+def test_an_empty_log_has_ends_and_no_times(talk):
+    place = place_of(talk.either)
+
+    def found(timestamp):
+        answer = talk.look_up(place, timestamp)
+        return answer.offset, answer.timestamp, answer.leader_epoch
+
+    assert [(0, -1, 0)] * 3 == [*map(found, (LATEST, EARLIEST, EARLIEST_LOCAL))]
+    assert [(-1, -1, -1)] * 3 == [*map(found, (MAX_TIMESTAMP, LATEST_TIERED, 0))]
+
+
+def test_a_time_is_looked_up_to_the_record(talk):
+    place = place_of(talk.either)
+    t = 1_700_000_000_000
+    talk.produce(place, batch("a", "b", "c", times=[t, t + 50, t + 20]))
+    talk.produce(place, batch("d", timestamp=t + 30))
+
+    def found(timestamp):
+        answer = talk.look_up(place, timestamp)
+        return answer.offset, answer.timestamp - t, answer.leader_epoch
+
+    assert [(0, 0, 0), (1, 50, 0), (1, 50, 0)] == [*map(found, (t, t + 1, t + 50))]
+    assert (1, 50, 0) == found(MAX_TIMESTAMP)
+    assert -1 == talk.look_up(place, t + 51).offset
+
+
+def test_a_partition_asked_for_twice_is_an_invalid_request(talk):
+    place = place_of(talk.either)
+    twice = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": LATEST}
+
+    answer = talk.ask(
+        "list_offsets",
+        9,
+        replica_id=-1,
+        isolation_level=0,
+        topics=[{"name": place.name, "partitions": [twice, twice]}],
+    )
+
+    errors = {each.error_code.name for each in answer.topics[0].partitions}
+    assert {"invalid_request"} == errors
+
+
+def test_deleted_records_move_the_start_of_the_log(talk):
+    place = place_of(talk.either)
+    for _ in range(3):
+        talk.produce(place, now_batch("a", "b"))
+
+    assert [3, 3] == [talk.delete(place, 3), talk.delete(place, 1)]
+    assert ["offset_out_of_range"] * 2 == [talk.delete(place, o) for o in (-2, 7)]
+    assert 3 == talk.look_up(place, EARLIEST).offset
+    assert [2, 4] == offsets_in(talk.read(place, 3))
+    assert "offset_out_of_range" == talk.read(place, 2).error_code.name
+    assert 6 == talk.delete(place, -1)
+    assert 6 == talk.look_up(place, EARLIEST).offset
+
+
+def test_what_cannot_be_deleted_from(talk):
+    place = place_of(talk.either)
+    compacted = place_of(talk.either, config={"cleanup.policy": "compact"})
+    nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", None)
+
+    assert "unknown_topic_or_partition" == talk.delete(place, 0, partition=1)
+    assert "unknown_topic_or_partition" == talk.delete(nowhere, 0)
+    assert "policy_violation" == talk.delete(compacted, 0)
+
+
+def test_records_that_cannot_be_read_have_no_times():
+    ours = Ours()
+    talk, place = Talk(ours), place_of(ours)
+    content = now_batch("abc")
+    # One record that says it is longer than the batch; its CRC is right.
+    talk.produce(place, sealed(patched(content, 61, 0x7E)))
+
+    assert -1 == talk.look_up(place, 0).offset
+    assert -1 == talk.look_up(place, MAX_TIMESTAMP).offset
+    assert 1 == talk.look_up(place, LATEST).offset

@@ -1,0 +1,388 @@
+"""Transactions as their coordinator keeps them: epochs, ends, time-outs, fencing."""
+
+import math
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.transactions import Producer, Support, Transactions
+
+NONE = ErrorCode.none
+FENCED = ErrorCode.producer_fenced
+INVALID_STATE = ErrorCode.invalid_txn_state
+WRONG_ID = ErrorCode.invalid_producer_id_mapping
+PLACE = ("t", 0)
+MINUTE = 60.0
+
+
+class Client:
+    """A producer that keeps what it was last told."""
+
+    def __init__(self, transactions=None, name="tx"):
+        self.transactions = transactions or Transactions()
+        self.name = name
+        self.producer = None
+        self.init()
+
+    def init(self, timeout=MINUTE, expected=None):
+        done = self.transactions.initialise(self.name, timeout, expected)
+        if not done.error:
+            self.producer = done.producer
+        return done
+
+    def write(self, *places, now=0.0):
+        return self.transactions.add_partitions(
+            self.name, self.producer, places or (PLACE,), now
+        )
+
+    def end(self, committed=True, version=2, producer=None):
+        done = self.transactions.end(
+            self.name, producer or self.producer, committed, version
+        )
+        if not done.error and version == 2:
+            self.producer = done.producer
+        return done
+
+
+def later(producer, epochs=1):
+    return Producer(producer.producer_id, producer.epoch + epochs)
+
+
+def test_producer_ids_are_each_given_once():
+    transactions = Transactions()
+
+    assert [0, 1, 2] == [transactions.new_producer_id() for _ in range(3)]
+
+
+def test_a_producer_that_comes_again_gets_the_next_epoch_and_fences_the_old_one():
+    old = Client()
+    new = Client(old.transactions)
+
+    assert later(old.producer) == new.producer
+    assert FENCED is old.write()
+    assert FENCED is old.end(committed=False).error
+    assert NONE is new.write()
+
+
+@pytest.mark.parametrize(
+    ("name", "timeout", "error"),
+    [
+        ("", MINUTE, ErrorCode.invalid_request),
+        ("tx", 0.0, ErrorCode.invalid_transaction_timeout),
+        ("tx", 900.1, ErrorCode.invalid_transaction_timeout),
+        ("tx", 900.0, NONE),
+    ],
+)
+def test_what_cannot_be_initialised(name, timeout, error):
+    assert error is Transactions().initialise(name, timeout, None).error
+
+
+def test_a_transaction_under_way_is_aborted_before_somebody_else_begins():
+    old = Client()
+    old.write(("t", 0), ("u", 3))
+    fencing = Client.__new__(Client)
+    fencing.__dict__ |= {"transactions": old.transactions, "name": "tx"}
+
+    first = fencing.init()
+    second = fencing.init()
+
+    assert ErrorCode.concurrent_transactions is first.error
+    assert not first.ending.committed
+    assert {("t", 0), ("u", 3)} == first.ending.places
+    assert old.producer.epoch + 1 == first.ending.marker_epoch
+    # Measured: the epoch that fences is given to nobody.
+    assert later(old.producer, 2) == second.producer
+    assert FENCED is old.write()
+
+
+def test_a_producer_that_says_who_it_was_goes_on():
+    client = Client()
+    before = client.producer
+
+    assert later(before) == client.init(expected=before).producer
+    # The answer was lost: it asks again, and gets the same.
+    assert later(before) == client.init(expected=before).producer
+
+
+def test_a_producer_that_was_fenced_does_not_go_on():
+    old = Client()
+    new = Client(old.transactions)
+
+    assert FENCED is old.init(expected=old.producer).error
+    assert FENCED is new.init(expected=Producer(99, 0)).error
+
+
+def test_nobody_writes_in_a_transaction_without_being_known():
+    client = Client()
+    add = client.transactions.add_partitions
+
+    assert WRONG_ID is add("nobody", client.producer, [PLACE], 0.0)
+    assert WRONG_ID is add("tx", Producer(99, 0), [PLACE], 0.0)
+    assert FENCED is add("tx", later(client.producer), [PLACE], 0.0)
+    assert ErrorCode.invalid_request is add("", client.producer, [PLACE], 0.0)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_end_of_version_2_bumps_the_epoch_and_marks_with_it(committed):
+    client = Client()
+    client.write(("t", 0), ("t", 1))
+    client.transactions.add_group("tx", client.producer, "g", 0.0)
+    before = client.producer
+
+    done = client.end(committed)
+
+    assert (NONE, later(before)) == (done.error, done.producer)
+    assert committed is done.ending.committed
+    assert {("t", 0), ("t", 1)} == done.ending.places
+    assert {"g"} == done.ending.groups
+    assert later(before).epoch == done.ending.marker_epoch
+
+
+def test_an_end_of_version_1_keeps_the_epoch():
+    client = Client()
+    client.write()
+    before = client.producer
+
+    done = client.end(version=1)
+
+    assert before == done.producer
+    assert before.epoch == done.ending.marker_epoch
+    assert NONE is client.write()
+
+
+ENDS_AGAIN = {
+    # how it ended, how it ends now: as the producer was, and as it is (KIP-890)
+    ("begun", True): (FENCED, INVALID_STATE),
+    ("begun", False): (FENCED, NONE),
+    ("committed", True): (NONE, INVALID_STATE),
+    ("committed", False): (INVALID_STATE, NONE),
+    ("aborted", True): (INVALID_STATE, INVALID_STATE),
+    ("aborted", False): (NONE, NONE),
+}
+
+
+@pytest.mark.parametrize(("case", "errors"), ENDS_AGAIN.items())
+def test_an_end_that_comes_again_in_version_2(case, errors):
+    before, committed = case
+    again, anew = errors
+    client = Client()
+    was = client.producer
+    if before == "begun":
+        client.init()
+    else:
+        client.write()
+        client.end(before == "committed")
+    now = client.producer
+
+    repeated = client.end(committed, producer=was)
+    assert again is repeated.error
+    assert repeated.ending is None
+    done = client.end(committed, producer=now)
+    assert anew is done.error
+    if anew is NONE:
+        # Nothing to abort, but the producer is to go on in another epoch.
+        assert later(now) == done.producer
+        assert frozenset() == done.ending.places
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_an_end_that_comes_again_in_version_1(ended):
+    client = Client()
+    assert INVALID_STATE is client.end(ended, version=1).error
+
+    client.write()
+    client.end(ended, version=1)
+    again = client.end(ended, version=1)
+
+    assert (NONE, None) == (again.error, again.ending)
+    assert INVALID_STATE is client.end(not ended, version=1).error
+
+
+def test_nobody_ends_what_is_not_its_own():
+    client = Client()
+    client.write()
+    end = client.transactions.end
+
+    assert WRONG_ID is end("nobody", client.producer, True, 2).error
+    assert WRONG_ID is end("tx", Producer(99, 0), True, 2).error
+    assert FENCED is end("tx", later(client.producer), True, 2).error
+    assert ErrorCode.invalid_request is end("", client.producer, True, 2).error
+
+
+def test_a_transaction_is_aborted_when_its_time_is_up():
+    client = Client()
+    client.init(timeout=5.0)
+    assert math.inf == client.transactions.next_deadline
+
+    client.write(now=10.0)
+    client.write(("t", 1), now=12.0)
+
+    assert 15.0 == client.transactions.next_deadline
+    assert [] == client.transactions.advance(14.9)
+    (ending,) = client.transactions.advance(15.0)
+    assert {("t", 0), ("t", 1)} == ending.places
+    assert not ending.committed
+    # Measured: an end of the epoch before is taken for one that comes again.
+    assert INVALID_STATE is client.end(committed=True).error
+    assert FENCED is client.write()
+    assert NONE is client.end(committed=False).error
+    assert [] == client.transactions.advance(99.0)
+    assert math.inf == client.transactions.next_deadline
+
+
+def test_a_transaction_that_has_ended_has_no_time_to_keep():
+    client = Client()
+    client.write(now=0.0)
+    client.end()
+
+    assert math.inf == client.transactions.next_deadline
+    assert [] == client.transactions.advance(1e9)
+
+
+def worn_out(client):
+    """A producer with the last of its epochs."""
+    while client.producer.epoch < 2**15 - 2:
+        client.init()
+    return client
+
+
+def test_a_producer_without_epochs_gets_another_id():
+    client = worn_out(Client())
+    old = client.producer
+
+    new = client.init(expected=old).producer
+
+    assert (old.producer_id + 1, 0) == (new.producer_id, new.epoch)
+    # Whoever has not got the answer says again who it was.
+    assert NONE is client.init(expected=old).error
+
+
+def test_an_end_with_the_last_epoch_gives_another_id_and_may_come_again():
+    client = worn_out(Client())
+    old = client.producer
+    client.write()
+
+    done = client.end()
+    again = client.end(producer=old)
+
+    assert 2**15 - 1 == done.ending.marker_epoch
+    assert Producer(old.producer_id + 1, 0) == done.producer
+    assert (NONE, done.producer, None) == (again.error, again.producer, again.ending)
+
+
+def test_a_producer_with_the_last_epoch_can_still_be_fenced():
+    client = worn_out(Client())
+    client.write(now=0.0)
+
+    (ending,) = client.transactions.advance(1e9)
+
+    assert 2**15 - 1 == ending.marker_epoch
+    assert 0 == client.init().producer.epoch
+
+
+@pytest.mark.parametrize(
+    ("support", "error"),
+    [
+        (Support.OLD, INVALID_STATE),
+        (Support.ABORTABLE, ErrorCode.transaction_abortable),
+        (Support.ADDING, NONE),
+    ],
+)
+def test_what_was_not_added_is_added_or_refused(support, error):
+    client = Client()
+    admit = client.transactions.admit
+    pending = client.transactions.add_pending_offsets
+
+    assert {PLACE: error} == admit("tx", client.producer, [PLACE], support, 0.0)
+    assert error is pending("tx", client.producer, "g", support, 0.0)
+    client.write()
+    client.transactions.add_group("tx", client.producer, "g", 0.0)
+    assert {PLACE: NONE} == admit("tx", client.producer, [PLACE], support, 0.0)
+    assert NONE is pending("tx", client.producer, "g", support, 0.0)
+
+
+@pytest.mark.parametrize("support", Support)
+def test_leaders_say_of_an_old_producer_that_its_epoch_is_over(support):
+    client = Client()
+    old = client.producer
+    client.init()
+    transactions = client.transactions
+
+    assert {PLACE: ErrorCode.invalid_producer_epoch} == transactions.admit(
+        "tx", old, [PLACE], support, 0.0
+    )
+    assert ErrorCode.invalid_producer_epoch is transactions.add_pending_offsets(
+        "tx", old, "g", support, 0.0
+    )
+
+
+class SeveralProducers(RuleBasedStateMachine):
+    """Producers that share two transactional ids, and take them from each other."""
+
+    names = st.sampled_from(["a", "b"])
+    numbers = st.integers(0, 4)
+
+    @initialize()
+    def begin(self):
+        self.transactions = Transactions()
+        self.now = 0.0
+        self.seen = {}  # producers that were given out, by name
+        self.open = {}  # what was added, by name
+        self.given = set()
+
+    @rule(name=names)
+    def initialise(self, name):
+        done = self.transactions.initialise(name, 5.0, None)
+        if done.ending:
+            self.ended(name, done.ending)
+        else:
+            assert name not in self.open
+            self.give(name, done.producer)
+
+    @rule(name=names, which=numbers, partition=numbers)
+    def write(self, name, which, partition):
+        producer = self.one_of(name, which)
+        place = name, partition
+        error = self.transactions.add_partitions(name, producer, [place], self.now)
+        if error is NONE:
+            assert producer == self.seen[name][-1]
+            self.open.setdefault(name, set()).add(place)
+
+    @rule(name=names, which=numbers, committed=st.booleans())
+    def end(self, name, which, committed):
+        producer = self.one_of(name, which)
+        done = self.transactions.end(name, producer, committed, 2)
+        if done.ending:
+            assert producer == self.seen[name][-1]
+            assert committed == done.ending.committed
+            self.ended(name, done.ending)
+            self.give(name, done.producer)
+
+    @rule(seconds=st.floats(0.1, 4.0))
+    def time_passes(self, seconds):
+        self.now += seconds
+        for ending in self.transactions.advance(self.now):
+            (name,) = {place[0] for place in ending.places}
+            self.ended(name, ending)
+
+    @invariant()
+    def every_transaction_has_a_deadline(self):
+        assert (self.transactions.next_deadline < math.inf) == bool(self.open)
+
+    def one_of(self, name, which):
+        known = self.seen.get(name, [])
+        return known[-1 - which] if which < len(known) else Producer(99, 0)
+
+    def give(self, name, producer):
+        assert producer not in self.given
+        self.given.add(producer)
+        self.seen.setdefault(name, []).append(producer)
+
+    def ended(self, name, ending):
+        assert self.open.pop(name, set()) == ending.places
+        assert ending.marker_epoch > self.seen[name][-1].epoch
+
+
+TestSeveralProducers = SeveralProducers.TestCase

@@ -1,0 +1,213 @@
+"""Producing, fetching and looking up, with a broker that may be ours or a real one."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kio.schema.errors import ErrorCode
+
+from tests.broker.crafting import batches_in
+
+__all__ = ["Place", "Talk", "offsets_in", "parts", "place_of"]
+
+BUSY = (
+    ErrorCode.coordinator_load_in_progress,
+    ErrorCode.coordinator_not_available,
+    ErrorCode.not_coordinator,
+    ErrorCode.concurrent_transactions,
+)
+PATIENCE = 200  # times that a real coordinator is asked until it is ready
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+    topic_id: uuid.UUID
+
+
+def place_of(either, **created):
+    """A new topic, by name and by id."""
+    name = either.create_topic(**created)
+    topics = either.ask(
+        "metadata",
+        12,
+        topics=[{"name": name}],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    ).topics
+    return Place(name, topics[0].topic_id)
+
+
+class Talk:
+    """What is asked again and again; answers are those of the one partition."""
+
+    def __init__(self, either):
+        self.either = either
+        self.ask = either.ask
+
+    def produce(self, place, records, version=13, *, partition=0, acks=-1, tx=None):
+        partitions = [{"index": partition, "records": records}]
+        topic = {"topic_id": place.topic_id, "name": place.name}
+        answer = self.ask(
+            "produce",
+            version,
+            transactional_id=tx,
+            acks=acks,
+            timeout=timedelta(seconds=10),
+            topic_data=[{**topic, "partition_data": partitions}],
+        )
+        return answer.responses[0].partition_responses[0]
+
+    def wrote(self, place, records, version=13, **values):
+        """The offset, or the error's name."""
+        told = self.produce(place, records, version, **values)
+        return told.error_code.name if told.error_code else told.base_offset
+
+    def fetch(self, *wanted, version=17, **values):
+        """Partitions of topics: each a place, a partition, an offset, more."""
+        topics = {}
+        for place, partition, offset, *more in wanted:
+            of_topic = topics.setdefault(place, [])
+            of_topic.append(
+                {
+                    "partition": partition,
+                    "fetch_offset": offset,
+                    "current_leader_epoch": -1,
+                    "last_fetched_epoch": -1,
+                    "log_start_offset": -1,
+                    "partition_max_bytes": 1 << 20,
+                    **dict(more),
+                }
+            )
+        known = {
+            "replica_id": -1,
+            "max_wait": timedelta(0),
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "isolation_level": 0,
+            "session_id": 0,
+            "session_epoch": -1,
+            "forgotten_topics_data": [],
+        }
+        return self.ask(
+            "fetch",
+            version,
+            **known | values,
+            topics=[
+                {
+                    "topic_id": place.topic_id,
+                    "topic": place.name,
+                    "partitions": partitions,
+                }
+                for place, partitions in topics.items()
+            ],
+        )
+
+    def read(self, place, offset=0, **values):
+        """What a fetch of one partition gives."""
+        return self.fetch((place, 0, offset), **values).responses[0].partitions[0]
+
+    def init(self, tx=None, timeout=60.0, producer=(-1, -1), version=5):
+        answer = self.ask(
+            "init_producer_id",
+            version,
+            transactional_id=tx,
+            transaction_timeout=timedelta(seconds=timeout),
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+        )
+        if answer.error_code:
+            return answer.error_code.name
+        return answer.producer_id, answer.producer_epoch
+
+    def begin(self, timeout=60.0):
+        """A transactional id of its own, with its producer."""
+        tx = f"tx-{uuid.uuid4().hex[:8]}"
+        self.settled(
+            lambda: self.ask(
+                "find_coordinator", 4, key_type=1, coordinator_keys=[tx]
+            ).coordinators[0]
+        )
+        for _ in range(PATIENCE):
+            found = self.init(tx, timeout)
+            if not isinstance(found, str):
+                return tx, found
+            self.either.sleep(0.1)
+        raise AssertionError(found)
+
+    def end(self, tx, producer, committed=True, version=5):
+        answer = self.settled(
+            lambda: self.ask(
+                "end_txn",
+                version,
+                transactional_id=tx,
+                producer_id=producer[0],
+                producer_epoch=producer[1],
+                committed=committed,
+            )
+        )
+        if answer.error_code:
+            return answer.error_code.name
+        return (answer.producer_id, answer.producer_epoch) if version >= 5 else None
+
+    def settled(self, ask):
+        """The answer once the coordinator is ready, and has written its markers."""
+        for _ in range(PATIENCE):
+            answer = ask()
+            if answer.error_code not in BUSY:
+                return answer
+            self.either.sleep(0.1)
+        return answer
+
+    def look_up(self, place, timestamp, version=10, isolation=0, **partition):
+        answer = self.ask(
+            "list_offsets",
+            version,
+            replica_id=-1,
+            isolation_level=isolation,
+            timeout=timedelta(seconds=10),
+            topics=[
+                {
+                    "name": place.name,
+                    "partitions": [
+                        {
+                            "partition_index": 0,
+                            "current_leader_epoch": -1,
+                            "timestamp": timestamp,
+                            **partition,
+                        }
+                    ],
+                }
+            ],
+        )
+        return answer.topics[0].partitions[0]
+
+    def delete(self, place, offset, partition=0):
+        answer = self.ask(
+            "delete_records",
+            2,
+            topics=[
+                {
+                    "name": place.name,
+                    "partitions": [{"partition_index": partition, "offset": offset}],
+                }
+            ],
+            timeout=timedelta(seconds=10),
+        )
+        found = answer.topics[0].partitions[0]
+        return found.error_code.name if found.error_code else found.low_watermark
+
+
+def offsets_in(read):
+    """The base offsets of the whole batches that were read."""
+    heads, _ = batches_in(read.records)
+    return [head.base_offset for head in heads]
+
+
+def parts(answer):
+    """Each partition of an answer: where, its error, its whole batches."""
+    return [
+        (part.partition_index, part.error_code.name, offsets_in(part))
+        for topic in answer.responses
+        for part in topic.partitions
+    ]
