@@ -36,7 +36,8 @@ def test_every_name_that_a_module_offers_is_there(module: str) -> None:
 
 def test_every_public_name_has_a_docstring() -> None:
     # Read from the source: compiled classes have none at run time.
-    sources = [path.read_text() for path in PACKAGE.rglob("*.py")]
+    paths = [path for path in PACKAGE.rglob("*.py") if "testing" not in path.parts]
+    sources = [path.read_text() for path in paths]
     classes = {
         node.name: node
         for source in sources
@@ -94,9 +95,10 @@ def python(program: str) -> str:
 
 def test_import_loads_nothing_that_is_optional() -> None:
     loaded = python(
-        "import sys, sharecons; print(*{name.split('.')[0] for name in sys.modules})"
+        "import sys; from sharecons import *; "
+        "print(*{name.split('.')[0] for name in sys.modules})"
     ).split()
-    assert "sharecons" in loaded
+    assert {"sharecons", "kio"} <= set(loaded)
     assert set(OPTIONAL) & set(loaded) == set()
 
 
@@ -105,8 +107,14 @@ def test_import_needs_nothing_that_is_optional() -> None:
     python(
         "import sys; "
         f"sys.modules.update(dict.fromkeys({OPTIONAL + LOADED_BY_OTHERS!r})); "
-        "import sharecons"
+        "from sharecons import *"
     )
+
+
+def test_import_alone_loads_no_client() -> None:
+    loaded = python("import sys, sharecons; print(*sys.modules)").split()
+    assert ["sharecons"] == [name for name in loaded if name.startswith("sharecons")]
+    assert set(sharecons.__all__) <= set(dir(sharecons))
 
 
 def test_metrics_start_at_zero_under_the_names_of_the_kip() -> None:
