@@ -1,0 +1,424 @@
+"""One share partition: what a fetch is given, and what becomes of it.
+
+The figures were measured on Kafka 4.3.0; see also test_same_histories.py.
+"""
+
+from time import process_time
+
+import pytest
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.coordinator_state import CoordinatorState, merged
+from sharecons.testing.broker.share.deliveries import (
+    AcknowledgeError,
+    AcknowledgementBatch,
+    GroupSettings,
+    State,
+    StateBatch,
+)
+from sharecons.testing.broker.share.partition import SharePartition
+from tests.broker.logs import Log
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+
+
+class Group:
+    """A share partition, its log and its group's settings."""
+
+    def __init__(self, *sizes, start=0, log_start=0, **settings):
+        self.settings = GroupSettings(**settings)
+        self.log = Log(log_start)
+        self.log.append(*sizes)
+        self.state = CoordinatorState()
+        self.partition = SharePartition(self.state, start)
+
+    def fetch(self, member="ann", most=500, now=0.0, aborted=(), offset=None, **wanted):
+        if not self.partition.may_acquire(self.settings):
+            return []
+        offset = self.partition.next_fetch_offset() if offset is None else offset
+        return [
+            tuple(part)
+            for part in self.partition.acquire(
+                Wanted(member=member, max_records=most, **wanted),
+                offset,
+                self.log.read(offset),
+                self.settings,
+                now,
+                aborted,
+            )
+        ]
+
+    def say(self, *batches, member="ann", now=0.0):
+        said = [
+            AcknowledgementBatch(first, last, tuple(t)) for first, last, *t in batches
+        ]
+        changes = self.partition.acknowledge(member, said, self.settings, now)
+        return self.partition.settle(changes)
+
+    def release(self, member="ann"):
+        return self.partition.release(member, self.settings)
+
+    def advance(self, now):
+        return self.partition.advance(self.settings, now)
+
+    def move_leader(self):
+        start = self.state.start_offset
+        self.partition = SharePartition(self.state, max(start, 0))
+
+    @property
+    def written(self):
+        return [tuple(batch) for batch in self.state.batches]
+
+
+def test_whole_batches_are_acquired_as_far_as_they_begin_within_the_limit():
+    group = Group(10, 10, 10)
+
+    assert [(0, 19, 1)] == group.fetch(most=11)
+
+
+def test_acquired_ranges_begin_anew_at_a_batch_once_they_are_long_enough():
+    group = Group(4, 4, 4, 4)
+
+    assert [(0, 7, 1), (8, 15, 1)] == group.fetch(batch_size=5)
+
+
+def test_a_record_limit_is_kept_to_the_record():
+    group = Group(10, 10)
+
+    assert [(0, 6, 1)] == group.fetch(most=7, record_limit=True)
+    assert [(7, 9, 1)] == group.fetch(most=3, record_limit=True)
+    assert [(10, 14, 1)] == group.fetch(most=5, record_limit=True)
+
+
+def test_others_get_what_comes_after():
+    group = Group(10, 10)
+    group.fetch("ann", most=1)
+
+    assert [(10, 19, 1)] == group.fetch("bob")
+    assert [] == group.fetch("cy")
+
+
+def test_the_window_is_counted_from_the_start_offset():
+    group = Group(*[1] * 3000, record_locks=2000)
+    acquired = []
+    while got := group.fetch():
+        acquired += got
+        for first, last, _ in got:
+            if last > 0:
+                group.say((max(first, 1), last, ACCEPT))
+
+    assert acquired[-1][1] == 1999
+    group.say((0, 0, ACCEPT))
+    assert [(2000, 2499, 1)] == group.fetch()
+
+
+def test_with_no_lock_left_what_was_released_is_still_handed_out():
+    group = Group(50, 50, 50, record_locks=100)
+    group.fetch()
+    group.say((20, 29, RELEASE))
+
+    assert [(20, 29, 2)] == group.fetch("bob")
+    assert [] == group.fetch("bob")
+
+
+def test_released_records_are_handed_out_before_new_ones():
+    group = Group(10, 10)
+    group.fetch(most=1)
+    group.say((3, 5, RELEASE))
+
+    assert [(3, 5, 2), (10, 19, 1)] == group.fetch("bob")
+
+
+def test_near_the_limit_deliveries_are_isolated():
+    group = Group(30, delivery_limit=5)
+    for count in (1, 2, 3):
+        assert [(0, 29, count)] == group.fetch()
+        group.release()
+
+    assert [(0, 14, 4)] == group.fetch()
+    assert [(15, 29, 4)] == group.fetch()
+    group.release()
+    assert [(0, 0, 5)] == group.fetch()
+    assert [(1, 1, 5)] == group.fetch()
+
+
+def test_what_has_failed_often_goes_with_nothing_else():
+    group = Group(10, 10, delivery_limit=5)
+    for _ in range(3):
+        group.fetch(most=1)
+        group.release()
+
+    assert [(0, 4, 4)] == group.fetch()
+    assert [(5, 9, 4)] == group.fetch()
+    assert [(10, 19, 1)] == group.fetch()
+
+
+def test_a_limit_of_two_isolates_only_by_halves():
+    group = Group(8, delivery_limit=2)
+    group.fetch()
+    group.release()
+
+    assert [(0, 7, 2)] == group.fetch()
+
+
+@pytest.mark.parametrize("way", ["release", "session", "lock"])
+def test_letting_go_at_the_limit_archives(way):
+    group = Group(4, delivery_limit=2)
+    group.fetch()
+    group.release()
+    group.fetch(now=0.0)
+    if way == "release":
+        group.say((0, 3, RELEASE))
+    elif way == "session":
+        group.release()
+    else:
+        group.advance(now=30.0)
+
+    assert [(0, 3, ARCHIVED, 2)] == group.written
+    assert 4 == group.partition.start_offset
+
+
+def test_a_state_is_written_as_it_was_measured():
+    group = Group(100)
+    group.fetch()
+    group.say((0, 9, ACCEPT), (10, 14, RELEASE), (15, 19, REJECT))
+
+    assert [
+        (0, 9, ACKNOWLEDGED, 1),
+        (10, 14, AVAILABLE, 1),
+        (15, 19, ARCHIVED, 1),
+    ] == group.written
+    assert (0, 15) == (group.state.start_offset, group.state.delivery_complete)
+    assert 10 == group.partition.start_offset
+
+
+def test_the_start_offset_is_written_with_the_next_change():
+    group = Group(10)
+    group.fetch()
+    group.say((0, 3, ACCEPT))
+    group.say((4, 4, ACCEPT))
+
+    assert 4 == group.state.start_offset
+    assert 1 == group.state.delivery_complete
+
+
+def test_types_may_be_given_for_each_offset():
+    group = Group(4)
+    group.fetch()
+    group.say((0, 3, ACCEPT, RELEASE, REJECT, GAP))
+
+    assert [
+        (0, 0, ACKNOWLEDGED, 1),
+        (1, 1, AVAILABLE, 1),
+        (2, 3, ARCHIVED, 1),
+    ] == group.written
+
+
+def test_of_acknowledgements_all_or_none_are_applied():
+    group = Group(10)
+    group.fetch(most=5, record_limit=True)
+    with pytest.raises(AcknowledgeError) as refused:
+        group.say((0, 2, ACCEPT), (4, 5, ACCEPT))
+
+    assert refused.value.code is ErrorCode.invalid_record_state
+    assert [] == group.written
+    assert [(0, 4, 1)] == group.partition.held_by("ann")
+
+
+def test_offsets_before_the_start_are_passed_over():
+    group = Group(10)
+    group.fetch()
+    group.say((0, 4, ACCEPT))
+    group.say((0, 9, ACCEPT))
+
+    assert 10 == group.partition.start_offset
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "code"),
+    [
+        (0, 0, ErrorCode.invalid_record_state),  # of another member
+        (9, 12, ErrorCode.invalid_request),
+        (20, 30, ErrorCode.invalid_request),
+    ],
+)
+def test_what_a_member_does_not_hold_it_may_not_acknowledge(first, last, code):
+    group = Group(10)
+    group.fetch("bob")
+    group.say((5, 9, RELEASE), member="bob")
+    group.fetch("ann")
+    with pytest.raises(AcknowledgeError) as refused:
+        group.say((first, last, ACCEPT))
+
+    assert refused.value.code is code
+
+
+def test_an_offset_named_twice_is_refused():
+    group = Group(10)
+    group.fetch()
+    with pytest.raises(AcknowledgeError):
+        group.say((0, 5, ACCEPT), (5, 9, RELEASE))
+
+    assert [] == group.written
+
+
+def test_nothing_is_changed_until_it_is_settled():
+    group = Group(10)
+    group.fetch()
+    said = [AcknowledgementBatch(0, 9, (RELEASE,))]
+    changes = group.partition.acknowledge("ann", said, group.settings, 0.0)
+
+    assert [] == group.fetch("bob")
+    group.partition.settle(changes)
+    assert [(0, 9, 2)] == group.fetch("bob")
+
+
+def test_a_lock_ends_after_its_time_and_not_before():
+    group = Group(10, lock_duration=30.0)
+    group.fetch(now=100.0)
+
+    assert 130.0 == group.partition.next_deadline()
+    assert not group.advance(now=129.9)
+    assert group.advance(now=130.0)
+    assert [(0, 9, 2)] == group.fetch("bob", now=130.0)
+
+
+def test_each_acquisition_has_its_own_lock():
+    group = Group(5, 5, lock_duration=30.0)
+    group.fetch(most=1, now=0.0)
+    group.fetch(now=10.0)
+    group.advance(now=30.0)
+
+    assert [(5, 9, 1)] == group.partition.held_by("ann")
+    assert 40.0 == group.partition.next_deadline()
+
+
+def test_renewing_begins_a_lock_anew():
+    group = Group(10, lock_duration=30.0)
+    group.fetch(now=0.0)
+    group.say((0, 4, RENEW), now=20.0)
+    group.advance(now=30.0)
+
+    assert [(0, 4, 1)] == group.partition.held_by("ann")
+    assert [(5, 9, AVAILABLE, 1)] == group.written
+    group.advance(now=50.0)
+    assert [] == group.partition.held_by("ann")
+
+
+def test_a_group_may_forbid_renewal():
+    group = Group(10, may_renew=False)
+    group.fetch()
+    with pytest.raises(AcknowledgeError) as refused:
+        group.say((0, 4, RENEW))
+
+    assert refused.value.code is ErrorCode.invalid_record_state
+
+
+def test_the_log_may_lose_records_in_flight():
+    group = Group(10, 10)
+    group.fetch(most=1)
+    group.say((6, 9, RELEASE))
+    group.partition.log_start_moved(8)
+    group.log.start = 8
+
+    assert 8 == group.partition.start_offset
+    assert [(8, 9, 2), (10, 19, 1)] == group.fetch("bob")
+
+
+def test_records_that_the_log_has_lost_are_archived_when_their_lock_ends():
+    group = Group(10, 10)
+    group.fetch(now=0.0)
+    group.partition.log_start_moved(5)
+    group.advance(now=30.0)
+
+    assert [(5, 19, AVAILABLE, 1)] == group.written
+    assert [(5, 19, 2)] == group.fetch("bob", now=30.0)
+
+
+def test_batches_that_compaction_took_away_are_archived():
+    group = Group(5, 5, 5)
+    group.fetch(batch_size=1)
+    group.release()
+    del group.log.batches[0]
+
+    assert [(5, 9, 2), (10, 14, 2)] == group.fetch(offset=0)
+    assert ARCHIVED == group.partition.states()[0].state
+
+
+def test_aborted_records_are_archived_instead_of_acquired():
+    group = Group(3, 3, 3)
+
+    assert [(0, 2, 1), (6, 8, 1)] == group.fetch(aborted=[(3, 5)])
+    group.say((0, 2, ACCEPT), (6, 8, ACCEPT))
+    assert 9 == group.partition.start_offset
+
+
+def test_a_new_leader_knows_only_what_was_written():
+    group = Group(5, 5, 5)
+    group.fetch(batch_size=1)
+    group.say((5, 9, RELEASE))
+    group.move_leader()
+
+    assert [(0, 4, 1), (5, 9, 2), (10, 14, 1)] == group.fetch("bob", batch_size=1)
+
+
+def test_a_hole_is_filled_before_what_comes_after():
+    group = Group(5, 5, 5)
+    group.fetch()
+    group.say((5, 9, ACCEPT))
+    group.move_leader()
+
+    assert 0 == group.partition.next_fetch_offset()
+    assert [(0, 4, 1)] == group.fetch("bob", most=5)
+    assert [(10, 14, 1)] == group.fetch("bob", most=5)
+    group.say((0, 4, ACCEPT), member="bob")
+    assert 10 == group.partition.start_offset
+
+
+def test_all_locks_may_be_ended_at_once():
+    group = Group(10)
+    group.fetch()
+
+    assert group.partition.end_locks(group.settings)
+    assert [(0, 9, 2)] == group.fetch("bob")
+    assert not Group(10).partition.end_locks(group.settings)
+
+
+def test_of_overlapping_ranges_the_one_delivered_more_often_wins():
+    def batch(first, last, state, count):
+        return StateBatch(first, last, State(state), count)
+
+    old = [batch(0, 9, 0, 1), batch(10, 19, 2, 1)]
+    new = [batch(5, 7, 0, 2), batch(8, 12, 4, 1), batch(10, 12, 0, 1)]
+
+    assert [
+        batch(2, 4, 0, 1),
+        batch(5, 7, 0, 2),
+        batch(8, 12, 4, 1),
+        batch(13, 19, 2, 1),
+    ] == merged(old, new, 2)
+
+
+def test_neighbours_that_are_alike_become_one():
+    old = [StateBatch(0, 4, State.ACKNOWLEDGED, 1)]
+    new = [StateBatch(5, 9, State.ACKNOWLEDGED, 1)]
+
+    assert [StateBatch(0, 9, State.ACKNOWLEDGED, 1)] == merged(old, new, 0)
+
+
+def test_a_hundred_thousand_records_pass_in_well_under_a_second():
+    group = Group(*[100] * 1000)
+    began = process_time()
+    passed = 0
+    while passed < 100_000:
+        read = group.log.batches[passed // 100 :][:5]
+        for first, last, _ in group.partition.acquire(
+            Wanted(member="ann", max_records=500), passed, read, group.settings, 0.0
+        ):
+            group.say((first, last, *[ACCEPT] * (last - first + 1)))
+            passed = last + 1
+
+    assert 100_000 == group.partition.start_offset
+    assert process_time() - began < 1.0  # 0.2 on two slow cores

@@ -1,0 +1,204 @@
+"""Share sessions: epochs, what they hold, and how they end."""
+
+import uuid
+
+import pytest
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.configs import Configs
+from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.partitions import Key, SharePartitions
+from sharecons.testing.broker.share.sessions import (
+    SessionError,
+    ShareSessions,
+    TopicPartition,
+)
+from sharecons.testing.broker.topics import Partition
+from tests.broker.logs import Log
+
+TOPIC = uuid.UUID(int=7)
+FIRST, SECOND, THIRD = (TopicPartition(TOPIC, index) for index in range(3))
+EARLIEST = {"share.auto.offset.reset": "earliest"}
+
+
+class Broker:
+    """The sessions on broker 1, and the share partitions that it leads."""
+
+    def __init__(self):
+        configs = Configs()
+        configs.set_group("g", EARLIEST)
+        self.partitions = SharePartitions(configs, lambda: 0.0)
+        self.sessions = ShareSessions(self.partitions)
+        self.partitions.initialize("g", TOPIC, 0)
+        self.key = Key("g", TOPIC, 0)
+
+    @property
+    def partition(self):
+        place = Partition(index=0, replicas=[1], leader=1)
+        return self.partitions.lead(self.key, place, 0)
+
+    def open(self, member, connection, *named, node=1):
+        return self.sessions.open(node, "g", member, connection, named or (FIRST,))
+
+    def acquire(self, member, *sizes):
+        log = Log()
+        log.append(*sizes or (10,))
+        settings = self.partitions.settings("g")
+        wanted = Wanted(member=member, max_records=500)
+        offset = self.partition.next_fetch_offset()
+        return self.partition.acquire(wanted, offset, log.read(offset), settings, 0.0)
+
+    def held(self, member):
+        return [tuple(part) for part in self.partition.held_by(member)]
+
+
+@pytest.fixture
+def broker():
+    return Broker()
+
+
+def code(error):
+    return error.value.code
+
+
+def test_each_request_is_the_next_of_its_session(broker):
+    broker.open("ann", "wire")
+    broker.sessions.enter(1, "g", "ann", 1)
+    broker.sessions.enter(1, "g", "ann", 2)
+    with pytest.raises(SessionError) as error:
+        broker.sessions.enter(1, "g", "ann", 2)
+
+    assert code(error) is ErrorCode.invalid_share_session_epoch
+
+
+def test_after_the_last_epoch_comes_the_first(broker):
+    broker.open("ann", "wire").epoch = 2**31 - 1
+    broker.sessions.enter(1, "g", "ann", 2**31 - 1)
+
+    assert 1 == broker.sessions.find(1, "g", "ann").epoch
+
+
+@pytest.mark.parametrize("who", [(2, "g", "ann"), (1, "h", "ann"), (1, "g", "bob")])
+def test_a_session_is_one_members_on_one_broker(broker, who):
+    broker.open("ann", "wire")
+    with pytest.raises(SessionError) as error:
+        broker.sessions.enter(*who, 1)
+
+    assert code(error) is ErrorCode.share_session_not_found
+
+
+def test_closing_releases_what_is_acquired(broker):
+    session = broker.open("ann", "wire")
+    broker.acquire("ann")
+    broker.sessions.close(session)
+
+    assert [(0, 9, 2)] == [tuple(part) for part in broker.acquire("bob")]
+
+
+def test_the_end_of_the_connection_releases_what_is_acquired(broker):
+    broker.open("ann", "ann's")
+    broker.open("bob", "bob's")
+    broker.acquire("ann")
+    broker.sessions.connection_closed("ann's")
+
+    assert [] == broker.held("ann")
+    with pytest.raises(SessionError) as error:
+        broker.sessions.find(1, "g", "ann")
+    assert code(error) is ErrorCode.share_session_not_found
+
+
+def test_a_session_in_place_of_another_releases_nothing(broker):
+    broker.open("ann", "wire")
+    broker.acquire("ann")
+    broker.open("ann", "wire")
+
+    assert [(0, 9, 1)] == broker.held("ann")
+
+
+def test_an_old_connection_does_not_end_a_session_that_moved_to_another(broker):
+    broker.open("ann", "old")
+    session = broker.open("ann", "new")
+    broker.acquire("ann")
+    broker.sessions.connection_closed("old")
+
+    assert session is broker.sessions.find(1, "g", "ann")
+    assert [(0, 9, 1)] == broker.held("ann")
+
+
+def test_with_its_last_connection_a_group_is_forgotten_by_the_leader(broker):
+    broker.open("ann", "wire")
+    broker.acquire("ann", 5, 5)
+    before = broker.partition
+    broker.sessions.connection_closed("wire")
+
+    assert broker.partition is not before
+    assert [(0, 9, 2)] == [tuple(part) for part in broker.acquire("bob", 5, 5)]
+
+
+def test_what_a_replaced_session_held_is_lost_to_a_leader_that_forgets(broker):
+    broker.open("ann", "wire", SECOND)
+    broker.acquire("ann")
+    broker.sessions.connection_closed("wire")
+
+    # Its locks were in memory only, and nothing was written of them.
+    assert [(0, 9, 1)] == [tuple(part) for part in broker.acquire("bob")]
+
+
+def test_a_broker_takes_so_many_sessions_and_no_more(broker):
+    broker.sessions.limit = 1
+    broker.open("ann", "wire")
+    broker.open("ann", "wire")
+    broker.open("bob", "other", node=2)
+    with pytest.raises(SessionError) as error:
+        broker.open("bob", "other")
+
+    assert code(error) is ErrorCode.share_session_limit_reached
+
+
+def test_partitions_are_added_and_forgotten(broker):
+    session = broker.open("ann", "wire", FIRST, SECOND)
+    session.update([THIRD, FIRST], [SECOND])
+
+    assert [FIRST, THIRD] == session.in_turn(0)
+
+
+def test_partitions_take_turns(broker):
+    session = broker.open("ann", "wire", FIRST, SECOND, THIRD)
+
+    assert [FIRST, SECOND, THIRD] == session.in_turn(0)
+    assert [SECOND, THIRD, FIRST] == session.in_turn(1)
+    assert [FIRST, SECOND, THIRD] == session.in_turn(3)
+
+
+def test_what_has_given_records_is_the_last_to_be_asked_again(broker):
+    session = broker.open("ann", "wire", FIRST, SECOND, THIRD)
+    session.must_answer(FIRST, has_error=False, has_records=True)
+
+    assert [SECOND, THIRD, FIRST] == session.in_turn(3)
+
+
+def test_an_answer_names_what_is_new_or_has_something_to_say(broker):
+    session = broker.open("ann", "wire", FIRST)
+    session.update([SECOND], [])
+
+    def named(where, **what):
+        said = {"has_error": False, "has_records": False, **what}
+        return session.must_answer(where, **said)
+
+    assert not named(FIRST)
+    assert named(FIRST, has_records=True)
+    assert named(SECOND)
+    assert not named(SECOND)
+    assert named(SECOND, has_error=True)
+    assert named(SECOND)  # the error is over, which is news
+    assert not named(SECOND)
+
+
+def test_a_test_may_have_a_session_forgotten(broker):
+    broker.open("ann", "wire")
+    broker.acquire("ann")
+    broker.sessions.forget("g", "ann")
+
+    assert [] == broker.held("ann")
+    with pytest.raises(SessionError):
+        broker.sessions.find(1, "g", "ann")
