@@ -28,7 +28,6 @@ what was under way then has an unknown outcome and is not sent again.
 
 from dataclasses import replace
 from typing import Final
-from uuid import UUID
 
 from sharecons.errors import Error, UnsupportedVersionError
 from sharecons.protocol import reactions
@@ -59,6 +58,7 @@ from sharecons.protocol.values import (
     ShareFetch,
     ShareFetched,
     SharePartition,
+    TopicId,
 )
 from sharecons.untyped import RELEASE, RENEW
 
@@ -100,7 +100,7 @@ class Leader:
     ) -> None:
         self.node_id = node_id
         self.wanted: frozenset[SharePartition] = frozenset()
-        self.topics: dict[UUID, str] = {}
+        self.topics: dict[TopicId, str] = {}
         self.acknowledgements = acknowledgements
         self.happened: list[Happened] = []
         self.leaders = 1
