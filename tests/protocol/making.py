@@ -60,6 +60,7 @@ def part(
     acknowledge_message: str | None = None,
     leader: PartitionLeader = NOBODY,
     delivery_count: int = 1,
+    records: bytes = b"",
 ) -> FetchedPartition:
     """One partition of an answer; `acquired` are first and last offsets."""
     return FetchedPartition(
@@ -69,7 +70,7 @@ def part(
         acknowledge_error=acknowledge_error,
         acknowledge_message=acknowledge_message,
         leader=leader,
-        records=b"",
+        records=records,
         acquired=tuple((first, last, delivery_count) for first, last in acquired),
     )
 
