@@ -198,13 +198,14 @@ class Acknowledgements:
         now: float,
     ) -> None:
         code = answer.acknowledge_error
+        if code == Code.NONE:
+            for piece in pieces:
+                self._done(piece, None, renewed_until)
+            return
         error = AcknowledgeError(
             code, code_name(code), answer.acknowledge_message or ""
         )
         match reaction(reactions.ACKNOWLEDGE, code):
-            case Reaction.PROCEED:
-                for piece in pieces:
-                    self._done(piece, None, renewed_until)
             case Reaction.SPLIT:
                 self._refused(pieces, error, now)
             case Reaction.RETRY:

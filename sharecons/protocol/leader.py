@@ -28,7 +28,6 @@ what was under way then has an unknown outcome and is not sent again.
 
 from dataclasses import replace
 from typing import Final
-from uuid import UUID
 
 from sharecons.errors import Error, UnsupportedVersionError
 from sharecons.protocol import reactions
@@ -59,6 +58,7 @@ from sharecons.protocol.values import (
     ShareFetch,
     ShareFetched,
     SharePartition,
+    TopicId,
 )
 from sharecons.untyped import RELEASE, RENEW
 
@@ -74,7 +74,6 @@ BACKLOG_SHARE: Final = 4
 WAIT_SHARE: Final = 0.25
 """The longest wait, as a share of a lock's length: our clock of the lock begins with
 the request."""
-
 
 Request = ShareFetch | ShareAcknowledge
 Answer = ShareFetched | ShareAcknowledged
@@ -100,7 +99,7 @@ class Leader:
     ) -> None:
         self.node_id = node_id
         self.wanted: frozenset[SharePartition] = frozenset()
-        self.topics: dict[UUID, str] = {}
+        self.topics: dict[TopicId, str] = {}
         self.acknowledgements = acknowledgements
         self.happened: list[Happened] = []
         self.leaders = 1
@@ -268,6 +267,7 @@ class Leader:
         released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
         added, forgotten = self._session.changes(self.wanted, said.keys())
         limit = self._pace.share(self.leaders, len(self.wanted))
+        size = self._pace.bytes_for(limit, len(self.wanted), self._settings.max_bytes)
         self._acquired_at = now
         return ShareFetch(
             group_id=self._settings.group_id,
@@ -279,7 +279,7 @@ class Leader:
             min_bytes=self._settings.min_bytes,
             # With no bytes to give the broker acquires nothing: only the session is
             # opened, for acknowledgements that outlived the one before.
-            max_bytes=0 if opening_only else self._settings.max_bytes,
+            max_bytes=0 if opening_only else size,
             max_records=limit,
             # Whole batches only at full speed: below it they would be more than the
             # application can work off.
@@ -315,7 +315,8 @@ class Leader:
             answer.partitions, error=None, renewed_until=renewed_until, now=now
         )
         for partition in answer.partitions:
-            self.happened += acknowledge_failed(partition)
+            if partition.acknowledge_error:
+                self.happened += acknowledge_failed(partition)
         self._mind_trouble(answer, now)
 
     def _mind_trouble(self, answer: Answer, now: float) -> None:
@@ -338,7 +339,7 @@ class Leader:
 
     def _take_records(self, request: ShareFetch, answer: ShareFetched) -> None:
         seen: set[SharePartition] = set()
-        got = 0
+        got = size = 0
         for partition in answer.partitions:
             share_partition = partition.share_partition
             listed = share_partition in self._session.partitions
@@ -348,9 +349,13 @@ class Leader:
                 self.happened.append(Strange(what))
                 continue
             seen.add(share_partition)
-            self.happened += fetch_failed(partition)
+            if partition.error:
+                self.happened += fetch_failed(partition)
             if partition.acquired:
                 got += self._acquired(partition)
+                size += len(partition.records)
+        if got:
+            self._pace.weighed(got, size)
         longer = min(self._short_wait * 2, LONGEST_SHORT_WAIT)
         self._short_wait = SHORT_WAIT if got or request.acknowledgements else longer
         self._backlog = got * BACKLOG_SHARE >= request.max_records

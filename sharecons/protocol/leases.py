@@ -144,6 +144,8 @@ class Lease(Holder):
 
     def last_deadline(self) -> float:
         """When the last of its locks ends."""
+        if not self._renewed:
+            return self.deadline
         return max([self.deadline, *self._renewed.values()])
 
     # What the application does.

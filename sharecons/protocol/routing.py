@@ -21,7 +21,6 @@ backoff; otherwise every REFRESH seconds.
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from sharecons.errors import Error
 from sharecons.protocol.backoff import Backoff
@@ -32,6 +31,7 @@ from sharecons.protocol.values import (
     PartitionLeader,
     SharePartition,
     TopicDescription,
+    TopicId,
     TopicsDescribed,
 )
 
@@ -72,7 +72,7 @@ class Routing:
 
     def __init__(self, spread: float = 1.0) -> None:
         self.brokers: dict[int, Endpoint] = {}
-        self.names: dict[UUID, str] = {}
+        self.names: dict[TopicId, str] = {}
         self.troubles: list[TopicTrouble] = []
         self.appeared = False
         self.finished = False

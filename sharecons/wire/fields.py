@@ -7,10 +7,8 @@ numbers are big endian; a string, or an array, begins with its length plus one a
 varint, and 0 is null; a structure ends with the number of its tagged fields.
 """
 
-from functools import lru_cache
 from struct import Struct
 from typing import Final, final
-from uuid import UUID
 
 __all__ = ["NO_TAGS", "FieldReader", "text_field", "varint"]
 
@@ -20,11 +18,6 @@ NULL: Final = b"\0"
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _MOST_BITS: Final = 35  # of a varint that fits into an int32
-
-
-@lru_cache(maxsize=10_000)
-def _uuid(raw: bytes) -> UUID:
-    return UUID(bytes=raw)
 
 
 def varint(number: int) -> bytes:
@@ -70,8 +63,8 @@ class FieldReader:
         self.position += 4
         return number
 
-    def uuid(self) -> UUID:
-        return _uuid(self._take(16).tobytes())
+    def topic_id(self) -> bytes:
+        return self._take(16).tobytes()
 
     def text(self) -> str | None:
         length = self.varint() - 1

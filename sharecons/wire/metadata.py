@@ -10,6 +10,7 @@ from sharecons.protocol.values import (
     TopicsDescribed,
 )
 from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
 __all__ = ["METADATA"]
 
@@ -27,7 +28,7 @@ def _write(request: DescribeTopics, version: int) -> bytes:
         for name in request.names
     ]
     by_id = [
-        schema.request.MetadataRequestTopic(topic_id=topic_id, name=None)
+        schema.request.MetadataRequestTopic(topic_id=uuid_of(topic_id), name=None)
         for topic_id in request.ids
     ]
     return write_entity(
@@ -48,7 +49,7 @@ def _read(frame: Frame, offset: int, version: int) -> TopicsDescribed:
             TopicDescription(
                 error=int(topic.error_code),
                 name=topic.name,
-                topic_id=topic.topic_id,
+                topic_id=topic_id_of(topic.topic_id) if topic.topic_id else None,
                 leaders={
                     p.partition_index: PartitionLeader(p.leader_id, p.leader_epoch)
                     for p in topic.partitions

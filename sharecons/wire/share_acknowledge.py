@@ -11,6 +11,7 @@ from sharecons.protocol.values import (
 )
 from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
 from sharecons.wire.share_topics import batches, by_topic, endpoints
+from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
 __all__ = ["SHARE_ACKNOWLEDGE"]
 
@@ -29,7 +30,7 @@ def _write(request: ShareAcknowledge, version: int) -> bytes:
     mode = {"is_renew_ack": request.renewing} if version >= RENEW_SINCE else {}
     topics = tuple(
         schema.request.AcknowledgeTopic(
-            topic_id=topic_id,
+            topic_id=uuid_of(topic_id),
             partitions=tuple(
                 schema.request.AcknowledgePartition(
                     partition_index=p.partition,
@@ -60,7 +61,9 @@ def _read(frame: Frame, offset: int, version: int) -> ShareAcknowledged:
         lock_timeout=max(0.0, lock),
         partitions=tuple(
             FetchedPartition(
-                share_partition=SharePartition(topic.topic_id, part.partition_index),
+                share_partition=SharePartition(
+                    topic_id_of(topic.topic_id), part.partition_index
+                ),
                 error=0,
                 message=None,
                 acknowledge_error=int(part.error_code),

@@ -73,7 +73,7 @@ def _written(request: ShareFetch, version: int) -> list[bytes]:
     topics = by_topic(request.added.union(said))
     parts.append(varint(len(topics) + 1))
     for topic_id, partitions in topics.items():
-        parts += (topic_id.bytes, varint(len(partitions) + 1))
+        parts += (topic_id, varint(len(partitions) + 1))
         for share_partition in partitions:
             parts.append(_INDEX.pack(share_partition.partition))
             _write_ranges(parts, said.get(share_partition, ()))
@@ -94,7 +94,7 @@ def _write_forgotten(parts: list[bytes], forgotten: Iterable[SharePartition]) ->
     topics = by_topic(forgotten)
     parts.append(varint(len(topics) + 1))
     for topic_id, partitions in topics.items():
-        parts += (topic_id.bytes, varint(len(partitions) + 1))
+        parts += (topic_id, varint(len(partitions) + 1))
         parts += [_INDEX.pack(each.partition) for each in partitions]
         parts.append(NO_TAGS)
 
@@ -119,7 +119,7 @@ def _answer(frame: memoryview, reader: FieldReader, version: int) -> ShareFetche
     lock_timeout = reader.int32()
     partitions: list[FetchedPartition] = []
     for _ in range(reader.count(TOPIC_SIZE)):
-        topic_id = reader.uuid()
+        topic_id = reader.topic_id()
         for _ in range(reader.count(PARTITION_SIZE)):
             index = reader.int32()
             share_partition = SharePartition(topic_id, index)

@@ -5,6 +5,7 @@ from typing import Any
 
 from sharecons.protocol.values import Heartbeat, HeartbeatAnswer, SharePartition
 from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
+from sharecons.wire.topic_ids import topic_id_of
 
 __all__ = ["SHARE_GROUP_HEARTBEAT"]
 
@@ -28,7 +29,7 @@ def _read(frame: Frame, offset: int, version: int) -> HeartbeatAnswer:
     assignment = None
     if answer.assignment is not None:
         assignment = frozenset(
-            SharePartition(topic.topic_id, partition)
+            SharePartition(topic_id_of(topic.topic_id), partition)
             for topic in answer.assignment.topic_partitions
             for partition in topic.partitions
             # A broker was seen (by a peer's tests) to hand out partition -1.

@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
-from uuid import UUID
 
-from sharecons.protocol.values import Endpoint, Range, SharePartition
+from sharecons.protocol.values import Endpoint, Range, SharePartition, TopicId
 
 __all__ = ["batches", "by_topic", "endpoints"]
 
 
-def by_topic(partitions: Iterable[SharePartition]) -> dict[UUID, list[SharePartition]]:
+def by_topic(
+    partitions: Iterable[SharePartition],
+) -> dict[TopicId, list[SharePartition]]:
     """Group partitions as the wire lists them: one entry for each topic."""
-    topics: dict[UUID, list[SharePartition]] = {}
+    topics: dict[TopicId, list[SharePartition]] = {}
     for share_partition in sorted(partitions):
         topics.setdefault(share_partition.topic_id, []).append(share_partition)
     return topics

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Final
-from uuid import UUID
 
 from sharecons.protocol.ranges import runs_of
 from sharecons.protocol.values import (
@@ -34,7 +33,7 @@ __all__ = [
 
 EVER: Final = float("inf")
 TOPIC: Final = "orders"
-TOPIC_ID: Final = UUID(int=7)
+TOPIC_ID: Final = bytes([7] * 16)
 P0: Final = SharePartition(TOPIC_ID, 0)
 P1: Final = SharePartition(TOPIC_ID, 1)
 P2: Final = SharePartition(TOPIC_ID, 2)
@@ -61,6 +60,7 @@ def part(
     acknowledge_message: str | None = None,
     leader: PartitionLeader = NOBODY,
     delivery_count: int = 1,
+    records: bytes = b"",
 ) -> FetchedPartition:
     """One partition of an answer; `acquired` are first and last offsets."""
     return FetchedPartition(
@@ -70,7 +70,7 @@ def part(
         acknowledge_error=acknowledge_error,
         acknowledge_message=acknowledge_message,
         leader=leader,
-        records=b"",
+        records=records,
         acquired=tuple((first, last, delivery_count) for first, last in acquired),
     )
 

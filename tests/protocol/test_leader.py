@@ -187,6 +187,18 @@ def test_a_fetch_asks_for_the_leaders_share_of_the_allowance():
     assert (34, True) == (request.max_records, request.record_limit)
 
 
+def test_each_of_many_partitions_may_bring_all_that_a_fetch_asks_for():
+    talk = Talk(P0, P1, P2, max_bytes=1000)
+    talk.pace.allowance = 10
+    first = talk.fetch()
+
+    talk.answer(first, fetched(part(P0, (0, 0), records=b"x" * 60)))
+    talk.leases()
+    talk.pace.waiting = 1
+
+    assert [1000, 3 * 10 * 60] == [first.max_bytes, talk.fetch().max_bytes]
+
+
 def test_whole_batches_come_at_full_speed_only():
     talk = Talk()
     talk.pace.allowance = 500

@@ -34,6 +34,27 @@ def test_a_fetch_leaves_half_of_its_partitions_windows_to_the_next():
     assert 1000 == pace.share(1, partitions=0)
 
 
+def test_many_partitions_of_small_records_share_more_bytes():
+    pace = Pace(2000)
+    pace.weighed(records=1000, size=110_000)
+
+    assert 1_000_000 == pace.bytes_for(2000, partitions=1, max_bytes=1_000_000)
+    assert 1_000_000 == pace.bytes_for(2000, partitions=3, max_bytes=1_000_000)
+    assert 6 * 220_000 == pace.bytes_for(2000, partitions=6, max_bytes=1_000_000)
+    assert 4_000_000 == pace.bytes_for(2000, partitions=500, max_bytes=1_000_000)
+
+
+def test_records_that_would_not_all_fit_get_no_more_bytes():
+    pace = Pace(2000)
+    pace.weighed(records=10, size=10_000)
+
+    assert 1_000_000 == pace.bytes_for(2000, partitions=500, max_bytes=1_000_000)
+
+
+def test_records_of_unknown_size_get_no_more_bytes():
+    assert 1_000_000 == Pace(2000).bytes_for(2000, partitions=9, max_bytes=1_000_000)
+
+
 def test_the_first_fetch_asks_for_one_record():
     pace = Pace(500)
     pace.waiting = 1

@@ -1,5 +1,3 @@
-from uuid import UUID
-
 import pytest
 
 from sharecons.errors import ConnectionFailedError
@@ -17,14 +15,14 @@ from tests.protocol.making import EVER, NOBODY, P0, P1, TOPIC, TOPIC_ID
 
 LOST = ConnectionFailedError("the connection broke")
 BROKERS = {node: Endpoint(f"broker-{node}", 9092) for node in (0, 1, 2)}
-OTHER_ID = UUID(int=8)
+OTHER_ID = bytes([8] * 16)
 OTHER = SharePartition(OTHER_ID, 0)
 
 
 def topic(
     *leaders: tuple[int, int],
     name: str | None = TOPIC,
-    topic_id: UUID | None = TOPIC_ID,
+    topic_id: bytes | None = TOPIC_ID,
     error: int = 0,
 ) -> TopicDescription:
     """A topic whose partitions have these leaders and leader epochs."""

@@ -1,7 +1,6 @@
 """The routing against a cluster whose leaders move and whose metadata lags."""
 
 from typing import Final
-from uuid import UUID
 
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -27,7 +26,7 @@ from tests.protocol.making import EVER
 from tests.protocol.profile import MACHINE
 
 LOST: Final = ConnectionFailedError("the connection broke")
-IDS: Final = {"a": UUID(int=1), "b": UUID(int=2)}
+IDS: Final = {"a": bytes([1] * 16), "b": bytes([2] * 16)}
 PARTITIONS: Final = [SharePartition(i, n) for i in IDS.values() for n in (0, 1)]
 NODES: Final = (0, 1, 2)
 LONGEST_PAUSE: Final = 1.2

@@ -20,8 +20,8 @@ from sharecons.protocol.values import (
 from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
 from tests.wire.oracle import read, schema, spelt, written
 
-ORDERS = UUID("00112233-4455-6677-8899-aabbccddeeff")
-BILLS = UUID("ffeeddcc-bbaa-9988-7766-554433221100")
+ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
+BILLS = bytes.fromhex("ffeeddccbbaa99887766554433221100")
 
 REQUEST = ShareAcknowledge(
     group_id="billing",
@@ -170,7 +170,7 @@ def test_kio_reads_every_request_as_it_was_meant(version, said, epoch, renewing)
     assert ("g", "m", epoch) == (got.group_id, got.member_id, got.share_session_epoch)
     assert version == 1 or renewing == got.is_renew_ack
     assert said == {
-        SharePartition(topic.topic_id, part.partition_index): tuple(
+        SharePartition(topic.topic_id.bytes, part.partition_index): tuple(
             Range(b.first_offset, b.last_offset, bytes(b.acknowledge_types))
             for b in part.acknowledgement_batches
         )
@@ -201,7 +201,7 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
         error_code=ErrorCode(code),
         responses=tuple(
             v.ShareAcknowledgeTopicResponse(
-                topic_id=p.topic_id,
+                topic_id=UUID(bytes=p.topic_id),
                 partitions=(
                     v.PartitionData(
                         partition_index=p.partition,

@@ -22,8 +22,8 @@ from sharecons.protocol.values import (
 from sharecons.wire.share_fetch import SHARE_FETCH
 from tests.wire.oracle import read, schema, spelt, written
 
-ORDERS = UUID("00112233-4455-6677-8899-aabbccddeeff")
-BILLS = UUID("ffeeddcc-bbaa-9988-7766-554433221100")
+ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
+BILLS = bytes.fromhex("ffeeddccbbaa99887766554433221100")
 
 REQUEST = ShareFetch(
     group_id="billing",
@@ -200,7 +200,7 @@ requests = st.builds(
 
 def by_topic(topics: Any) -> dict[SharePartition, Any]:
     return {
-        SharePartition(topic.topic_id, part.partition_index): tuple(
+        SharePartition(topic.topic_id.bytes, part.partition_index): tuple(
             Range(b.first_offset, b.last_offset, bytes(b.acknowledge_types))
             for b in part.acknowledgement_batches
         )
@@ -230,7 +230,7 @@ def test_kio_reads_every_request_as_it_was_meant(
         got.topics
     )
     assert request_.forgotten == {
-        SharePartition(topic.topic_id, partition)
+        SharePartition(topic.topic_id.bytes, partition)
         for topic in got.forgotten_topics_data
         for partition in topic.partitions
     }
@@ -287,7 +287,8 @@ def entity(answer: ShareFetched, version: int) -> Any:
         acquisition_lock_timeout=timedelta(seconds=answer.lock_timeout),
         responses=tuple(
             v.ShareFetchableTopicResponse(
-                topic_id=p.share_partition.topic_id, partitions=(_partition(v, p),)
+                topic_id=UUID(bytes=p.share_partition.topic_id),
+                partitions=(_partition(v, p),),
             )
             for p in answer.partitions
         ),
