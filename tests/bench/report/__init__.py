@@ -15,13 +15,18 @@ log = logging.getLogger("tests.bench")
 
 
 def rendered(results: Path, directory: Path) -> list[Path]:
-    """Write README.md and its pictures, and give what was written."""
+    """Write README.md and its pictures, and give what was written.
+
+    A notes.md that is there already becomes a part of the page.
+    """
     content = loaded(results)
     directory.mkdir(parents=True, exist_ok=True)
     pictures = _drawn(content["measurements"], directory)
     page = directory / "README.md"
     names = [picture.name for picture in pictures]
-    page.write_text(document(content, names))
+    notes = directory / "notes.md"
+    said = notes.read_text().strip() if notes.exists() else ""
+    page.write_text(document(content, names, said))
     return [page, *pictures]
 
 

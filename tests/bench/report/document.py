@@ -5,6 +5,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
 
+from tests.bench.report.goals import reached
 from tests.bench.report.summary import (
     Measurement,
     baseline_of,
@@ -52,10 +53,12 @@ Lines = Iterator[str]
 Measurements = Sequence[Measurement]
 
 
-def document(content: Mapping[str, Any], pictures: Sequence[str]) -> str:
-    """Spell the whole page in Markdown."""
+def document(
+    content: Mapping[str, Any], pictures: Sequence[str], notes: str = ""
+) -> str:
+    """Spell the whole page in Markdown; notes are what somebody says to the goals."""
     sessions, measurements = content["sessions"], content["measurements"]
-    lines = [*_opening(sessions)]
+    lines = [*_opening(sessions), *_goals(measurements, notes)]
     for section, names in SECTIONS.items():
         head, *rest = [*section(measurements)] or [""]
         if head:
@@ -72,6 +75,15 @@ def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
     yield ""
     yield from wrap(OPENING.format(rounds=last["settings"]["rounds"]), WIDTH)
     yield ""
+
+
+def _goals(measurements: Measurements, notes: str) -> Lines:
+    if rows := [*reached(measurements)]:
+        yield from _head("Goals", "What this client is to reach, by medians of ratios.")
+        yield from rows
+    if notes:
+        yield notes
+        yield ""
 
 
 def _head(title: str, text: str) -> Lines:
