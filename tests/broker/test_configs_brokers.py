@@ -89,6 +89,17 @@ def test_settings_of_the_start_hold_until_something_stronger_is_said():
     )["num.partitions"][1]
 
 
+def test_brokers_do_not_start_with_what_cannot_be():
+    with pytest.raises(ValueError, match="Not a number of type INT"):
+        Ours(settings={"num.partitions": "many"})
+
+
+def test_brokers_take_names_that_they_do_not_know():
+    ours = Ours(settings={"some.plugin.setting": "1"})
+
+    assert describe(ours, BROKER, "1", "some.plugin.setting").configs[0].is_sensitive
+
+
 def test_smaller_unit_holds_over_a_larger_one():
     settings = {"log.retention.hours": "1", "log.retention.minutes": "2"}
     assert "120000" == Ours(settings=settings).cluster.configs.topic({}, "retention.ms")

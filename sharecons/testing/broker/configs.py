@@ -34,9 +34,14 @@ GROUP_TYPES: Final = ("consumer", "share", "streams")
 
 
 class Configs:
-    """Settings; `settings` are the brokers' from the start."""
+    """Settings; `settings` are the brokers' from the start.
+
+    Raises:
+        ValueError: one of them cannot be so.
+    """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        _check(settings or {})
         self._static = {**TESTS, **_in_milliseconds(settings or {})}
         self._brokers: dict[str, dict[str, str]] = {}
         self._groups: dict[str, dict[str, str]] = {}
@@ -238,6 +243,12 @@ class Configs:
             if longest <= shortest:
                 problem = f"{session} must be greater than {heartbeat}"
                 raise ConfigError(ErrorCode.invalid_config, problem)
+
+
+def _check(settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        if name in BROKERS and (problem := BROKERS[name].problem(value)):
+            raise ValueError(problem)
 
 
 def _in_milliseconds(settings: Mapping[str, str]) -> dict[str, str]:
