@@ -268,6 +268,10 @@ def until_rebalancing(member):
         pass
 
 
+def until_described(talk, state):
+    settled(talk.describe, lambda groups: groups[0].group_state == state, {False})
+
+
 def test_one_member(talk):
     member = Member(talk)
 
@@ -275,7 +279,8 @@ def test_one_member(talk):
     sent_away = member.joined()
     assert ErrorCode.member_id_required is sent_away.error_code
     assert sent_away.member_id.startswith("test-")
-    assert ["Empty"] == [group.group_state for group in talk.describe()]
+    # A real one shows the group once it has written it down, and answers before.
+    until_described(talk, "Empty")
     joined = member.join()
 
     assert (ErrorCode.none, 1, "consumer", "range", False) == (
@@ -460,6 +465,53 @@ def test_leaving(talk):
         described.protocol_type,
         described.members,
     )
+
+
+def test_a_parked_sync_of_who_is_taken_out_is_never_answered(talk):
+    one, two = stable(talk, instances=("i1", "i2"))
+    one.send_join()
+    until_rebalancing(two)
+    two.join()
+    one.joined()
+    two.send_sync()
+
+    assert ErrorCode.none is one.beat()
+    assert [ErrorCode.none] == one.leave(("", "i2"))
+    assert ErrorCode.rebalance_in_progress is one.beat()
+    assert not two.client.is_answered()
+
+
+def test_a_client_that_goes_away_while_it_is_parked_leaves_its_member(talk):
+    (one,) = stable(talk, 1, (None,))
+    two = Member(talk)
+    two.knock()
+    until_rebalancing(one)
+
+    two.client.__exit__()
+    joined = one.join()
+
+    assert {one.id, two.id} == {each.member_id for each in joined.members}
+
+
+def test_an_id_that_was_given_out_is_no_static_members(talk):
+    member = Member(talk)
+    member.send_join()
+    member.joined()
+
+    member.send_join(group_instance_id="i")
+
+    assert ErrorCode.unknown_server_error is member.joined().error_code
+
+
+def test_a_group_deleted_between_the_two_rounds_of_a_join(talk):
+    member = Member(talk)
+    member.send_join()
+    member.joined()
+
+    assert {talk.group: ErrorCode.none} == talk.delete(talk.group)
+    member.send_join()
+
+    assert ErrorCode.unknown_member_id is member.joined().error_code
 
 
 def test_offsets_in_every_version_of_a_commit(talk):

@@ -113,10 +113,11 @@ class Rebalance:
             self._complete_if_joined(at)
 
     def removed(self, member: Member) -> None:
-        """Let a member go, and answer what is parked for it."""
-        unknown = ErrorCode.unknown_member_id
-        member.end_join(Joined(error=unknown))
-        member.end_sync(Synced(error=unknown))
+        """Let a member go, and answer its JoinGroup.
+
+        A SyncGroup of its is never answered: Kafka forgets it too (4.3.0).
+        """
+        member.end_join(Joined(error=ErrorCode.unknown_member_id))
         self.members.remove(member.member_id)
         self._not_synced.discard(member.member_id)
 

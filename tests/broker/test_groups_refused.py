@@ -1,0 +1,328 @@
+"""What groups are refused for, whatever their members: the wrong broker, or an ACL."""
+
+from datetime import timedelta
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sharecons.testing.broker.access import (
+    Acl,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
+from sharecons.testing.broker.coordinators import GROUP
+from tests.broker.either import Ours
+
+HERE, ELSEWHERE = 1, 2
+NAMED = [{"name": "t", "partition_indexes": [0]}]
+COMMITTED = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+TOPIC = {"name": "t", "partitions": [COMMITTED]}
+TEN = timedelta(seconds=10)
+SESSION = {"session_timeout": TEN, "rebalance_timeout": TEN, "member_id": ""}
+
+
+def join(group):
+    return {
+        "group_id": group,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}],
+        **SESSION,
+    }
+
+
+def of_member(group):
+    return {"group_id": group, "generation_id": 1, "member_id": "m"}
+
+
+def sync(group):
+    return {**of_member(group), "protocol_type": "consumer", "protocol_name": "range"}
+
+
+def leave(group):
+    return {"group_id": group, "members": [{"member_id": "m"}]}
+
+
+def commit(group):
+    return {
+        "group_id": group,
+        "generation_id_or_member_epoch": -1,
+        "topics": [TOPIC],
+    }
+
+
+def commit_later(group):
+    return {
+        "group_id": group,
+        "transactional_id": "x",
+        "producer_id": 1,
+        "generation_id": -1,
+        "topics": [TOPIC],
+    }
+
+
+def fetch(group):
+    return {"groups": [{"group_id": group, "topics": NAMED}]}
+
+
+def old_fetch(group):
+    return {"group_id": group, "topics": NAMED}
+
+
+def delete_offset(group):
+    partitions = [{"partition_index": 0}]
+    return {"group_id": group, "topics": [{"name": "t", "partitions": partitions}]}
+
+
+def partition(answer):
+    return answer.topics[0].partitions[0].error_code
+
+
+ASKED = [
+    ("join_group", 9, join, lambda answer: answer.error_code),
+    ("sync_group", 5, sync, lambda answer: answer.error_code),
+    ("heartbeat", 4, of_member, lambda answer: answer.error_code),
+    ("leave_group", 5, leave, lambda answer: answer.error_code),
+    ("leave_group", 2, of_member, lambda answer: answer.error_code),
+    ("offset_commit", 9, commit, partition),
+    ("txn_offset_commit", 5, commit_later, partition),
+    ("offset_fetch", 1, old_fetch, partition),
+    ("offset_fetch", 2, old_fetch, lambda answer: answer.error_code),
+    ("offset_fetch", 9, fetch, lambda answer: answer.groups[0].error_code),
+    ("offset_delete", 0, delete_offset, lambda answer: answer.error_code),
+    (
+        "describe_groups",
+        6,
+        lambda group: {"groups": [group]},
+        lambda answer: answer.groups[0].error_code,
+    ),
+    (
+        "delete_groups",
+        2,
+        lambda group: {"groups_names": [group]},
+        lambda answer: answer.results[0].error_code,
+    ),
+]
+EACH = pytest.mark.parametrize(
+    ("api", "version", "asked", "error"), ASKED, ids=[f"{a}-{v}" for a, v, *_ in ASKED]
+)
+
+
+@pytest.fixture
+def ours():
+    ours = Ours(brokers=2)
+    ours.cluster.add_topic("t", [[1]])
+    ours.cluster.coordinators.move(GROUP, "g", HERE)
+    return ours
+
+
+def deny(ours, operation, resource, name):
+    ours.cluster.access.add(
+        Acl(
+            resource=resource,
+            name=name,
+            pattern=Pattern.LITERAL,
+            principal="User:*",
+            host="*",
+            operation=operation,
+            permission=Permission.DENY,
+        )
+    )
+
+
+@EACH
+def test_only_its_coordinator_answers_for_a_group(ours, api, version, asked, error):
+    answer = ours.ask(api, version, ELSEWHERE, **asked("g"))
+
+    assert ErrorCode.not_coordinator is error(answer)
+    assert ErrorCode.not_coordinator is not error(
+        ours.ask(api, version, HERE, **asked("g"))
+    )
+
+
+@EACH
+def test_a_group_that_is_denied(ours, api, version, asked, error):
+    deny(ours, Operation.ALL, Resource.GROUP, "g")
+
+    answer = ours.ask(api, version, HERE, **asked("g"))
+
+    assert ErrorCode.group_authorization_failed is error(answer)
+
+
+@pytest.mark.parametrize(
+    ("operation", "apis"),
+    [
+        (Operation.DELETE, {"offset_delete", "delete_groups"}),
+        (Operation.DESCRIBE, {"offset_fetch", "describe_groups"}),
+        (
+            Operation.READ,
+            {
+                "join_group",
+                "sync_group",
+                "heartbeat",
+                "leave_group",
+                "offset_commit",
+                "txn_offset_commit",
+            },
+        ),
+    ],
+)
+def test_each_operation_is_denied_by_itself(ours, operation, apis):
+    deny(ours, operation, Resource.GROUP, "g")
+    # Whoever is denied one thing is not allowed the others, unless an ACL says so.
+    ours.cluster.access.add(
+        Acl(
+            resource=Resource.GROUP,
+            name="g",
+            pattern=Pattern.LITERAL,
+            principal="User:*",
+            host="*",
+            operation=Operation.ALL,
+            permission=Permission.ALLOW,
+        )
+    )
+
+    denied = {
+        api
+        for api, version, asked, error in ASKED
+        if error(ours.ask(api, version, HERE, **asked("g")))
+        is ErrorCode.group_authorization_failed
+    }
+
+    assert apis == denied
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "asked"),
+    [
+        ("offset_commit", 9, commit),
+        ("txn_offset_commit", 5, commit_later),
+        ("offset_delete", 0, delete_offset),
+    ],
+)
+def test_a_topic_that_is_denied_has_no_offsets(ours, api, version, asked):
+    ours.ask("offset_commit", 9, HERE, **commit("g"))
+    deny(ours, Operation.READ, Resource.TOPIC, "t")
+
+    answer = ours.ask(api, version, HERE, **asked("g"))
+
+    assert ErrorCode.topic_authorization_failed is partition(answer)
+
+
+def test_offsets_of_a_topic_that_is_denied_are_not_to_be_seen(ours):
+    ours.ask("offset_commit", 9, HERE, **commit("g"))
+    deny(ours, Operation.DESCRIBE, Resource.TOPIC, "t")
+
+    (named,) = ours.ask("offset_fetch", 9, HERE, **fetch("g")).groups
+    (every,) = ours.ask(
+        "offset_fetch", 9, HERE, groups=[{"group_id": "g", "topics": None}]
+    ).groups
+
+    found = named.topics[0].partitions[0]
+    assert (ErrorCode.topic_authorization_failed, -1) == (
+        found.error_code,
+        found.committed_offset,
+    )
+    assert () == every.topics
+
+
+def test_a_transactional_id_that_is_denied(ours):
+    deny(ours, Operation.WRITE, Resource.TRANSACTIONAL_ID, "x")
+
+    answer = ours.ask("txn_offset_commit", 5, HERE, **commit_later("g"))
+
+    assert ErrorCode.transactional_id_authorization_failed is partition(answer)
+
+
+def test_a_broker_lists_the_groups_that_it_coordinates(ours):
+    ours.ask("offset_commit", 9, HERE, **commit("g"))
+
+    def listed(node_id):
+        return [g.group_id for g in ours.ask("list_groups", 5, node_id).groups]
+
+    assert (["g"], []) == (listed(HERE), listed(ELSEWHERE))
+    deny(ours, Operation.DESCRIBE, Resource.GROUP, "g")
+    assert ["g"] == listed(HERE)
+    deny(ours, Operation.DESCRIBE, Resource.CLUSTER, "kafka-cluster")
+    assert [] == listed(HERE)
+
+
+@pytest.mark.parametrize(
+    ("key_type", "resource", "operation", "expected"),
+    [
+        (0, Resource.GROUP, Operation.DESCRIBE, "group_authorization_failed"),
+        (
+            1,
+            Resource.TRANSACTIONAL_ID,
+            Operation.DESCRIBE,
+            "transactional_id_authorization_failed",
+        ),
+        (2, Resource.CLUSTER, Operation.CLUSTER_ACTION, "cluster_authorization_failed"),
+    ],
+)
+def test_a_coordinator_that_is_denied(ours, key_type, resource, operation, expected):
+    key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0" if key_type == 2 else "g"
+    deny(ours, operation, resource, "kafka-cluster" if key_type == 2 else "g")
+
+    (found,) = ours.ask(
+        "find_coordinator", 6, HERE, key_type=key_type, coordinator_keys=[key]
+    ).coordinators
+
+    assert (expected, -1) == (found.error_code.name, found.node_id)
+
+
+def test_there_is_no_coordinator_without_a_broker(ours):
+    for node_id in (1, 2):
+        ours.cluster.broker_stopped(node_id)
+
+    (found,) = ours.ask("find_coordinator", 6, coordinator_keys=["g"]).coordinators
+
+    assert ErrorCode.coordinator_not_available is found.error_code
+
+
+def test_a_deleted_topic_takes_its_offsets_with_it(ours):
+    ours.ask("offset_commit", 9, HERE, **commit("g"))
+
+    ours.cluster.delete_topic(ours.cluster.topics.named("t"))
+
+    (group,) = ours.ask(
+        "offset_fetch", 9, HERE, groups=[{"group_id": "g", "topics": None}]
+    ).groups
+    assert () == group.topics
+
+
+def test_brokers_settings_bound_a_group():
+    ours = Ours(settings={"group.max.size": "1", "offset.metadata.max.bytes": "3"})
+    ours.cluster.add_topic("t", [[1]])
+    first = ours.ask("join_group", 3, **join("g"))
+
+    second = ours.ask("join_group", 3, **join("g"))
+
+    assert ErrorCode.none is first.error_code
+    assert ErrorCode.group_max_size_reached is second.error_code
+    long = {**COMMITTED, "committed_metadata": "four"}
+    answer = ours.ask(
+        "offset_commit",
+        9,
+        group_id="h",
+        generation_id_or_member_epoch=-1,
+        topics=[{"name": "t", "partitions": [long]}],
+    )
+    assert ErrorCode.offset_metadata_too_large is partition(answer)
+
+
+def test_members_are_forgotten_as_time_passes(ours):
+    version = 3  # joins in one round
+    ours.ask("join_group", version, HERE, **join("g"))
+
+    def state():
+        (group,) = ours.ask("list_groups", 5, HERE).groups
+        (described,) = ours.ask("describe_groups", 6, HERE, groups=["g"]).groups
+        assert group.group_state == described.group_state
+        return group.group_state
+
+    assert "CompletingRebalance" == state()
+    ours.sleep(10.0)
+
+    assert "Empty" == state()
