@@ -16,26 +16,20 @@ All that is told to it is a plain call, in both ways and from any thread, and is
 when the call returns.
 """
 
-import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    ExitStack,
-    asynccontextmanager,
-)
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 import anyio
-import anyio.from_thread
 from anyio.abc import TaskGroup
 
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.control import Control
 from sharecons.testing.broker.exchange import Asked, Journal
 from sharecons.testing.broker.faults import Faults
+from sharecons.testing.broker.host import Host
 from sharecons.testing.broker.memory import (
     Address,
     MemoryStream,
@@ -43,14 +37,11 @@ from sharecons.testing.broker.memory import (
     memory_pipe,
 )
 from sharecons.testing.broker.node import Node
-from sharecons.testing.broker.placement import Refusal
 from sharecons.testing.broker.writing import Header
 
 __all__ = ["EmbeddedBroker", "Network"]
 
 FIRST_PORT: Final = 9092
-
-T = TypeVar("T")
 
 
 class EmbeddedBroker:
@@ -88,6 +79,8 @@ class EmbeddedBroker:
             ],
             settings,
         )
+        self._host = Host(self._start, self._close)
+        self._call = self._host.call
         self.faults = Faults(self._call)
         """What is to go wrong: `faults.on("ShareFetch").cut()`."""
         self._topics = dict(topics or {})
@@ -98,11 +91,7 @@ class EmbeddedBroker:
             node_id: Node(broker, self.cluster, self.faults, self._journal)
             for node_id, broker in self.cluster.brokers.items()
         }
-        self._thread: int | None = None
-        self._portal: anyio.from_thread.BlockingPortal
         self._tasks: TaskGroup
-        self._serving: AbstractAsyncContextManager[None]
-        self._stack = ExitStack()
 
     # What is there to be seen.
 
@@ -272,8 +261,7 @@ class EmbeddedBroker:
     # Its life.
 
     async def __aenter__(self) -> Self:
-        self._serving = self._served()
-        await self._serving.__aenter__()
+        await self._host.begin()
         return self
 
     async def __aexit__(
@@ -282,17 +270,10 @@ class EmbeddedBroker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # An error of the block's is not the brokers': told of it, their task group
-        # would put it into an exception group.
-        await self._serving.__aexit__(None, None, None)
+        await self._host.end()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            portal = stack.enter_context(
-                anyio.from_thread.start_blocking_portal("asyncio")
-            )
-            stack.enter_context(portal.wrap_async_context_manager(self))
-            self._stack = stack.pop_all()
+        self._host.begin_in_thread(self)
         return self
 
     def __exit__(
@@ -301,46 +282,18 @@ class EmbeddedBroker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stack.close()
+        self._host.end_thread()
 
-    @asynccontextmanager
-    async def _served(self) -> AsyncGenerator[None]:
-        failure: Exception | None = None
-        async with (
-            anyio.from_thread.BlockingPortal() as self._portal,
-            anyio.create_task_group() as self._tasks,
-        ):
-            self._thread = threading.get_ident()
-            try:
-                failure = self._started()
-                if failure is None:
-                    yield
-            finally:
-                for node in self._nodes.values():
-                    node.close()
-                self._tasks.cancel_scope.cancel()
-                self._thread = None
-        if failure is not None:
-            raise failure
+    def _start(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        for node in self._nodes.values():
+            node.start(tasks, listen=self._listen)
+        for name, partitions in self._topics.items():
+            self.create_topic(name, partitions)
 
-    def _started(self) -> Exception | None:
-        """Start all; gives what went wrong, as task groups would wrap it."""
-        try:
-            for node in self._nodes.values():
-                node.start(self._tasks, listen=self._listen)
-            for name, partitions in self._topics.items():
-                self.create_topic(name, partitions)
-        except (OSError, Refusal) as error:
-            return error
-        return None
-
-    def _call(self, do: Callable[[], T]) -> T:
-        """Run something on the brokers' event loop."""
-        if self._thread is None:
-            raise RuntimeError("the embedded broker does not run: enter it first")
-        if self._thread == threading.get_ident():
-            return do()
-        return self._portal.call(do)
+    def _close(self) -> None:
+        for node in self._nodes.values():
+            node.close()
 
     def _node(self, node_id: int) -> Node:
         try:

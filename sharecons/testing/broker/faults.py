@@ -5,7 +5,8 @@
         ...
 
 A fault waits for the requests that it is meant for and takes each in turn, until it
-has had as many as it was told, or is undone. Of several the eldest takes a request.
+has had as many as it was told, or is undone. Of several the eldest takes a request, and
+the others do not see it.
 """
 
 import math

@@ -1,0 +1,141 @@
+"""What a test tells the brokers by hand, as a consumer notices it; on a virtual clock."""
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.errors import CorruptRecordsError
+from sharecons.testing import EmbeddedBroker, virtual_time
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)
+
+
+@pytest.fixture
+async def kafka():
+    broker = EmbeddedBroker(brokers=3, topics={"orders": 1}, listen=False)
+    async with broker:
+        broker.set_group_config("g", {"share.auto.offset.reset": "earliest"})
+        yield broker
+
+
+def consumer(kafka, **options):
+    return ShareConsumer(
+        "orders",
+        group_id="g",
+        bootstrap_servers=kafka.bootstrap_servers,
+        network=kafka.network,
+        acknowledgement="explicit",
+        **options,
+    )
+
+
+async def take(consumer, count, within=20.0):
+    """The next records, and how many seconds they took."""
+    began = anyio.current_time()
+    records = []
+    with anyio.fail_after(within):
+        async for record in consumer:
+            records.append(record)
+            if len(records) == count:
+                break
+    return records, anyio.current_time() - began
+
+
+async def test_a_lock_of_half_a_minute_takes_no_time(kafka):
+    kafka.produce("orders", [b"x"])
+    async with consumer(kafka) as slow, consumer(kafka) as other:
+        await take(slow, 1)
+        (again,), seconds = await take(other, 1, within=60)
+
+    assert 2 == again.delivery_count
+    assert 29 < seconds < 31
+
+
+async def test_locks_end_when_they_are_told_to(kafka):
+    kafka.produce("orders", [b"x"])
+    async with consumer(kafka) as slow, consumer(kafka) as other:
+        await take(slow, 1)
+        kafka.expire_locks("g", "orders", 0)
+        (again,), seconds = await take(other, 1)
+
+    assert 2 == again.delivery_count
+    assert seconds < 2
+
+
+async def test_locks_of_another_group_stay(kafka):
+    kafka.produce("orders", [b"x"])
+    async with consumer(kafka) as slow, consumer(kafka) as other:
+        await take(slow, 1)
+        kafka.expire_locks("another")
+        with pytest.raises(TimeoutError):
+            await take(other, 1, within=20)
+
+
+async def test_session_that_is_forgotten_lets_its_records_go(kafka):
+    kafka.produce("orders", [b"x"])
+    async with consumer(kafka) as first, consumer(kafka) as other:
+        await take(first, 1)
+        kafka.forget_session("g", first.member_id)
+        (again,), seconds = await take(other, 1)
+
+    assert 2 == again.delivery_count
+    assert seconds < 2
+
+
+async def test_member_that_is_forgotten_joins_again(kafka):
+    async with consumer(kafka) as first:
+        await first.poll(timeout=3)
+        kafka.forget_member("g", first.member_id)
+        kafka.produce("orders", [b"x"])
+        (record,), _ = await take(first, 1)
+
+    assert b"x" == record.value
+    joins = [asked for asked in kafka.requests if asked.api == "ShareGroupHeartbeat"]
+    assert len(joins) > 2
+
+
+async def test_damaged_batch_is_damaged_alone(kafka):
+    kafka.produce("orders", [b"good", b"bad", b"good"], batch=1)
+    kafka.corrupt_batch("orders", 0, 1)
+    offsets, damaged = set(), set()
+    async with consumer(kafka) as only:
+        while offsets != {0, 2} or not damaged:
+            try:
+                offsets |= {record.offset for record in (await take(only, 1))[0]}
+            except CorruptRecordsError as error:
+                damaged.add((error.first_offset, error.last_offset))
+
+    assert {(1, 1)} == damaged
+
+
+@pytest.mark.parametrize("what", ["leader", "coordinator", "broker"])
+async def test_consumers_follow_what_moves(kafka, what):
+    async with consumer(kafka) as only:
+        for number in range(1, 4):
+            if what == "leader":
+                kafka.move_leader("orders", 0, number)
+            elif what == "coordinator":
+                kafka.move_coordinator("g", number)
+            else:
+                kafka.stop_broker(number)
+            kafka.produce("orders", [b"%d" % number])
+            (record,), _ = await take(only, 1, within=30)
+            record.accept()
+            await only.commit()
+            assert b"%d" % number == record.value
+            if what == "broker":
+                kafka.start_broker(number)
+
+
+async def test_records_come_within_the_assignment_s_second(kafka):
+    kafka.produce("orders", [b"%d" % i for i in range(1000)])
+    async with consumer(kafka) as only:
+        records, seconds = await take(only, 1000)
+
+    assert [b"%d" % i for i in range(1000)] == [record.value for record in records]
+    assert seconds < 1.5
