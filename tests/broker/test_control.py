@@ -1,4 +1,4 @@
-"""What a test tells the brokers by hand, as a consumer notices it; on a virtual clock."""
+"""What a test tells the brokers by hand, as a consumer sees it; on a virtual clock."""
 
 import anyio
 import pytest
