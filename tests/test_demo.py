@@ -255,6 +255,18 @@ def test_whatever_happens_at_a_right_broker_adds_up(seed):
     assert sums.again == sum(sums.reasons.values()) - sums.archived
 
 
+def test_what_the_broker_counts_as_open_must_be_nothing():
+    ledger = ledger_of(1)
+    settle(ledger, 1, "ada")
+    ledger.counted(0)
+
+    assert [] == ledger.complaints()
+
+    ledger.counted(3)
+
+    assert ["open by the broker's count: 3"] == ledger.complaints()
+
+
 # The plan.
 
 
@@ -372,9 +384,9 @@ def test_the_account_is_made_of_its_reasons():
     settle(ledger, 21, "dan", count=2)
     rows = {what: (number, made_of) for what, number, made_of in account(ledger.sums())}
 
-    assert (40, "20 accepted + 0 rejected + 20 left over") == rows["produced"]
-    assert (23, "21 for the first time + 2 again") == rows["delivered"]
-    assert (2, "1 released + 1 held by the one killed") == rows["again"]
+    assert (40, "= 20 accepted + 0 rejected + 20 left over") == rows["produced"]
+    assert (23, "= 21 for the first time + 2 again") == rows["delivered"]
+    assert (2, "= 1 released + 1 held by the one killed") == rows["again"]
 
 
 # The whole of it.
@@ -400,6 +412,7 @@ def test_the_demo_adds_up_on_the_embedded_broker(backend, capsys):
     assert "cleo was killed with it" in said
     assert "bob released it" in said
     assert "accepted twice     0" in said
+    assert "lag                0" in said
     assert "It adds up" in said
 
 

@@ -84,6 +84,16 @@ class Ground:
         request = requests.produce(self.topic, ONLY, _batch(jobs))
         _check(request, await _ask(self.leader, request), self.topic)
 
+    async def lag(self) -> int | None:
+        """How many jobs the broker itself counts as open; None if it does not tell."""
+        request = requests.describe_lag(self.group_id, self.topic)
+        try:
+            coordinator = await _coordinator(self)
+            answer = await _ask(coordinator, request)
+        except Error:
+            return None  # the numbers of ours stand without it
+        return answer.number if answer.code == Code.NONE else None
+
 
 @asynccontextmanager
 async def ground(
@@ -179,21 +189,26 @@ async def _delete_topic(place: Ground) -> None:
 
 async def _delete_group(place: Ground) -> None:
     """Delete the group and its configs; who was killed is made to leave before."""
-    found = await place.connection.ask(
-        FindCoordinator(group_id=place.group_id), PATIENCE
-    )
-    coordinator = await _connected(str(found.endpoint))
+    coordinator = await _coordinator(place)
+    connection = await _connected(str(coordinator))
     try:
         for member_id in place.dead:
-            await coordinator.ask(_leave(place.group_id, member_id), PATIENCE)
+            await connection.ask(_leave(place.group_id, member_id), PATIENCE)
     finally:
-        await coordinator.aclose()
+        await connection.aclose()
     request = requests.delete_group(place.group_id)
-    answer = await _ask(found.endpoint, request)
+    answer = await _ask(coordinator, request)
     if answer.code != Code.GROUP_ID_NOT_FOUND:
         _check(request, answer, place.group_id)
     request = requests.alter_group(place.group_id, dict.fromkeys(SHORT))
-    _check(request, await _ask(found.endpoint, request), place.group_id)
+    _check(request, await _ask(coordinator, request), place.group_id)
+
+
+async def _coordinator(place: Ground) -> Endpoint:
+    question = FindCoordinator(group_id=place.group_id)
+    found = await place.connection.ask(question, PATIENCE)
+    endpoint: Endpoint = found.endpoint
+    return endpoint
 
 
 def _leave(group_id: str, member_id: str) -> Heartbeat:

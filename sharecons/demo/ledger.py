@@ -117,6 +117,7 @@ class Sums:
     """Deliveries after each job's first, as the broker counts them."""
     reasons: dict[Why, int]
     twice: int
+    lag: int | None
 
 
 class Ledger:
@@ -126,6 +127,7 @@ class Ledger:
         jobs: by number, as far as they are written.
         tallies: by consumer.
         events: what is worth telling, oldest first.
+        lag: jobs that are open by the broker's own count, if it was asked.
     """
 
     def __init__(self, names: Iterable[str], *, expected: int) -> None:
@@ -133,6 +135,7 @@ class Ledger:
         self.jobs: dict[int, Job] = {}
         self.tallies = {name: Tally() for name in names}
         self.events: list[Event] = []
+        self.lag: int | None = None
         self._oddities: list[str] = []
         self._fates: Counter[Fate] = Counter()
 
@@ -203,6 +206,10 @@ class Ledger:
             job.let_go.remove((who, Why.RELEASED))
         self._expired(job, who, now)
 
+    def counted(self, lag: int | None) -> None:
+        """The broker told how many jobs are open by its own count."""
+        self.lag = lag
+
     def expired(self, number: int, who: str, now: float) -> None:
         """A consumer found that it holds a job no longer."""
         if self.jobs[number].holder == who:
@@ -251,6 +258,7 @@ class Ledger:
             again=sum(max(job.delivery_count - 1, 0) for job in jobs),
             reasons={why: reasons[why] for why in Why},
             twice=sum(job.accepted > 1 for job in jobs),
+            lag=self.lag,
         )
 
     def complaints(self) -> list[str]:
@@ -261,6 +269,8 @@ class Ledger:
             found.append(f"{len(jobs)} jobs were seen, not {self.expected}")
         if left := [job.number for job in jobs if job.fate not in DONE]:
             found.append(f"neither accepted nor rejected: {_listed(left)}")
+        if self.lag:
+            found.append(f"open by the broker's count: {self.lag}")
         if twice := [job.number for job in jobs if job.accepted > 1]:
             found.append(f"accepted more than once: {_listed(twice)}")
         odd = [job.number for job in jobs if job.fate in DONE and job.unexplained]

@@ -45,8 +45,7 @@ class Lines:
     def closed(self, ledger: Ledger, now: float, *, interrupted: bool) -> None:
         self._write("")
         for what, number, made_of in account(ledger.sums()):
-            equals = f"  = {made_of}" if made_of else ""
-            self._write(f"  {what:<14}{number:>6}{equals}")
+            self._write(f"  {what:<14}{number:>6}  {made_of}".rstrip())
         for words in closing(ledger, now, interrupted=interrupted):
             self._write(words)
 

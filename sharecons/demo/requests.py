@@ -2,7 +2,7 @@
 
 Old versions that every Kafka 4 still serves, and that have no tagged fields (Kafka's
 "Protocol Messages"): CreateTopics 4, DeleteTopics 1, DeleteGroups 0, Produce 3,
-IncrementalAlterConfigs 0.
+IncrementalAlterConfigs 0. Only DescribeShareGroupOffsets has no version so old.
 """
 
 import struct
@@ -16,6 +16,7 @@ __all__ = [
     "create_topic",
     "delete_group",
     "delete_topic",
+    "describe_lag",
     "produce",
 ]
 
@@ -27,23 +28,30 @@ SET, DELETE = 0, 1
 
 ALL_REPLICAS: Final = -1
 AS_THE_BROKER_LIKES: Final = -1
+ONE: Final = b"\x02"
+"""The length of an array of one, as flexible versions have it (KIP-482)."""
+
+NO_TAGS: Final = b"\x00"
 PATIENCE: Final = 30_000  # milliseconds that the broker may take
 
 
 class Reply(NamedTuple):
-    """A broker's answer: its error code, and its words if it had any."""
+    """A broker's answer: its error code, its words and its number if it had any."""
 
     code: int
     message: str | None = None
+    number: int = 0
 
 
 class Request:
     """A request's frame, and how its answer is read."""
 
-    def __init__(self, api: str, key: int, version: int, body: bytes) -> None:
+    def __init__(
+        self, api: str, key: int, version: int, body: bytes, tags: bytes = b""
+    ) -> None:
         header = struct.pack(">hhi", key, version, 1) + _string("sharecons-demo")
         self.api = api
-        self.frame = _sized(header + body)
+        self.frame = _sized(header + tags + body)
         self._key = key
 
     def read(self, frame: bytes) -> Reply:
@@ -91,6 +99,14 @@ def produce(topic: str, partition: int, batch: bytes) -> Request:
     return Request("Produce", 0, 3, body + _array([_string(topic) + partitions]))
 
 
+def describe_lag(group_id: str, topic: str) -> Request:
+    """Ask how many records of partition 0 a group has not settled (KIP-1226)."""
+    partitions = ONE + struct.pack(">i", 0) + NO_TAGS
+    topics = ONE + _compact(topic) + partitions + NO_TAGS
+    body = ONE + _compact(group_id) + topics + NO_TAGS
+    return Request("DescribeShareGroupOffsets", 90, 1, body, NO_TAGS)
+
+
 class _Answer:
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -100,6 +116,13 @@ class _Answer:
         (value,) = struct.unpack_from(f">{form}", self._content, self._offset)
         self._offset += struct.calcsize(f">{form}")
         return int(value)
+
+    def skip(self, size: int) -> None:
+        self._offset += size
+
+    def compact(self) -> None:
+        """Pass over a string of a flexible version, as short as our names are."""
+        self.skip(self.number("b") - 1)
 
     def string(self) -> str | None:
         size = self.number("h")
@@ -133,6 +156,21 @@ def _produced(answer: _Answer) -> Reply:
     return Reply(answer.number("h"))
 
 
+def _described(answer: _Answer) -> Reply:
+    answer.number("b")  # tags of the header
+    answer.number("i")  # throttle time
+    answer.number("b")  # groups
+    answer.compact()
+    if answer.number("b") != ONE[0]:
+        return Reply(answer.number("h"))
+    answer.compact()
+    answer.skip(16)  # the topic's id
+    answer.number("b")  # partitions
+    answer.skip(4 + 8 + 4)  # its number, start offset and leader's epoch
+    lag = answer.number("q")
+    return Reply(answer.number("h"), number=lag)
+
+
 def _skip_throttle_and_count(answer: _Answer) -> None:
     answer.number("i")
     answer.number("i")
@@ -144,6 +182,7 @@ _READERS: Final = {
     20: _deleted,
     42: _deleted,
     44: _altered,
+    90: _described,
 }
 
 
@@ -151,6 +190,10 @@ def _string(text: str | None) -> bytes:
     if text is None:
         return struct.pack(">h", -1)
     return struct.pack(">h", len(text.encode())) + text.encode()
+
+
+def _compact(text: str) -> bytes:
+    return bytes([len(text.encode()) + 1]) + text.encode()
 
 
 def _array(items: Iterable[bytes]) -> bytes:

@@ -107,7 +107,7 @@ def accounts(
     table.add_column(justify="right", style="bold", no_wrap=True)
     table.add_column(ratio=1)
     for what, number, made_of in account(ledger.sums()):
-        table.add_row(what, str(number), f"= {made_of}" if made_of else "")
+        table.add_row(what, str(number), made_of)
     right = not interrupted and not ledger.complaints()
     said = closing(ledger, now, interrupted=interrupted)
     verdict = Text("\n".join(said), style="bold green" if right else "bold red")

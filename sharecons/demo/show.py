@@ -88,6 +88,8 @@ async def show(
                 interrupted = await _play(stage, audience, patience)
                 now = watch.now
                 audience.look(ledger, now)
+            if not interrupted:
+                ledger.counted(await place.lag())
     audience.closed(ledger, now, interrupted=interrupted)
     return Outcome(ledger, interrupted)
 

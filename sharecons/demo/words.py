@@ -1,5 +1,6 @@
 """What happened, in English: for the screen and for lines of text."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from sharecons.demo.ledger import Event, Ledger, Sums, What, Why
@@ -44,16 +45,19 @@ def account(sums: Sums) -> list[tuple[str, int, str]]:
         *([f"{sums.left} left over"] * bool(sums.left)),
     ]
     reasons = [f"{count} {why.value}" for why, count in sums.reasons.items() if count]
-    return [
-        ("produced", sums.produced, " + ".join(made_of)),
+    rows = [
+        ("produced", sums.produced, _sum(made_of)),
         (
             "delivered",
             sums.delivered + sums.again,
-            f"{sums.delivered} for the first time + {sums.again} again",
+            _sum([f"{sums.delivered} for the first time", f"{sums.again} again"]),
         ),
-        ("again", sums.again, " + ".join(reasons)),
+        ("again", sums.again, _sum(reasons)),
         ("accepted twice", sums.twice, ""),
     ]
+    if sums.lag is not None:
+        rows.append(("lag", sums.lag, "open by the broker's own count"))
+    return rows
 
 
 def closing(ledger: Ledger, now: float, *, interrupted: bool) -> list[str]:
@@ -64,6 +68,10 @@ def closing(ledger: Ledger, now: float, *, interrupted: bool) -> list[str]:
     if not complaints:
         return [f"It adds up: every job was settled exactly once, in {now:.1f} s."]
     return ["It does not add up:", *(f"  {complaint}" for complaint in complaints)]
+
+
+def _sum(parts: Sequence[str]) -> str:
+    return "= " + " + ".join(parts) if parts else ""
 
 
 def _which(numbers: tuple[int, ...]) -> str:
