@@ -321,10 +321,8 @@ class Leader:
 
     def _mind_trouble(self, answer: Answer, now: float) -> None:
         """Nothing that failed is asked for again at the speed of a round trip."""
-        partitions = answer.partitions
-        idle = any(p.error for p in partitions) and not any(
-            p.acquired for p in partitions
-        )
+        failed = any(p.error for p in answer.partitions)
+        idle = failed and not any(p.acquired for p in answer.partitions)
         if idle or self.acknowledgements.to_retry:
             self._pause(now, answer.throttle)
         else:
@@ -333,9 +331,8 @@ class Leader:
     def _renewed_until(self, request: Request, now: float) -> float:
         # The request's own time would be safer by a round trip; but a renewal is
         # answered at once, and the broker may be slow to write it.
-        if isinstance(request, ShareAcknowledge) and request.renewing:
-            return now + self._lock_timeout
-        return 0.0
+        renewing = isinstance(request, ShareAcknowledge) and request.renewing
+        return now + self._lock_timeout if renewing else 0.0
 
     def _take_records(self, request: ShareFetch, answer: ShareFetched) -> None:
         seen: set[SharePartition] = set()
