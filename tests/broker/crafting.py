@@ -1,14 +1,26 @@
 """Record batches made by hand, with anything wrong that a test wants."""
 
 import struct
+import time
 
 from crc32c import crc32c
 
-__all__ = ["BatchHead", "batch", "batches_in", "patched", "sealed", "transactional"]
+__all__ = [
+    "NOW",
+    "BatchHead",
+    "batch",
+    "batches_in",
+    "patched",
+    "sealed",
+    "transactional",
+]
 
 HEAD = struct.Struct(">qiibIhiqqqhii")
 TRANSACTIONAL = 0x10
-NOW = 1_700_000_000_000
+
+# Of today: a real log begins a new file behind a batch that is a week old, and a fetch
+# does not go on in the next file.
+NOW = time.time_ns() // 1_000_000
 
 
 def batch(

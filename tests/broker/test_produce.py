@@ -14,7 +14,7 @@ from sharecons.testing.broker.access import (
 )
 from sharecons.testing.broker.codec import Header
 from sharecons.testing.broker.handlers import produce
-from tests.broker.crafting import BatchHead, batch, patched, sealed, transactional
+from tests.broker.crafting import NOW, BatchHead, batch, patched, sealed, transactional
 from tests.broker.either import (
     BOTH,
     ClockedContext,
@@ -25,7 +25,6 @@ from tests.broker.either import (
 from tests.broker.writes import Place, Talk, offsets_in, place_of
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
-NOW = int(time.time() * 1000)
 MAX = 2**31 - 1
 
 
@@ -34,15 +33,11 @@ def talk(request):
     return Talk(either_broker(request))
 
 
-def now_batch(*values, **more):
-    return batch(*values, timestamp=NOW, **more)
-
-
 @pytest.mark.parametrize("version", range(3, 14))
 def test_records_are_written_in_every_version(talk, version):
     place = place_of(talk.either)
 
-    told = [talk.produce(place, now_batch("a", "b"), version) for _ in range(2)]
+    told = [talk.produce(place, batch("a", "b"), version) for _ in range(2)]
 
     assert [0, 2] == [each.base_offset for each in told]
     assert [None, None] == [each.log_append_time for each in told]
@@ -52,27 +47,27 @@ def test_records_are_written_in_every_version(talk, version):
 
 DAMAGED = [
     (b"", "invalid_record", None),
-    (now_batch() * 2, "invalid_record", None),
-    (now_batch()[:-1], "invalid_record", None),
-    (patched(now_batch(), 16, 1), "invalid_record", None),
+    (batch() * 2, "invalid_record", None),
+    (batch()[:-1], "invalid_record", None),
+    (patched(batch(), 16, 1), "invalid_record", None),
     (
-        patched(now_batch(), 16, 3),
+        patched(batch(), 16, 3),
         "corrupt_message",
         "Invalid magic found in record: 3",
     ),
     (
-        patched(now_batch(), 8, 0, 0, 0, 5),
+        patched(batch(), 8, 0, 0, 0, 5),
         "corrupt_message",
         "Record size 5 is less than the minimum record overhead (14)",
     ),
-    (patched(now_batch(), 64, 0xFF), "corrupt_message", None),
-    (now_batch(base_offset=5), "invalid_record", None),
-    (now_batch(record_count=0), "invalid_record", None),
-    (now_batch(last_offset_delta=5), "invalid_record", None),
-    (now_batch(attributes=0x20), "invalid_record", None),
-    (now_batch(producer=(5, 0, -1)), "invalid_record", None),
-    (now_batch(attributes=6), "unknown_server_error", None),
-    (now_batch(attributes=1), "unknown_server_error", None),
+    (patched(batch(), 64, 0xFF), "corrupt_message", None),
+    (batch(base_offset=5), "invalid_record", None),
+    (batch(record_count=0), "invalid_record", None),
+    (batch(last_offset_delta=5), "invalid_record", None),
+    (batch(attributes=0x20), "invalid_record", None),
+    (batch(producer=(5, 0, -1)), "invalid_record", None),
+    (batch(attributes=6), "unknown_server_error", None),
+    (batch(attributes=1), "unknown_server_error", None),
 ]
 
 
@@ -84,29 +79,29 @@ def test_what_is_no_batch_is_refused(talk, records, error, message):
 
     assert (error, message) == (told.error_code.name, told.error_message)
     assert -1 == told.base_offset
-    assert 0 == talk.wrote(place, now_batch())
+    assert 0 == talk.wrote(place, batch())
 
 
 def test_what_is_nowhere_is_told_apart(talk):
     place = place_of(talk.either)
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", uuid.uuid4())
 
-    assert "unknown_topic_or_partition" == talk.wrote(place, now_batch(), partition=1)
-    assert "unknown_topic_or_partition" == talk.wrote(nowhere, now_batch(), 12)
-    assert "unknown_topic_id" == talk.wrote(nowhere, now_batch())
+    assert "unknown_topic_or_partition" == talk.wrote(place, batch(), partition=1)
+    assert "unknown_topic_or_partition" == talk.wrote(nowhere, batch(), 12)
+    assert "unknown_topic_id" == talk.wrote(nowhere, batch())
 
 
 def test_only_some_acks_are_known(talk):
     place = place_of(talk.either)
 
-    assert "invalid_required_acks" == talk.wrote(place, now_batch(), acks=2)
-    assert 0 == talk.wrote(place, now_batch(), acks=1)
+    assert "invalid_required_acks" == talk.wrote(place, batch(), acks=2)
+    assert 0 == talk.wrote(place, batch(), acks=1)
 
 
 def test_old_clients_may_not_send_zstd(talk):
     place = place_of(talk.either)
 
-    error = talk.wrote(place, now_batch(attributes=4), 6)
+    error = talk.wrote(place, batch(attributes=4), 6)
 
     assert "unsupported_compression_type" == error
 
@@ -114,8 +109,8 @@ def test_old_clients_may_not_send_zstd(talk):
 def test_a_batch_larger_than_the_topic_allows_is_refused(talk):
     place = place_of(talk.either, config={"max.message.bytes": "200"})
 
-    assert "message_too_large" == talk.wrote(place, now_batch("x" * 200))
-    assert 0 == talk.wrote(place, now_batch("x" * 100))
+    assert "message_too_large" == talk.wrote(place, batch("x" * 200))
+    assert 0 == talk.wrote(place, batch("x" * 100))
 
 
 def test_a_topic_may_give_records_its_own_time(talk):
@@ -133,7 +128,7 @@ def test_a_topic_may_give_records_its_own_time(talk):
 def test_records_of_the_future_are_named_one_by_one(talk):
     place = place_of(talk.either)
 
-    told = talk.produce(place, now_batch("a", "b", times=[NOW, NOW + 2 * 3_600_000]))
+    told = talk.produce(place, batch("a", "b", times=[NOW, NOW + 2 * 3_600_000]))
 
     assert "invalid_timestamp" == told.error_code.name
     assert [1] == [each.batch_index for each in told.record_errors]
@@ -144,11 +139,11 @@ def test_records_of_the_future_are_named_one_by_one(talk):
 def test_a_compacted_topic_takes_no_record_without_a_key(talk):
     place = place_of(talk.either, config={"cleanup.policy": "compact"})
 
-    told = talk.produce(place, now_batch("a", "b", keys=[b"k", None]))
+    told = talk.produce(place, batch("a", "b", keys=[b"k", None]))
 
     assert "invalid_record" == told.error_code.name
     assert [1] == [each.batch_index for each in told.record_errors]
-    assert 0 == talk.wrote(place, now_batch("a", keys=[b""]))
+    assert 0 == talk.wrote(place, batch("a", keys=[b""]))
 
 
 def test_acks_of_all_wait_for_as_many_replicas_as_the_topic_wants():
@@ -156,10 +151,10 @@ def test_acks_of_all_wait_for_as_many_replicas_as_the_topic_wants():
     ours.cluster.add_topic("t", [[1, 2]], {})
     talk, place = Talk(ours), Place("t", ours.cluster.topics.named("t").topic_id)
 
-    assert 0 == talk.wrote(place, now_batch())
+    assert 0 == talk.wrote(place, batch())
     ours.cluster.broker_stopped(2)
-    assert "not_enough_replicas" == talk.wrote(place, now_batch())
-    assert 1 == talk.wrote(place, now_batch(), acks=1)
+    assert "not_enough_replicas" == talk.wrote(place, batch())
+    assert 1 == talk.wrote(place, batch(), acks=1)
 
 
 def test_an_idempotent_producer_writes_each_batch_once(talk):
@@ -168,7 +163,7 @@ def test_an_idempotent_producer_writes_each_batch_once(talk):
 
     def send(sequence, *values, epoch=epoch):
         producer = producer_id, epoch, sequence
-        return talk.wrote(place, now_batch(*values, producer=producer))
+        return talk.wrote(place, batch(*values, producer=producer))
 
     assert [0, 0, 2] == [send(0, "a", "b"), send(0, "a", "b"), send(2, "c")]
     assert "out_of_order_sequence_number" == send(5, "d")
@@ -184,7 +179,7 @@ def test_sequences_go_round_after_the_greatest(talk):
 
     def send(sequence, *values):
         producer = producer_id, epoch, sequence
-        return talk.wrote(place, now_batch(*values, producer=producer))
+        return talk.wrote(place, batch(*values, producer=producer))
 
     assert [0, 3, 0] == [
         send(MAX - 1, "a", "b", "c"),
@@ -218,8 +213,8 @@ def test_a_topic_that_is_denied_is_not_written_to():
         )
     )
 
-    assert "topic_authorization_failed" == talk.wrote(place, now_batch())
-    assert "topic_authorization_failed" == talk.wrote(place, now_batch(), 12)
+    assert "topic_authorization_failed" == talk.wrote(place, batch())
+    assert "topic_authorization_failed" == talk.wrote(place, batch(), 12)
     assert "topic_authorization_failed" == talk.read(place).error_code.name
     assert "topic_authorization_failed" == talk.look_up(place, LATEST).error_code.name
     assert "topic_authorization_failed" == talk.delete(place, 0)
@@ -238,7 +233,7 @@ def test_who_asks_the_wrong_broker_is_told_the_leader():
         topic_data=[
             {
                 "topic_id": topic_id,
-                "partition_data": [{"index": 0, "records": now_batch()}],
+                "partition_data": [{"index": 0, "records": batch()}],
             }
         ],
     )
@@ -262,7 +257,7 @@ class Connection:
 @pytest.mark.parametrize(("partition", "cut"), [(0, False), (1, True)])
 def test_without_acks_nothing_is_answered_and_errors_end_the_connection(partition, cut):
     ours, connection = Ours(), Connection()
-    partitions = [{"index": partition, "records": now_batch()}]
+    partitions = [{"index": partition, "records": batch()}]
     topic = {"topic_id": place_of(ours).topic_id, "partition_data": partitions}
     request = request_of("produce", 13, {"acks": 0, "topic_data": [topic]})
     header = Header(0, 13, 1, "test")
@@ -278,7 +273,7 @@ def test_without_acks_nothing_is_answered_and_errors_end_the_connection(partitio
 @pytest.mark.parametrize("version", range(1, 11))
 def test_ends_are_looked_up_in_every_version(talk, version):
     place = place_of(talk.either)
-    talk.produce(place, now_batch("a", "b"))
+    talk.produce(place, batch("a", "b"))
 
     assert 2 == talk.look_up(place, LATEST, version).offset
     assert 0 == talk.look_up(place, EARLIEST, version).offset
@@ -341,7 +336,7 @@ def test_a_partition_asked_for_twice_is_an_invalid_request(talk):
 def test_deleted_records_move_the_start_of_the_log(talk):
     place = place_of(talk.either)
     for _ in range(3):
-        talk.produce(place, now_batch("a", "b"))
+        talk.produce(place, batch("a", "b"))
 
     assert [3, 3] == [talk.delete(place, 3), talk.delete(place, 1)]
     assert ["offset_out_of_range"] * 2 == [talk.delete(place, o) for o in (-2, 7)]
@@ -365,7 +360,7 @@ def test_what_cannot_be_deleted_from(talk):
 def test_records_that_cannot_be_read_have_no_times():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
-    content = now_batch("abc")
+    content = batch("abc")
     # One record that says it is longer than the batch; its CRC is right.
     talk.produce(place, sealed(patched(content, 61, 0x7E)))
 

@@ -1,0 +1,408 @@
+"""A transactional producer's requests, in both versions; of ours and of a real one."""
+
+import uuid
+
+import pytest
+
+from sharecons.testing.broker.access import (
+    Acl,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
+from sharecons.testing.broker.coordinators import TRANSACTION
+from tests.broker.crafting import NOW, BatchHead, batch, batches_in, transactional
+from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.writes import Talk, offsets_in, place_of
+
+MARKER = 0x30
+COMMIT, ABORT = 1, 0
+
+
+@pytest.fixture(params=BOTH)
+def talk(request):
+    return Talk(either_broker(request))
+
+
+def later(producer, epochs=1):
+    producer_id, epoch = producer
+    return producer_id, epoch + epochs
+
+
+def add(talk, tx, producer, places, version=3):
+    """Add partitions; each one's error."""
+    answer = talk.ask(
+        "add_partitions_to_txn",
+        version,
+        v3_and_below_transactional_id=tx,
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[
+            {"name": name, "partitions": partitions} for name, *partitions in places
+        ],
+    )
+    return {
+        (topic.name, each.partition_index): each.partition_error_code.name
+        for topic in answer.results_by_topic_v3_and_below
+        for each in topic.results_by_partition
+    }
+
+
+def add_group(talk, tx, producer, group, version=3):
+    answer = talk.settled(
+        lambda: talk.ask(
+            "add_offsets_to_txn",
+            version,
+            transactional_id=tx,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            group_id=group,
+        )
+    )
+    return answer.error_code.name
+
+
+def commit_offset(talk, tx, producer, group, place, offset, version):
+    partition = {
+        "partition_index": 0,
+        "committed_offset": offset,
+        "committed_leader_epoch": -1,
+    }
+    answer = talk.ask(
+        "txn_offset_commit",
+        version,
+        transactional_id=tx,
+        group_id=group,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        generation_id=-1,
+        member_id="",
+        topics=[{"name": place.name, "partitions": [partition]}],
+    )
+    return answer.topics[0].partitions[0].error_code.name
+
+
+def committed_offset(talk, group, place, stable=True):
+    topics = [{"name": place.name, "partition_indexes": [0]}]
+    answer = talk.ask(
+        "offset_fetch", 7, group_id=group, topics=topics, require_stable=stable
+    )
+    found = answer.topics[0].partitions[0]
+    return found.error_code.name if found.error_code else found.committed_offset
+
+
+def until(talk, expected, look):
+    """Wait for what a real coordinator does after it has answered."""
+    for _ in range(100):
+        if look() == expected:
+            break
+        talk.either.sleep(0.05)
+    assert expected == look()
+
+
+def markers(talk, place):
+    """The markers in a log: kind, producer id and epoch."""
+    heads, _ = batches_in(talk.read(place).records)
+    return [
+        (head.body[8], head.producer_id, head.producer_epoch)
+        for head in heads
+        if head.attributes == MARKER
+    ]
+
+
+@pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
+def test_a_transaction_of_version_2_begins_with_a_write(talk, committed, kind):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+
+    assert 0 == talk.wrote(place, transactional(*producer, 0, "a", "b"), tx=tx)
+    assert 2 == talk.wrote(place, transactional(*producer, 2), tx=tx)
+    assert later(producer) == talk.end(tx, producer, committed)
+
+    until(talk, [(kind, *later(producer))], lambda: markers(talk, place))
+    assert "invalid_producer_epoch" == talk.wrote(
+        place, transactional(*producer, 3), tx=tx
+    )
+    next_one = later(producer)
+    assert 4 == talk.wrote(place, transactional(*next_one, 0), 12, tx=tx)
+
+
+@pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
+def test_a_transaction_of_version_1_begins_with_partitions(talk, committed, kind):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+
+    assert {(place.name, 0): "none"} == add(talk, tx, producer, [(place.name, 0)])
+    assert 0 == talk.wrote(place, transactional(*producer, 0), 11, tx=tx)
+    assert talk.end(tx, producer, committed, version=4) is None
+
+    until(talk, [(kind, *producer)], lambda: markers(talk, place))
+    assert {(place.name, 0): "none"} == add(talk, tx, producer, [(place.name, 0)])
+    assert 2 == talk.wrote(place, transactional(*producer, 1), 10, tx=tx)
+
+
+def test_in_version_1_what_was_not_added_is_not_written(talk):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+
+    told = talk.produce(place, transactional(*producer, 0), 11, tx=tx)
+    old = talk.produce(place, transactional(*producer, 0), 10, tx=tx)
+
+    assert "transaction_abortable" == told.error_code.name
+    assert "invalid_txn_state" == old.error_code.name
+    assert "Partition was not added to the transaction" == old.error_message
+
+
+def test_a_partition_that_is_not_there_keeps_the_others_out(talk):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+
+    assert {
+        (place.name, 0): "operation_not_attempted",
+        (place.name, 1): "unknown_topic_or_partition",
+    } == add(talk, tx, producer, [(place.name, 0, 1)])
+    assert "transaction_abortable" == talk.wrote(
+        place, transactional(*producer, 0), 11, tx=tx
+    )
+
+
+def test_brokers_add_and_verify_in_batches(talk):
+    place = place_of(talk.either, partitions=2)
+    tx, producer = talk.begin()
+
+    def asked(partitions, verify_only):
+        wanted = {
+            "transactional_id": tx,
+            "producer_id": producer[0],
+            "producer_epoch": producer[1],
+            "verify_only": verify_only,
+            "topics": [{"name": place.name, "partitions": partitions}],
+        }
+        answer = talk.ask("add_partitions_to_txn", 5, transactions=[wanted])
+        (result,) = answer.results_by_transaction
+        assert tx == result.transactional_id
+        return {
+            each.partition_index: each.partition_error_code.name
+            for each in result.topic_results[0].results_by_partition
+        }
+
+    assert {0: "transaction_abortable"} == asked([0], verify_only=True)
+    assert {0: "none"} == asked([0], verify_only=False)
+    assert {0: "none", 1: "transaction_abortable"} == asked([0, 1], verify_only=True)
+
+
+def test_old_clients_are_told_of_their_epoch_and_new_ones_that_they_are_fenced(talk):
+    place = place_of(talk.either)
+    tx, old = talk.begin()
+    new = talk.init(tx)
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    assert later(old) == new
+
+    for version, error in ((1, "invalid_producer_epoch"), (2, "producer_fenced")):
+        assert {(place.name, 0): error} == add(
+            talk, tx, old, [(place.name, 0)], version
+        )
+        assert error == talk.end(tx, old, version=version)
+        assert error == add_group(talk, tx, old, group, version)
+    newer = talk.init(tx)
+    assert later(new) == newer
+    assert "invalid_producer_epoch" == talk.init(tx, producer=old, version=3)
+    assert "producer_fenced" == talk.init(tx, producer=old, version=4)
+
+
+def test_who_comes_again_aborts_what_is_under_way_and_gets_the_epoch_after_next(talk):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+    assert 0 == talk.wrote(place, transactional(*producer, 0), tx=tx)
+
+    assert "concurrent_transactions" == talk.init(tx)
+    until(talk, [(ABORT, *later(producer))], lambda: markers(talk, place))
+    assert later(producer, 2) == talk.init(tx)
+    assert "invalid_producer_epoch" == talk.wrote(
+        place, transactional(*producer, 1), tx=tx
+    )
+
+
+@pytest.mark.parametrize(
+    ("tx", "timeout", "producer", "error"),
+    [
+        ("", 60.0, (-1, -1), "invalid_request"),
+        ("x", 60.0, (1, -1), "invalid_request"),
+        ("x", 60.0, (-1, 1), "invalid_request"),
+        ("x", 0.0, (-1, -1), "invalid_transaction_timeout"),
+        ("x", 901.0, (-1, -1), "invalid_transaction_timeout"),
+    ],
+)
+def test_nobody_is_initialised_like_this(talk, tx, timeout, producer, error):
+    talk.begin()  # so that a real one has coordinators
+
+    assert error == talk.init(tx, timeout, producer)
+
+
+def test_producers_without_transactions_are_each_given_an_id(talk):
+    first, second = talk.init(), talk.init()
+
+    assert first[0] != second[0]
+    assert [0, 0] == [first[1], second[1]]
+
+
+def test_an_end_that_comes_again_is_answered_as_before(talk):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+    talk.produce(place, transactional(*producer, 0), tx=tx)
+
+    assert [later(producer)] * 2 == [talk.end(tx, producer) for _ in range(2)]
+    assert "invalid_txn_state" == talk.end(tx, producer, committed=False)
+    assert "invalid_txn_state" == talk.end(tx, later(producer))
+    assert later(producer, 2) == talk.end(tx, later(producer), committed=False)
+
+
+def test_the_marker_is_the_latest_record_of_its_log(talk):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+    talk.produce(place, transactional(*producer, 0), tx=tx)
+    talk.end(tx, producer)
+
+    until(talk, 1, lambda: talk.look_up(place, -3).offset)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("version", [3, 5])
+def test_offsets_wait_for_the_end_of_their_transaction(talk, version, committed):
+    place = place_of(talk.either)
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    talk.either.find(group)
+    tx, producer = talk.begin()
+
+    if version < 5:
+        assert "none" == add_group(talk, tx, producer, group)
+    assert "none" == commit_offset(talk, tx, producer, group, place, 7, version)
+    assert "unstable_offset_commit" == committed_offset(talk, group, place)
+    assert -1 == committed_offset(talk, group, place, stable=False)
+    talk.end(tx, producer, committed, version=version)
+
+    expected = 7 if committed else -1
+    until(talk, expected, lambda: committed_offset(talk, group, place))
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(3, "invalid_txn_state"), (4, "transaction_abortable")]
+)
+def test_a_group_that_was_not_added_commits_nothing(talk, version, error):
+    place = place_of(talk.either)
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    talk.either.find(group)
+    tx, producer = talk.begin()
+
+    assert error == commit_offset(talk, tx, producer, group, place, 7, version)
+    assert -1 == committed_offset(talk, group, place)
+
+
+def test_only_the_coordinator_answers():
+    ours = Ours(brokers=2)
+    talk = Talk(ours)
+    tx, producer = next(
+        (tx, talk.init(tx))
+        for tx in map(str, range(100))
+        if ours.cluster.coordinators.of(TRANSACTION, tx, [1, 2]) == 1
+    )
+    ours.cluster.coordinators.move(TRANSACTION, tx, 2)
+
+    assert "not_coordinator" == talk.init(tx)
+    answer = ours.ask(
+        "end_txn",
+        5,
+        transactional_id=tx,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+    )
+    assert "not_coordinator" == answer.error_code.name
+    assert {("t", 0): "not_coordinator"} == add(talk, tx, producer, [("t", 0)])
+
+
+def test_a_transactional_id_that_is_denied_does_nothing():
+    ours = Ours()
+    talk, place = Talk(ours), place_of(ours)
+    tx, producer = talk.begin()
+    ours.cluster.access.add(
+        Acl(
+            resource=Resource.TRANSACTIONAL_ID,
+            name=tx,
+            pattern=Pattern.LITERAL,
+            principal="User:*",
+            host="*",
+            operation=Operation.WRITE,
+            permission=Permission.DENY,
+        )
+    )
+    denied = "transactional_id_authorization_failed"
+
+    assert denied == talk.init(tx)
+    assert denied == talk.end(tx, producer)
+    assert denied == add_group(talk, tx, producer, "g")
+    assert {(place.name, 0): denied} == add(talk, tx, producer, [(place.name, 0)])
+    assert denied == talk.wrote(place, transactional(*producer, 0), tx=tx)
+
+
+def test_a_partition_that_has_gone_does_not_hold_up_the_end():
+    ours = Ours()
+    talk, kept, dropped = Talk(ours), place_of(ours), place_of(ours)
+    tx, producer = talk.begin()
+    for place in (kept, dropped):
+        talk.produce(place, transactional(*producer, 0), tx=tx)
+
+    ours.cluster.delete_topic(ours.cluster.topics.named(dropped.name))
+
+    assert later(producer) == talk.end(tx, producer)
+    assert [(COMMIT, *later(producer))] == markers(talk, kept)
+
+
+def test_a_transaction_ends_by_itself_after_its_time():
+    ours = Ours()
+    talk, place = Talk(ours), place_of(ours)
+    tx, producer = talk.begin(timeout=5.0)
+    talk.produce(place, transactional(*producer, 0), tx=tx)
+
+    ours.sleep(4.9)
+    assert [] == offsets_in(talk.read(place, isolation_level=1))
+    ours.sleep(0.1)
+    assert [0, 1] == offsets_in(talk.read(place, isolation_level=1))
+    assert "invalid_producer_epoch" == talk.wrote(
+        place, transactional(*producer, 1), tx=tx
+    )
+
+
+def test_several_producers_do_not_write_in_one_request():
+    ours = Ours()
+    talk, place = Talk(ours), place_of(ours, partitions=2)
+    tx, (producer_id, epoch) = talk.begin()
+
+    answer = ours.ask(
+        "produce",
+        13,
+        transactional_id=tx,
+        acks=-1,
+        topic_data=[
+            {
+                "topic_id": place.topic_id,
+                "partition_data": [
+                    {"index": 0, "records": transactional(producer_id, epoch, 0)},
+                    {"index": 1, "records": transactional(producer_id + 1, epoch, 0)},
+                ],
+            }
+        ],
+    )
+
+    errors = {each.error_code.name for each in answer.responses[0].partition_responses}
+    assert {"invalid_producer_id_mapping"} == errors
+
+
+def test_plain_records_may_lie_between_those_of_a_transaction(talk):
+    place = place_of(talk.either)
+    tx, producer = talk.begin()
+    talk.produce(place, transactional(*producer, 0), tx=tx)
+    talk.produce(place, batch(timestamp=NOW))
+
+    head = BatchHead(talk.read(place, 1).records)
+    assert (1, -1, 0) == (head.base_offset, head.producer_id, head.attributes)
