@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sharecons.cli import demo as command
+from sharecons.demo.ground import Ground
 from sharecons.demo.ledger import DELIVERY_LIMIT, Fate, Ledger, What, Why
 from sharecons.demo.lines import Lines
 from sharecons.demo.plan import TRIES, Plan, Verdict
 from sharecons.demo.screen import accounts, picture
 from sharecons.demo.show import show
+from sharecons.demo.watch import Watch
 from sharecons.demo.words import account, closing, sentence
+from sharecons.demo.worker import Worker
 from sharecons.testing import EmbeddedBroker
 
 ACCEPT, RELEASE, REJECT = Verdict.ACCEPT, Verdict.RELEASE, Verdict.REJECT
@@ -387,6 +390,51 @@ def test_the_account_is_made_of_its_reasons():
     assert (40, "= 20 accepted + 0 rejected + 20 left over") == rows["produced"]
     assert (23, "= 21 for the first time + 2 again") == rows["delivered"]
     assert (2, "= 1 released + 1 held by the one killed") == rows["again"]
+
+
+# Being killed.
+
+
+class ScriptedTask:
+    """A record as a worker meets it; what is said of it is noted."""
+
+    value, offset, delivery_count = b"job 1", 0, 1
+
+    def __init__(self):
+        self.said = []
+
+    def accept(self):
+        self.said.append("accept")
+
+
+def a_worker(ledger, plan):
+    place = Ground("localhost:1", "topic", "group", None)
+    return Worker("ada", plan, place, ledger, Watch())
+
+
+@pytest.mark.anyio
+async def test_the_killed_take_nothing_that_was_on_its_way_to_them():
+    ledger, task = ledger_of(1), ScriptedTask()
+    worker = a_worker(ledger, Plan(jobs=1, consumers=1, seconds=1))
+    worker.kill()
+    await worker._work(task)
+
+    assert [] == ledger.tallies["ada"].held
+    assert [] == task.said
+
+
+@pytest.mark.anyio
+async def test_the_killed_say_nothing_of_work_that_just_ended():
+    ledger, task = ledger_of(1), ScriptedTask()
+    worker = a_worker(ledger, Plan(jobs=1000, consumers=1, seconds=1))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker._work, task)
+        await anyio.wait_all_tasks_blocked()
+        worker.kill()
+
+    assert [] == task.said
+    assert [(1, "ada")] == [(event.jobs[0], event.who) for event in ledger.events]
+    assert 1 == ledger.sums().reasons[Why.KILLED]
 
 
 # The whole of it.

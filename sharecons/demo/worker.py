@@ -94,11 +94,15 @@ class Worker:
                 tasks.start_soon(self._work, await anext(records))
 
     async def _work(self, task: Task) -> None:
+        if self._network.dead:
+            return  # killed while this was on its way from the consumer
         number, count = number_of(task), task.delivery_count
         self._numbers[task.offset] = number
         self._ledger.delivered(number, self.name, count, self._watch.now)
         self._watch.ring()
         await anyio.sleep(self._plan.duration(self.name, number, count))
+        if self._network.dead:
+            return  # killed in the moment between the end of the work and its word
         self._say(task, number, self._plan.verdict(self.name, number, count))
         self._watch.ring()
         self._hands.release()
