@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.share.acquiring import Wanted
 from sharecons.testing.broker.share.deliveries import AcknowledgementBatch
 from sharecons.testing.broker.share.fetching import (
@@ -193,6 +194,7 @@ def _look(
     request: Request, context: Context, sources: list[Source], *, is_last: bool
 ) -> dict[TopicPartition, Fetched] | None:
     """Fetch from all that have something, if that is enough or time is up."""
+    abort_late(context.cluster, context.now, int(time.time() * 1000))
     partitions = context.cluster.share_partitions
     settings = partitions.settings(request.group_id)
     limits = _limits(request, context)
@@ -215,6 +217,7 @@ async def _wait(
 ) -> None:
     partitions = context.cluster.share_partitions
     signals = [source.log.grown for source in sources]
+    until = min(until, context.cluster.transactions.next_deadline)
     for source in sources:
         signals.append(partitions.changed(Key(request.group_id, *source.where)))
         until = min(until, source.partition.next_deadline())

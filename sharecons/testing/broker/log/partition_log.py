@@ -174,7 +174,9 @@ class PartitionLog:
     ) -> bytes:
         """Give batches as a piece of a file: the last may be cut short.
 
-        The first is never cut: with `first_whole` it is given even if it alone is
+        A real log consists of several files, and there a piece ends with its file, too.
+
+        The first batch is never cut: with `first_whole` it is given even if it alone is
         larger than `max_bytes`, else it is left out then.
         """
         data = bytearray()
@@ -223,7 +225,10 @@ class PartitionLog:
         return None
 
     def latest_time(self) -> Found | None:
-        """Find the record with the greatest timestamp, and the first of several."""
+        """Find the record with the greatest timestamp, and the first of several.
+
+        Real Kafka gives one that was deleted, as long as its file is there.
+        """
         if not self._batches:
             return None
         latest = max(self._batches, key=attrgetter("max_timestamp"))
