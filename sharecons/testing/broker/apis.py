@@ -70,6 +70,7 @@ APIS: Final[Mapping[int, Api]] = dict(
         _api(30, "create_acls", 1, 3),
         _api(31, "delete_acls", 1, 3),
         _api(32, "describe_configs", 1, 4),
+        _api(33, "alter_configs", 0, 2),
         _api(35, "describe_log_dirs", 1, 5),
         _api(37, "create_partitions", 0, 3),
         _api(42, "delete_groups", 0, 2),

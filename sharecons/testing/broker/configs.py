@@ -62,6 +62,14 @@ class Configs:
             return synonym.value
         return BROKERS[name].default or ""
 
+    def of_group(self, group_id: str) -> Mapping[str, str]:
+        """Give what is set on a group itself."""
+        return self._groups.get(group_id, {})
+
+    def of_broker(self, node: str) -> Mapping[str, str]:
+        """Give what was changed on one broker while it ran, or on all of them ("")."""
+        return self._brokers.get(node, {})
+
     def set_group(self, group_id: str, config: Mapping[str, str]) -> None:
         """Set some of a group's settings.
 

@@ -109,6 +109,7 @@ _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
         ),
     ),
     "IncrementalAlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
+    "AlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
     "CreatePartitions": (_parts("results", "topics", "name"),),
     "DeleteGroups": (_Parts("results", "groups_names", {"group_id": ""}),),
     "ShareGroupDescribe": (_Parts("groups", "group_ids", {"group_id": ""}),),

@@ -1,0 +1,112 @@
+"""Changing the settings of topics, groups and brokers, as either of two APIs says it.
+
+Each resource by itself: all of its changes are made, or none. Brokers (one, or "" for
+all) take only what may change while they run. What a change touches holds from the next
+request on.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.resources import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    check_access,
+    check_topic_name,
+)
+from sharecons.testing.broker.settings.changes import Change, ConfigError
+
+__all__ = ["Wanted", "alter"]
+
+Wanted: TypeAlias = Callable[[Request, Mapping[str, str]], list[Change]]
+"""Gives what a resource of the request is to have changed, where so much is set."""
+
+
+def alter(request: Request, context: Context, wanted: Wanted) -> Response:
+    """Change settings, and give the answer."""
+    times = Counter(_key(resource) for resource in request.resources)
+    responses = []
+    for resource in request.resources:
+        code, message = ErrorCode.none, None
+        try:
+            if times[_key(resource)] > 1:
+                problem = "Each resource must appear at most once."
+                raise ConfigError(ErrorCode.invalid_request, problem)
+            _alter(resource, context, wanted, request.validate_only)
+        except ConfigError as error:
+            code, message = error.code, error.message
+        kind, name = _key(resource)
+        responses.append(
+            {
+                "error_code": code,
+                "error_message": message,
+                "resource_type": kind,
+                "resource_name": name,
+            }
+        )
+    return {"responses": responses}
+
+
+def _key(resource: Request) -> tuple[int, str]:
+    return resource.resource_type, resource.resource_name
+
+
+def _alter(
+    resource: Request, context: Context, wanted: Wanted, validate_only: bool
+) -> None:
+    kind, name = _key(resource)
+    check_access(context.cluster, "ALTER_CONFIGS", kind, name)
+    configs = context.cluster.configs
+    if kind == TOPIC:
+        _alter_topic(resource, context, wanted, validate_only)
+    elif kind == GROUP:
+        _check_named(name, "group")
+        changes = wanted(resource, configs.of_group(name))
+        configs.alter_group(name, changes, validate_only=validate_only)
+    elif kind == BROKER:
+        _check_node(name, context)
+        changes = wanted(resource, configs.of_broker(name))
+        configs.alter_broker(name, changes, validate_only=validate_only)
+    else:
+        message = f"Unknown resource type {kind}"
+        raise ConfigError(ErrorCode.invalid_request, message)
+
+
+def _alter_topic(
+    resource: Request, context: Context, wanted: Wanted, validate_only: bool
+) -> None:
+    name = resource.resource_name
+    _check_named(name, "topic")
+    check_topic_name(name)
+    topic = context.cluster.topics.named(name)
+    own = topic.config if topic else {}
+    config = context.cluster.configs.altered_topic(own, wanted(resource, own))
+    if topic is None:
+        message = f"The topic '{name}' does not exist."
+        raise ConfigError(ErrorCode.unknown_topic_or_partition, message)
+    if not validate_only:
+        topic.config.clear()
+        topic.config.update(config)
+
+
+def _check_named(name: str, what: str) -> None:
+    if not name:
+        message = f"Default {what} resources are not allowed."
+        raise ConfigError(ErrorCode.invalid_request, message)
+
+
+def _check_node(name: str, context: Context) -> None:
+    if not name:
+        return
+    if not name.isdecimal():
+        message = f"Node id must be an integer, but it is: {name}"
+        raise ConfigError(ErrorCode.invalid_request, message)
+    if int(name) != context.node_id:
+        message = (
+            f"Unexpected broker id, expected {context.node_id}, but received {name}"
+        )
+        raise ConfigError(ErrorCode.invalid_request, message)

@@ -1,0 +1,24 @@
+"""AlterConfigs 0 to 2: a resource's settings replaced in whole.
+
+What is not named goes back to its default. Clients have IncrementalAlterConfigs for
+this since Kafka 2.3 (KIP-339); Kafka 4 serves both.
+"""
+
+from collections.abc import Mapping
+
+from sharecons.testing.broker.altering import alter
+from sharecons.testing.broker.codec import Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.settings.changes import Change, Operation
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    return alter(request, context, _wanted)
+
+
+def _wanted(resource: Request, own: Mapping[str, str]) -> list[Change]:
+    named = [Change(each.name, Operation.SET, each.value) for each in resource.configs]
+    rest = own.keys() - {change.name for change in named}
+    return [*named, *(Change(name, Operation.DELETE) for name in sorted(rest))]
