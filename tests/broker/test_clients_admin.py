@@ -1,0 +1,366 @@
+"""librdkafka's AdminClient, on a real Kafka and on the embedded one."""
+
+import pytest
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    ElectionType,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from tests.broker.clients import PATIENCE, Clients, new_name, read, until
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@pytest.fixture
+def clients(any_kafka):
+    with Clients(any_kafka) as clients:
+        yield clients
+
+
+@pytest.fixture
+def admin(clients):
+    return AdminClient(clients.settings())
+
+
+@pytest.fixture
+def topic(any_kafka):
+    """Three partitions, with three records in each."""
+    topic = any_kafka.admin.create_topic(3)
+    for partition in range(3):
+        any_kafka.admin.produce(topic, ["a", "b", "c"], partition)
+    return topic
+
+
+def done(futures):
+    """Wait for what AdminClient gives: a future, or one for each thing."""
+    if isinstance(futures, dict):
+        return {key: future.result(PATIENCE) for key, future in futures.items()}
+    return futures.result(PATIENCE)
+
+
+def refusal(futures):
+    """Give the code that one thing was refused with."""
+    (future,) = futures.values()
+    with pytest.raises(KafkaException) as refused:
+        future.result(PATIENCE)
+    return refused.value.args[0].code()
+
+
+def test_topics_are_created_grown_described_and_deleted(admin):
+    name = new_name("topic")
+    config = {"retention.ms": "1234"}
+    done(admin.create_topics([NewTopic(name, 2, 1, config=config)]))
+    until("it is listed", lambda: name in admin.list_topics(timeout=PATIENCE).topics)
+    done(admin.create_partitions([NewPartitions(name, 5)]))
+
+    def partitions():
+        described = done(admin.describe_topics(TopicCollection([name])))
+        return described[name].partitions
+
+    found = until("it has grown", lambda: len(p := partitions()) == 5 and p)
+    assert list(range(5)) == [partition.id for partition in found]
+    for partition in found:
+        assert 1 == len(partition.replicas) == len(partition.isr)
+        assert partition.leader.id == partition.replicas[0].id
+
+    done(admin.delete_topics([name]))
+    listed = lambda: admin.list_topics(timeout=PATIENCE).topics  # noqa: E731
+    until("it is gone", lambda: name not in listed())
+
+
+def test_topics_that_cannot_be_are_refused(admin, topic):
+    def created(*what, **how):
+        return refusal(admin.create_topics([NewTopic(*what, **how)]))
+
+    assert KafkaError.TOPIC_ALREADY_EXISTS == created(topic, 1, 1)
+    assert KafkaError.TOPIC_EXCEPTION == created("no/slash", 1, 1)
+    assert KafkaError.INVALID_REPLICATION_FACTOR == created(new_name("t"), 1, 9)
+    config = {"retention.ms": "soon"}
+    assert KafkaError.INVALID_CONFIG == created(new_name("t"), 1, 1, config=config)
+    unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert unknown == refusal(admin.delete_topics(["nowhere"]))
+    fewer = refusal(admin.create_partitions([NewPartitions(topic, 2)]))
+    assert KafkaError.INVALID_PARTITIONS == fewer
+
+
+def test_a_topic_is_only_validated_if_nothing_else_is_wanted(admin):
+    name = new_name("topic")
+    done(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
+
+    assert name not in admin.list_topics(timeout=PATIENCE).topics
+
+
+def test_topics_configuration_is_changed_in_part(admin, topic):
+    def configured():
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        (entries,) = done(admin.describe_configs([resource])).values()
+        return entries
+
+    before = configured()
+    assert ("604800000", True) == _of(before["retention.ms"])
+    change = ConfigResource(
+        ResourceType.TOPIC,
+        topic,
+        incremental_configs=[
+            ConfigEntry(
+                "retention.ms", "1", incremental_operation=AlterConfigOpType.SET
+            ),
+            ConfigEntry(
+                "cleanup.policy",
+                "compact",
+                incremental_operation=AlterConfigOpType.APPEND,
+            ),
+        ],
+    )
+    done(admin.incremental_alter_configs([change]))
+    until("it is set", lambda: _of(configured()["retention.ms"]) == ("1", False))
+
+    assert ("delete,compact", False) == _of(configured()["cleanup.policy"])
+    assert _of(before["max.message.bytes"]) == _of(configured()["max.message.bytes"])
+
+
+def _of(entry):
+    return entry.value, entry.is_default
+
+
+@pytest.mark.filterwarnings("ignore:alter_configs:DeprecationWarning")
+def test_topics_configuration_is_replaced_in_whole(admin, topic):
+    def alter(**config):
+        named = {name.replace("_", "."): value for name, value in config.items()}
+        resource = ConfigResource(ResourceType.TOPIC, topic, set_config=named)
+        done(admin.alter_configs([resource]))
+
+    def own():
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        (entries,) = done(admin.describe_configs([resource])).values()
+        return {name: e.value for name, e in entries.items() if not e.is_default}
+
+    alter(retention_ms="1000", cleanup_policy="compact")
+    wanted = {"retention.ms": "1000", "cleanup.policy": "compact"}
+    until("both are set", lambda: wanted.items() <= own().items())
+    alter(retention_ms="2000")
+
+    until("one is set", lambda: own().get("retention.ms") == "2000")
+    assert "cleanup.policy" not in own()
+
+
+def test_brokers_configuration_is_told(admin):
+    node = str(admin.list_topics(timeout=PATIENCE).controller_id)
+    resource = ConfigResource(ResourceType.BROKER, node)
+    (entries,) = done(admin.describe_configs([resource])).values()
+
+    assert "1048588" == entries["message.max.bytes"].value
+    assert node == entries["node.id"].value
+    assert entries["node.id"].is_read_only
+
+
+def test_the_cluster_is_described(admin, any_kafka):
+    cluster = done(admin.describe_cluster(include_authorized_operations=True))
+    metadata = admin.list_topics(timeout=PATIENCE)
+
+    (node,) = cluster.nodes
+    assert any_kafka.bootstrap_servers == f"{node.host}:{node.port}"
+    assert cluster.cluster_id == metadata.cluster_id
+    assert [node.id] == list(metadata.brokers)
+    assert cluster.controller.id == node.id
+    assert AclOperation.ALTER in cluster.authorized_operations
+    assert AclOperation.CREATE in cluster.authorized_operations
+
+
+def test_offsets_are_listed_by_what_is_asked_for(admin, topic):
+    def listed(spec):
+        where = {TopicPartition(topic, 1): spec}
+        level = IsolationLevel.READ_COMMITTED
+        (found,) = done(admin.list_offsets(where, isolation_level=level)).values()
+        return found.offset
+
+    assert 0 == listed(OffsetSpec.earliest())
+    assert 3 == listed(OffsetSpec.latest())
+    assert listed(OffsetSpec.max_timestamp()) in range(3)
+    assert 0 == listed(OffsetSpec.for_timestamp(1))
+    assert -1 == listed(OffsetSpec.for_timestamp(2_000_000_000_000))
+
+
+def test_records_are_deleted_up_to_an_offset(admin, clients, topic):
+    consumer = clients.consumer()
+    deleted = done(admin.delete_records([TopicPartition(topic, 1, 2)]))
+
+    (found,) = deleted.values()
+    assert 2 == found.low_watermark
+    where = TopicPartition(topic, 1)
+    assert (2, 3) == consumer.get_watermark_offsets(where, PATIENCE)
+    consumer.assign([TopicPartition(topic, 1, 0)])
+    (record,) = read(consumer, 1)
+    assert (2, b"c") == (record.offset(), record.value())
+    clients.complaints.clear()  # it has logged that it was sent elsewhere
+    beyond = [TopicPartition(topic, 1, 9)]
+    assert KafkaError.OFFSET_OUT_OF_RANGE == refusal(admin.delete_records(beyond))
+
+
+# Groups.
+
+
+def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
+    group = new_name("group")
+    consumer = clients.consumer(group, client_id="somebody")
+    consumer.subscribe([topic])
+    read(consumer, 9)
+    consumer.commit(asynchronous=False)
+
+    listed = done(admin.list_consumer_groups(states={ConsumerGroupState.STABLE}))
+    (found,) = [each for each in listed.valid if each.group_id == group]
+    assert [] == listed.errors
+    assert (False, ConsumerGroupType.CLASSIC) == (
+        found.is_simple_consumer_group,
+        found.type,
+    )
+    described = done(admin.describe_consumer_groups([group]))[group]
+    assert ("range", ConsumerGroupState.STABLE) == (
+        described.partition_assignor,
+        described.state,
+    )
+    (member,) = described.members
+    assert ("somebody", "/127.0.0.1") == (
+        member.client_id,
+        member.host.replace("[", ""),
+    )
+    where = [(p.topic, p.partition) for p in member.assignment.topic_partitions]
+    assert [(topic, partition) for partition in range(3)] == sorted(where)
+
+    assert KafkaError.NON_EMPTY_GROUP == refusal(admin.delete_consumer_groups([group]))
+    consumer.close()
+    done(admin.delete_consumer_groups([group]))
+    assert KafkaError.GROUP_ID_NOT_FOUND == refusal(
+        admin.delete_consumer_groups([group])
+    )
+
+
+def test_offsets_of_a_group_are_read_set_and_deleted(admin, clients, topic):
+    group = new_name("group")
+    consumer = clients.consumer(group)
+    consumer.subscribe([topic])
+    read(consumer, 9)
+    consumer.commit(asynchronous=False)
+
+    def offsets():
+        asked = [ConsumerGroupTopicPartitions(group)]
+        (answer,) = done(admin.list_consumer_group_offsets(asked)).values()
+        return {each.partition: each.offset for each in answer.topic_partitions}
+
+    assert {0: 3, 1: 3, 2: 3} == offsets()
+    wanted = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1, 2)])]
+    (refused,) = done(admin.alter_consumer_group_offsets(wanted)).values()
+    (partition,) = refused.topic_partitions
+    assert KafkaError.UNKNOWN_MEMBER_ID == partition.error.code()
+    consumer.close()
+    done(admin.alter_consumer_group_offsets(wanted))
+    assert {0: 3, 1: 2, 2: 3} == offsets()
+
+    again = clients.consumer(group)
+    again.subscribe([topic])
+    (record,) = read(again, 1)
+    assert (1, b"c") == (record.partition(), record.value())
+
+
+def test_groups_of_which_nobody_has_heard(admin):
+    group = new_name("group")
+    described = admin.describe_consumer_groups([group])[group]
+    asked = [ConsumerGroupTopicPartitions(group)]
+    (offsets,) = done(admin.list_consumer_group_offsets(asked)).values()
+
+    assert ConsumerGroupState.DEAD == described.result(PATIENCE).state
+    assert [] == offsets.topic_partitions
+
+
+# Who may do what.
+
+
+def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
+    group = new_name("group")
+    wanted = [
+        AclBinding(
+            ResourceType.TOPIC,
+            topic[:-2],
+            ResourcePatternType.PREFIXED,
+            ANONYMOUS,
+            "*",
+            AclOperation.WRITE,
+            AclPermissionType.DENY,
+        ),
+        AclBinding(
+            ResourceType.GROUP,
+            group,
+            ResourcePatternType.LITERAL,
+            ANONYMOUS,
+            "*",
+            AclOperation.READ,
+            AclPermissionType.DENY,
+        ),
+    ]
+    theirs = AclBindingFilter(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.MATCH,
+        None,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    everything = AclBindingFilter(
+        ResourceType.ANY,
+        None,
+        ResourcePatternType.ANY,
+        ANONYMOUS,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.DENY,
+    )
+    done(admin.create_acls(wanted))
+    until("they are there", lambda: len(done(admin.describe_acls(everything))) == 2)
+
+    assert [wanted[0]] == done(admin.describe_acls(theirs))
+    errors = []
+    producer = clients.producer()
+    producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(PATIENCE)
+    assert [KafkaError.TOPIC_AUTHORIZATION_FAILED] == [e.code() for e in errors]
+    consumer = clients.consumer(group)
+    consumer.subscribe([topic])
+    message = until("an error", lambda: consumer.poll(0.1))
+    assert KafkaError.GROUP_AUTHORIZATION_FAILED == message.error().code()
+    clients.complaints.clear()  # librdkafka logs it as well
+
+    (deleted,) = done(admin.delete_acls([everything])).values()
+    assert sorted(map(str, wanted)) == sorted(map(str, deleted))
+    until("they are gone", lambda: not done(admin.describe_acls(everything)))
+    read(consumer, 9)
+
+
+def test_nothing_is_elected_where_the_first_replica_leads(admin, topic):
+    where = [TopicPartition(topic, 0)]
+    result = done(admin.elect_leaders(ElectionType.PREFERRED, where))
+
+    (error,) = result.values()
+    assert KafkaError.ELECTION_NOT_NEEDED == error.code()

@@ -1,0 +1,299 @@
+"""librdkafka's producer and plain consumer, on a real Kafka and on the embedded one."""
+
+import time
+
+import pytest
+from confluent_kafka import (
+    OFFSET_END,
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from tests.broker.clients import PATIENCE, Clients, read, until
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+@pytest.fixture
+def clients(any_kafka):
+    with Clients(any_kafka) as clients:
+        yield clients
+
+
+@pytest.fixture
+def admin(any_kafka):
+    return any_kafka.admin
+
+
+def sent(producer, topic, values, **what):
+    """Produce values; give where each of them is."""
+    places, errors = [], []
+
+    def delivered(error, message):
+        (errors if error else places).append(error or message)
+
+    for value in values:
+        producer.produce(topic, value, on_delivery=delivered, **what)
+    assert 0 == producer.flush(PATIENCE)
+    assert [] == errors
+    return [(message.partition(), message.offset()) for message in places]
+
+
+def assigned(consumer, topic, partition=0, offset=0):
+    consumer.assign([TopicPartition(topic, partition, offset)])
+    return consumer
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+def test_producer_and_consumer_agree_on_every_field(clients, admin, acks):
+    topic = admin.create_topic()
+    producer = clients.producer(acks=acks)
+    headers = [("a", b"1"), ("a", None), ("ä", b"")]
+    producer.produce(topic, b"value", b"key", headers=headers, timestamp=1234567890123)
+    producer.produce(topic, None, None)
+    producer.flush(PATIENCE)
+
+    full, null = read(assigned(clients.consumer(), topic), 2)
+
+    assert (b"key", b"value", headers) == (full.key(), full.value(), full.headers())
+    assert (TIMESTAMP_CREATE_TIME, 1234567890123) == full.timestamp()
+    assert (None, None, None) == (null.key(), null.value(), null.headers())
+    assert [0, 1] == [full.offset(), null.offset()]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
+def test_every_codec_comes_back(clients, admin, codec, idempotent):
+    topic = admin.create_topic()
+    producer = clients.producer(compression_type=codec, enable_idempotence=idempotent)
+    values = [b"value %d, worth compressing" % number for number in range(2_000)]
+
+    places = sent(producer, topic, values)
+    records = read(assigned(clients.consumer(), topic), len(values))
+
+    assert [(0, offset) for offset in range(len(values))] == places
+    assert values == [record.value() for record in records]
+
+
+def test_idempotent_producer_keeps_the_order_over_many_requests(clients, admin):
+    topic = admin.create_topic(3)
+    producer = clients.producer(enable_idempotence=True, linger_ms=0, batch_size=200)
+    values = [b"%d" % number for number in range(1_000)]
+
+    for partition in range(3):
+        sent(producer, topic, values, partition=partition)
+
+    for partition in range(3):
+        consumer = assigned(clients.consumer(), topic, partition)
+        assert values == [record.value() for record in read(consumer, len(values))]
+
+
+def test_broker_may_stamp_the_time_itself(clients, admin):
+    topic = admin.create_topic(config={"message.timestamp.type": "LogAppendTime"})
+    before = time.time_ns() // 1_000_000
+    sent(clients.producer(), topic, [b"x"], timestamp=1)
+
+    (record,) = read(assigned(clients.consumer(), topic), 1)
+
+    kind, stamp = record.timestamp()
+    assert TIMESTAMP_LOG_APPEND_TIME == kind
+    assert before - 5 <= stamp <= time.time_ns() // 1_000_000 + 5
+
+
+def test_too_large_a_record_is_refused_by_the_topic(clients, admin):
+    topic = admin.create_topic(config={"max.message.bytes": "1000"})
+    producer = clients.producer()
+    errors = []
+    producer.produce(
+        topic, b"x" * 2_000, on_delivery=lambda error, _: errors.append(error)
+    )
+    producer.flush(PATIENCE)
+
+    (error,) = errors
+    assert KafkaError.MSG_SIZE_TOO_LARGE == error.code()
+
+
+def test_unknown_topic_is_told_to_producer_and_consumer(clients):
+    # How long a topic may be unknown, since it may be new.
+    at_once = {"topic_metadata_propagation_max_ms": 0}
+    producer, errors = clients.producer(**at_once), []
+    producer.produce("nowhere", b"x", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(PATIENCE)
+    consumer = clients.consumer(**at_once)
+    consumer.subscribe(["nowhere"])
+    message = until("an error", lambda: consumer.poll(0.1))
+
+    (error,) = errors
+    unknown = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
+    assert error.code() in unknown
+    assert message.error().code() in unknown
+
+
+def test_a_consumer_waits_at_the_end_for_what_comes(clients, admin):
+    topic = admin.create_topic()
+    producer = clients.producer(linger_ms=0)
+    sent(producer, topic, [b"old"])
+    consumer = assigned(clients.consumer(fetch_wait_max_ms=5000), topic, 0, 1)
+    assert consumer.poll(0.3) is None
+
+    began = time.monotonic()
+    sent(producer, topic, [b"new"])
+    (record,) = read(consumer, 1)
+
+    assert b"new" == record.value()
+    assert time.monotonic() - began < 2, "it waited for the fetch's end"
+
+
+def test_offsets_are_found_by_time(clients, admin):
+    topic = admin.create_topic()
+    producer = clients.producer()
+    for number in range(5):
+        sent(producer, topic, [b"x"], timestamp=1_700_000_000_000 + 1000 * number)
+    consumer = clients.consumer()
+
+    def offset_at(timestamp):
+        where = [TopicPartition(topic, 0, timestamp)]
+        (found,) = consumer.offsets_for_times(where, PATIENCE)
+        return found.offset
+
+    assert (0, 5) == consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE)
+    assert 2 == offset_at(1_700_000_002_000)
+    assert 3 == offset_at(1_700_000_002_001)
+    assert 0 == offset_at(1)
+    assert OFFSET_END == offset_at(1_800_000_000_000)
+
+
+def test_an_offset_out_of_range_is_an_error_if_asked_for(clients, admin):
+    topic = admin.create_topic()
+    sent(clients.producer(), topic, [b"x"])
+    consumer = assigned(clients.consumer(auto_offset_reset="error"), topic, 0, 17)
+
+    message = until("an error", lambda: consumer.poll(0.1))
+
+    assert KafkaError._AUTO_OFFSET_RESET == message.error().code()
+
+
+def test_partitions_are_paused_sought_and_resumed(clients, admin):
+    topic = admin.create_topic(2)
+    for partition in range(2):
+        sent(clients.producer(), topic, [b"a", b"b"], partition=partition)
+    consumer = clients.consumer()
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(2)])
+    read(consumer, 4)
+
+    consumer.pause([TopicPartition(topic, 1)])
+    consumer.seek(TopicPartition(topic, 0, 1))
+    consumer.seek(TopicPartition(topic, 1, 1))
+    (record,) = read(consumer, 1)
+    assert (0, b"b") == (record.partition(), record.value())
+    assert consumer.poll(0.2) is None
+    consumer.resume([TopicPartition(topic, 1)])
+    (record,) = read(consumer, 1)
+
+    assert (1, b"b") == (record.partition(), record.value())
+
+
+# Transactions.
+
+
+def transactional(clients, name, **config):
+    producer = clients.producer(transactional_id=name, **config)
+    producer.init_transactions(PATIENCE)
+    return producer
+
+
+def test_what_was_committed_is_seen_and_what_was_aborted_is_not(clients, admin):
+    topic = admin.create_topic()
+    producer = transactional(clients, topic)
+    for number in range(6):
+        producer.begin_transaction()
+        for _ in range(3):
+            producer.produce(topic, str(number))
+        producer.flush(PATIENCE)
+        if number % 2:
+            producer.abort_transaction(PATIENCE)
+        else:
+            producer.commit_transaction(PATIENCE)
+
+    committed = clients.consumer(isolation_level="read_committed")
+    all_of_them = clients.consumer(isolation_level="read_uncommitted")
+
+    seen = [record.value() for record in read(assigned(committed, topic), 9)]
+    assert [b"0"] * 3 + [b"2"] * 3 + [b"4"] * 3 == seen
+    assert 18 == len(read(assigned(all_of_them, topic), 18))
+
+
+def test_an_open_transaction_holds_up_who_reads_committed_only(clients, admin):
+    topic = admin.create_topic()
+    producer = transactional(clients, topic)
+    producer.begin_transaction()
+    producer.produce(topic, b"pending")
+    producer.flush(PATIENCE)
+    sent(clients.producer(), topic, [b"behind it"])
+    consumer = clients.consumer(isolation_level="read_committed")
+    assert consumer.poll(0.3) is None
+    assigned(consumer, topic)
+    assert consumer.poll(0.3) is None
+
+    producer.commit_transaction(PATIENCE)
+
+    values = [record.value() for record in read(consumer, 2)]
+    assert [b"pending", b"behind it"] == values
+
+
+def test_offsets_are_committed_with_their_transaction_or_not_at_all(clients, admin):
+    source, target = admin.create_topic(), admin.create_topic()
+    sent(clients.producer(), source, [b"%d" % number for number in range(10)])
+    producer = transactional(clients, source)
+
+    def pass_on(number, commit):
+        consumer = clients.consumer(source, isolation_level="read_committed")
+        consumer.subscribe([source])
+        records = read(consumer, number)
+        producer.begin_transaction()
+        for record in records:
+            producer.produce(target, record.value())
+        producer.send_offsets_to_transaction(
+            [TopicPartition(source, 0, records[-1].offset() + 1)],
+            consumer.consumer_group_metadata(),
+            PATIENCE,
+        )
+        if commit:
+            producer.commit_transaction(PATIENCE)
+        else:
+            producer.abort_transaction(PATIENCE)
+        consumer.close()
+        return [record.value() for record in records]
+
+    first = pass_on(4, commit=True)
+    dropped = pass_on(3, commit=False)
+    second = pass_on(6, commit=True)
+
+    assert [b"4", b"5", b"6"] == dropped
+    reader = assigned(clients.consumer(isolation_level="read_committed"), target)
+    assert first + second == [record.value() for record in read(reader, 10)]
+    assert [b"%d" % number for number in range(10)] == first + second
+
+
+def test_a_second_producer_of_a_name_fences_the_first(clients, admin):
+    topic = admin.create_topic()
+    first = transactional(clients, topic)
+    first.begin_transaction()
+    first.produce(topic, b"from the first")
+    first.flush(PATIENCE)
+
+    second = transactional(clients, topic)
+    with pytest.raises(KafkaException) as fenced:
+        first.commit_transaction(PATIENCE)
+    second.begin_transaction()
+    second.produce(topic, b"from the second")
+    second.commit_transaction(PATIENCE)
+
+    assert KafkaError._FENCED == fenced.value.args[0].code()
+    clients.complaints.clear()  # the first has said so in its log as well
+    reader = assigned(clients.consumer(isolation_level="read_committed"), topic)
+    assert [b"from the second"] == [record.value() for record in read(reader, 1)]
+    assert reader.poll(0.2) is None

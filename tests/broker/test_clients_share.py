@@ -1,0 +1,163 @@
+"""librdkafka's ShareConsumer, on a real Kafka and on the embedded one."""
+
+import time
+from collections import Counter
+from contextlib import ExitStack, closing, contextmanager
+
+import pytest
+from confluent_kafka import AcknowledgeType, ShareConsumer
+
+from tests.broker.clients import PATIENCE, new_name, until
+
+POLL = 0.2
+LOCK = 1000  # milliseconds, the least that the brokers of our tests allow
+
+
+@pytest.fixture
+def topic(any_kafka):
+    return any_kafka.admin.create_topic()
+
+
+@pytest.fixture
+def group(any_kafka):
+    """A group that begins with what is there already.
+
+    Its heartbeats are quick: a member has its partitions with the second.
+    """
+    group = new_name("group")
+    config = {
+        "share.auto.offset.reset": "earliest",
+        "share.heartbeat.interval.ms": 100,
+        "share.assignment.interval.ms": 0,
+    }
+    any_kafka.admin.set_group_config(group, config)
+    return group
+
+
+@pytest.fixture
+def member(any_kafka, topic, group):
+    """Makes a member of the group; leaving the block closes it."""
+
+    @contextmanager
+    def member(mode="implicit", **config):
+        named = {name.replace("_", "."): value for name, value in config.items()}
+        settings = {
+            "bootstrap.servers": any_kafka.bootstrap_servers,
+            "group.id": group,
+            "share.acknowledgement.mode": mode,
+            **named,
+        }
+        with closing(ShareConsumer(settings)) as consumer:
+            consumer.subscribe([topic])
+            yield consumer
+
+    return member
+
+
+def taken(consumer, count):
+    """Poll until so many have come; give them."""
+    records = []
+    poll = lambda: records.extend(consumer.poll(POLL))  # noqa: E731
+    until(f"{count} records", lambda: len(records) >= count, poll)
+    return records
+
+
+def values(records):
+    return sorted(int(record.value()) for record in records)
+
+
+def test_all_records_come_once(any_kafka, topic, member):
+    any_kafka.admin.produce(topic, map(str, range(5_000)))
+    with member() as consumer:
+        records = taken(consumer, 5_000)
+        assert not len(consumer.poll(POLL))
+
+    assert list(range(5_000)) == values(records)
+
+
+def test_the_next_poll_accepts_what_the_last_one_gave(any_kafka, topic, member):
+    any_kafka.admin.produce(topic, ["0", "1"])
+    with member() as consumer:
+        taken(consumer, 2)
+        assert not len(consumer.poll(POLL))
+        any_kafka.admin.produce(topic, ["2"])
+        taken(consumer, 1)
+
+    # Closing accepts nothing: what the last poll of all gave is let go.
+    with member() as consumer:
+        assert [2] == values(taken(consumer, 1))
+        assert not len(consumer.poll(POLL))
+
+
+def test_what_is_rejected_is_gone_and_what_is_released_comes_back(
+    any_kafka, topic, member
+):
+    any_kafka.admin.produce(topic, map(str, range(9)))
+    kinds = [AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT]
+    with member("explicit") as consumer:
+        for number, record in enumerate(taken(consumer, 9)):
+            consumer.acknowledge(record, kinds[number % 3])
+        results = consumer.commit_sync(PATIENCE)
+        again = taken(consumer, 3)
+        for record in again:
+            consumer.acknowledge(record)
+        consumer.commit_sync(PATIENCE)
+        assert not len(consumer.poll(POLL))
+
+    assert [None] == list(results.values())
+    assert [1, 4, 7] == values(again)
+
+
+def test_a_record_is_given_up_after_five_deliveries(any_kafka, topic, member):
+    any_kafka.admin.produce(topic, ["0"])
+    deliveries = []
+    with member("explicit") as consumer:
+        for _ in range(5):
+            (record,) = taken(consumer, 1)
+            deliveries.append(record.delivery_count())
+            consumer.acknowledge(record, AcknowledgeType.RELEASE)
+            consumer.commit_sync(PATIENCE)
+        assert not len(consumer.poll(3 * POLL))
+
+    assert [1, 2, 3, 4, 5] == deliveries
+
+
+def test_records_of_who_has_left_go_to_others_at_once(any_kafka, topic, member):
+    any_kafka.admin.produce(topic, map(str, range(20)))
+    with member("explicit") as one:
+        taken(one, 20)
+    began = time.monotonic()
+    with member() as other:
+        records = taken(other, 20)
+
+    assert list(range(20)) == values(records)
+    assert time.monotonic() - began < 10, "it waited for the locks' end"
+
+
+def test_a_record_whose_lock_has_ended_goes_to_another(any_kafka, topic, group, member):
+    config = {"share.record.lock.duration.ms": LOCK}
+    any_kafka.admin.set_group_config(group, config)
+    any_kafka.admin.produce(topic, ["0"])
+    with member("explicit") as holder, member() as other:
+        (held,) = taken(holder, 1)
+        (record,) = taken(other, 1)
+
+        assert held.offset() == record.offset()
+
+
+def test_members_share_one_partition(any_kafka, topic, member):
+    seen, shares = Counter(), [0, 0, 0]
+    with ExitStack() as stack:
+        members = [stack.enter_context(member(max_poll_records=50)) for _ in range(3)]
+
+        def turn():
+            for number, each in enumerate(members):
+                records = list(each.poll(0.05))
+                shares[number] += len(records)
+                seen.update(record.offset() for record in records)
+
+        any_kafka.admin.produce(topic, map(str, range(3_000)), batch_num_messages=50)
+        until("all have come", lambda: len(seen) == 3_000, turn)
+
+    assert {1} == set(seen.values())
+    assert all(shares)
