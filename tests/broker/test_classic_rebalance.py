@@ -470,3 +470,37 @@ def test_a_parked_join_can_be_let_go_and_its_member_comes_again():
     rejoins(group, "two", now=4.0)
 
     assert ["one", "two"] == [each.member_id for each in one.answer.members]
+
+
+def test_a_protocol_that_only_some_speak_is_not_chosen():
+    group = stable("one", protocols=(("other", b""), ("range", b"")))
+    joins(group, "two", protocols=(("another", b""), ("range", b"")))
+
+    answer = rejoins(group, "one", protocols=(("other", b""), ("range", b""))).answer
+    third = joins(group, "three", protocols=(("other", b""),)).answer
+
+    assert "range" == answer.protocol_name
+    assert ErrorCode.inconsistent_group_protocol is third.error
+
+
+def test_a_full_group_lets_in_again_whoever_waits_already():
+    group = ClassicGroup("g", initial_delay=3.0, max_size=1)
+    joins(group, "one")
+
+    again = rejoins(group, "one", now=1.0)
+    two = joins(group, "two", now=1.0).answer
+    group.advance(3.0)
+
+    assert ErrorCode.group_max_size_reached is two.error
+    assert ErrorCode.none is again.answer.error
+
+
+def test_a_rebalance_before_the_assignments_takes_back_the_old_ones():
+    group = stable("one", "two")
+    rejoins(group, "one")
+    rejoins(group, "two")
+    assert [b"one", b"two"] == [member.assignment for member in group.members]
+
+    joins(group, "three")
+
+    assert [b"", b"", b""] == [member.assignment for member in group.members]

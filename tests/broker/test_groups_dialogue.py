@@ -293,7 +293,13 @@ def test_one_member(talk):
     assert joined.leader == joined.member_id == sent_away.member_id
     assert [member.id] == [each.member_id for each in joined.members]
     assert ErrorCode.none is member.beat()
-    assert ["CompletingRebalance"] == [g.group_state for g in talk.describe()]
+    (described,) = talk.describe()
+    assert ("CompletingRebalance", "consumer", "", b"") == (
+        described.group_state,
+        described.protocol_type,
+        described.protocol_data,
+        described.members[0].member_metadata,
+    )
     assert ErrorCode.rebalance_in_progress is talk.commit(1, 1, member.id)
     synced = member.sync({member.id: b"mine"})
     assert (b"mine", "consumer", "range") == (

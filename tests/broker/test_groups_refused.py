@@ -12,7 +12,7 @@ from sharecons.testing.broker.access import (
     Permission,
     Resource,
 )
-from sharecons.testing.broker.coordinators import GROUP
+from sharecons.testing.broker.coordinators import GROUP, TRANSACTION
 from tests.broker.either import Ours
 
 HERE, ELSEWHERE = 1, 2
@@ -326,3 +326,87 @@ def test_members_are_forgotten_as_time_passes(ours):
     ours.sleep(10.0)
 
     assert "Empty" == state()
+
+
+def test_a_commit_for_no_partition_that_is_there_is_no_heartbeat(ours):
+    joined = ours.ask("join_group", 3, HERE, **join("g"))
+    who = {
+        "group_id": "g",
+        "member_id": joined.member_id,
+        "generation_id_or_member_epoch": joined.generation_id,
+    }
+    ours.ask(
+        "sync_group",
+        0,
+        HERE,
+        group_id="g",
+        member_id=joined.member_id,
+        generation_id=joined.generation_id,
+    )
+    ours.sleep(9.0)
+
+    missing = {**TOPIC, "name": "missing"}
+    ours.ask("offset_commit", 9, HERE, **who, topics=[missing])
+    ours.sleep(1.0)
+
+    assert ErrorCode.unknown_member_id is partition(
+        ours.ask("offset_commit", 9, HERE, **who, topics=[TOPIC])
+    )
+
+
+def test_a_share_group_takes_its_share_partitions_with_it(ours):
+    ours.ask(
+        "share_group_heartbeat",
+        1,
+        HERE,
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        subscribed_topic_names=["t"],
+    )
+    ours.ask(
+        "share_group_heartbeat", 1, HERE, group_id="g", member_id="m", member_epoch=-1
+    )
+    deleted = []
+    ours.cluster.share_partitions.delete_group = deleted.append
+
+    ours.ask("delete_groups", 2, HERE, groups_names=["g"])
+
+    assert ["g"] == deleted
+
+
+class TestTransactionThatTakesTooLong:
+    @pytest.fixture
+    def ours(self, ours):
+        ours.cluster.coordinators.move(TRANSACTION, "x", HERE)
+        made = ours.ask(
+            "init_producer_id",
+            4,
+            HERE,
+            transactional_id="x",
+            transaction_timeout=timedelta(seconds=5),
+            producer_id=-1,
+            producer_epoch=-1,
+        )
+        ours.who = {
+            **commit_later("g"),
+            "producer_id": made.producer_id,
+            "producer_epoch": made.producer_epoch,
+        }
+        assert ErrorCode.none is self.commit(ours)
+        ours.sleep(5.0)
+        return ours
+
+    def commit(self, ours):
+        return partition(ours.ask("txn_offset_commit", 5, HERE, **ours.who))
+
+    def test_leaves_no_offsets_pending(self, ours):
+        asked = {**fetch("g"), "require_stable": True}
+
+        answer = ours.ask("offset_fetch", 9, HERE, **asked)
+
+        found = answer.groups[0].topics[0].partitions[0]
+        assert (ErrorCode.none, -1) == (found.error_code, found.committed_offset)
+
+    def test_takes_no_more_offsets(self, ours):
+        assert ErrorCode.none is not self.commit(ours)

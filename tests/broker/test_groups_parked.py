@@ -1,0 +1,108 @@
+"""Requests of members that wait for others, and what ends their waiting."""
+
+import anyio
+import pytest
+
+from sharecons.testing.broker.cluster import Broker, Cluster
+from sharecons.testing.broker.codec import ErrorCode, Header
+from sharecons.testing.broker.context import ClientGoneError, Context
+from sharecons.testing.broker.coordinators import GROUP
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.groups.gate import parked
+from sharecons.testing.broker.signals import Signal
+from tests.broker.test_classic_rebalance import joins, rejoins, syncs
+
+pytestmark = pytest.mark.anyio
+
+HERE, ELSEWHERE = 1, 2
+
+
+class Connection:
+    def __init__(self):
+        self.gone = False
+        self.changed = Signal()
+
+    def go(self):
+        self.gone = True
+        self.changed.ring()
+
+
+class Parked:
+    """A group of one member that is stable, and a second whose join is parked."""
+
+    def __init__(self, **asked):
+        self.cluster = Cluster([Broker(HERE, "h", 1), Broker(ELSEWHERE, "h", 2)])
+        for node_id in (HERE, ELSEWHERE):
+            self.cluster.broker_started(node_id)
+        self.cluster.coordinators.move(GROUP, "g", HERE)
+        self.group = ClassicGroup("g")
+        self.connection = Connection()
+        self.context = Context(
+            Header(11, 9, 1, "test"), self.cluster, HERE, self.connection
+        )
+        now = self.context.now
+        joins(self.group, "one", now, **asked)
+        syncs(self.group, "one", now)
+        self.reply = joins(self.group, "two", now, **asked)
+        self.ended = None
+
+    async def wait(self):
+        try:
+            self.ended = await parked(self.context, self.group, self.reply)
+        except (ClientGoneError, GroupError) as error:
+            self.ended = error
+
+    async def waited(self, happens):
+        """Let something happen while it waits, and give what ends it."""
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self.wait)
+                await anyio.wait_all_tasks_blocked()
+                assert self.ended is None
+                happens()
+        return self.ended
+
+
+async def test_the_others_join_again():
+    it = Parked()
+
+    ended = await it.waited(lambda: rejoins(it.group, "one", it.context.now))
+
+    assert (ErrorCode.none, 2) == (ended.error, ended.generation_id)
+
+
+async def test_the_rebalance_timeout_passes():
+    it = Parked(rebalance_timeout=0.05)
+
+    ended = await it.waited(lambda: None)
+
+    assert (ErrorCode.none, "two") == (ended.error, ended.leader)
+
+
+async def test_its_client_goes_away_and_its_member_stays():
+    it = Parked()
+
+    ended = await it.waited(it.connection.go)
+
+    assert isinstance(ended, ClientGoneError)
+    assert it.group.members["two"].joining is it.reply
+
+
+async def test_its_coordinator_moves_and_its_member_has_to_come_again():
+    it = Parked()
+    move = it.cluster.coordinators.move
+
+    ended = await it.waited(lambda: move(GROUP, "g", ELSEWHERE))
+
+    assert ErrorCode.not_coordinator is ended.code
+    assert it.group.members["two"].joining is None
+    assert it.group.members["two"].expires < it.context.now + 11
+
+
+async def test_its_coordinator_stops():
+    it = Parked()
+
+    ended = await it.waited(lambda: it.cluster.broker_stopped(HERE))
+
+    assert ErrorCode.not_coordinator is ended.code
