@@ -68,10 +68,8 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             batches of producers come together. The consumer's own pace decides below.
         acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
         max_wait: seconds that a fetch waits at the broker for records.
-        min_bytes: of one answer, before the broker ends its wait.
-        max_bytes: of one answer, softly: the first batch comes whole. While records
-            are small up to four times as much is asked for, since a broker splits it
-            over all partitions; `max_records` then bounds what comes.
+        min_bytes, max_bytes: of one answer; the latter softly. Of small records in many
+            partitions, for which a broker splits it, up to four times it is asked for.
         client_id: for brokers' logs and quotas.
         member_id: who this member is. One that a process keeps over its restarts (a
             pod's name, say) finds its partitions again at once, where a new one waits
