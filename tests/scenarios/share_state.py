@@ -18,11 +18,11 @@ State = tuple[int, int, int, int]
 
 
 def share_group_state(
-    bootstrap: str, group: str, topic_id: UUID, partition: int
+    bootstrap: str, group: str, topic_id: bytes, partition: int
 ) -> list[State]:
     """Ranges of first offset, last offset, delivery state and delivery count."""
     host, port = bootstrap.split(",")[0].rsplit(":", 1)
-    spelt = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+    spelt = base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
     key = f"{group}:{spelt}:{partition}"
     found = ask(
         (host, int(port)),
@@ -36,7 +36,9 @@ def share_group_state(
         (found.host, int(found.port)),
         read_state.ReadShareGroupStateRequest(
             group_id=group,
-            topics=(ReadStateData(topic_id=topic_id, partitions=(wanted,)),),
+            topics=(
+                ReadStateData(topic_id=UUID(bytes=topic_id), partitions=(wanted,)),
+            ),
         ),
         read_state.ReadShareGroupStateResponse,
     )
