@@ -276,8 +276,6 @@ class ClassicGroup:
         While members join again, those who have joined count: the last ones are out
         if the limit has become lower.
         """
-        if self.state is State.EMPTY:
-            return True
         if self.state is not State.PREPARING:
             return member_id in self.members or len(self.members) < self._max_size
         known = member_id in self.members
