@@ -86,22 +86,6 @@ def test_code_of_the_readme_compiles() -> None:
         compile(block, f"README.md, block {number}", "exec")
 
 
-def test_first_test_of_the_testing_guide_passes_as_it_stands(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "testing.md").read_text()
-    block, *_ = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    (tmp_path / "test_guide.py").write_text(block)
-
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-
-    assert "passed" in done.stdout, done.stdout + done.stderr
-    assert not done.returncode
-
-
 def test_every_example_has_a_test() -> None:
     here = Path(__file__).read_text()
     examples = [path.name for path in (ROOT / "examples").glob("*.py")]

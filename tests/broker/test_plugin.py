@@ -1,11 +1,14 @@
 """The fixtures that pytest finds once the package is installed."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 PLUGIN = "sharecons.testing.pytest_plugin"
 INSTALLED = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
 
@@ -95,3 +98,11 @@ def test_plugin_loads_nothing_before_a_test_asks():
 
     ours = {"sharecons", "sharecons.testing", PLUGIN}
     assert ours == set(done.stdout.split())
+
+
+def test_the_guides_first_test_passes_as_it_stands(tmp_path):
+    block, *_ = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+
+    said = run(tmp_path, block)
+
+    assert "2 passed" in said, said
