@@ -1,0 +1,1 @@
+"""A share group as a source of Spark's: `spark.readStream.format("sharegroup")`."""
