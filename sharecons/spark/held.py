@@ -1,0 +1,66 @@
+"""Offsets of one partition, as few disjoint ranges.
+
+Rule: ranges that touch are one. A group hands a partition out in order, so what it
+gave one query is mostly a single range, however long the query runs; memory counts
+the holes, not the records.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import final
+
+__all__ = ["Held"]
+
+
+@final
+class Held:
+    """A set of offsets. Ranges go in and out with both ends included."""
+
+    __slots__ = ("_firsts", "_lasts")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._firsts, self._lasts, strict=True)
+
+    def __bool__(self) -> bool:
+        return bool(self._firsts)
+
+    def missing(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Give those parts of a range that are not in here."""
+        parts: list[tuple[int, int]] = []
+        at = bisect_left(self._lasts, first)
+        while first <= last:
+            if at == len(self._firsts) or self._firsts[at] > last:
+                parts.append((first, last))
+                break
+            if self._firsts[at] > first:
+                parts.append((first, self._firsts[at] - 1))
+            first = self._lasts[at] + 1
+            at += 1
+        return parts
+
+    def add(self, first: int, last: int) -> None:
+        # What it touches as well as what it overlaps: from the range that ends just
+        # before it to the one that begins just after.
+        low = bisect_left(self._lasts, first - 1)
+        high = bisect_right(self._firsts, last + 1)
+        if low < high:
+            first = min(first, self._firsts[low])
+            last = max(last, self._lasts[high - 1])
+        self._firsts[low:high] = [first]
+        self._lasts[low:high] = [last]
+
+    def remove(self, first: int, last: int) -> None:
+        low = bisect_left(self._lasts, first)
+        high = bisect_right(self._firsts, last)
+        if low >= high:
+            return
+        before, after = self._firsts[low], self._lasts[high - 1]
+        rest = [(before, first - 1)] if before < first else []
+        if after > last:
+            rest.append((last + 1, after))
+        self._firsts[low:high] = [kept[0] for kept in rest]
+        self._lasts[low:high] = [kept[1] for kept in rest]

@@ -1,0 +1,143 @@
+"""A ledger's directory in an object store or on HDFS.
+
+What each scheme offers was read in the sources of its implementation; a version that
+would overwrite instead is found out by trying, once, when the ledger is opened.
+"""
+
+import importlib
+from contextlib import suppress
+from typing import Any, Final
+from uuid import uuid4
+
+from sharecons.errors import ConfigurationError
+
+__all__ = ["SAFE", "HdfsPlace", "ObjectPlace"]
+
+SAFE: Final = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+    "az": "adlfs",
+    "memory": "fsspec",
+}
+"""Schemes whose fsspec package creates a file only if it is not there yet."""
+
+
+class ObjectPlace:
+    """A prefix in an object store, by the fsspec package for it."""
+
+    def __init__(self, scheme: str, url: str, options: dict[str, str]) -> None:
+        self._files = _fsspec(scheme, url, options)
+        self._path: str = self._files._strip_protocol(url).rstrip("/")
+        self._tried = False
+
+    def names(self) -> list[str]:
+        # What was listed before may be kept by the implementation.
+        self._files.invalidate_cache()
+        with suppress(FileNotFoundError):
+            found = self._files.ls(self._path, detail=False)
+            return [path.rsplit("/", 1)[-1] for path in found]
+        return []
+
+    def read(self, name: str) -> bytes:
+        data: bytes = self._files.cat_file(f"{self._path}/{name}")
+        return data
+
+    def create(self, name: str, data: bytes) -> None:
+        if not self._tried:
+            self._try()
+        self._create(name, data)
+
+    def _create(self, name: str, data: bytes) -> None:
+        self._files.pipe_file(f"{self._path}/{name}", data, mode="create")
+
+    def _try(self) -> None:
+        """Find out whether `mode="create"` is believed: old packages ignore it."""
+        name = f".trial.{uuid4().hex}"
+        self._create(name, b"first")
+        try:
+            self._create(name, b"second")
+        except FileExistsError:
+            self._tried = True
+        finally:
+            self.remove(name)
+        if not self._tried:
+            raise ConfigurationError(
+                f"ledgerLocation {self._path!r}: the store overwrites files that "
+                "should only be created; a newer s3fs, gcsfs or adlfs may help, and "
+                "an S3 store must know If-None-Match"
+            )
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._files.rm_file(f"{self._path}/{name}")
+
+    def lock(self, who: str) -> str | None:
+        """Let everyone in: the numbers alone keep two drivers apart."""
+        return None
+
+    def unlock(self) -> None:
+        """There is no lock."""
+
+
+def _fsspec(scheme: str, url: str, options: dict[str, str]) -> Any:
+    try:
+        fsspec = importlib.import_module("fsspec")
+        files, _ = fsspec.core.url_to_fs(url, **options)
+    except (ImportError, ValueError) as error:
+        raise ConfigurationError(
+            f"ledgerLocation {url!r}: {error}; is {SAFE[scheme]} installed on the "
+            "driver, and are the options those of its file system?"
+        ) from error
+    return files
+
+
+class HdfsPlace:
+    """A directory on HDFS, by pyarrow, which needs libhdfs and CLASSPATH for it."""
+
+    def __init__(self, url: str) -> None:
+        fs = importlib.import_module("pyarrow.fs")
+        try:
+            self._files, self._path = fs.FileSystem.from_uri(url)
+        except OSError as error:
+            raise ConfigurationError(
+                f"ledgerLocation {url!r}: {error}; HDFS needs a Hadoop client on the "
+                "driver (libhdfs, and CLASSPATH as `hadoop classpath --glob` gives it)"
+            ) from error
+        self._selector = fs.FileSelector
+
+    def names(self) -> list[str]:
+        self._files.create_dir(self._path, recursive=True)
+        found = self._files.get_file_info(self._selector(self._path))
+        return [info.base_name for info in found]
+
+    def read(self, name: str) -> bytes:
+        with self._files.open_input_file(f"{self._path}/{name}") as file:
+            data: bytes = file.read()
+            return data
+
+    def create(self, name: str, data: bytes) -> None:
+        draft = f"{self._path}/.{name}.{uuid4().hex}"
+        with self._files.open_output_stream(draft) as file:
+            file.write(data)
+        try:
+            self._files.move(draft, f"{self._path}/{name}")
+        except OSError as error:
+            self._files.delete_file(draft)
+            if name in self.names():
+                raise FileExistsError(name) from error
+            raise
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._files.delete_file(f"{self._path}/{name}")
+
+    def lock(self, who: str) -> str | None:
+        """Let everyone in: the numbers alone keep two drivers apart."""
+        return None
+
+    def unlock(self) -> None:
+        """There is no lock."""
