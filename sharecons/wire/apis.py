@@ -4,32 +4,41 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sharecons.errors import UnsupportedVersionError
+from sharecons.protocol.fetches import Fetch
 from sharecons.protocol.values import (
     AlterGroupConfig,
     DescribeGroupConfig,
+    DescribeShareGroupOffsets,
     DescribeTopics,
     FindCoordinator,
     Heartbeat,
+    ListOffsets,
     ShareAcknowledge,
     ShareFetch,
 )
 from sharecons.wire.api import Api
 from sharecons.wire.api_versions import VersionRange
+from sharecons.wire.fetch import FETCH
 from sharecons.wire.find_coordinator import FIND_COORDINATOR
 from sharecons.wire.group_configs import ALTER_GROUP_CONFIG, DESCRIBE_GROUP_CONFIG
+from sharecons.wire.list_offsets import LIST_OFFSETS
 from sharecons.wire.metadata import METADATA
 from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
 from sharecons.wire.share_fetch import RECORD_LIMIT_SINCE, SHARE_FETCH
 from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from sharecons.wire.share_group_offsets import DESCRIBE_SHARE_GROUP_OFFSETS
 
 __all__ = ["APIS", "check_record_limit", "check_share_groups", "choose_version"]
 
 APIS: Final[Mapping[type, Api[Any, Any]]] = {
     AlterGroupConfig: ALTER_GROUP_CONFIG,
     DescribeGroupConfig: DESCRIBE_GROUP_CONFIG,
+    DescribeShareGroupOffsets: DESCRIBE_SHARE_GROUP_OFFSETS,
     DescribeTopics: METADATA,
+    Fetch: FETCH,
     FindCoordinator: FIND_COORDINATOR,
     Heartbeat: SHARE_GROUP_HEARTBEAT,
+    ListOffsets: LIST_OFFSETS,
     ShareAcknowledge: SHARE_ACKNOWLEDGE,
     ShareFetch: SHARE_FETCH,
 }

@@ -1,0 +1,294 @@
+"""The driver's side of a query: a member in the background, and the ledger it fills.
+
+Spark calls a stream's reader from one thread of one process, which lives as long as
+the query runs; the member has an event loop in a thread beside it. What both touch is
+the ledger, under one lock; what either waits for is told by one condition.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from sharecons.errors import ConnectionFailedError, Error
+from sharecons.log import get_logger
+from sharecons.net.cluster import Cluster
+from sharecons.spark.acquiring import Acquirer, Joining
+from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.planning import Goal
+from sharecons.spark.standing import Logs, Standing, read_logs, read_standing
+
+__all__ = ["Driver", "Keeper"]
+
+START_TIMEOUT: Final = 30.0
+STOP_TIMEOUT: Final = 15.0
+STANDING_INTERVAL: Final = 5.0
+RESTART_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
+"""Between attempts to join while no broker can be reached; the last one goes on."""
+
+_log = get_logger(__name__)
+
+
+class Keeper(Protocol):
+    """Keeps segments of the ledger; `sharecons.spark.store.Store` is one."""
+
+    def append(self, segment: Sequence[Taken]) -> None:
+        """Keep it; durable when this returns."""
+
+    def trim(self, ledger: Ledger) -> None:
+        """Keep no more what the ledger has trimmed."""
+
+    def close(self) -> None:
+        """Let another driver in."""
+
+
+class Driver:
+    """One query's member and ledger, for one thread of Spark's.
+
+    Attributes:
+        standing: how far the group is, as asked a few seconds ago at most.
+    """
+
+    def __init__(
+        self,
+        joining: Joining,
+        cluster: Cluster,
+        ledger: Ledger,
+        keeper: Keeper,
+        *,
+        most_ahead: int,
+        adopt: bool,
+    ) -> None:
+        self.standing = Standing()
+        self._joining = joining
+        self._cluster = cluster
+        self._ledger = ledger
+        self._keeper = keeper
+        self._most_ahead = most_ahead
+        self._adopt = adopt
+        self._planned = ledger.end
+        self._goal: Goal | None = None
+        self._changed = threading.Condition()
+        self._entering = threading.Lock()
+        self._last_entry = time.monotonic()
+        self._acquirer = Acquirer(joining, cluster, self, self._told)
+        self._portal: BlockingPortal | None = None
+        self._stopping = False
+        self._stop: anyio.Event | None = None
+        self._logs: Logs | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True, name="sharecons")
+
+    # The ledger, for Spark's thread.
+
+    @property
+    def begin(self) -> int:
+        with self._changed:
+            return self._ledger.begin
+
+    @property
+    def end(self) -> int:
+        with self._changed:
+            return self._ledger.end
+
+    def between(self, start: int, end: int) -> list[Taken]:
+        with self._changed:
+            return self._ledger.between(start, end)
+
+    def planned(self, position: int) -> None:
+        """Spark has planned up to here: what stands ahead of it may grow again."""
+        with self._changed:
+            self._planned = max(self._planned, position)
+        self._wake()
+
+    def trim(self, position: int) -> None:
+        """Forget what is committed."""
+        with self._entering:
+            with self._changed:
+                self._ledger.trim(position)
+            self._keeper.trim(self._ledger)
+
+    # The book, for the member's thread (`sharecons.spark.acquiring.Book`).
+
+    def enter(self, taken: Sequence[Taken]) -> int:
+        with self._entering:
+            new = self._ledger.new(taken)
+            if new:
+                self._keeper.append(new)
+            with self._changed:
+                self._ledger.append(new)
+                self._last_entry = time.monotonic()
+                if self._goal is not None:
+                    self._goal.entered(taken)
+                self._changed.notify_all()
+        return sum(each.size for each in new)
+
+    @property
+    def full(self) -> bool:
+        return self._ledger.end - self._planned >= self._most_ahead
+
+    # The member.
+
+    def start(self) -> None:
+        """Join the group, in the background; wait until the cluster has answered.
+
+        Raises:
+            Error: no broker answers, or a topic was made anew.
+        """
+        self._thread.start()
+        self._wait(lambda: self._logs is not None, START_TIMEOUT)
+        self.check()
+        if self._logs is None:
+            raise ConnectionFailedError(
+                f"no broker told what the topics hold within {START_TIMEOUT:g} s"
+            )
+
+    def aim(self) -> Goal:
+        """Take what the topics hold now for the goal; gives it."""
+        assert self._portal is not None, "started"
+        logs, standing = self._portal.call(self._look)
+        with self._changed:
+            self._goal = Goal(logs.bounds, standing.starts, self._ledger.end)
+            return self._goal
+
+    def idle_since(self) -> float:
+        """When the last records came, on `time.monotonic()`'s clock."""
+        return self._last_entry
+
+    def wait_beyond(self, position: int, timeout: float) -> int:
+        """Wait until the ledger ends behind a position; gives where it ends then.
+
+        Raises:
+            Error: what ended the member, once what it had entered is handed out.
+        """
+        self._wait(lambda: self._ledger.end > position or self._goal_reached, timeout)
+        if self._ledger.end <= position:
+            self.check()
+        return self.end
+
+    def check(self) -> None:
+        """Raise what ended the member, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    def figures(self) -> Mapping[str, int]:
+        """Give counts of this member, and the group's lag."""
+        return {**self._acquirer.snapshot(), "lag": self.standing.lag}
+
+    def stop(self) -> None:
+        """Enter and accept what is here, leave the group, and end; may be repeated."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._call(self._stop_now)
+        if self._thread.ident is not None:
+            self._thread.join(STOP_TIMEOUT)
+        self._keeper.close()
+
+    # In the member's thread.
+
+    def _run(self) -> None:
+        try:
+            anyio.run(self._main)
+        except BaseException as error:  # noqa: BLE001 (raised where Spark asks)
+            self._error = error
+        finally:
+            self._portal = None
+            self._told()
+
+    async def _main(self) -> None:
+        self._stop = anyio.Event()
+        async with BlockingPortal() as portal:
+            self._portal = portal
+            logs, _ = await self._look()
+            # Nothing may be acquired of a topic that the ledger takes for another one.
+            self._ledger.agree(logs.topic_ids, adopt=self._adopt)
+            self._logs = logs
+            self._told()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._keep_looking)
+                try:
+                    await self._keep_acquiring()
+                except Error as error:
+                    self._error = error
+                tasks.cancel_scope.cancel()
+
+    async def _keep_acquiring(self) -> None:
+        """Be a member; join anew when no broker could be reached."""
+        attempt = 0
+        while not self._stopping:
+            try:
+                await self._acquirer.run()
+                return
+            except ConnectionFailedError as error:
+                delay = RESTART_DELAYS[min(attempt, len(RESTART_DELAYS) - 1)]
+                _log.warning("cannot join", reason=str(error), again_in=delay)
+            attempt += 1
+            assert self._stop is not None, "running"
+            with anyio.move_on_after(delay):
+                await self._stop.wait()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await anyio.sleep(STANDING_INTERVAL)
+            self._note(await self._standing_now())
+
+    async def _look(self) -> tuple[Logs, Standing]:
+        timeout = self._joining.request_timeout
+        logs = await read_logs(self._cluster, self._joining.topics, timeout)
+        standing = await self._standing_now()
+        self._note(standing)
+        return logs, standing
+
+    async def _standing_now(self) -> Standing:
+        group_id = self._joining.settings.group_id
+        timeout = self._joining.request_timeout
+        return await read_standing(self._cluster, group_id, timeout)
+
+    def _note(self, standing: Standing) -> None:
+        self.standing = standing
+        with self._changed:
+            for place, start in standing.starts.items():
+                if start > 0:
+                    self._ledger.passed(place.topic_id, place.partition, start)
+            if self._goal is not None:
+                self._goal.passed(standing.starts)
+            self._changed.notify_all()
+
+    def _stop_now(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+        self._acquirer.stop()
+
+    # Small things.
+
+    @property
+    def _goal_reached(self) -> bool:
+        return self._goal is not None and self._goal.reached
+
+    def _told(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _wake(self) -> None:
+        self._call(self._acquirer.wake)
+
+    def _call(self, what: Callable[[], None]) -> None:
+        """Have something done in the member's thread, if that still runs."""
+        portal = self._portal
+        if portal is None:
+            return
+        try:
+            portal.start_task_soon(what)
+        except RuntimeError:
+            pass  # it has just ended
+
+    def _wait(self, until: Callable[[], bool], timeout: float) -> None:
+        def done() -> bool:
+            return until() or self._error is not None or self._stopping
+
+        with self._changed:
+            self._changed.wait_for(done, timeout)

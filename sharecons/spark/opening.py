@@ -1,0 +1,78 @@
+"""From options to a driver at work: the ledger is loaded, then the member joins."""
+
+from typing import Final, NamedTuple
+
+from sharecons.net.cluster import Cluster
+from sharecons.net.transport import TcpNetwork
+from sharecons.options import parse_bootstrap
+from sharecons.protocol.values import FetchSettings
+from sharecons.spark.acquiring import Joining
+from sharecons.spark.driver import Driver
+from sharecons.spark.options import SourceOptions
+from sharecons.spark.store import Store
+from sharecons.version import VERSION
+
+__all__ = ["Opened", "cluster_of", "open_driver"]
+
+PATIENCE: Final = 15.0
+"""For the driver before this one, on this machine, to leave: Spark starts a query anew
+without waiting for what it has just stopped."""
+
+
+class Opened(NamedTuple):
+    """A driver, and the id of its ledger."""
+
+    driver: Driver
+    ledger_id: str
+
+
+def cluster_of(options: SourceOptions) -> Cluster:
+    return Cluster(
+        parse_bootstrap(options.bootstrap_servers),
+        TcpNetwork(),
+        client_id=options.client_id,
+        software_version=VERSION,
+    )
+
+
+def open_driver(options: SourceOptions) -> Opened:
+    """Load the ledger, join the group, and begin to acquire.
+
+    Raises:
+        LedgerError: the ledger cannot be used, or another driver has it.
+        Error: no broker answers.
+    """
+    store = Store(options.ledger_location, options.ledger_options)
+    ledger = store.load(options.group_id, patience=PATIENCE)
+    driver = Driver(
+        _joining(options, store.member_id),
+        cluster_of(options),
+        ledger,
+        store,
+        most_ahead=options.most_ahead,
+        adopt=not options.fail_on_data_loss,
+    )
+    try:
+        driver.start()
+    except BaseException:
+        driver.stop()
+        raise
+    return Opened(driver, store.identity.ledger_id)
+
+
+def _joining(options: SourceOptions, member_id: str) -> Joining:
+    return Joining(
+        settings=FetchSettings(
+            group_id=options.group_id,
+            member_id=member_id,
+            max_wait=options.max_wait,
+            min_bytes=options.min_bytes,
+            max_bytes=options.max_bytes,
+            max_records=options.max_records,
+            record_limit=False,
+        ),
+        topics=options.topics,
+        offset_reset=options.offset_reset,
+        rack=options.client_rack,
+        request_timeout=options.request_timeout,
+    )

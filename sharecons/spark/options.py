@@ -1,0 +1,336 @@
+"""What the source's options say; every complaint is one sentence that names the option.
+
+Names are those of Spark's own Kafka source where it has one for the thing, and those
+of Kafka's Java clients behind `kafka.`; Spark gives them to us in lower case, whatever
+was typed.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sharecons import options as client_options
+from sharecons.errors import ConfigurationError
+
+__all__ = ["SourceOptions", "parse_duration", "read_options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """The options of one query, read; seconds and whole numbers.
+
+    Attributes:
+        most_ahead: offsets that may wait in the ledger for Spark before no more are
+            acquired.
+    """
+
+    bootstrap_servers: str
+    topics: tuple[str, ...]
+    group_id: str
+    ledger_location: str
+    include_headers: bool = False
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay: float = 900.0
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    fail_on_data_loss: bool = True
+    starting_position: int | str = "new"
+    ending_position: int | None = None
+    idle_timeout: float = 10.0
+    most_ahead: int = 1_000_000
+    offset_reset: str | None = None
+    client_id: str = "sharecons-spark"
+    client_rack: str | None = None
+    request_timeout: float = 30.0
+    max_wait: float = 0.5
+    min_bytes: int = 1
+    max_bytes: int = 8 << 20
+    max_records: int = 12_000
+    ledger_options: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceOptions:
+    """Read a query's options.
+
+    Raises:
+        ConfigurationError: one is unknown, missing, or contradicts another.
+    """
+    # One dictionary for all spellings: Spark's ignores case, and so do we.
+    lower = {name.lower(): (name, value) for name, value in given.items()}
+    _refuse(lower)
+    read: dict[str, Any] = {"ledger_options": {}}
+    for key, (name, value) in lower.items():
+        if key.startswith(LEDGER_PREFIX):
+            read["ledger_options"][name[len(LEDGER_PREFIX) :]] = value
+        elif key in _IGNORED:
+            continue
+        else:
+            option = _OPTIONS[key]
+            read[option.attribute] = option.read(option.name, value)
+    _check_present(read)
+    options = SourceOptions(**read)
+    _check_together(options, lower, streaming=streaming)
+    return options
+
+
+LEDGER_PREFIX: Final = "ledger."
+"""`ledger.*` are options of the ledger's filesystem."""
+
+
+# How one value is read.
+
+
+def _text(name: str, value: str) -> str:
+    if not value.strip():
+        raise ConfigurationError(f"{name} is empty; give it a value, or leave it out")
+    return value.strip()
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.strip().lower() not in ("true", "false"):
+        raise ConfigurationError(f"{name} must be true or false, not {value!r}")
+    return value.strip().lower() == "true"
+
+
+def _count(lowest: int) -> Callable[[str, str], int]:
+    def read(name: str, value: str) -> int:
+        if not re.fullmatch(r"\d+", value.strip()) or int(value) < lowest:
+            raise ConfigurationError(
+                f"{name} must be a whole number from {lowest} on, not {value!r}"
+            )
+        return int(value)
+
+    return read
+
+
+def _milliseconds(name: str, value: str) -> float:
+    return _count(0)(name, value) / 1000
+
+
+def _topics(name: str, value: str) -> tuple[str, ...]:
+    topics = tuple(topic.strip() for topic in value.split(",") if topic.strip())
+    if not topics:
+        raise ConfigurationError(
+            f"{name} names no topic; give one, or more with commas"
+        )
+    return client_options.check_topics(topics)
+
+
+def _servers(name: str, value: str) -> str:
+    try:
+        client_options.parse_bootstrap(value)
+    except ConfigurationError as error:
+        reason = str(error).removeprefix("bootstrap_servers").lstrip(": ")
+        raise ConfigurationError(f"{name}: {reason}") from error
+    return value
+
+
+def _offset_reset(name: str, value: str) -> str | None:
+    try:
+        return client_options.check_offset_reset(value.strip())
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{name} must be earliest, latest, or by_duration: with an ISO 8601 "
+            f"duration (as in by_duration:PT1H), not {value!r}"
+        ) from error
+
+
+def _position(name: str, value: str) -> int | str:
+    word = value.strip().lower()
+    if word in ("new", "earliest"):
+        return word
+    if re.fullmatch(r"\d+", word):
+        return int(word)
+    raise ConfigurationError(
+        f"{name} must be a position in the ledger, 'earliest' (all that it holds) or "
+        f"'new' (what this read acquires), not {value!r}"
+    )
+
+
+def _protocol(name: str, value: str) -> str:
+    if value.strip().upper() != "PLAINTEXT":
+        raise ConfigurationError(
+            f"{name} is {value!r}, but this version of sharecons connects by PLAINTEXT "
+            "only"
+        )
+    return ""
+
+
+_UNITS: Final[Mapping[str, float]] = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+
+
+def parse_duration(name: str, value: str) -> float:
+    """Read a duration as Spark writes them (`15m`, `500ms`, `2h`), in seconds."""
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", value.strip().lower())
+    if match is None or (match[2] or "ms") not in _UNITS:
+        raise ConfigurationError(
+            f"{name} must be a number with a unit (500ms, 30s, 15m, 2h), not {value!r}"
+        )
+    # Without a unit Spark takes milliseconds.
+    return int(match[1]) * _UNITS[match[2] or "ms"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    name: str
+    attribute: str
+    read: Callable[[str, str], Any]
+
+
+_OPTIONS: Final[Mapping[str, _Option]] = {
+    option.name.lower(): option
+    for option in (
+        _Option("kafka.bootstrap.servers", "bootstrap_servers", _servers),
+        _Option("kafka.share.group.id", "group_id", _text),
+        _Option("subscribe", "topics", _topics),
+        _Option("ledgerLocation", "ledger_location", _text),
+        _Option("includeHeaders", "include_headers", _flag),
+        _Option("maxOffsetsPerTrigger", "max_offsets_per_trigger", _count(1)),
+        _Option("minOffsetsPerTrigger", "min_offsets_per_trigger", _count(1)),
+        _Option("maxTriggerDelay", "max_trigger_delay", parse_duration),
+        _Option("minPartitions", "min_partitions", _count(1)),
+        _Option("maxRecordsPerPartition", "max_records_per_partition", _count(1)),
+        _Option("failOnDataLoss", "fail_on_data_loss", _flag),
+        _Option("startingPosition", "starting_position", _position),
+        _Option("endingPosition", "ending_position", _count(0)),
+        _Option("idleTimeout", "idle_timeout", parse_duration),
+        _Option("maxOffsetsAhead", "most_ahead", _count(1)),
+        _Option("kafka.share.auto.offset.reset", "offset_reset", _offset_reset),
+        _Option("kafka.client.id", "client_id", _text),
+        _Option("kafka.client.rack", "client_rack", _text),
+        _Option("kafka.request.timeout.ms", "request_timeout", _milliseconds),
+        _Option("kafka.fetch.max.wait.ms", "max_wait", _milliseconds),
+        _Option("kafka.fetch.min.bytes", "min_bytes", _count(0)),
+        _Option("kafka.fetch.max.bytes", "max_bytes", _count(1)),
+        _Option("kafka.max.poll.records", "max_records", _count(1)),
+    )
+}
+
+_REQUIRED: Final = (
+    "kafka.bootstrap.servers",
+    "subscribe",
+    "kafka.share.group.id",
+    "ledgerLocation",
+)
+
+_IGNORED: Final = frozenset({"kafka.security.protocol"})
+"""Read where it is refused."""
+
+_GROUP_DECIDES: Final = (
+    "a share group's brokers decide what is delivered; where a new group begins, "
+    "kafka.share.auto.offset.reset says (earliest, latest, by_duration:PT1H)"
+)
+_REFUSED: Final[Mapping[str, tuple[str, str]]] = {
+    name.lower(): (name, reason)
+    for name, reason in {
+        "assign": "the group's coordinator assigns the partitions; name the topics in "
+        "subscribe, and use Spark's own Kafka source to read chosen partitions",
+        "subscribePattern": "a share group subscribes to topics by name; list them in "
+        "subscribe, with commas",
+        "startingOffsets": _GROUP_DECIDES,
+        "startingOffsetsByTimestamp": _GROUP_DECIDES,
+        "startingOffsetsByTimestampStrategy": _GROUP_DECIDES,
+        "startingTimestamp": _GROUP_DECIDES,
+        "endingOffsets": _GROUP_DECIDES,
+        "endingOffsetsByTimestamp": _GROUP_DECIDES,
+        "endingTimestamp": _GROUP_DECIDES,
+        "kafka.auto.offset.reset": _GROUP_DECIDES,
+        "kafka.group.id": "that is the name of a consumer group; the share group is "
+        "named by kafka.share.group.id",
+        "groupIdPrefix": "the share group is named by kafka.share.group.id, in full",
+        "kafka.isolation.level": "the group's own share.isolation.level decides which "
+        "records are delivered; set it on the group",
+        "kafka.enable.auto.commit": "the source accepts what it has entered into its "
+        "ledger; there is nothing to commit",
+        "kafka.key.deserializer": "keys are bytes; cast them in the query",
+        "kafka.value.deserializer": "values are bytes; cast them in the query",
+    }.items()
+}
+
+
+# Which options go together.
+
+
+def _refuse(lower: Mapping[str, tuple[str, str]]) -> None:
+    for key, (name, value) in lower.items():
+        if key in _REFUSED:
+            spelt, reason = _REFUSED[key]
+            raise ConfigurationError(f"{spelt} has no meaning here: {reason}")
+        if key == "kafka.security.protocol":
+            _protocol(name, value)
+        elif key.startswith(("kafka.ssl.", "kafka.sasl.")):
+            raise ConfigurationError(
+                f"{name} is of no use: this version of sharecons connects by PLAINTEXT "
+                "only"
+            )
+        elif key not in _OPTIONS and not key.startswith(LEDGER_PREFIX):
+            raise ConfigurationError(f"{name} is no option of sharegroup{_near(key)}")
+
+
+def _near(key: str) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(key, _OPTIONS, n=1, cutoff=0.75)
+    return f"; did you mean {_OPTIONS[found[0]].name}?" if found else ""
+
+
+def _check_present(read: Mapping[str, Any]) -> None:
+    for name in _REQUIRED:
+        if _OPTIONS[name.lower()].attribute not in read:
+            raise ConfigurationError(f"{name} is missing: {_WHY[name]}")
+
+
+_WHY: Final[Mapping[str, str]] = {
+    "kafka.bootstrap.servers": "give host:port of a broker, or several with commas",
+    "subscribe": "name the topics, with commas",
+    "kafka.share.group.id": "name the share group that the query is a member of",
+    "ledgerLocation": "give a directory of the query's own, beside its checkpoint, for "
+    "the account of what the group gave it",
+}
+
+
+def _check_together(
+    options: SourceOptions, lower: Mapping[str, object], *, streaming: bool
+) -> None:
+    least, most = options.min_offsets_per_trigger, options.max_offsets_per_trigger
+    if least is not None and most is not None and least > most:
+        raise ConfigurationError(
+            f"minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most})"
+        )
+    if "maxtriggerdelay" in lower and least is None:
+        raise ConfigurationError(
+            "maxTriggerDelay says how long minOffsetsPerTrigger may be waited for; give "
+            "that too"
+        )
+    for key in ("startingposition", "endingposition") if streaming else ():
+        if key in lower:
+            raise ConfigurationError(
+                f"{_OPTIONS[key].name} is for spark.read; a stream goes on from its "
+                "checkpoint"
+            )
+    _check_positions(options)
+
+
+def _check_positions(options: SourceOptions) -> None:
+    start, end = options.starting_position, options.ending_position
+    if end is None:
+        return
+    if start == "new":
+        raise ConfigurationError(
+            "endingPosition ends the reading of what the ledger holds already; give "
+            "startingPosition too, a position or 'earliest'"
+        )
+    if isinstance(start, int) and start > end:
+        raise ConfigurationError(
+            f"startingPosition ({start}) lies beyond endingPosition ({end})"
+        )

@@ -1,0 +1,177 @@
+"""`spark.readStream.format("sharegroup")`, and `spark.read`: the source itself.
+
+Where what runs (PySpark 4.2 and 4.3), since each is another process:
+
+- `ShareGroupDataSource` is made on the driver's side, is pickled, and travels.
+- `ShareGroupStreamReader` is made in two processes there. One lives as long as the
+  query and is asked for offsets and tasks: there the member works. The other only
+  pickles `read`, so making a reader must cost nothing and pickling it must work.
+- `read` runs in the tasks' workers, on a copy that knows no more than the options.
+- The end of a query comes as SIGTERM and the end of the socket, both at once; nobody
+  waits for `stop`, but nobody cuts it short either.
+"""
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from sharecons.spark.batch import BatchQuery
+from sharecons.spark.options import SourceOptions, read_options
+from sharecons.spark.schema import check_schema, schema_of
+from sharecons.spark.stream import StreamQuery
+from sharecons.spark.tasks import RangesPartition, read_partition
+
+__all__ = [
+    "ShareGroupBatchReader",
+    "ShareGroupDataSource",
+    "ShareGroupStreamReader",
+]
+
+NAME: Final = "sharegroup"
+
+
+class ShareGroupDataSource(DataSource):
+    """A Kafka share group (KIP-932) as a source of Spark's.
+
+        spark.dataSource.register(ShareGroupDataSource)
+        (spark.readStream.format("sharegroup")
+            .option("kafka.bootstrap.servers", "localhost:9092")
+            .option("subscribe", "orders")
+            .option("kafka.share.group.id", "billing")
+            .option("ledgerLocation", "/data/billing/ledger")
+            .load())
+
+    docs/spark.md has the options and what they promise.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> StructType:
+        # A stream's options differ from a batch's in little; here nobody says which.
+        options = read_options(self.options, streaming=False)
+        return schema_of(include_headers=options.include_headers)
+
+    def reader(self, schema: StructType) -> "ShareGroupBatchReader":
+        options = read_options(self.options, streaming=False)
+        check_schema(schema, include_headers=options.include_headers)
+        return ShareGroupBatchReader(options)
+
+    def streamReader(self, schema: StructType) -> "ShareGroupStreamReader":  # noqa: N802
+        options = read_options(self.options)
+        check_schema(schema, include_headers=options.include_headers)
+        return ShareGroupStreamReader(options)
+
+
+class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What Spark asks of a stream; `StreamQuery` answers."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._query: StreamQuery | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return self._ready().initial()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most = self._options.max_offsets_per_trigger
+        least = self._options.min_offsets_per_trigger
+        if most is not None:
+            return ReadMaxRows(most)
+        return ReadAllAvailable() if least is None else ReadMinRows(least)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._ready().end_when_drained()
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        most, least = _limits(limit, self._options)
+        return self._ready().latest(start, most=most, least=least)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return self._ready().report()
+
+    def partitions(
+        self, start: dict[str, Any], end: dict[str, Any]
+    ) -> Sequence[InputPartition]:
+        return [RangesPartition(task) for task in self._ready().tasks(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, RangesPartition), "one of ours"
+        return read_partition(partition, self._options)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._ready().commit(end)
+
+    def stop(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    def _ready(self) -> StreamQuery:
+        if self._query is None:
+            _end_on_signal()
+            self._query = StreamQuery(self._options)
+        return self._query
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {"_options": self._options, "_query": None}
+
+
+class ShareGroupBatchReader(DataSourceReader):
+    """What Spark asks of a batch; planning it is when records are acquired."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        tasks = BatchQuery(self._options).tasks()
+        # Of an empty list Spark makes a task of None.
+        return [RangesPartition(task) for task in tasks] or [RangesPartition([])]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, RangesPartition), "one of ours"
+        return read_partition(partition, self._options)
+
+
+def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int | None]:
+    """Give the most and the least of a batch; a limit other than ours is Spark's."""
+    if isinstance(limit, ReadMaxRows):
+        return limit.max_rows, options.min_offsets_per_trigger
+    if isinstance(limit, ReadMinRows):
+        return None, limit.min_rows
+    return None, None
+
+
+def _end_on_signal() -> None:
+    """Have SIGTERM end this process by way of `stop`, once.
+
+    Its default would end it at once, holding what was acquired: each such end uses up
+    a delivery.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)

@@ -1,0 +1,130 @@
+"""One streaming query: from what Spark asks to what the driver does."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from sharecons.spark.driver import Driver
+from sharecons.spark.errors import LedgerLostError
+from sharecons.spark.ledger import Taken
+from sharecons.spark.opening import Opened, open_driver
+from sharecons.spark.options import SourceOptions
+from sharecons.spark.planning import Admission, Goal, plan_tasks
+
+__all__ = ["StreamQuery"]
+
+PATIENCE: Final = 0.1
+"""How long a question for more may be held up when there is nothing: Spark asks again
+after 10 ms, and an idle query would ask a hundred times a second."""
+
+LOOK: Final = 0.5
+"""How often an available-now query that waits looks whether it has waited enough."""
+
+
+class StreamQuery:
+    """Answers for one query; the ledger and the member come with the first question.
+
+    Offsets are a position in the ledger, and which ledger that is.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        opened: Callable[[SourceOptions], Opened] = open_driver,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._options = options
+        self._driver, self._ledger_id = opened(options)
+        self._clock = clock
+        self._goal: Goal | None = None
+        self._over_at: int | None = None
+        self._last_trigger = clock()
+
+    def initial(self) -> dict[str, Any]:
+        """Where a query without a checkpoint begins: at what no other has committed."""
+        return self._offset(self._driver.begin)
+
+    def end_when_drained(self) -> None:
+        """End at what the topics hold now."""
+        self._goal = self._driver.aim()
+
+    def latest(
+        self, start: dict[str, Any], *, most: int | None, least: int | None
+    ) -> dict[str, Any]:
+        """Give where a batch from `start` ends; `start` itself if it is not due."""
+        position = self._position(start)
+        if self._goal is None:
+            held = self._driver.wait_beyond(position, PATIENCE)
+            overdue = self._clock() - self._last_trigger >= self._delay
+        else:
+            held, overdue = self._drained(position, self._goal), True
+        end = Admission(most=most, least=least).end(position, held, overdue=overdue)
+        if end > position:
+            self._last_trigger = self._clock()
+        self._driver.planned(end)
+        return self._offset(end)
+
+    def report(self) -> dict[str, Any]:
+        """Give what the progress shows: where the ledger ends, and our figures."""
+        return {**self._offset(self._driver.end), **self._driver.figures()}
+
+    def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[list[Taken]]:
+        """Divide what stands between two offsets over tasks."""
+        first, last = self._position(start), self._position(end)
+        self._driver.planned(last)
+        return plan_tasks(
+            self._driver.between(first, last),
+            least=self._options.min_partitions,
+            most_records=self._options.max_records_per_partition,
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark will not ask again for what stands before `end`."""
+        self._driver.trim(self._position(end))
+
+    def stop(self) -> None:
+        """Leave the group; nothing is given back that was acquired."""
+        self._driver.stop()
+
+    # Offsets.
+
+    def _offset(self, position: int) -> dict[str, Any]:
+        return {"position": position, "ledger": self._ledger_id}
+
+    def _position(self, offset: dict[str, Any]) -> int:
+        if offset.get("ledger", self._ledger_id) != self._ledger_id:
+            raise LedgerLostError(
+                f"the checkpoint belongs to the ledger {offset['ledger']}, and the one "
+                f"in {self._options.ledger_location} is {self._ledger_id}; give the "
+                "right ledgerLocation, or begin with a new checkpoint"
+            )
+        position = int(offset["position"])
+        if position > self._driver.end:
+            raise LedgerLostError(
+                f"the checkpoint is at position {position}, and the ledger in "
+                f"{self._options.ledger_location} ends at {self._driver.end}: its newest "
+                "entries are lost; restore them, or begin with a new checkpoint and "
+                "ledgerLocation"
+            )
+        return position
+
+    # Available now.
+
+    def _drained(self, position: int, goal: Goal) -> int:
+        """Wait for more before the goal; give where the ledger ends for this run."""
+        while self._over_at is None:
+            held = self._driver.wait_beyond(position, LOOK)
+            if goal.reached or held >= goal.most or self._waited_enough():
+                self._over_at = min(held, max(goal.most, position))
+            elif held > position:
+                return min(held, goal.most)
+        return max(self._over_at, position)
+
+    def _waited_enough(self) -> bool:
+        """Nothing comes: others of the group hold what is lacking."""
+        idle = self._clock() - self._driver.idle_since()
+        return idle >= self._options.idle_timeout
+
+    @property
+    def _delay(self) -> float:
+        return self._options.max_trigger_delay

@@ -1,0 +1,38 @@
+"""What one task reads: a few ranges of offsets, by plain Fetch."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import InputPartition
+
+from sharecons.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
+from sharecons.spark.fetching import read_ranges
+from sharecons.spark.ledger import Taken
+from sharecons.spark.options import SourceOptions
+
+__all__ = ["RangesPartition", "read_partition"]
+
+
+class RangesPartition(InputPartition):
+    """Ranges of offsets, for one task."""
+
+    def __init__(self, ranges: Sequence[Taken]) -> None:
+        super().__init__(None)
+        self.ranges = tuple(ranges)
+
+
+def read_partition(partition: RangesPartition, options: SourceOptions) -> Iterator[Any]:
+    """Read what a task is to read, as Arrow's record batches.
+
+    Raises:
+        DataLostError: the log does not have it any more.
+    """
+    schema = SCHEMA_WITH_HEADERS if options.include_headers else SCHEMA
+    return read_ranges(
+        partition.ranges,
+        bootstrap_servers=options.bootstrap_servers,
+        schema=schema,
+        fail_on_data_loss=options.fail_on_data_loss,
+        client_id=options.client_id,
+        request_timeout=options.request_timeout,
+    )
