@@ -68,6 +68,24 @@ def answers():
             ),
             version,
         )
+    for version in range(13, 18):
+        v = schema("fetch", version).response
+        partition = v.PartitionData(
+            partition_index=0,
+            error_code=ErrorCode.none,
+            high_watermark=9,
+            aborted_transactions=(v.AbortedTransaction(producer_id=1, first_offset=2),),
+            records=b"some records",
+        )
+        topic = v.FetchableTopicResponse(topic_id=TOPIC, partitions=(partition,))
+        yield (
+            v.FetchResponse(
+                throttle_time=SECOND,
+                error_code=ErrorCode.none,
+                responses=(topic, topic),
+            ),
+            version,
+        )
     v = schema("share_group_heartbeat", 1).response
     assigned = v.TopicPartitions(topic_id=TOPIC, partitions=(0, 1))
     yield (
