@@ -1,4 +1,4 @@
-"""`spark.read`: what is there goes into the ledger once, and is read as often as asked."""
+"""`spark.read`: what is there goes into the ledger once, and is read at will."""
 
 import time
 from collections.abc import Callable

@@ -8,12 +8,13 @@ the ledger, under one lock; what either waits for is told by one condition.
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from sharecons.errors import ConnectionFailedError, Error
+from sharecons.errors import ClosedError, ConnectionFailedError, Error
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.spark.acquiring import Acquirer, Joining
@@ -170,20 +171,31 @@ class Driver:
         return self.end
 
     def check(self) -> None:
-        """Raise what ended the member, if anything did."""
+        """Raise what ended the member, if anything did.
+
+        Raises:
+            Error: what it was.
+            ClosedError: `stop` or `stop_soon` did.
+        """
         if self._error is not None:
             raise self._error
+        if self._stopping:
+            raise ClosedError("the source was told to end; start the query again")
 
     def figures(self) -> Mapping[str, int]:
         """Give counts of this member, and the group's lag."""
         return {**self._acquirer.snapshot(), "lag": self.standing.lag}
 
-    def stop(self) -> None:
-        """Enter and accept what is here, leave the group, and end; may be repeated."""
+    def stop_soon(self) -> None:
+        """Have the member enter and accept what is here, and leave the group."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         self._call(self._stop_now)
+
+    def stop(self) -> None:
+        """As `stop_soon`, and wait for it; may be repeated."""
+        self.stop_soon()
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT)
         self._keeper.close()
@@ -281,10 +293,8 @@ class Driver:
         portal = self._portal
         if portal is None:
             return
-        try:
+        with suppress(RuntimeError):  # it has just ended
             portal.start_task_soon(what)
-        except RuntimeError:
-            pass  # it has just ended
 
     def _wait(self, until: Callable[[], bool], timeout: float) -> None:
         def done() -> bool:

@@ -309,8 +309,8 @@ def _check_together(
         )
     if "maxtriggerdelay" in lower and least is None:
         raise ConfigurationError(
-            "maxTriggerDelay says how long minOffsetsPerTrigger may be waited for; give "
-            "that too"
+            "maxTriggerDelay says how long minOffsetsPerTrigger may be waited for; "
+            "give that too"
         )
     for key in ("startingposition", "endingposition") if streaming else ():
         if key in lower:

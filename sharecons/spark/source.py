@@ -12,7 +12,6 @@ Where what runs (PySpark 4.2 and 4.3), since each is another process:
 """
 
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -128,8 +127,8 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def _ready(self) -> StreamQuery:
         if self._query is None:
-            _end_on_signal()
             self._query = StreamQuery(self._options)
+            _end_on_signal(self._query)
         return self._query
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -161,17 +160,17 @@ def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int |
     return None, None
 
 
-def _end_on_signal() -> None:
-    """Have SIGTERM end this process by way of `stop`, once.
+def _end_on_signal(query: StreamQuery) -> None:
+    """Have SIGTERM end the member in good order; the socket's end ends this process.
 
-    Its default would end it at once, holding what was acquired: each such end uses up
-    a delivery.
+    Its default would end both at once, holding what was acquired: each such end uses
+    up a delivery.
     """
     if threading.current_thread() is not threading.main_thread():
         return
 
     def end(number: int, frame: object) -> None:
-        signal.signal(number, signal.SIG_IGN)
-        sys.exit(128 + number)
+        # In a thread: this one may hold the locks that ending takes.
+        threading.Thread(target=query.stop_soon, daemon=True).start()
 
     signal.signal(signal.SIGTERM, end)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from sharecons.spark.driver import Driver
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.ledger import Taken
 from sharecons.spark.opening import Opened, open_driver
@@ -82,6 +81,10 @@ class StreamQuery:
         """Spark will not ask again for what stands before `end`."""
         self._driver.trim(self._position(end))
 
+    def stop_soon(self) -> None:
+        """Have the member leave the group; what is asked from now on is refused."""
+        self._driver.stop_soon()
+
     def stop(self) -> None:
         """Leave the group; nothing is given back that was acquired."""
         self._driver.stop()
@@ -102,9 +105,9 @@ class StreamQuery:
         if position > self._driver.end:
             raise LedgerLostError(
                 f"the checkpoint is at position {position}, and the ledger in "
-                f"{self._options.ledger_location} ends at {self._driver.end}: its newest "
-                "entries are lost; restore them, or begin with a new checkpoint and "
-                "ledgerLocation"
+                f"{self._options.ledger_location} ends at {self._driver.end}: its "
+                "newest entries are lost; restore them, or begin with a new checkpoint "
+                "and ledgerLocation"
             )
         return position
 

@@ -1,0 +1,157 @@
+"""Options: read, refused, and why."""
+
+import pytest
+
+from sharecons.errors import ConfigurationError
+from sharecons.spark.options import parse_duration, read_options
+
+NEEDED = {
+    "kafka.bootstrap.servers": "localhost:9092",
+    "subscribe": "orders",
+    "kafka.share.group.id": "billing",
+    "ledgerLocation": "/ledgers/billing",
+}
+
+
+def refusal(streaming=True, without=(), **more):
+    given = {name: value for name, value in NEEDED.items() if name not in without}
+    with pytest.raises(ConfigurationError) as caught:
+        read_options(given | more, streaming=streaming)
+    return str(caught.value)
+
+
+def test_what_is_needed_is_enough():
+    options = read_options(NEEDED)
+
+    assert options.bootstrap_servers == "localhost:9092"
+    assert options.topics == ("orders",)
+    assert options.group_id == "billing"
+    assert options.ledger_location == "/ledgers/billing"
+    assert options.fail_on_data_loss is True
+    assert options.include_headers is False
+
+
+def test_names_are_read_in_whatever_case_spark_gives_them():
+    options = read_options(
+        {name.lower(): value for name, value in NEEDED.items()}
+        | {"MAXOFFSETSPERTRIGGER": "500", "failondataloss": "False"}
+    )
+
+    assert options.max_offsets_per_trigger == 500
+    assert options.fail_on_data_loss is False
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_each_that_is_needed_is_missed_by_its_name(name):
+    text = refusal(without=[name])
+
+    assert text.startswith(f"{name} is missing: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "attribute", "read"),
+    [
+        ({"subscribe": "a, b,c"}, "topics", ("a", "b", "c")),
+        ({"includeHeaders": "true"}, "include_headers", True),
+        ({"minPartitions": "8"}, "min_partitions", 8),
+        ({"maxRecordsPerPartition": "10"}, "max_records_per_partition", 10),
+        ({"maxOffsetsAhead": "10"}, "most_ahead", 10),
+        ({"kafka.request.timeout.ms": "1500"}, "request_timeout", 1.5),
+        ({"kafka.fetch.max.wait.ms": "100"}, "max_wait", 0.1),
+        ({"kafka.max.poll.records": "100"}, "max_records", 100),
+        ({"kafka.client.rack": "b"}, "client_rack", "b"),
+        ({"kafka.share.auto.offset.reset": "earliest"}, "offset_reset", "earliest"),
+        ({"kafka.security.protocol": "plaintext"}, "client_id", "sharecons-spark"),
+        ({"idleTimeout": "3s"}, "idle_timeout", 3.0),
+        ({"ledger.anon": "true"}, "ledger_options", {"anon": "true"}),
+    ],
+)
+def test_option_is_read(given, attribute, read):
+    assert getattr(read_options(NEEDED | given), attribute) == read
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "assign",
+        "subscribePattern",
+        "startingOffsets",
+        "endingOffsets",
+        "startingTimestamp",
+        "kafka.group.id",
+        "kafka.auto.offset.reset",
+        "kafka.isolation.level",
+        "kafka.enable.auto.commit",
+        "kafka.value.deserializer",
+    ],
+)
+def test_what_has_no_meaning_for_a_share_group_is_refused_with_the_reason(name):
+    text = refusal(**{name.lower(): "anything"})
+
+    assert text.startswith(f"{name} has no meaning here: ")
+    assert len(text) > len(name) + 60
+
+
+def test_unknown_option_is_refused_and_its_neighbour_named():
+    assert refusal(maxOffsetPerTrigger="5") == (
+        "maxOffsetPerTrigger is no option of sharegroup; did you mean "
+        "maxOffsetsPerTrigger?"
+    )
+    assert refusal(colour="red") == "colour is no option of sharegroup"
+    assert "no option" in refusal(**{"kafka.linger.ms": "5"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("includeHeaders", "yes"),
+        ("failOnDataLoss", ""),
+        ("minPartitions", "0"),
+        ("maxOffsetsPerTrigger", "-1"),
+        ("maxOffsetsPerTrigger", "many"),
+        ("kafka.request.timeout.ms", "1.5"),
+        ("maxTriggerDelay", "soon"),
+        ("subscribe", " , "),
+        ("subscribe", "a,a"),
+        ("ledgerLocation", " "),
+        ("kafka.bootstrap.servers", "localhost"),
+        ("kafka.share.auto.offset.reset", "first"),
+        ("kafka.security.protocol", "SSL"),
+        ("kafka.ssl.truststore.location", "/x"),
+        ("kafka.sasl.mechanism", "PLAIN"),
+    ],
+)
+def test_value_that_makes_no_sense_is_refused(name, value):
+    text = refusal(**{name: value})
+
+    assert name in text or "topics" in text
+
+
+def test_limits_that_contradict_each_other_are_refused():
+    text = refusal(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
+
+    assert text == "minOffsetsPerTrigger (10) is more than maxOffsetsPerTrigger (5)"
+    assert "minOffsetsPerTrigger" in refusal(maxTriggerDelay="1m")
+
+
+def test_positions_are_for_batches_only():
+    given = {"startingPosition": "5", "endingPosition": "9"}
+
+    assert "spark.read" in refusal(**given)
+    options = read_options(NEEDED | given, streaming=False)
+    assert (options.starting_position, options.ending_position) == (5, 9)
+
+
+@pytest.mark.parametrize("start", ["10", "new", "-1", "latest"])
+def test_positions_that_lead_nowhere_are_refused(start):
+    text = refusal(streaming=False, startingPosition=start, endingPosition="9")
+
+    assert "startingPosition" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("15m", 900), ("500ms", 0.5), ("30 s", 30), ("2H", 7200), ("250", 0.25)],
+)
+def test_durations_are_read_as_spark_writes_them(text, seconds):
+    assert parse_duration("x", text) == seconds

@@ -1,0 +1,156 @@
+"""Which positions a batch covers, and which task reads what of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.protocol.values import SharePartition
+from sharecons.spark.ledger import Taken
+from sharecons.spark.planning import Admission, Goal, plan_tasks
+
+ID = bytes(range(16))
+P0, P1 = SharePartition(ID, 0), SharePartition(ID, 1)
+
+
+def taken(first, last, partition=0, count=1, topic="orders"):
+    return Taken(topic, ID, partition, first, last, count)
+
+
+def offsets(ranges):
+    return [
+        (each.partition, offset, each.delivery_count)
+        for each in ranges
+        for offset in range(each.first_offset, each.last_offset + 1)
+    ]
+
+
+# Admission.
+
+
+def test_without_limits_a_batch_covers_all_that_is_held():
+    assert Admission().end(10, 500, overdue=False) == 500
+
+
+def test_batch_covers_no_more_than_its_most():
+    assert Admission(most=100).end(10, 500, overdue=False) == 110
+    assert Admission(most=100).end(10, 60, overdue=False) == 60
+
+
+def test_less_than_the_least_waits_until_it_is_overdue():
+    assert Admission(least=100).end(10, 60, overdue=False) == 10
+    assert Admission(least=100).end(10, 60, overdue=True) == 60
+    assert Admission(least=100).end(10, 110, overdue=False) == 110
+
+
+def test_nothing_held_is_nothing_to_cover_however_overdue():
+    assert Admission(most=5, least=3).end(10, 10, overdue=True) == 10
+
+
+# The goal of Trigger.AvailableNow.
+
+
+def test_goal_of_empty_topics_is_reached_at_once():
+    assert Goal({}, {}, 7).reached
+    assert Goal({P0: (0, 0)}, {}, 7).reached
+    assert Goal({P0: (5, 5)}, {P0: 5}, 7).reached
+
+
+def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
+    goal = Goal({P0: (0, 10), P1: (0, 5)}, {}, 0)
+    goal.entered([taken(0, 8)])
+    goal.entered([taken(0, 4, partition=1)])
+    assert not goal.reached
+    goal.entered([taken(9, 9)])
+    assert goal.reached
+
+
+def test_goal_is_reached_when_the_group_has_passed_it_without_us():
+    goal = Goal({P0: (0, 10)}, {P0: 3}, 0)
+    goal.passed({P0: 9, P1: 50})
+    assert not goal.reached
+    goal.passed({P0: 10})
+    assert goal.reached
+
+
+def test_goal_names_the_position_that_what_is_lacking_leads_to():
+    # From where the group starts; where its log begins if that is unknown (-1).
+    assert Goal({P0: (0, 10), P1: (2, 5)}, {P0: 4, P1: -1}, 100).most == 109
+    assert Goal({P0: (8, 10)}, {P0: 4}, 0).most == 2
+
+
+# Tasks.
+
+
+def test_nothing_is_no_task():
+    assert plan_tasks([], least=8, most_records=None) == []
+
+
+def test_small_batch_of_many_partitions_is_one_task():
+    ranges = [taken(0, 9, partition=p) for p in range(20)]
+
+    assert len(plan_tasks(ranges, least=None, most_records=None)) == 1
+
+
+def test_large_batch_has_a_task_for_each_partition():
+    ranges = [taken(0, 9999, partition=p) for p in range(3)]
+
+    assert len(plan_tasks(ranges, least=None, most_records=None)) == 3
+
+
+def test_one_partition_feeds_as_many_tasks_as_are_asked_for():
+    tasks = plan_tasks([taken(0, 99_999)], least=8, most_records=None)
+
+    assert [sum(t.size for t in task) for task in tasks] == [12_500] * 8
+
+
+def test_no_task_has_more_than_the_most():
+    tasks = plan_tasks([taken(0, 99), taken(0, 99, 1)], least=None, most_records=30)
+
+    assert len(tasks) == 7
+    assert max(sum(t.size for t in task) for task in tasks) <= 30
+
+
+def test_no_task_is_empty_though_more_are_asked_for_than_there_are_offsets():
+    tasks = plan_tasks([taken(0, 2)], least=8, most_records=None)
+
+    assert [offsets(task) for task in tasks] == [[(0, 0, 1)], [(0, 1, 1)], [(0, 2, 1)]]
+
+
+def test_neighbours_in_the_log_are_read_as_one_range():
+    ranges = [taken(5, 9), taken(0, 3, 1), taken(0, 4), taken(10, 12, count=2)]
+
+    tasks = plan_tasks(ranges, least=None, most_records=None)
+
+    assert tasks == [[taken(0, 9), taken(10, 12, count=2), taken(0, 3, 1)]]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(1, 40), st.integers(1, 3)), max_size=20
+    ),
+    st.none() | st.integers(1, 30),
+    st.none() | st.integers(1, 30),
+)
+def test_tasks_have_each_offset_once_and_about_as_many(parts, least, most):
+    nexts = dict.fromkeys(range(4), 0)
+    ranges = []
+    for partition, size, count in parts:
+        first = nexts[partition]
+        ranges.append(taken(first, first + size - 1, partition, count))
+        nexts[partition] += size + (size % 3)
+
+    tasks = plan_tasks(ranges, least=least, most_records=most)
+
+    planned = [offset for task in tasks for offset in offsets(task)]
+    assert sorted(planned) == sorted(offsets(ranges))
+    sizes = [len(offsets(task)) for task in tasks]
+    assert max(sizes, default=1) - min(sizes, default=1) <= 1
+    assert all(sizes)
+    if most is not None:
+        assert max(sizes, default=0) <= most
+    assert tasks == plan_tasks(ranges[::-1], least=least, most_records=most)
+
+
+@pytest.mark.parametrize("least", [2, 5])
+def test_at_least_as_many_tasks_as_asked_for(least):
+    assert len(plan_tasks([taken(0, 9)], least=least, most_records=None)) == least
