@@ -103,6 +103,7 @@ class Acquirer:
 
     def __post_init__(self) -> None:
         self._came: list[Lease] = []
+        self._unworked = 0
         self._bell = Bell()
         self._stopping = False
         self._delivery_limit = DEFAULT_DELIVERY_LIMIT
@@ -207,17 +208,29 @@ class Acquirer:
             await self._enter(member)
 
     def _want(self, member: Member) -> None:
-        """Ask for more, if the book has room."""
+        """Ask for more, if the book has room.
+
+        While it has none, what came counts as not worked off: so the pace lets no
+        fetch go ahead, but for one or two.
+        """
         member.pace.waiting = 0 if self.book.full else 1
         if member.pace.waiting:
+            self._work_off(member)
             member.pace.asked(anyio.current_time())
             member.wake_leaders()
 
+    def _work_off(self, member: Member) -> None:
+        count, self._unworked = self._unworked, 0
+        if count:
+            member.pace.handed_out(count, anyio.current_time())
+
     async def _enter(self, member: Member) -> None:
         came, self._came = self._came, []
-        member.pace.handed_out(sum(lease.count for lease in came), anyio.current_time())
+        self._unworked += sum(lease.count for lease in came)
         # While this is written down the next fetch is on its way.
         member.pace.waiting = 0
+        if not self.book.full:
+            self._work_off(member)
         live = [lease for lease in came if self._holds(lease)]
         if not live:
             return

@@ -77,7 +77,7 @@ class BatchQuery:
         if self._options.ending_position is not None:
             return
         end = driver.end
-        goal = driver.aim()
+        goal = driver.goal
         most = goal.most
         if self._options.max_offsets_per_trigger is not None:
             most = min(most, end + self._options.max_offsets_per_trigger)

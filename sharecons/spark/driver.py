@@ -20,7 +20,7 @@ from sharecons.net.cluster import Cluster
 from sharecons.spark.acquiring import Acquirer, Joining
 from sharecons.spark.ledger import Ledger, Taken
 from sharecons.spark.planning import Goal
-from sharecons.spark.standing import Logs, Standing, read_logs, read_standing
+from sharecons.spark.standing import Standing, read_logs, read_standing
 
 __all__ = ["Driver", "Keeper"]
 
@@ -79,7 +79,6 @@ class Driver:
         self._portal: BlockingPortal | None = None
         self._stopping = False
         self._stop: anyio.Event | None = None
-        self._logs: Logs | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="sharecons")
 
@@ -140,20 +139,18 @@ class Driver:
             Error: no broker answers, or a topic was made anew.
         """
         self._thread.start()
-        self._wait(lambda: self._logs is not None, START_TIMEOUT)
+        self._wait(lambda: self._goal is not None, START_TIMEOUT)
         self.check()
-        if self._logs is None:
+        if self._goal is None:
             raise ConnectionFailedError(
                 f"no broker told what the topics hold within {START_TIMEOUT:g} s"
             )
 
-    def aim(self) -> Goal:
-        """Take what the topics hold now for the goal; gives it."""
-        assert self._portal is not None, "started"
-        logs, standing = self._portal.call(self._look)
-        with self._changed:
-            self._goal = Goal(logs.bounds, standing.starts, self._ledger.end)
-            return self._goal
+    @property
+    def goal(self) -> Goal:
+        """What the topics held when the member joined."""
+        assert self._goal is not None, "started"
+        return self._goal
 
     def idle_since(self) -> float:
         """When the last records came, on `time.monotonic()`'s clock."""
@@ -165,7 +162,7 @@ class Driver:
         Raises:
             Error: what ended the member, once what it had entered is handed out.
         """
-        self._wait(lambda: self._ledger.end > position or self._goal_reached, timeout)
+        self._wait(lambda: self._ledger.end > position, timeout)
         if self._ledger.end <= position:
             self.check()
         return self.end
@@ -215,18 +212,17 @@ class Driver:
         self._stop = anyio.Event()
         async with BlockingPortal() as portal:
             self._portal = portal
-            logs, _ = await self._look()
-            # Nothing may be acquired of a topic that the ledger takes for another one.
-            self._ledger.agree(logs.topic_ids, adopt=self._adopt)
-            self._logs = logs
-            self._told()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._keep_looking)
-                try:
-                    await self._keep_acquiring()
-                except Error as error:
-                    self._error = error
-                tasks.cancel_scope.cancel()
+            try:
+                await self._look()
+                self._told()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._keep_looking)
+                    try:
+                        await self._keep_acquiring()
+                    finally:
+                        tasks.cancel_scope.cancel()
+            except Exception as error:  # noqa: BLE001 (raised where Spark asks)
+                self._error = _only(error)
 
     async def _keep_acquiring(self) -> None:
         """Be a member; join anew when no broker could be reached."""
@@ -248,12 +244,13 @@ class Driver:
             await anyio.sleep(STANDING_INTERVAL)
             self._note(await self._standing_now())
 
-    async def _look(self) -> tuple[Logs, Standing]:
+    async def _look(self) -> None:
+        """See what is there, before anything is acquired of it."""
         timeout = self._joining.request_timeout
         logs = await read_logs(self._cluster, self._joining.topics, timeout)
-        standing = await self._standing_now()
-        self._note(standing)
-        return logs, standing
+        self._ledger.agree(logs.topic_ids, adopt=self._adopt)
+        self.standing = await self._standing_now()
+        self._goal = Goal(logs.bounds, self.standing.starts, self._ledger.end)
 
     async def _standing_now(self) -> Standing:
         group_id = self._joining.settings.group_id
@@ -277,10 +274,6 @@ class Driver:
 
     # Small things.
 
-    @property
-    def _goal_reached(self) -> bool:
-        return self._goal is not None and self._goal.reached
-
     def _told(self) -> None:
         with self._changed:
             self._changed.notify_all()
@@ -302,3 +295,10 @@ class Driver:
 
         with self._changed:
             self._changed.wait_for(done, timeout)
+
+
+def _only(error: Exception) -> Exception:
+    """Give the one exception of a task group that failed for one reason."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -45,7 +45,7 @@ class StreamQuery:
 
     def end_when_drained(self) -> None:
         """End at what the topics hold now."""
-        self._goal = self._driver.aim()
+        self._goal = self._driver.goal
 
     def latest(
         self, start: dict[str, Any], *, most: int | None, least: int | None
@@ -116,7 +116,8 @@ class StreamQuery:
     def _drained(self, position: int, goal: Goal) -> int:
         """Wait for more before the goal; give where the ledger ends for this run."""
         while self._over_at is None:
-            held = self._driver.wait_beyond(position, LOOK)
+            patience = 0 if goal.reached else LOOK
+            held = self._driver.wait_beyond(position, patience)
             if goal.reached or held >= goal.most or self._waited_enough():
                 self._over_at = min(held, max(goal.most, position))
             elif held > position:

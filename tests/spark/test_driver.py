@@ -1,0 +1,273 @@
+"""The member in the background and the ledger it fills, on the embedded broker."""
+
+import threading
+import time
+
+import pytest
+
+from sharecons.errors import ClosedError, ConnectionFailedError
+from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
+from sharecons.spark.opening import open_driver
+from sharecons.spark.options import read_options
+from sharecons.spark.store import Store
+
+GROUP = "billing"
+
+
+@pytest.fixture
+def broker(share_broker):
+    share_broker.create_topic("orders", partitions=2)
+    share_broker.set_group_config(GROUP, {"share.auto.offset.reset": "earliest"})
+    return share_broker
+
+
+@pytest.fixture
+def options(broker, tmp_path):
+    def make(**more):
+        return read_options(
+            {
+                "kafka.bootstrap.servers": broker.bootstrap_servers,
+                "subscribe": "orders",
+                "kafka.share.group.id": GROUP,
+                "ledgerLocation": str(tmp_path / "ledger"),
+            }
+            | more
+        )
+
+    return make
+
+
+@pytest.fixture
+def opened():
+    """Opens drivers, and ends them with the test."""
+    drivers = []
+
+    def open_one(options):
+        driver, _ = open_driver(options)
+        drivers.append(driver)
+        return driver
+
+    yield open_one
+    for driver in drivers:
+        driver.stop()
+
+
+def until(done, within=10.0):
+    end = time.monotonic() + within
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+    return done()
+
+
+def held(driver):
+    """Every offset of the ledger, in its order, with its delivery count."""
+    return [
+        (each.partition, offset, each.delivery_count)
+        for each in driver.between(driver.begin, driver.end)
+        for offset in range(each.first_offset, each.last_offset + 1)
+    ]
+
+
+def produce(broker, count, partition=0):
+    broker.produce("orders", [b"x"] * count, partition=partition)
+
+
+def test_what_the_group_gives_stands_in_the_ledger_and_is_accepted(
+    broker, options, opened
+):
+    produce(broker, 30)
+    produce(broker, 20, partition=1)
+    driver = opened(options())
+
+    assert until(lambda: driver.end == 50)
+    assert sorted(held(driver)) == [
+        *((0, offset, 1) for offset in range(30)),
+        *((1, offset, 1) for offset in range(20)),
+    ]
+    driver.stop()
+    after = opened(options())
+    time.sleep(1.5)
+    assert after.end == 50
+    assert after.figures()["acquired"] == 0
+
+
+def test_what_comes_later_wakes_who_waits(broker, options, opened):
+    driver = opened(options())
+    produce(broker, 5)
+
+    assert driver.wait_beyond(0, 10) == 5
+    began = time.monotonic()
+    threading.Timer(0.2, produce, [broker, 3]).start()
+    assert driver.wait_beyond(5, 10) == 8
+    assert time.monotonic() - began < 2
+
+
+def test_who_waits_in_vain_is_answered_in_time(options, opened):
+    driver = opened(options())
+    began = time.monotonic()
+
+    assert driver.wait_beyond(0, 0.1) == 0
+    assert 0.09 < time.monotonic() - began < 1
+
+
+def test_nothing_is_accepted_that_could_not_be_written_down(
+    broker, options, opened, monkeypatch
+):
+    produce(broker, 10)
+
+    def fail(store, segment):
+        raise LedgerTakenError("another driver")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", fail)
+        driver = opened(options())
+        with pytest.raises(LedgerTakenError):
+            driver.wait_beyond(0, 10)
+        driver.stop()
+
+    again = opened(options())
+    assert again.wait_beyond(0, 40) == 10
+    # The one that could not write gave them back by losing its connection.
+    assert {count for _, _, count in held(again)} == {2}
+
+
+def test_driver_that_dies_before_it_accepts_leaves_nothing_out_and_nothing_twice(
+    broker, options, opened, monkeypatch
+):
+    produce(broker, 10)
+    append = Store.append
+
+    def die(store, segment):
+        append(store, segment)
+        raise LedgerTakenError("as if it had been killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", die)
+        driver = opened(options())
+        with pytest.raises(LedgerTakenError):
+            driver.wait_beyond(0, 10)
+        driver.stop()
+
+    again = opened(options())
+    assert again.end == 10
+    assert until(lambda: again.figures()["redelivered"] == 10, within=40)
+    assert again.end == 10
+    produce(broker, 1)
+    assert again.wait_beyond(10, 10) == 11
+
+
+def test_graceful_stop_uses_up_no_delivery(broker, options, opened):
+    driver = opened(options(maxOffsetsAhead="100"))
+    for _ in range(20):
+        produce(broker, 100)
+    assert until(lambda: driver.end > 0)
+    driver.stop()
+
+    after = opened(options())
+    assert until(lambda: after.end == 2000)
+    assert {count for _, _, count in held(after)} == {1}
+
+
+def test_no_more_is_acquired_than_may_wait_for_spark(broker, options, opened):
+    for _ in range(40):
+        produce(broker, 100)
+    driver = opened(
+        options(**{"maxOffsetsAhead": "500", "kafka.max.poll.records": "100"})
+    )
+    assert until(lambda: driver.end >= 500)
+    time.sleep(0.5)
+
+    assert driver.end < 1500
+    waiting = driver.end
+    driver.planned(waiting)
+    assert driver.wait_beyond(waiting, 5) > waiting
+
+
+def test_committed_ranges_are_let_go_and_later_ones_kept(broker, options, opened):
+    produce(broker, 10)
+    driver = opened(options())
+    assert until(lambda: driver.end == 10)
+    driver.trim(7)
+
+    assert driver.begin == 7
+    assert [offset for _, offset, _ in held(driver)] == [7, 8, 9]
+    driver.trim(3)
+    assert driver.begin == 7
+
+
+def test_second_driver_on_a_ledger_is_refused_at_once(options, opened, monkeypatch):
+    monkeypatch.setattr("sharecons.spark.opening.PATIENCE", 0.2)
+    opened(options())
+
+    with pytest.raises(LedgerTakenError):
+        open_driver(options())
+
+
+def test_ledger_is_free_again_when_its_driver_has_ended(options, opened):
+    opened(options()).stop()
+
+    assert opened(options()).end == 0
+
+
+def test_topic_that_was_made_anew_is_not_taken_for_the_old_one(broker, options, opened):
+    produce(broker, 10)
+    driver = opened(options())
+    assert until(lambda: driver.end == 10)
+    driver.stop()
+    broker.delete_topic("orders")
+    broker.create_topic("orders", partitions=2)
+
+    with pytest.raises(LedgerMismatchError) as caught:
+        open_driver(options())
+    assert "orders" in str(caught.value)
+    assert opened(options(failOnDataLoss="false")).end == 10
+
+
+def test_source_that_was_told_to_end_says_so(options, opened):
+    driver = opened(options())
+    driver.stop_soon()
+
+    with pytest.raises(ClosedError):
+        driver.wait_beyond(0, 10)
+
+
+def test_cluster_that_does_not_answer_is_named(options, unused_port):
+    where = f"127.0.0.1:{unused_port}"
+
+    with pytest.raises(ConnectionFailedError) as caught:
+        open_driver(options(**{"kafka.bootstrap.servers": where}))
+    assert where in str(caught.value)
+
+
+@pytest.fixture
+def unused_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_goal_is_reached_once_all_came_that_was_there(broker, options, opened):
+    produce(broker, 30)
+    produce(broker, 20, partition=1)
+    driver = opened(options())
+
+    assert driver.goal.most == 50
+    assert until(lambda: driver.goal.reached)
+    assert driver.end == 50
+
+
+def test_leader_that_is_lost_and_comes_back_is_acquired_from_again(
+    broker, options, opened
+):
+    produce(broker, 5)
+    driver = opened(options())
+    assert until(lambda: driver.end == 5)
+    broker.stop_broker(1)
+    time.sleep(0.3)
+    broker.start_broker(1)
+    produce(broker, 5)
+
+    assert until(lambda: driver.end == 10, within=20)
+    assert [offset for _, offset, _ in held(driver)] == list(range(10))
