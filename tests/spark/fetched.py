@@ -1,0 +1,76 @@
+"""What tests of fetching share: ranges of topics, and rows out of Arrow's batches."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from sharecons.spark.fetching import read_ranges
+from sharecons.spark.ledger import Taken
+from sharecons.testing import EmbeddedBroker
+
+__all__ = ["Logs", "broken", "embedded", "offsets"]
+
+
+class Logs(NamedTuple):
+    """The logs of a broker, or of several."""
+
+    bootstrap_servers: str
+
+    def taken(
+        self, topic: str, first: int, last: int, partition: int = 0, count: int = 1
+    ) -> Taken:
+        return Taken(topic, self.topic_id(topic), partition, first, last, count)
+
+    def topic_id(self, topic: str) -> bytes:
+        admin = self._admin()
+        described = admin.describe_topics(TopicCollection([topic]))[topic].result(10)
+        bits = described.topic_id
+        return b"".join(
+            (part & (1 << 64) - 1).to_bytes(8, "big")
+            for part in (
+                bits.get_most_significant_bits(),
+                bits.get_least_significant_bits(),
+            )
+        )
+
+    def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
+        wanted = [TopicPartition(topic, partition, offset)]
+        admin = self._admin()
+        for deleted in admin.delete_records(wanted).values():
+            deleted.result(10)
+
+    def batches(self, ranges: Iterable[Taken], **options: Any) -> Iterator[Any]:
+        servers = self.bootstrap_servers
+        return read_ranges(list(ranges), bootstrap_servers=servers, **options)
+
+    def rows(self, *ranges: Taken, **options: Any) -> list[dict[str, Any]]:
+        return [
+            row
+            for batch in self.batches(ranges, **options)
+            for row in batch.to_pylist()
+        ]
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers})
+
+
+def offsets(rows: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Give partition and offset of each row."""
+    return [(row["partition"], row["offset"]) for row in rows]
+
+
+@contextmanager
+def embedded(**options: Any) -> Iterator[tuple[EmbeddedBroker, Logs]]:
+    with EmbeddedBroker(**options) as broker:
+        yield broker, Logs(broker.bootstrap_servers)
+
+
+def broken(do: Callable[[], Any]) -> list[str]:
+    """The threads that are left after something was done, beside those before."""
+    before = set(threading.enumerate())
+    do()
+    return [t.name for t in threading.enumerate() if t not in before and t.is_alive()]

@@ -1,0 +1,349 @@
+"""Ranges of the log to Arrow: what a task reads, whatever brokers do meanwhile."""
+
+import time
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from sharecons.errors import (
+    AuthorizationError,
+    ConfigurationError,
+    RecordsError,
+    RequestTimedOutError,
+)
+from sharecons.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
+from sharecons.spark.errors import DataLostError
+from tests.spark.fetched import Logs, broken, embedded, offsets
+
+
+def values(count):
+    return [b"%d" % n for n in range(count)]
+
+
+@pytest.fixture
+def logs(any_kafka):
+    return Logs(any_kafka.bootstrap_servers)
+
+
+# On a real Kafka, and on the embedded one.
+
+
+def test_rows_are_those_of_sparks_own_source_and_the_delivery_count(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    any_kafka.admin.produce(topic, [b"v", None], keys=[b"k", None])
+
+    rows = logs.rows(logs.taken(topic, 0, 0, count=3), logs.taken(topic, 1, 1))
+
+    assert [(b"k", b"v", 0, 3), (None, None, 1, 1)] == [
+        (row["key"], row["value"], row["offset"], row["deliveryCount"]) for row in rows
+    ]
+    for row in rows:
+        assert (topic, 0, 0) == (row["topic"], row["partition"], row["timestampType"])
+        assert abs((datetime.now(UTC) - row["timestamp"]).total_seconds()) < 60
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_all_of_several_partitions_comes_in_order(any_kafka, logs, compression):
+    topic = any_kafka.admin.create_topic(partitions=3)
+    for partition in range(3):
+        any_kafka.admin.produce(
+            topic, values(700), partition=partition, compression=compression
+        )
+
+    rows = logs.rows(*(logs.taken(topic, 0, 699, partition=p) for p in range(3)))
+
+    for partition in range(3):
+        mine = [row for row in rows if row["partition"] == partition]
+        assert list(range(700)) == [row["offset"] for row in mine]
+        assert values(700) == [row["value"] for row in mine]
+
+
+def test_only_what_is_in_the_ranges_comes(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    any_kafka.admin.produce(topic, values(300))
+    wanted = [(3, 3), (10, 19), (21, 40), (250, 260), (299, 299)]
+
+    rows = logs.rows(*(logs.taken(topic, *each) for each in reversed(wanted)))
+
+    expected = [n for first, last in wanted for n in range(first, last + 1)]
+    assert [(0, n) for n in expected] == offsets(rows)
+    assert [b"%d" % n for n in expected] == [row["value"] for row in rows]
+
+
+def test_reading_again_gives_the_same(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    any_kafka.admin.produce(topic, values(100))
+    wanted = logs.taken(topic, 20, 79)
+
+    assert logs.rows(wanted) == logs.rows(wanted)
+
+
+def test_headers_are_rows_of_name_and_value(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    headers = [("a", b"1"), ("b", None), ("a", b"")]
+    any_kafka.admin.produce(topic, [b"with"], headers=headers)
+    any_kafka.admin.produce(topic, [b"without"])
+
+    rows = logs.rows(logs.taken(topic, 0, 1), schema=SCHEMA_WITH_HEADERS)
+
+    assert [
+        [{"key": name, "value": value} for name, value in headers],
+        None,
+    ] == [row["headers"] for row in rows]
+
+
+def test_what_a_transaction_ends_with_is_no_row(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    producer = any_kafka.admin.producer(transactional_id=topic)
+    producer.init_transactions(30)
+    for end in (producer.commit_transaction, producer.abort_transaction) * 2:
+        producer.begin_transaction()
+        for value in (b"x", b"y"):
+            producer.produce(topic, value, partition=0)
+        producer.flush(30)
+        end(30)
+    whole = logs.taken(topic, 0, 10)
+    committed = [0, 1, 6, 7]
+    aborted = [3, 4, 9, 10]
+
+    all_of_them = logs.rows(whole)
+    only_committed = logs.rows(whole, isolation="read_committed")
+
+    assert sorted(committed + aborted) == [row["offset"] for row in all_of_them]
+    assert committed == [row["offset"] for row in only_committed]
+
+
+def test_records_that_were_deleted_are_an_error_that_says_which(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    any_kafka.admin.produce(topic, values(50))
+    ranges = [logs.taken(topic, 5, 9), logs.taken(topic, 15, 29)]
+    logs.delete_before(topic, 20)
+
+    with pytest.raises(DataLostError) as raised:
+        logs.rows(*ranges)
+
+    assert f"{topic}-0, offsets 5 to 19 cannot be read any more" in str(raised.value)
+    assert "log begins at 20" in str(raised.value)
+    assert "failOnDataLoss" in str(raised.value)
+
+
+def test_records_that_were_deleted_are_passed_over_if_so_asked(any_kafka, logs):
+    topic = any_kafka.admin.create_topic(partitions=2)
+    for partition in range(2):
+        any_kafka.admin.produce(topic, values(50), partition=partition)
+    ranges = [logs.taken(topic, 5, 9), logs.taken(topic, 15, 29)]
+    ranges.append(logs.taken(topic, 0, 9, partition=1))
+    logs.delete_before(topic, 20)
+    logs.delete_before(topic, 50, partition=1)
+
+    rows = logs.rows(*ranges, fail_on_data_loss=False)
+
+    assert [(0, n) for n in range(20, 30)] == offsets(rows)
+
+
+def test_an_offset_beyond_the_log_is_lost(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    any_kafka.admin.produce(topic, values(5))
+
+    with pytest.raises(DataLostError, match="offsets 7 to 9 .*ends before"):
+        logs.rows(logs.taken(topic, 7, 9))
+
+
+@pytest.mark.slow
+def test_a_hole_that_nothing_follows_yet_is_waited_for(any_kafka, logs):
+    topic = any_kafka.admin.create_topic()
+    any_kafka.admin.produce(topic, values(5))
+
+    with pytest.raises(RequestTimedOutError, match="offset 5 could not be read"):
+        logs.rows(logs.taken(topic, 3, 5), timeout=0.5)
+
+
+def test_records_larger_than_what_is_asked_for_come(any_kafka, logs):
+    topic = any_kafka.admin.create_topic(partitions=3)
+    large = [bytes(900_000) for _ in range(4)]
+    for partition in range(3):
+        any_kafka.admin.produce(topic, large, partition=partition)
+
+    rows = logs.rows(*(logs.taken(topic, 0, 3, partition=p) for p in range(3)))
+
+    assert {(p, n) for p in range(3) for n in range(4)} == set(offsets(rows))
+    assert {900_000} == {len(row["value"]) for row in rows}
+
+
+# What brokers do; those of ours do it when asked to.
+
+TROUBLES = {
+    "cut before": lambda trap: trap.cut(),
+    "cut after": lambda trap: trap.cut(after=True),
+    "lost": lambda trap: trap.lose(),
+    "refused": lambda trap: trap.refuse("NOT_LEADER_OR_FOLLOWER"),
+    "no epoch": lambda trap: trap.refuse("UNKNOWN_LEADER_EPOCH"),
+    "no id": lambda trap: trap.refuse("UNKNOWN_TOPIC_ID"),
+    "unknown to us": lambda trap: trap.refuse("UNKNOWN_SERVER_ERROR"),
+    "garbled": lambda trap: trap.corrupt(),
+    "throttled": lambda trap: trap.throttle(0.1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("api", ["ApiVersions", "Metadata", "Fetch"])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_troubles_that_end_by_themselves_cost_no_row(api, trouble):
+    with embedded(topics={"t": 2}) as (broker, logs):
+        for partition in range(2):
+            broker.produce("t", values(60), partition=partition, batch=10)
+        ranges = [logs.taken("t", 0, 59, partition=p) for p in range(2)]
+        for after in (0, 2):
+            TROUBLES[trouble](broker.faults.on(api, after=after))
+
+        rows = logs.rows(*ranges, request_timeout=0.5)
+
+    assert [(p, n) for p in range(2) for n in range(60)] == sorted(offsets(rows))
+
+
+def test_a_leader_that_moves_is_followed():
+    with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
+        broker.produce("t", values(90), batch=10)
+        wanted = logs.taken("t", 0, 89)
+        old = broker.leader("t")
+        move = broker.faults.on("Fetch").refuse("NOT_LEADER_OR_FOLLOWER")
+        broker.move_leader("t", 0, to=old % 3 + 1)
+        broker.forget_requests()
+
+        rows = logs.rows(wanted)
+        asked = {each.node_id for each in broker.requests if each.api == "Fetch"}
+
+    assert move.hits
+    assert list(range(90)) == [row["offset"] for row in rows]
+    assert {old % 3 + 1} == asked
+
+
+def test_a_broker_that_dies_between_two_fetches_is_replaced(monkeypatch):
+    monkeypatch.setattr("sharecons.protocol.reading.MAX_BYTES", 200_000)
+    with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
+        broker.produce("t", [bytes(1000)] * 2000, batch=50)
+
+        batches = logs.batches([logs.taken("t", 0, 1999)], request_timeout=2)
+        read = next(batches)["offset"].to_pylist()
+        broker.stop_broker(broker.leader("t"))
+        for batch in batches:
+            read += batch["offset"].to_pylist()
+
+    assert list(range(2000)) == read
+
+
+@pytest.mark.slow
+def test_brokers_that_are_gone_end_the_reading_in_bounded_time():
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", values(5))
+        wanted = logs.taken("t", 0, 4)
+    began = time.monotonic()
+
+    with pytest.raises(RequestTimedOutError, match="t-0: offset 0 could not be read"):
+        logs.rows(wanted, timeout=0.5)
+
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.slow
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(monkeypatch):
+    monkeypatch.setattr("sharecons.protocol.reading.TOPIC_PATIENCE", 0.2)
+    with embedded(topics={"t": 1}) as (broker, logs):
+        wanted = logs.taken("t", 0, 4)
+        broker.delete_topic("t")
+        broker.create_topic("t")
+        broker.produce("t", values(5))
+
+        with pytest.raises(DataLostError, match="topic was deleted"):
+            logs.rows(wanted)
+        assert [] == logs.rows(wanted, fail_on_data_loss=False)
+
+
+def test_a_topic_that_may_not_be_read_ends_at_once():
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", values(5))
+        broker.faults.on("Fetch").refuse("TOPIC_AUTHORIZATION_FAILED", each=True)
+
+        with pytest.raises(AuthorizationError, match="t-0: TOPIC_AUTH.*READ"):
+            logs.rows(logs.taken("t", 0, 4))
+
+
+def test_a_damaged_batch_is_an_error_that_says_where():
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", values(20), batch=10)
+        broker.corrupt_batch("t", 0, 12)
+
+        with pytest.raises(RecordsError, match="t-0, .*batch at offset 10 is wrong"):
+            logs.rows(logs.taken("t", 0, 19))
+        assert 10 == len(logs.rows(logs.taken("t", 0, 9)))
+
+
+# How it asks.
+
+
+def test_partitions_of_one_leader_share_a_request():
+    with embedded(topics={"t": 20}) as (broker, logs):
+        broker.produce("t", values(200))
+        ranges = [logs.taken("t", 0, 9, partition=p) for p in range(20)]
+        broker.forget_requests()
+
+        assert 200 == len(logs.rows(*ranges))
+        asked = [each.api for each in broker.requests if each.api == "Fetch"]
+
+    assert len(asked) <= 3
+
+
+@pytest.mark.slow
+def test_what_nobody_takes_is_not_read_for_ever(monkeypatch):
+    monkeypatch.setattr("sharecons.protocol.reading.MAX_BYTES", 100_000)
+    monkeypatch.setattr("sharecons.spark.background.MOST_WAITING", 200_000)
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", [bytes(1000)] * 3000, batch=50)
+        broker.forget_requests()
+
+        batches = logs.batches([logs.taken("t", 0, 2999)])
+        first = next(batches)
+        time.sleep(0.5)
+        asked = len([each for each in broker.requests if each.api == "Fetch"])
+        rest = sum(batch.num_rows for batch in batches)
+
+    assert asked < 8
+    assert 3000 == first.num_rows + rest
+
+
+def test_nothing_is_left_of_a_reading_that_ended():
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", values(50), batch=10)
+        wanted = logs.taken("t", 0, 49)
+
+        def abandoned():
+            batches = logs.batches([wanted])
+            next(batches)
+            batches.close()
+
+        assert [] == broken(lambda: logs.rows(wanted))
+        assert [] == broken(abandoned)
+
+
+def test_no_ranges_are_no_rows_and_no_connection():
+    logs = Logs("127.0.0.1:1")
+
+    assert [] == logs.rows()
+
+
+def test_an_isolation_that_nobody_knows_is_refused_before_anything_is_asked():
+    with pytest.raises(ConfigurationError, match="isolation must be 'read_unc"):
+        Logs("127.0.0.1:1").batches([], isolation="serializable")
+
+
+def test_columns_are_what_was_asked_for():
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", [b"x"])
+        wanted = logs.taken("t", 0, 0)
+        (plain,) = logs.batches([wanted])
+        (headed,) = logs.batches([wanted], schema=SCHEMA_WITH_HEADERS)
+        (few,) = logs.batches([wanted], schema=pa.schema([SCHEMA.field("offset")]))
+
+    assert (SCHEMA, SCHEMA_WITH_HEADERS) == (plain.schema, headed.schema)
+    assert [{"offset": 0}] == few.to_pylist()
