@@ -62,7 +62,11 @@ class Entry:
 
     @property
     def topics(self) -> dict[str, TopicId]:
-        return {name: bytes.fromhex(spelt) for name, spelt in self.head["topics"]}
+        return dict(self._pairs)
+
+    @property
+    def _pairs(self) -> list[tuple[str, TopicId]]:
+        return [(name, bytes.fromhex(spelt)) for name, spelt in self.head["topics"]]
 
     @property
     def rows(self) -> list[list[int]]:
@@ -71,7 +75,8 @@ class Entry:
 
     @property
     def segment(self) -> Iterable[Taken]:
-        topics = list(self.topics.items())
+        # One name may stand for two ids, of a topic that was made anew.
+        topics = self._pairs
         for topic, partition, first, last, count in self.rows:
             yield Taken(*topics[topic], partition, first, last, count)
 

@@ -64,10 +64,16 @@ class LocalPlace:
             # A mount without locks. The numbers still keep two drivers apart.
             os.close(handle)
             return None
+        self._sweep()
         os.truncate(handle, 0)
         os.write(handle, who.encode())
         self._lock = handle
         return None
+
+    def _sweep(self) -> None:
+        """Remove the drafts of drivers that were killed; nobody is writing now."""
+        for draft in self._directory.glob(".*.jsonl.*"):
+            draft.unlink(missing_ok=True)
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -6,6 +6,7 @@ batch of it, and a batch that is read again has the same rows.
 
 from collections import Counter
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -14,8 +15,6 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-
-import pytest
 
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import Taken
@@ -225,6 +224,25 @@ class QueryAndGroup(RuleBasedStateMachine):
             self.restart()
         self.shelf.fate = self.shelf.removals = None
 
+    @rule(count=counts, limit=st.integers(1, 20), end_first=st.booleans())
+    def all_goes_well_for_a_batch(self, count, limit, end_first):
+        for partition in PARTITIONS:
+            self.acquire(partition, count, scattered=False)
+        self.enter(None)
+        if end_first:
+            self.locks_end()
+        self.accept("good")
+        self.batch(limit)
+
+    def batch(self, limit):
+        """Finish the batch that was planned before, as Spark would, and one more."""
+        while self.committed < len(self.ends) - 1:
+            self.run(killed=False)
+        self.plan(limit)
+        while self.committed < len(self.ends) - 1:
+            self.run(killed=False)
+        self.commit(None, None)
+
     # What must hold.
 
     def in_batches(self):
@@ -269,14 +287,11 @@ class QueryAndGroup(RuleBasedStateMachine):
             self.acquire(partition, 10**6, scattered=False)
         self.enter(None)
         self.accept("good")
-        while self.committed < len(self.ends) - 1:
-            self.run(killed=False)
-        self.plan(10**6)
-        if self.committed < len(self.ends) - 1:
-            self.run(killed=False)
+        while self.ends[self.committed] < self.driver.ledger.end:
+            self.batch(5)
         for partition in PARTITIONS:
             self.the_start_offset_is_told(partition)
-        self.commit(None, None)
+        assert not [f for f in self.shelf.files.values() if b'"taken"' in f]
 
         everything = {
             (partition, offset)

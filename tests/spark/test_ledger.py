@@ -1,0 +1,210 @@
+"""The ledger's rules, one by one."""
+
+import pickle
+
+import pytest
+
+from sharecons.protocol.values import SharePartition
+from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
+from sharecons.spark.ledger import Ledger, Taken
+
+ORDERS = bytes(range(16))
+ORDERS_MADE_ANEW = bytes(range(1, 17))
+P0 = SharePartition(ORDERS, 0)
+
+
+def given(first, last, count=1, partition=0, topic_id=ORDERS):
+    return Taken("orders", topic_id, partition, first, last, count)
+
+
+def ledger_of(*segments):
+    ledger = Ledger()
+    for segment in segments:
+        ledger.append(ledger.new(segment))
+    return ledger
+
+
+# What is new.
+
+
+def test_what_is_given_again_is_not_new():
+    ledger = ledger_of([given(0, 9)])
+
+    assert [] == ledger.new([given(0, 9, count=2)])
+    assert [given(10, 12, 2)] == ledger.new([given(5, 12, count=2)])
+
+
+def test_what_a_redelivery_holds_on_both_sides_of_the_known_is_new():
+    ledger = ledger_of([given(10, 19)])
+
+    assert [given(5, 9), given(20, 24)] == ledger.new([given(5, 24)])
+
+
+def test_what_is_given_twice_at_once_is_entered_once():
+    assert [given(0, 9)] == Ledger().new([given(0, 9), given(3, 7, count=2)])
+
+
+def test_asking_what_is_new_enters_nothing():
+    ledger = Ledger()
+    ledger.new([given(0, 9)])
+
+    assert 0 == ledger.end
+    assert [given(0, 9)] == ledger.new([given(0, 9)])
+
+
+def test_partitions_are_kept_apart():
+    ledger = ledger_of([given(0, 9, partition=0)])
+
+    assert [given(0, 9, partition=1)] == ledger.new([given(0, 9, partition=1)])
+
+
+def test_trimmed_offsets_are_remembered():
+    ledger = ledger_of([given(0, 9)])
+    ledger.trim(10)
+
+    assert [] == ledger.new([given(0, 9, count=2)])
+    assert {P0: [(0, 9)]} == ledger.remembered
+
+
+def test_offset_at_the_start_offset_is_still_remembered():
+    ledger = ledger_of([given(0, 9)])
+    ledger.trim(10)
+    ledger.passed(ORDERS, 0, 7)
+
+    assert {P0: [(7, 9)]} == ledger.remembered
+
+
+def test_what_the_start_offset_passed_is_kept_until_it_is_committed():
+    ledger = ledger_of([given(0, 9)])
+    ledger.passed(ORDERS, 0, 10)
+
+    assert [] == ledger.new([given(0, 9, count=2)])
+
+    ledger.trim(10)
+
+    assert {} == ledger.remembered
+
+
+def test_group_that_is_set_back_gives_what_was_committed_once_more():
+    ledger = ledger_of([given(0, 9)])
+    ledger.trim(10)
+    ledger.passed(ORDERS, 0, 10)
+
+    assert [given(0, 9)] == ledger.new([given(0, 9)])
+
+
+def test_memory_of_a_long_run_counts_holes_and_not_ranges():
+    ledger = Ledger()
+    for number in range(1000):
+        ledger.append(ledger.new([given(number * 10, number * 10 + 9, number % 3)]))
+        ledger.trim(ledger.end - 20)
+
+    assert 2 == len(ledger)
+    assert {P0: [(0, 9979)]} == ledger.remembered
+
+
+# Positions.
+
+
+def test_position_counts_offsets_in_the_order_in_which_they_came():
+    ledger = ledger_of([given(5, 9), given(0, 3, partition=1)], [given(10, 14)])
+
+    assert 14 == ledger.end
+    assert [given(8, 9), given(0, 1, partition=1)] == ledger.between(3, 7)
+    assert [given(2, 3, partition=1), given(10, 14)] == ledger.between(7, 14)
+    assert [] == ledger.between(7, 7)
+
+
+def test_range_that_goes_on_is_joined():
+    ledger = ledger_of([given(0, 4)], [given(5, 9)])
+
+    assert 1 == len(ledger)
+    assert [given(0, 9)] == ledger.between(0, 10)
+
+
+def test_ranges_of_other_delivery_counts_stay_apart():
+    ledger = ledger_of([given(0, 4)], [given(5, 9, count=2)])
+
+    assert [given(0, 4), given(5, 9, count=2)] == ledger.between(0, 10)
+
+
+def test_trim_inside_a_range_leaves_the_rest_as_it_was():
+    ledger = ledger_of([given(0, 9)], [given(0, 9, partition=1)])
+    before = ledger.between(4, 20)
+    ledger.trim(4)
+
+    assert 4 == ledger.begin
+    assert before == ledger.between(4, 20)
+    assert [given(6, 7)] == ledger.between(6, 8)
+
+
+def test_trim_to_what_is_trimmed_changes_nothing():
+    ledger = ledger_of([given(0, 9)])
+    ledger.trim(5)
+    ledger.trim(3)
+
+    assert 5 == ledger.begin
+
+
+def test_positions_go_on_after_all_was_trimmed():
+    ledger = ledger_of([given(0, 9)])
+    ledger.trim(10)
+    ledger.append([given(10, 12)])
+
+    assert [given(10, 12)] == ledger.between(10, 13)
+
+
+def test_trimmed_position_is_refused():
+    ledger = ledger_of([given(0, 9)])
+    ledger.trim(5)
+
+    with pytest.raises(LedgerLostError, match="begins at position 5, and 3 is asked"):
+        ledger.between(3, 9)
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.between(0, 11), lambda x: x.trim(11)])
+def test_position_that_was_never_reached_is_refused(ask):
+    with pytest.raises(LedgerLostError, match="ends at position 10, and 11 is asked"):
+        ask(ledger_of([given(0, 9)]))
+
+
+def test_positions_that_run_backwards_are_a_mistake():
+    with pytest.raises(ValueError, match="7 is not before 3"):
+        ledger_of([given(0, 9)]).between(7, 3)
+
+
+# Topics.
+
+
+def test_topic_made_anew_is_refused():
+    ledger = ledger_of([given(0, 9)])
+
+    with pytest.raises(LedgerMismatchError, match="orders was deleted and made anew"):
+        ledger.agree({"orders": ORDERS_MADE_ANEW})
+    with pytest.raises(LedgerMismatchError):
+        ledger.new([given(0, 9, topic_id=ORDERS_MADE_ANEW)])
+
+
+def test_topic_made_anew_is_adopted_and_its_offsets_are_others():
+    ledger = ledger_of([given(0, 9)])
+    ledger.trim(10)
+    ledger.agree({"orders": ORDERS_MADE_ANEW}, adopt=True)
+    anew = given(0, 9, topic_id=ORDERS_MADE_ANEW)
+
+    assert {"orders": ORDERS_MADE_ANEW} == ledger.topics
+    assert [anew] == ledger.new([anew])
+    assert {} == ledger.remembered
+
+
+def test_topic_that_the_ledger_does_not_know_is_welcome():
+    ledger = ledger_of([given(0, 9)])
+    ledger.agree({"orders": ORDERS, "returns": ORDERS_MADE_ANEW})
+
+    assert {"orders": ORDERS} == ledger.topics
+
+
+def test_ranges_travel_to_executors():
+    taken = given(3, 9)
+
+    assert taken == pickle.loads(pickle.dumps(taken))
+    assert 7 == taken.size

@@ -1,0 +1,98 @@
+"""What is written of a ledger is what is read of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.protocol.values import SharePartition
+from sharecons.spark import entries
+from sharecons.spark.entries import Identity
+from sharecons.spark.errors import LedgerError, LedgerLostError
+from sharecons.spark.ledger import Taken
+from tests.protocol.profile import EXAMPLES
+
+IDENTITY = Identity(ledger_id="l", group_id='the "billing" group', member_id="m")
+
+topic_ids = st.binary(min_size=16, max_size=16)
+int64s = st.integers(0, 2**63 - 1)
+parts = st.builds(
+    Taken,
+    st.text(min_size=1, max_size=10),
+    topic_ids,
+    st.integers(0, 2**31 - 1),
+    int64s,
+    int64s,
+    st.integers(1, 2**15 - 1),
+)
+
+
+@EXAMPLES
+@given(st.lists(parts, max_size=5, unique_by=lambda part: part.topic), int64s)
+def test_segment_is_read_as_it_was_written(segment, at):
+    entry = entries.parse(entries.taken("d", at, segment), "here")
+
+    assert "taken" == entry.kind
+    assert at == entry.head["at"]
+    assert segment == list(entry.segment)
+    assert {part.topic: part.topic_id for part in segment} == entry.topics
+
+
+def test_topic_that_was_made_anew_within_a_segment_keeps_both_its_ids():
+    segment = [Taken("a", bytes([i]) * 16, 0, 0, 9, 1) for i in (1, 2, 1)]
+    entry = entries.parse(entries.taken("d", 0, segment), "here")
+
+    assert segment == list(entry.segment)
+
+
+@EXAMPLES
+@given(
+    st.dictionaries(
+        st.builds(SharePartition, topic_ids, st.integers(0, 9)),
+        st.lists(st.tuples(int64s, int64s), min_size=1, max_size=3),
+        max_size=4,
+    ),
+    st.dictionaries(st.text(max_size=5), topic_ids, max_size=3),
+)
+def test_snapshot_is_read_as_it_was_written(remembered, topics):
+    data = entries.trimmed(
+        "d", IDENTITY, begin=7, keep=3, topics=topics, remembered=remembered
+    )
+    entry = entries.parse(data, "here")
+
+    assert IDENTITY == entry.identity
+    assert (7, 3) == (entry.head["begin"], entry.head["keep"])
+    assert topics == entry.topics
+    assert remembered == entry.remembered
+
+
+def test_entry_that_is_cut_anywhere_is_damaged():
+    data = entries.taken("d", 0, [Taken("a", bytes(16), 0, 0, 9, 1)])
+    for length in range(len(data)):
+        with pytest.raises(LedgerLostError, match="entry here is damaged"):
+            entries.parse(data[:length], "here")
+
+
+def test_entry_with_any_byte_changed_is_damaged():
+    data = entries.opened("d", IDENTITY)
+    for place in range(len(data)):
+        changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        with pytest.raises(LedgerLostError):
+            entries.parse(changed, "here")
+
+
+def test_entry_of_a_newer_version_is_refused(monkeypatch):
+    monkeypatch.setattr(entries, "VERSION", 2)
+    data = entries.opened("d", IDENTITY)
+    monkeypatch.undo()
+
+    with pytest.raises(LedgerError, match="has version 2, and this sharecons reads 1"):
+        entries.parse(data, "here")
+
+
+def test_a_range_takes_some_twenty_five_bytes():
+    segment = [
+        Taken("orders", bytes(16), i % 6, i * 100, i * 100 + 99, 1)
+        for i in range(100_000)
+    ]
+
+    assert len(entries.taken("d", 0, segment)) < 30 * len(segment)

@@ -1,0 +1,59 @@
+"""Offsets as few disjoint ranges, held against a plain set."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.spark.held import Held
+from tests.protocol.profile import EXAMPLES
+
+ranges = st.tuples(st.integers(0, 40), st.integers(0, 8)).map(
+    lambda drawn: (drawn[0], drawn[0] + drawn[1])
+)
+changes = st.lists(st.tuples(st.sampled_from(["add", "remove"]), ranges), max_size=20)
+
+
+def held_and_set(changes):
+    held, plain = Held(), set()
+    for what, (first, last) in changes:
+        getattr(held, what)(first, last)
+        offsets = range(first, last + 1)
+        plain = plain.union(offsets) if what == "add" else plain.difference(offsets)
+    return held, plain
+
+
+def offsets_of(parts):
+    return [offset for first, last in parts for offset in range(first, last + 1)]
+
+
+@EXAMPLES
+@given(changes)
+def test_ranges_are_those_of_a_set_ascending_and_apart(changes):
+    held, plain = held_and_set(changes)
+    parts = list(held)
+
+    assert sorted(plain) == offsets_of(parts)
+    assert all(
+        before[1] + 1 < after[0]
+        for before, after in zip(parts, parts[1:], strict=False)
+    )
+    assert all(first <= last for first, last in parts)
+    assert bool(plain) == bool(held)
+
+
+@EXAMPLES
+@given(changes, ranges)
+def test_missing_is_what_a_set_does_not_hold(changes, asked):
+    held, plain = held_and_set(changes)
+    first, last = asked
+
+    assert sorted({*range(first, last + 1)} - plain) == offsets_of(
+        held.missing(first, last)
+    )
+
+
+def test_a_partition_handed_out_in_order_is_one_range():
+    held = Held()
+    for offset in range(0, 1000, 10):
+        held.add(offset, offset + 9)
+
+    assert [(0, 999)] == list(held)

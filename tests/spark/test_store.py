@@ -1,0 +1,328 @@
+"""The store: what is durable, who may write, and what a crash leaves."""
+
+import pytest
+
+from sharecons.errors import ConfigurationError
+from sharecons.spark.errors import (
+    LedgerError,
+    LedgerLostError,
+    LedgerMismatchError,
+    LedgerTakenError,
+)
+from sharecons.spark.ledger import Taken
+from sharecons.spark.store import Store
+from tests.spark.places import Killed, Shelf
+
+ORDERS = bytes(range(16))
+
+
+def given(first, last, count=1):
+    return Taken("orders", ORDERS, 0, first, last, count)
+
+
+def opened(shelf, group_id="billing"):
+    store = Store(shelf)
+    return store, store.load(group_id)
+
+
+def enter(store, ledger, *taken):
+    new = ledger.new(taken)
+    store.append(new)
+    ledger.append(new)
+
+
+def everything(ledger):
+    return ledger.between(ledger.begin, ledger.end)
+
+
+# What a restart finds.
+
+
+def test_new_ledger_is_empty_and_has_a_member_id_as_kafka_spells_them():
+    store, ledger = opened(Shelf())
+
+    assert (0, 0) == (ledger.begin, ledger.end)
+    assert 22 == len(store.member_id)
+
+
+def test_restart_finds_what_was_appended_and_the_same_member_id():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    enter(store, ledger, given(5, 14, count=2), given(90, 99))
+    again, found = opened(shelf)
+
+    assert store.identity == again.identity
+    assert everything(ledger) == everything(found)
+    assert ledger.topics == found.topics
+
+
+def test_empty_segment_writes_nothing():
+    shelf = Shelf()
+    store, _ = opened(shelf)
+    store.append([])
+
+    assert 1 == len(shelf.files)
+
+
+def test_restart_after_a_trim_finds_the_rest_and_what_may_come_back():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    enter(store, ledger, given(20, 29))
+    ledger.trim(12)
+    ledger.passed(ORDERS, 0, 5)
+    store.trim(ledger)
+    _, found = opened(shelf)
+
+    assert (12, 20) == (found.begin, found.end)
+    assert [given(22, 29)] == everything(found)
+    assert [] == found.new([given(5, 9, 2), given(20, 29, 2)])
+
+
+def test_trim_removes_a_segment_when_its_last_offset_is_committed():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    ledger.trim(9)
+    store.trim(ledger)
+
+    assert ["opened", "taken"] == kinds(shelf)
+
+    ledger.trim(10)
+    store.trim(ledger)
+
+    assert ["trimmed"] == kinds(shelf)
+
+
+def kinds(shelf):
+    words = ("opened", "taken", "trimmed")
+    return [
+        next(word for word in words if f'"kind":"{word}"'.encode() in data)
+        for _, data in sorted(shelf.files.items())
+    ]
+
+
+def test_trim_that_was_killed_while_it_removed_is_finished_by_the_next():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    for number in range(5):
+        enter(store, ledger, given(number * 10, number * 10 + 4))
+    ledger.trim(15)
+    shelf.removals = 2
+    with pytest.raises(Killed):
+        store.trim(ledger)
+    again, found = opened(shelf)
+
+    assert 15 == found.begin
+    assert everything(ledger) == everything(found)
+
+    found.trim(25)
+    again.trim(found)
+
+    assert ["trimmed"] == kinds(shelf)
+
+
+def test_old_entries_that_cannot_be_removed_disturb_nothing():
+    class Sticky(Shelf):
+        def remove(self, name):
+            raise PermissionError("not allowed")
+
+    shelf = Sticky()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    ledger.trim(10)
+    store.trim(ledger)
+    enter(store, ledger, given(20, 29))
+    _, found = opened(shelf)
+
+    assert [given(20, 29)] == everything(found)
+
+
+def test_id_that_was_adopted_outlives_a_restart():
+    shelf = Shelf()
+    anew = bytes(range(1, 17))
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    enter(store, ledger, given(20, 29))
+    ledger.agree({"orders": anew}, adopt=True)
+    ledger.trim(15)
+    store.trim(ledger)
+    _, found = opened(shelf)
+
+    assert {"orders": anew} == found.topics
+
+
+# Who may write.
+
+
+def test_older_driver_is_turned_away_at_its_next_entry():
+    shelf = Shelf()
+    old, ledger = opened(shelf)
+    opened(shelf)
+
+    with pytest.raises(LedgerTakenError, match="another driver took over the ledger"):
+        enter(old, ledger, given(0, 9))
+
+
+def test_older_driver_may_not_trim():
+    shelf = Shelf()
+    old, ledger = opened(shelf)
+    enter(old, ledger, given(0, 9))
+    opened(shelf)
+    ledger.trim(10)
+
+    with pytest.raises(LedgerTakenError):
+        old.trim(ledger)
+    assert [given(0, 9)] == everything(opened(shelf)[1])
+
+
+def test_older_driver_with_nothing_to_write_finds_out_by_looking():
+    shelf = Shelf()
+    old, _ = opened(shelf)
+    old.check()
+    opened(shelf)
+
+    with pytest.raises(LedgerTakenError):
+        old.check()
+
+
+def test_of_two_that_open_at_once_one_is_turned_away():
+    class Contended(Shelf):
+        def names(self):
+            names = super().names()
+            if not self.files:
+                # Another driver is quicker, between this look and the entry.
+                self.files["00000000000000000000.jsonl"] = b"somebody else's"
+            return names
+
+    with pytest.raises(LedgerTakenError):
+        opened(Contended())
+
+
+def test_entry_that_vanishes_while_it_is_read_was_trimmed_by_another_driver():
+    class Vanishing(Shelf):
+        def read(self, name):
+            raise FileNotFoundError(name)
+
+    shelf = Vanishing()
+    shelf.files["00000000000000000000.jsonl"] = b""
+
+    with pytest.raises(LedgerTakenError):
+        opened(shelf)
+
+
+def test_own_entry_that_an_object_store_was_sent_twice_is_no_other_driver():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    shelf.fate = "repeated"
+    enter(store, ledger, given(0, 9))
+    enter(store, ledger, given(10, 19))
+
+    assert [given(0, 19)] == everything(opened(shelf)[1])
+
+
+@pytest.mark.parametrize("fate", ["failed", "answer lost"])
+def test_after_a_failure_the_store_must_be_loaded(fate):
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    shelf.fate = fate
+    with pytest.raises(LedgerError, match="could not be written: TimeoutError"):
+        enter(store, ledger, given(0, 9))
+    with pytest.raises(LedgerError, match="load it"):
+        enter(store, ledger, given(20, 29))
+    ledger = store.load("billing")
+    enter(store, ledger, given(0, 9, count=2))
+
+    count = 1 if fate == "answer lost" else 2
+    assert [given(0, 9, count)] == everything(ledger)
+
+
+def test_closed_store_takes_nothing():
+    store, ledger = opened(Shelf())
+    store.close()
+
+    with pytest.raises(LedgerError, match="is closed"):
+        enter(store, ledger, given(0, 9))
+
+
+# What is refused.
+
+
+def test_ledger_of_another_group_is_refused():
+    shelf = Shelf()
+    opened(shelf)
+
+    with pytest.raises(LedgerMismatchError, match="belongs to the group billing, not"):
+        opened(shelf, "shipping")
+
+
+def test_group_is_known_after_the_entry_that_named_it_first_is_gone():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    ledger.trim(10)
+    store.trim(ledger)
+
+    assert ["trimmed"] == kinds(shelf)
+    with pytest.raises(LedgerMismatchError):
+        opened(shelf, "shipping")
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_missing_entry_is_told(lost):
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    for number in range(3):
+        enter(store, ledger, given(number * 20, number * 20 + 9))
+    name = f"{lost:020d}.jsonl"
+    del shelf.files[name]
+
+    with pytest.raises(LedgerLostError, match=f"misses its entry {name}"):
+        opened(shelf)
+
+
+def test_damaged_entry_is_told_by_its_name():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    name = max(shelf.files)
+    shelf.files[name] = shelf.files[name].replace(b"9,1]", b"8,1]")
+
+    with pytest.raises(LedgerLostError, match=f"{name} is damaged"):
+        opened(shelf)
+
+
+def test_entry_that_belongs_to_another_place_in_the_ledger_is_told():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    enter(store, ledger, given(20, 24))
+    first, second = sorted(shelf.files)[1:]
+    files = shelf.files
+    files[first], files[second] = files[second], files[first]
+
+    with pytest.raises(LedgerLostError, match="does not hang together"):
+        opened(shelf)
+
+
+def test_file_that_is_no_entry_is_passed_over():
+    shelf = Shelf()
+    shelf.files["README"] = b"what is this?"
+    opened(shelf)
+
+    assert 2 == len(shelf.files)
+
+
+def test_place_that_cannot_be_listed_is_told():
+    class Closed(Shelf):
+        def names(self):
+            raise PermissionError("not yours")
+
+    with pytest.raises(LedgerError, match="could not be listed: PermissionError"):
+        opened(Closed())
+
+
+def test_group_must_have_a_name():
+    with pytest.raises(ConfigurationError):
+        opened(Shelf(), "")

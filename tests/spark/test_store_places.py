@@ -1,0 +1,250 @@
+"""Where a ledger may lie: of two who create one file, one is told."""
+
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sharecons.errors import ConfigurationError
+from sharecons.spark import local_place
+from sharecons.spark.errors import LedgerError, LedgerTakenError
+from sharecons.spark.ledger import Taken
+from sharecons.spark.places import place_of
+from sharecons.spark.store import Store
+
+SEGMENT = [Taken("orders", bytes(16), 0, 0, 9, 1)]
+
+
+@pytest.fixture(params=["path", "file", "memory"])
+def location(request, tmp_path):
+    if request.param == "memory":
+        pytest.importorskip("fsspec")
+        return f"memory://{tmp_path}/ledger"
+    path = tmp_path / "a new directory" / "ledger"
+    return str(path) if request.param == "path" else path.as_uri()
+
+
+def test_file_is_read_as_it_was_created(location):
+    place = place_of(location)
+    assert [] == place.names()
+    place.create("a", b"first")
+
+    assert ["a"] == place_of(location).names()
+    assert b"first" == place_of(location).read("a")
+
+
+def test_file_that_is_there_is_not_created(location):
+    place = place_of(location)
+    place.names()
+    place.create("a", b"first")
+
+    with pytest.raises(FileExistsError):
+        place_of(location).create("a", b"second")
+    assert b"first" == place_of(location).read("a")
+    assert ["a"] == place_of(location).names()
+
+
+def test_directory_that_is_not_there_is_empty(location):
+    assert [] == place_of(location).names()
+
+
+def test_file_that_is_not_there_is_removed_without_a_word(location):
+    place = place_of(location)
+    place.names()
+    place.create("a", b"")
+    place.remove("a")
+    place.remove("a")
+
+    assert [] == place.names()
+    with pytest.raises(FileNotFoundError):
+        place.read("a")
+
+
+def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
+    place = place_of(str(tmp_path / "ledger"))
+    place.names()
+
+    def create(number):
+        try:
+            place.create("a", b"%d" % number)
+        except FileExistsError:
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        created = [n for n in pool.map(create, range(64)) if n is not None]
+
+    assert [int(place.read("a"))] == created
+    assert ["a"] == os.listdir(tmp_path / "ledger")
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        ("ftp://here/ledger", "no atomic create"),
+        ("dbfs:/ledger", "no atomic create"),
+        ("", "must be a directory"),
+        (None, "must be a directory"),
+        ("abfss://here/ledger", "is adlfs installed"),
+    ],
+)
+def test_place_that_cannot_keep_a_ledger_is_refused(location, words):
+    with pytest.raises(ConfigurationError, match=words):
+        place_of(location)
+
+
+def test_object_store_that_overwrites_is_found_out(monkeypatch):
+    memory = pytest.importorskip("fsspec.implementations.memory")
+    plain = memory.MemoryFileSystem.pipe_file
+    monkeypatch.setattr(
+        memory.MemoryFileSystem,
+        "pipe_file",
+        lambda self, path, value, mode=None: plain(self, path, value),
+    )
+
+    with pytest.raises(ConfigurationError, match="overwrites files"):
+        Store("memory://careless/ledger").load("billing")
+
+
+# This machine's disk.
+
+
+def test_file_is_synced_before_it_has_its_name_and_the_name_after(
+    tmp_path, monkeypatch
+):
+    done = []
+    link, sync = os.link, os.fsync
+
+    def linked(source, target):
+        done.append("named")
+        link(source, target)
+
+    def synced(handle):
+        done.append("directory" if os.path.isdir(f"/proc/self/fd/{handle}") else "file")
+        sync(handle)
+
+    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setattr(os, "fsync", synced)
+    place_of(str(tmp_path)).create("a", b"first")
+
+    assert ["file", "named", "directory"] == done
+
+
+def test_file_system_without_hard_links_is_told(tmp_path, monkeypatch):
+    def refuse(source, target):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(local_place.os, "link", refuse)
+
+    with pytest.raises(LedgerError, match="making a hard link failed"):
+        Store(str(tmp_path)).load("billing")
+    assert [".driver"] == os.listdir(tmp_path)
+
+
+def test_second_driver_on_this_machine_is_refused_at_once(tmp_path):
+    first = Store(str(tmp_path))
+    first.load("billing")
+
+    with pytest.raises(LedgerTakenError, match=f"in use by process {os.getpid()} on"):
+        Store(str(tmp_path)).load("billing")
+    # It is not the first one that suffers.
+    first.append(SEGMENT)
+
+
+def test_ledger_that_is_deleted_while_it_is_in_use_is_not_begun_anew(tmp_path):
+    store = Store(str(tmp_path / "ledger"))
+    store.load("billing")
+    shutil.rmtree(tmp_path / "ledger")
+
+    with pytest.raises(LedgerError, match="could not be written: FileNotFoundError"):
+        store.append(SEGMENT)
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_closed_ledger_is_free(tmp_path):
+    first = Store(str(tmp_path))
+    first.load("billing")
+    first.append(SEGMENT)
+    first.close()
+
+    assert 10 == Store(str(tmp_path)).load("billing").end
+
+
+def test_load_that_fails_leaves_the_ledger_free(tmp_path):
+    store = Store(str(tmp_path))
+    store.load("billing")
+    store.close()
+    with pytest.raises(LedgerError):
+        Store(str(tmp_path)).load("shipping")
+
+    Store(str(tmp_path)).load("billing")
+
+
+WRITER = """
+import sys
+from sharecons.spark.ledger import Taken
+from sharecons.spark.store import Store
+
+store = Store(sys.argv[1])
+store.load("billing")
+for number in range(10**9):
+    first = number * 20
+    segment = [Taken("orders", bytes(16), 0, first, first + 9, 1)]
+    store.append(segment)
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("appends", [1, 7, 40])
+def test_driver_killed_while_it_appends_leaves_all_that_it_answered_for(
+    tmp_path, appends
+):
+    writer = [sys.executable, "-c", WRITER, str(tmp_path)]
+    with subprocess.Popen(writer, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            told = [process.stdout.readline() for _ in range(appends)]
+        finally:
+            process.kill()
+        told += process.stdout.readlines()
+    # Nobody is waited for: the lock ended with the process.
+    ledger = Store(str(tmp_path)).load("billing")
+
+    assert ledger.end // 10 in (len(told), len(told) + 1)
+    assert not list(tmp_path.glob(".*.jsonl.*"))
+
+
+@pytest.mark.slow
+def test_driver_that_ends_soon_is_waited_for(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    held = context.Event()
+    process = context.Process(target=_hold, args=(str(tmp_path), held))
+    process.start()
+    held.wait(30)
+    try:
+        assert 10 == Store(str(tmp_path)).load("billing", patience=30).end
+    finally:
+        process.join(30)
+
+
+def _hold(location, held):
+    store = Store(location)
+    store.load("billing")
+    store.append(SEGMENT)
+    held.set()
+    # The process's end lets go.
+
+
+def test_entries_can_be_read_by_people(tmp_path):
+    store = Store(str(tmp_path))
+    store.load("billing")
+    store.append(SEGMENT)
+    lines = (tmp_path / "00000000000000000001.jsonl").read_text().splitlines()
+
+    assert "taken" == json.loads(lines[0])["kind"]
+    assert [0, 0, 0, 9, 1] == json.loads(lines[1])
