@@ -53,6 +53,14 @@ class Held:
         self._firsts[low:high] = [first]
         self._lasts[low:high] = [last]
 
+    def without(self, first: int, last: int) -> "Held":
+        """Give a copy that lacks a range; whoever reads this one is not disturbed."""
+        copy = Held()
+        copy._firsts = self._firsts[:]
+        copy._lasts = self._lasts[:]
+        copy.remove(first, last)
+        return copy
+
     def remove(self, first: int, last: int) -> None:
         low = bisect_left(self._lasts, first)
         high = bisect_right(self._firsts, last)

@@ -293,12 +293,13 @@ class Ledger:
         """Forget what the start offset of a share partition has passed, if committed.
 
         What is not committed yet is kept: it is read from the log, whatever becomes
-        of the group.
+        of the group. This may be told while another thread asks what is `new`.
         """
         place = SharePartition(topic_id, partition)
         self._starts[place] = start_offset
-        if start_offset > 0 and place in self._remembered:
-            self._remembered[place].remove(0, start_offset - 1)
+        held = self._remembered.get(place)
+        if held and start_offset > 0:
+            self._remembered[place] = held.without(0, start_offset - 1)
 
 
 def _made_anew(topic: str, known: TopicId, topic_id: TopicId) -> str:

@@ -57,3 +57,14 @@ def test_a_partition_handed_out_in_order_is_one_range():
         held.add(offset, offset + 9)
 
     assert [(0, 999)] == list(held)
+
+
+@EXAMPLES
+@given(changes, ranges)
+def test_copy_without_a_range_leaves_the_first_as_it_was(changes, taken_out):
+    held, plain = held_and_set(changes)
+    first, last = taken_out
+    copy = held.without(first, last)
+
+    assert sorted(plain) == offsets_of(held)
+    assert sorted(plain - {*range(first, last + 1)}) == offsets_of(copy)
