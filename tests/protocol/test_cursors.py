@@ -1,0 +1,144 @@
+"""How far a partition is read, and how much is asked for."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.protocol.cursors import LEAST, MOST, Cursor, spans_by_partition
+from sharecons.protocol.values import SharePartition
+
+PLACE = SharePartition(b"t" * 16, 3)
+
+
+class Range(NamedTuple):
+    share_partition: SharePartition
+    first_offset: int
+    last_offset: int
+    delivery_count: int = 1
+
+
+def cursor(*spans):
+    return Cursor(PLACE, [(first, last, 1) for first, last in spans], 1.0)
+
+
+@st.composite
+def spans(draw):
+    bounds = sorted(draw(st.sets(st.integers(0, 200), min_size=2, max_size=12)))
+    return list(zip(bounds[::2], bounds[1::2], strict=False))
+
+
+def offsets(ranges):
+    return [n for first, last, *_ in ranges for n in range(first, last + 1)]
+
+
+def test_ranges_are_sorted_by_partition_and_offset():
+    other = SharePartition(b"s" * 16, 9)
+    ranges = [Range(PLACE, 9, 9), Range(other, 0, 5, 2), Range(PLACE, 3, 4)]
+
+    assert {other: [(0, 5, 2)], PLACE: [(3, 4, 1), (9, 9, 1)]} == spans_by_partition(
+        ranges
+    )
+
+
+def test_an_offset_in_two_ranges_is_refused():
+    with pytest.raises(ValueError, match="offset 4 is in two"):
+        spans_by_partition([Range(PLACE, 4, 9), Range(PLACE, 1, 4)])
+
+
+@given(wanted=spans(), steps=st.lists(st.integers(1, 40)))
+def test_what_is_given_step_by_step_is_all_that_is_wanted_and_each_once(wanted, steps):
+    reader = cursor(*wanted)
+    given_ = []
+    for step in [*steps, *([10] * 30)]:
+        if reader.finished:
+            break
+        after = reader.offset + step
+        given_ += [n for n in offsets(reader.read(after, 100)) if n < after]
+
+    assert reader.finished
+    assert offsets(wanted) == given_
+
+
+@given(wanted=spans(), lost_before=st.integers(0, 250), step=st.integers(1, 50))
+def test_what_is_lost_is_not_given_and_the_rest_is(wanted, lost_before, step):
+    reader = cursor(*wanted)
+    after = reader.offset + step
+    given_ = [n for n in offsets(reader.read(after, 100)) if n < after]
+    lost = []
+    if not reader.finished and lost_before > reader.offset:
+        first, last = reader.lose(lost_before)
+        lost = [n for n in offsets(wanted) if first <= n <= last]
+        assert {first, last} <= set(lost)
+    while not reader.finished:
+        after = reader.offset + 7
+        given_ += [n for n in offsets(reader.read(after, 100)) if n < after]
+
+    assert offsets(wanted) == sorted(given_ + lost)
+    assert all(n < lost_before for n in lost)
+
+
+def test_all_that_is_left_can_be_lost():
+    reader = cursor((3, 5), (9, 12))
+    reader.read(5, 10)
+
+    assert (5, 12) == reader.lose(None)
+    assert reader.finished
+
+
+def test_what_a_batch_has_below_is_not_given_again():
+    reader = cursor((3, 12))
+    reader.lose(7)
+
+    assert [(7, 12, 1)] == reader.read(10, 10)
+    assert [(10, 12, 1)] == reader.read(13, 10)
+
+
+def test_little_is_asked_for_a_little():
+    assert LEAST == cursor((0, 3)).max_bytes()
+
+
+def test_never_more_than_fits():
+    assert MOST == cursor((0, 10_000_000)).max_bytes()
+
+
+def test_asks_for_what_is_left_by_what_an_offset_took():
+    reader = cursor((0, 1999))
+    reader.read(1000, 1000 * 500)
+
+    assert 500_000 <= reader.max_bytes() <= 600_000
+
+
+def test_a_small_hole_is_read_through_and_a_large_one_is_not():
+    near, far = cursor((0, 999), (1050, 1999)), cursor((0, 999), (9000, 9999))
+    for reader in (near, far):
+        reader.read(500, 500 * 1000)
+
+    assert near.max_bytes() > 1_400_000
+    assert far.max_bytes() < 600_000
+
+
+def test_trouble_lasts_until_something_comes():
+    reader = cursor((0, 99))
+
+    first = reader.troubled("down", 10.0)
+    second = reader.troubled("gone", 12.0)
+
+    assert (10.0, 1, "down") == first
+    assert (10.0, 2, "gone") == second
+    assert reader.due > 12.0
+    reader.read(5, 100)
+    assert reader.trouble is None
+    assert reader.due == 0.0
+
+
+def test_pauses_grow_while_nothing_comes():
+    reader = cursor((0, 99))
+    pauses = []
+    for _ in range(8):
+        reader.troubled("down", 0.0)
+        pauses.append(reader.due)
+
+    assert sorted(pauses) == pauses
+    assert pauses[-1] == 1.0

@@ -1,0 +1,489 @@
+"""Reading logs again: whom to ask for what, against logs of nothing but offsets."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sharecons.errors import (
+    AuthorizationError,
+    ConnectionFailedError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
+from sharecons.protocol.codes import Code
+from sharecons.protocol.fetches import Fetch, Fetched, FetchedFrom
+from sharecons.protocol.reading import (
+    MAX_BYTES,
+    TOPIC_PATIENCE,
+    Ask,
+    Lost,
+    Piece,
+    Reading,
+)
+from sharecons.protocol.values import (
+    DescribeTopics,
+    Endpoint,
+    ListOffsets,
+    OffsetListed,
+    OffsetsListed,
+    PartitionLeader,
+    SharePartition,
+    TopicDescription,
+    TopicsDescribed,
+)
+from sharecons.records.columns import next_offset
+from sharecons.records.encoder import NewRecord, encode
+
+T, U = b"t" * 16, b"u" * 16
+NAMES = {T: "t", U: "u"}
+FIRST, SECOND = SharePartition(T, 0), SharePartition(T, 1)
+BROKERS = {1: Endpoint("one", 1), 2: Endpoint("two", 2)}
+
+
+def reading(*wanted, timeout=30.0):
+    spans = {place: [(first, last, 1)] for place, first, last in wanted}
+    return Reading(spans, NAMES, committed=False, timeout=timeout)
+
+
+def described(leaders, *, topic_id=T, error=0, brokers=BROKERS):
+    """An answer of Metadata: node and epoch by partition."""
+    topic = TopicDescription(
+        error=error,
+        name=None if error else NAMES[topic_id],
+        topic_id=topic_id,
+        leaders={p: PartitionLeader(node, 5) for p, node in leaders.items()},
+    )
+    return TopicsDescribed(brokers=brokers, topics=(topic,))
+
+
+def batch(first, count):
+    return encode([NewRecord()] * count, base_offset=first)
+
+
+def part(place, records=b"", error=0):
+    return FetchedFrom(place, error, 1000, 0, (), memoryview(records))
+
+
+def fetched(*parts, error=0):
+    return Fetched(error=error, partitions=parts, throttle=0.0)
+
+
+def led(*wanted, leaders=None, **options):
+    """A reading that knows its leaders: by itself, of node 1."""
+    machine = reading(*wanted, **options)
+    (ask,) = machine.next_requests(0.0)
+    where = leaders or {place.partition: 1 for place, *_ in wanted}
+    machine.answered(ask, described(where), 0.0)
+    return machine
+
+
+def only(asks):
+    (ask,) = asks
+    return ask
+
+
+def test_leaders_are_asked_for_by_the_topics_ids():
+    machine = reading((FIRST, 0, 9), (SharePartition(U, 0), 0, 9))
+
+    ask = only(machine.next_requests(0.0))
+
+    assert Ask(None, DescribeTopics(names=(), ids=(T, U))) == ask
+    assert [] == machine.next_requests(0.0)
+
+
+def test_each_leader_is_asked_for_all_that_it_leads():
+    machine = led(
+        (FIRST, 5, 9), (SECOND, 7, 9), (SharePartition(T, 2), 8, 9),
+        leaders={0: 1, 1: 2, 2: 1},
+    )  # fmt: skip
+
+    asks = {ask.node_id: ask.request for ask in machine.next_requests(0.0)}
+
+    assert [FIRST, SharePartition(T, 2)] == list(asks[1].partitions)
+    assert [SECOND] == list(asks[2].partitions)
+    assert (5, 5) == asks[1].partitions[FIRST][:2]  # the epoch, and the offset
+    assert [] == machine.next_requests(1.0)
+
+
+def test_the_next_request_leaves_before_anything_is_decoded():
+    machine = led((FIRST, 5, 29))
+    ask = only(machine.next_requests(0.0))
+    records = batch(0, 10)
+
+    happened = machine.answered(ask, fetched(part(FIRST, records)), 0.0)
+
+    assert [Piece(FIRST, [(5, 29, 1)], memoryview(records), ())] == happened
+    assert 10 == only(machine.next_requests(0.0)).request.partitions[FIRST].offset
+
+
+def test_it_is_finished_when_all_came():
+    machine = led((FIRST, 5, 9))
+    ask = only(machine.next_requests(0.0))
+
+    machine.answered(ask, fetched(part(FIRST, batch(0, 10))), 0.0)
+
+    assert machine.finished
+    assert machine.error is None
+    assert [] == machine.next_requests(0.0)
+
+
+def test_who_got_nothing_goes_first_the_next_time():
+    machine = led((FIRST, 0, 99), (SECOND, 0, 99))
+    ask = only(machine.next_requests(0.0))
+
+    machine.answered(ask, fetched(part(FIRST, batch(0, 10)), part(SECOND)), 0.0)
+
+    again = only(machine.next_requests(0.0))
+    assert [SECOND, FIRST] == list(again.request.partitions)
+
+
+def test_a_request_asks_for_no_more_than_an_answer_holds():
+    many = [(SharePartition(T, n), 0, 1_000_000) for n in range(100)]
+    machine = led(*many)
+
+    ask = only(machine.next_requests(0.0))
+
+    assert 0 < len(ask.request.partitions) <= 3
+    assert MAX_BYTES == ask.request.max_bytes
+
+
+def test_an_answer_of_nothing_is_followed_after_a_pause():
+    machine = led((FIRST, 0, 99))
+    ask = only(machine.next_requests(0.0))
+
+    machine.answered(ask, fetched(part(FIRST)), 1.0)
+
+    due = machine.next_deadline(1.0)
+    assert 1.0 < due < 2.0
+    assert [] == machine.next_requests(1.0)
+    assert 1 == only(machine.next_requests(due)).node_id
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fetched(part(FIRST, error=Code.NOT_LEADER_OR_FOLLOWER)),
+        fetched(part(FIRST, error=Code.FENCED_LEADER_EPOCH)),
+        fetched(part(FIRST, error=Code.UNKNOWN_TOPIC_ID)),
+        fetched(part(FIRST, error=9999)),
+        fetched(error=Code.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_an_error_has_the_leader_asked_for_anew(answer):
+    machine = led((FIRST, 0, 99))
+    ask = only(machine.next_requests(0.0))
+
+    assert [] == machine.answered(ask, answer, 1.0)
+
+    due = machine.next_deadline(1.0)
+    asked = only(machine.next_requests(due))
+    assert Ask(None, DescribeTopics(names=(), ids=(T,))) == asked
+    machine.answered(asked, described({0: 2}), due)
+    assert 2 == only(machine.next_requests(due)).node_id
+
+
+def test_a_broken_connection_has_the_leader_asked_for_anew():
+    machine = led((FIRST, 0, 99))
+    ask = only(machine.next_requests(0.0))
+
+    machine.failed(ask, ConnectionFailedError("broken"), 1.0)
+
+    assert [] == machine.next_requests(1.0)
+    assert only(machine.next_requests(2.0)).node_id is None
+
+
+def test_partitions_without_trouble_do_not_wait_for_those_in_trouble():
+    machine = led((FIRST, 0, 99), (SECOND, 0, 99))
+    ask = only(machine.next_requests(0.0))
+    refused = part(SECOND, error=Code.NOT_LEADER_OR_FOLLOWER)
+
+    machine.answered(ask, fetched(part(FIRST, batch(0, 10)), refused), 1.0)
+
+    assert [FIRST] == list(only(machine.next_requests(1.0)).request.partitions)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        described({0: -1}),
+        described({0: 7}),
+        described({}),
+        described({0: 1}, topic_id=U),
+        described({}, error=Code.LEADER_NOT_AVAILABLE),
+        TopicsDescribed(brokers={}, topics=()),
+    ],
+)
+def test_without_a_leader_metadata_is_asked_again_after_a_pause(answer):
+    machine = reading((FIRST, 0, 9))
+    ask = only(machine.next_requests(0.0))
+
+    machine.answered(ask, answer, 1.0)
+
+    assert [] == machine.next_requests(1.0)
+    assert only(machine.next_requests(2.0)).node_id is None
+
+
+# Lost.
+
+
+def astray(*wanted, leader=1):
+    machine = led(*wanted)
+    ask = only(machine.next_requests(0.0))
+    machine.answered(
+        ask, fetched(*(part(p, error=Code.OFFSET_OUT_OF_RANGE) for p, *_ in wanted)), 0
+    )
+    return machine, only(machine.next_requests(0.0))
+
+
+def listed(*offsets, error=0):
+    return OffsetsListed(
+        partitions=tuple(OffsetListed("t", p, error, at) for p, at in offsets)
+    )
+
+
+def test_an_offset_out_of_range_has_the_leader_asked_where_the_log_begins():
+    _, ask = astray((FIRST, 5, 29), (SECOND, 5, 29))
+
+    assert Ask(1, ListOffsets(which="earliest", partitions={"t": (0, 1)})) == ask
+
+
+def test_what_lies_before_the_log_is_lost_and_the_rest_is_read():
+    machine, ask = astray((FIRST, 5, 29))
+
+    (lost,) = machine.answered(ask, listed((0, 20)), 0.0)
+
+    assert (FIRST, 5, 19) == lost[:3]
+    assert 20 == only(machine.next_requests(0.0)).request.partitions[FIRST].offset
+
+
+def test_what_lies_beyond_the_log_is_lost_when_that_was_found_three_times():
+    machine, ask = astray((FIRST, 5, 29))
+    now = 0.0
+    for _ in range(2):
+        assert [] == machine.answered(ask, listed((0, 0)), now)
+        now += 2
+        machine.answered(only(machine.next_requests(now)), described({0: 1}), now)
+        out = part(FIRST, error=Code.OFFSET_OUT_OF_RANGE)
+        machine.answered(only(machine.next_requests(now)), fetched(out), now)
+        ask = only(machine.next_requests(now))
+
+    (lost,) = machine.answered(ask, listed((0, 0)), now)
+
+    assert (FIRST, 5, 29) == lost[:3]
+    assert machine.finished
+
+
+@pytest.mark.parametrize(
+    "answer", [listed((0, -1), error=Code.NOT_LEADER_OR_FOLLOWER), listed()]
+)
+def test_a_log_whose_beginning_is_not_told_is_fetched_again(answer):
+    machine, ask = astray((FIRST, 5, 29))
+
+    assert [] == machine.answered(ask, answer, 0.0)
+
+    machine.answered(only(machine.next_requests(2.0)), described({0: 1}), 2.0)
+    assert isinstance(only(machine.next_requests(2.0)).request, Fetch)
+
+
+def test_a_topic_that_stays_unknown_is_lost_after_a_while():
+    machine = reading((FIRST, 0, 9), (SECOND, 3, 9), timeout=1e9)
+    unknown = described({}, error=Code.UNKNOWN_TOPIC_ID)
+    now, lost = 0.0, []
+    while not machine.finished:
+        now = max(now, machine.next_deadline(now))
+        lost += machine.answered(only(machine.next_requests(now)), unknown, now)
+
+    assert [(FIRST, 0, 9), (SECOND, 3, 9)] == [each[:3] for each in lost]
+    assert TOPIC_PATIENCE <= now < TOPIC_PATIENCE + 2
+
+
+def test_a_topic_that_becomes_known_again_is_read():
+    machine = reading((FIRST, 0, 9))
+    unknown = described({}, error=Code.UNKNOWN_TOPIC_ID)
+    for now in (0.0, TOPIC_PATIENCE - 1):
+        machine.answered(only(machine.next_requests(now)), unknown, now)
+
+    ask = only(machine.next_requests(TOPIC_PATIENCE + 1))
+    assert [] == machine.answered(ask, described({0: 1}), TOPIC_PATIENCE + 1)
+
+    assert isinstance(only(machine.next_requests(99.0)).request, Fetch)
+
+
+# The end.
+
+
+def test_trouble_that_lasts_ends_it_with_a_word_on_what_and_where():
+    machine = reading((FIRST, 7, 9), timeout=20.0)
+    now = 0.0
+    while not machine.finished:
+        now = max(now, machine.next_deadline(now))
+        machine.failed(
+            only(machine.next_requests(now)), ConnectionFailedError("no way"), now
+        )
+
+    assert isinstance(machine.error, RequestTimedOutError)
+    assert "t-0: offset 7 could not be read for 2" in str(machine.error)
+    assert "no way" in str(machine.error)
+    assert 20.0 <= now < 22.0
+
+
+def test_who_takes_long_between_two_tries_gets_a_third():
+    machine = led((FIRST, 0, 9), timeout=20.0)
+    for now in (0.0, 500.0):
+        machine.answered(only(machine.next_requests(now)), fetched(part(FIRST)), now)
+
+    assert machine.error is None
+    machine.answered(only(machine.next_requests(501.0)), fetched(part(FIRST)), 501.0)
+    assert isinstance(machine.error, RequestTimedOutError)
+
+
+def test_time_that_others_take_is_no_trouble():
+    machine = led((FIRST, 0, 9999), (SECOND, 0, 9), timeout=20.0)
+    for at in range(10):
+        now = 100.0 * at
+        ask = only(machine.next_requests(now))
+        answer = fetched(part(FIRST, batch(10 * at, 10)), part(SECOND))
+        machine.answered(ask, answer, now)
+
+    assert machine.error is None
+
+
+@pytest.mark.parametrize("where", ["metadata", "fetch"])
+def test_a_topic_that_may_not_be_read_ends_it(where):
+    code = Code.TOPIC_AUTHORIZATION_FAILED
+    machine = reading((FIRST, 0, 9))
+    ask = only(machine.next_requests(0.0))
+    if where == "metadata":
+        machine.answered(ask, described({}, error=code), 0.0)
+    else:
+        machine.answered(ask, described({0: 1}), 0.0)
+        ask = only(machine.next_requests(0.0))
+        machine.answered(ask, fetched(part(FIRST, error=code)), 0.0)
+
+    assert isinstance(machine.error, AuthorizationError)
+    assert machine.finished
+
+
+def test_a_broker_that_is_too_old_ends_it():
+    machine = led((FIRST, 0, 9))
+    error = UnsupportedVersionError("too old")
+
+    machine.failed(only(machine.next_requests(0.0)), error, 0.0)
+
+    assert machine.error is error
+
+
+def test_nothing_to_read_is_read_at_once():
+    assert reading().finished
+
+
+# A cluster of numbers, in which all goes wrong that may.
+
+
+class Log(NamedTuple):
+    """Where batches begin, and where the log does."""
+
+    bounds: list[int]
+    start: int
+
+
+@st.composite
+def logs(draw):
+    bounds = sorted({0, *draw(st.sets(st.integers(1, 300), max_size=20)), 320})
+    return Log(bounds, draw(st.sampled_from([0, 0, 0, 40, 200])))
+
+
+@st.composite
+def wants(draw):
+    bounds = sorted(draw(st.sets(st.integers(0, 319), min_size=2, max_size=10)))
+    return [(a, b, 1) for a, b in zip(bounds[::2], bounds[1::2], strict=False)]
+
+
+TROUBLE = st.sampled_from(
+    ["none"] * 6 + ["cut", "moved", "nothing", "half", "unknown", "silent"]
+)
+
+
+def answer_of(ask, of, trouble, room):
+    """What a broker says."""
+    match ask.request:
+        case DescribeTopics():
+            if trouble == "unknown":
+                return described({}, error=Code.UNKNOWN_TOPIC_ID)
+            return described(dict.fromkeys((p.partition for p in of), 1))
+        case ListOffsets():
+            error = Code.NOT_LEADER_OR_FOLLOWER if trouble == "moved" else 0
+            begins = [(place.partition, log.start) for place, log in of.items()]
+            return listed(*begins, error=error)
+        case Fetch():
+            wanted = {} if trouble == "silent" else ask.request.partitions
+            return fetched(
+                *(
+                    part_of(p, of[p], each.offset, trouble, room)
+                    for p, each in wanted.items()
+                )
+            )
+
+
+def part_of(place, log, offset, trouble, room):
+    if offset < log.start:
+        return part(place, error=Code.OFFSET_OUT_OF_RANGE)
+    if trouble == "moved":
+        return part(place, error=Code.NOT_LEADER_OR_FOLLOWER)
+    ends = zip(log.bounds, log.bounds[1:], strict=False)
+    batches = [batch(first, after - first) for first, after in ends if after > offset]
+    records = b"".join(batches[: 0 if trouble == "nothing" else room])
+    return part(place, records[: len(records) // 2] if trouble == "half" else records)
+
+
+@settings(deadline=None)
+@given(
+    of=st.tuples(logs(), logs()),
+    wanted=st.tuples(wants(), wants()),
+    troubles=st.lists(TROUBLE, max_size=25),
+    room=st.integers(1, 6),
+)
+def test_every_wanted_offset_is_given_once_or_told_to_be_lost(
+    of, wanted, troubles, room
+):
+    places = dict(zip((FIRST, SECOND), of, strict=True))
+    spans = dict(zip((FIRST, SECOND), wanted, strict=True))
+    machine = Reading(spans, NAMES, committed=False, timeout=1e9)
+    came = {FIRST: [], SECOND: []}
+    lost = {FIRST: [], SECOND: []}
+    at = {place: held[0][0] for place, held in spans.items()}
+    now = 0.0
+    for _ in range(1000):
+        if machine.finished:
+            break
+        now = max(now, machine.next_deadline(now))
+        for ask in machine.next_requests(now):
+            trouble = troubles.pop() if troubles else "none"
+            if trouble == "cut":
+                machine.failed(ask, ConnectionFailedError("cut"), now)
+                continue
+            answer = answer_of(ask, places, trouble, room)
+            for happened in machine.answered(ask, answer, now):
+                place = happened.share_partition
+                if isinstance(happened, Lost):
+                    first, last = happened[1:3]
+                    lost[place] += range(first, last + 1)
+                    at[place] = last + 1
+                else:
+                    after = next_offset(happened.records, at[place])
+                    came[place] += [
+                        n
+                        for first, last, _ in happened.spans
+                        for n in range(first, min(last + 1, after))
+                    ]
+                    at[place] = after
+
+    assert machine.finished
+    assert machine.error is None
+    for place, held in spans.items():
+        all_wanted = [n for first, last, _ in held for n in range(first, last + 1)]
+        gone = set(lost[place]) & set(all_wanted)
+        assert all_wanted == sorted([*came[place], *gone])
+        assert all(n < places[place].start for n in gone)
