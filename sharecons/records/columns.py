@@ -195,7 +195,8 @@ class ColumnsReader:
                 self._ended = True
                 break
             spans = self._spans_of(header)
-            if len(spans) == 1 or self._is_to_skip(header):
+            # Markers count where nothing is wanted, too.
+            if self._is_to_skip(header) or len(spans) == 1:
                 self._position = header.end
                 continue
             codec = header.attributes & CODEC_MASK
@@ -444,6 +445,9 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
         timestamp_types.append(timestamp_type)
         write_i16_le(delivery_counts, delivery_count)
         rows += 1
+    else:
+        if position != stop:
+            raise DamagedError("bytes are left over after the last record")
     columns.rows += rows
 
 

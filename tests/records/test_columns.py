@@ -225,6 +225,14 @@ def test_a_transaction_that_began_before_the_answer_is_left_out():
     assert [13, 14] == offsets(payload, aborted=[(7, 3)])
 
 
+def test_a_marker_that_is_not_wanted_ends_its_transaction_all_the_same():
+    payload = written(7, 0) + written(7, 2, control=True) + written(7, 3)
+    wanted = [(0, 1, 1), (3, 4, 1)]
+
+    assert [3, 4] == offsets(payload, wanted, aborted=[(7, 0)])
+    assert [3, 4] == offsets(payload, wanted[1:], aborted=[(7, 0)])
+
+
 def test_a_producer_that_aborts_twice_is_left_out_twice():
     payload = (
         written(7, 0)
@@ -358,6 +366,14 @@ def test_nonsense_with_a_good_checksum_is_damage_and_nothing_else(body, count, l
     except DamagedError:
         return
     assert len(got) <= max(count, 0)
+
+
+def test_bytes_behind_the_last_record_are_damage():
+    batch = sealed(TEN + b"\0")
+
+    with pytest.raises(DamagedError, match="left over"):
+        rows(batch)
+    assert [100] == offsets(batch, [(100, 100, 1)])
 
 
 def test_damage_names_the_batch():

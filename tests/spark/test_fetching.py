@@ -1,5 +1,7 @@
 """Ranges of the log to Arrow: what a task reads, whatever brokers do meanwhile."""
 
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 
@@ -324,6 +326,49 @@ def test_nothing_is_left_of_a_reading_that_ended():
 
         assert [] == broken(lambda: logs.rows(wanted))
         assert [] == broken(abandoned)
+
+
+LEAVES = """
+import sys
+from sharecons.spark.fetching import read_ranges
+from sharecons.spark.ledger import Taken
+
+taken = Taken("t", bytes.fromhex(sys.argv[2]), 0, 0, 2999, 1)
+batches = read_ranges([taken], bootstrap_servers=sys.argv[1])
+print(next(batches).num_rows > 0)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_leaves_rows_untaken_ends():
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", [bytes(10_000)] * 3000, batch=50)
+        command = [sys.executable, "-c", LEAVES]
+
+        done = subprocess.run(
+            [*command, logs.bootstrap_servers, logs.topic_id("t").hex()],
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=30,
+        )
+
+    assert (0, "True\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.slow
+def test_a_task_that_takes_its_time_loses_nothing():
+    with embedded(topics={"t": 2}) as (broker, logs):
+        for partition in range(2):
+            broker.produce("t", [bytes(5000)] * 2000, partition=partition, batch=20)
+        ranges = [logs.taken("t", 0, 1999, partition=p) for p in range(2)]
+
+        rows = 0
+        for batch in logs.batches(ranges, timeout=0.2):
+            rows += batch.num_rows
+            time.sleep(0.3)
+
+    assert 4000 == rows
 
 
 def test_no_ranges_are_no_rows_and_no_connection():
