@@ -22,9 +22,11 @@ class LocalPlace:
         return [name for name in os.listdir(self._directory) if name[0] != "."]
 
     def _make(self) -> None:
-        if not self._directory.is_dir():
-            self._directory.mkdir(parents=True, exist_ok=True)
-            _sync(self._directory.parent)
+        path = self._directory.absolute()
+        missing = [one for one in (path, *path.parents) if not one.is_dir()]
+        path.mkdir(parents=True, exist_ok=True)
+        for directory in missing:
+            _sync(directory.parent)
 
     def read(self, name: str) -> bytes:
         return (self._directory / name).read_bytes()
@@ -47,7 +49,7 @@ class LocalPlace:
         (self._directory / name).unlink(missing_ok=True)
 
     def lock(self, who: str) -> str | None:
-        if sys.platform == "win32":
+        if sys.platform == "win32" or self._lock is not None:
             return None
         import fcntl
 

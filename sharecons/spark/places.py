@@ -23,7 +23,7 @@ from urllib.request import url2pathname
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark.local_place import LocalPlace
-from sharecons.spark.remote_places import SAFE, HdfsPlace, ObjectPlace
+from sharecons.spark.remote_places import SAFE, ObjectPlace, hdfs_place
 
 __all__ = ["Place", "place_of"]
 
@@ -64,7 +64,7 @@ def place_of(location: str, options: Mapping[str, str] | None = None) -> Place:
     if scheme == "file":
         return LocalPlace(Path(path))
     if scheme == "hdfs":
-        return HdfsPlace(location)
+        return hdfs_place(location)
     if scheme in SAFE:
         return ObjectPlace(scheme, location, dict(options or {}))
     known = ", ".join(("file", "hdfs", *SAFE))

@@ -6,12 +6,13 @@ would overwrite instead is found out by trying, once, when the ledger is opened.
 
 import importlib
 from contextlib import suppress
+from errno import EINVAL
 from typing import Any, Final
 from uuid import uuid4
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["SAFE", "HdfsPlace", "ObjectPlace"]
+__all__ = ["SAFE", "ObjectPlace", "RenamingPlace", "hdfs_place"]
 
 SAFE: Final = {
     "s3": "s3fs",
@@ -52,7 +53,15 @@ class ObjectPlace:
         self._create(name, data)
 
     def _create(self, name: str, data: bytes) -> None:
-        self._files.pipe_file(f"{self._path}/{name}", data, mode="create")
+        try:
+            self._files.pipe_file(f"{self._path}/{name}", data, mode="create")
+        except FileExistsError:
+            raise
+        except OSError as error:
+            # Some versions of s3fs have no better word for "precondition failed".
+            if error.errno == EINVAL and name in self.names():
+                raise FileExistsError(name) from error
+            raise
 
     def _try(self) -> None:
         """Find out whether `mode="create"` is believed: old packages ignore it."""
@@ -87,7 +96,7 @@ def _fsspec(scheme: str, url: str, options: dict[str, str]) -> Any:
     try:
         fsspec = importlib.import_module("fsspec")
         files, _ = fsspec.core.url_to_fs(url, **options)
-    except (ImportError, ValueError) as error:
+    except (ImportError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f"ledgerLocation {url!r}: {error}; is {SAFE[scheme]} installed on the "
             "driver, and are the options those of its file system?"
@@ -95,24 +104,31 @@ def _fsspec(scheme: str, url: str, options: dict[str, str]) -> Any:
     return files
 
 
-class HdfsPlace:
-    """A directory on HDFS, by pyarrow, which needs libhdfs and CLASSPATH for it."""
-
-    def __init__(self, url: str) -> None:
+def hdfs_place(url: str) -> "RenamingPlace":
+    """Find a directory on HDFS; pyarrow needs libhdfs and CLASSPATH for it."""
+    try:
         fs = importlib.import_module("pyarrow.fs")
-        try:
-            self._files, self._path = fs.FileSystem.from_uri(url)
-        except OSError as error:
-            raise ConfigurationError(
-                f"ledgerLocation {url!r}: {error}; HDFS needs a Hadoop client on the "
-                "driver (libhdfs, and CLASSPATH as `hadoop classpath --glob` gives it)"
-            ) from error
-        self._selector = fs.FileSelector
+        files, path = fs.FileSystem.from_uri(url)
+    except (ImportError, OSError) as error:
+        raise ConfigurationError(
+            f"ledgerLocation {url!r}: {error}; HDFS needs pyarrow and a Hadoop client "
+            "on the driver (libhdfs, and CLASSPATH as `hadoop classpath --glob` gives "
+            "it)"
+        ) from error
+    return RenamingPlace(files, path)
+
+
+class RenamingPlace:
+    """A directory of pyarrow's, where renaming to a name that is taken fails."""
+
+    def __init__(self, files: Any, path: str) -> None:
+        self._files = files
+        self._path = path
 
     def names(self) -> list[str]:
         self._files.create_dir(self._path, recursive=True)
-        found = self._files.get_file_info(self._selector(self._path))
-        return [info.base_name for info in found]
+        selector = importlib.import_module("pyarrow.fs").FileSelector(self._path)
+        return [info.base_name for info in self._files.get_file_info(selector)]
 
     def read(self, name: str) -> bytes:
         with self._files.open_input_file(f"{self._path}/{name}") as file:

@@ -96,12 +96,9 @@ def test_group_that_is_set_back_gives_what_was_committed_once_more():
 def test_start_offset_that_is_told_while_it_is_asked_what_is_new_disturbs_nobody():
     ledger = ledger_of(*[[given(n * 20, n * 20 + 9)] for n in range(50)])
     ledger.trim(500)
-    asked = iter(ledger.remembered[P0])
-    next(asked)
     missing = ledger._remembered[P0].missing
     ledger.passed(ORDERS, 0, 900)
 
-    assert 49 == len(list(asked))
     assert [] == missing(0, 9)
     assert [(900, 909), (920, 929), (940, 949), (960, 969), (980, 989)] == (
         ledger.remembered[P0]

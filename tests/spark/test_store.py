@@ -153,6 +153,32 @@ def test_id_that_was_adopted_outlives_a_restart():
     assert {"orders": anew} == found.topics
 
 
+def test_long_history_is_read_whole_and_in_order():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    for number in range(200):
+        enter(store, ledger, given(number * 20, number * 20 + 9, number + 1))
+    _, found = opened(shelf)
+
+    assert everything(ledger) == everything(found)
+
+
+def test_entry_that_is_of_no_use_and_gone_while_it_is_read_is_not_missed():
+    class Late(Shelf):
+        def names(self):
+            return ["00000000000000000000.jsonl", *super().names()]
+
+    shelf, late = Shelf(), Late()
+    late.files = shelf.files
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    ledger.trim(10)
+    store.trim(ledger)
+    _, found = opened(late)
+
+    assert 10 == found.begin
+
+
 # Who may write.
 
 

@@ -15,6 +15,7 @@ from sharecons.spark import local_place
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import Taken
 from sharecons.spark.places import place_of
+from sharecons.spark.remote_places import RenamingPlace
 from sharecons.spark.store import Store
 
 SEGMENT = [Taken("orders", bytes(16), 0, 0, 9, 1)]
@@ -91,6 +92,7 @@ def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
         ("", "must be a directory"),
         (None, "must be a directory"),
         ("abfss://here/ledger", "is adlfs installed"),
+        ("hdfs://here/ledger", "needs pyarrow and a Hadoop client"),
     ],
 )
 def test_place_that_cannot_keep_a_ledger_is_refused(location, words):
@@ -109,6 +111,66 @@ def test_object_store_that_overwrites_is_found_out(monkeypatch):
 
     with pytest.raises(ConfigurationError, match="overwrites files"):
         Store("memory://careless/ledger").load("billing")
+
+
+# HDFS: no Hadoop here, but a file system that keeps its one promise.
+
+
+class Hdfs:
+    """This machine's disk by pyarrow, with a rename that never overwrites."""
+
+    def __init__(self, fs):
+        self._disk = fs.LocalFileSystem()
+
+    def __getattr__(self, name):
+        return getattr(self._disk, name)
+
+    def move(self, source, target):
+        if os.path.exists(target):
+            raise OSError(f"cannot rename {source} to {target}")
+        self._disk.move(source, target)
+
+
+@pytest.fixture
+def hdfs(tmp_path):
+    fs = pytest.importorskip("pyarrow.fs")
+    return RenamingPlace(Hdfs(fs), str(tmp_path / "ledger"))
+
+
+def test_file_that_is_there_is_not_renamed_over(hdfs):
+    assert [] == hdfs.names()
+    hdfs.create("a", b"first")
+    with pytest.raises(FileExistsError):
+        hdfs.create("a", b"second")
+
+    assert b"first" == hdfs.read("a")
+    assert ["a"] == hdfs.names()
+
+
+def test_rename_that_fails_for_another_reason_is_told(hdfs):
+    def fail(source, target):
+        raise OSError("no space left")
+
+    hdfs.names()
+    hdfs._files.move = fail
+    with pytest.raises(OSError, match="no space left"):
+        hdfs.create("a", b"first")
+
+    assert [] == hdfs.names()
+
+
+def test_ledger_is_kept_where_files_are_renamed(hdfs):
+    store = Store(hdfs)
+    ledger = store.load("billing")
+    store.append(SEGMENT)
+    ledger.append(SEGMENT)
+    ledger.trim(10)
+    store.trim(ledger)
+    again = Store(hdfs).load("billing")
+
+    assert (10, 10) == (again.begin, again.end)
+    with pytest.raises(LedgerTakenError):
+        store.check()
 
 
 # This machine's disk.
@@ -175,6 +237,16 @@ def test_closed_ledger_is_free(tmp_path):
     assert 10 == Store(str(tmp_path)).load("billing").end
 
 
+def test_store_is_loaded_again_by_who_has_it(tmp_path):
+    store = Store(str(tmp_path))
+    store.load("billing")
+    store.append(SEGMENT)
+
+    assert 10 == store.load("billing").end
+    with pytest.raises(LedgerTakenError):
+        Store(str(tmp_path)).load("billing")
+
+
 def test_load_that_fails_leaves_the_ledger_free(tmp_path):
     store = Store(str(tmp_path))
     store.load("billing")
@@ -238,6 +310,14 @@ def _hold(location, held):
     store.append(SEGMENT)
     held.set()
     # The process's end lets go.
+
+
+def test_draft_that_a_killed_driver_left_is_swept_away(tmp_path):
+    draft = tmp_path / ".00000000000000000007.jsonl.0123"
+    draft.write_bytes(b"half of an en")
+    Store(str(tmp_path)).load("billing")
+
+    assert not draft.exists()
 
 
 def test_entries_can_be_read_by_people(tmp_path):
