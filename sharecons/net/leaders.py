@@ -65,6 +65,7 @@ class Leaders:
         self._request_timeout = request_timeout
         self._tasks: TaskGroup | None = None
         self._closing = False
+        self._draining = False
         self._by_node: dict[int, _Led] = {}
         self._running: set[_Led] = set()
 
@@ -79,7 +80,7 @@ class Leaders:
 
     def lead(self) -> None:
         """See that each leader fetches what it leads of the assignment."""
-        if self._closing or self._tasks is None:
+        if self._closing or self._draining or self._tasks is None:
             return
         by_node = self._routing.leaders()
         for node_id in by_node.keys() - self._by_node.keys():
@@ -101,6 +102,14 @@ class Leaders:
         for led in self._running:
             led.machine.acknowledgements.freeze(ticket)
             led.machine.hasten()
+            led.bell.ring()
+
+    def drain(self) -> None:
+        """Fetch no more; each goes when nothing is held of what came from it."""
+        self._draining = True
+        for led in list(self._by_node.values()):
+            led.machine.want(frozenset())
+            self._retire_idle(led)
             led.bell.ring()
 
     def close(self) -> None:

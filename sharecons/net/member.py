@@ -160,6 +160,17 @@ class Member:
             await self._change()
         return join_results(ticket.results)
 
+    async def drain(self) -> None:
+        """Fetch no more, and wait until all that came is settled, and said.
+
+        A fetch that waits at a broker may still bring records: they reach the listener,
+        which must go on settling what it is given. Nothing is let go by this, where
+        `close` lets go what comes too late. Cancelling it is no harm; `close` is next.
+        """
+        self._leaders.drain()
+        while not self._leaders.gone:
+            await self._change()
+
     async def close(self) -> None:
         """Say what is to be said, close the sessions, leave the group.
 

@@ -249,12 +249,31 @@ class Acquirer:
         Not if another driver has the ledger: it is the same member, and what we sent
         now would be said in its name.
         """
-        if not isinstance(self.error, LedgerTakenError):
-            with anyio.move_on_after(CLOSE_TIMEOUT, shield=True):
-                if self.error is None and self._stopping:
-                    await self._enter(member)
+        with anyio.move_on_after(CLOSE_TIMEOUT, shield=True):
+            if self._stopping and self.error is None:
+                await self._drain(member)
+            if not isinstance(self.error, LedgerTakenError):
                 await member.close()
         member.abandon()
+
+    async def _drain(self, member: Member) -> None:
+        """Enter and accept what a fetch that is under way may bring yet.
+
+        To let it go would use up a delivery of each record.
+        """
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._keep_entering, member, tasks.cancel_scope)
+            await member.drain()
+            tasks.cancel_scope.cancel()
+
+    async def _keep_entering(self, member: Member, scope: anyio.CancelScope) -> None:
+        try:
+            while True:
+                await self._enter(member)
+                await self._bell.wait_until(FOREVER)
+        except Exception as error:  # noqa: BLE001 (raised by `run`)
+            self.error = error
+            scope.cancel()
 
     def _holds(self, lease: Lease) -> bool:
         """Tell whether the locks are still ours: others may have the records if not."""

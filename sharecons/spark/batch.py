@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from sharecons.log import get_logger
@@ -10,7 +11,7 @@ from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.ledger import Taken
 from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import SourceOptions
-from sharecons.spark.planning import plan_tasks
+from sharecons.spark.planning import Patience, plan_tasks
 
 __all__ = ["BatchQuery"]
 
@@ -30,9 +31,11 @@ class BatchQuery:
         self,
         options: SourceOptions,
         opened: Callable[[SourceOptions], Opened] = open_driver,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
         self._opened = opened
+        self._clock = clock
 
     def tasks(self) -> list[list[Taken]]:
         """Acquire, and divide what is to be read over tasks.
@@ -58,7 +61,7 @@ class BatchQuery:
     def _start(self, driver: Driver) -> int:
         start = self._options.starting_position
         if start == "new":
-            return driver.end
+            return driver.began_at
         return driver.begin if start == "earliest" else int(start)
 
     def _end(self, driver: Driver) -> int:
@@ -76,16 +79,12 @@ class BatchQuery:
         """Acquire what the topics hold now, up to the limit, in whole fetches."""
         if self._options.ending_position is not None:
             return
-        end = driver.end
-        goal = driver.goal
-        most = goal.most
+        end, limit = driver.began_at, inf
         if self._options.max_offsets_per_trigger is not None:
-            most = min(most, end + self._options.max_offsets_per_trigger)
-        while not goal.reached and end < most and not self._waited_enough(driver):
+            limit = end + self._options.max_offsets_per_trigger
+        patience = Patience(self._options.idle_timeout, driver.goal.most)
+        while not driver.goal.reached and end < limit:
             end = driver.wait_beyond(end, LOOK)
             driver.planned(end)
-
-    def _waited_enough(self, driver: Driver) -> bool:
-        """Nothing comes: others of the group hold what is lacking."""
-        idle = time.monotonic() - driver.idle_since()
-        return idle >= self._options.idle_timeout
+            if patience.is_over(end, driver.idle_since(), self._clock()):
+                break

@@ -5,6 +5,7 @@ the query runs; the member has an event loop in a thread beside it. What both to
 the ledger, under one lock; what either waits for is told by one condition.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Final, Protocol
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from sharecons.errors import ClosedError, ConnectionFailedError, Error
+from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.spark.acquiring import Acquirer, Joining
@@ -27,6 +28,7 @@ __all__ = ["Driver", "Keeper"]
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
 STANDING_INTERVAL: Final = 5.0
+PARENT_INTERVAL: Final = 1.0
 RESTART_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Between attempts to join while no broker can be reached; the last one goes on."""
 
@@ -51,6 +53,7 @@ class Driver:
 
     Attributes:
         standing: how far the group is, as asked a few seconds ago at most.
+        began_at: where the ledger ended before the member joined.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Driver:
         adopt: bool,
     ) -> None:
         self.standing = Standing()
+        self.began_at = ledger.end
         self._joining = joining
         self._cluster = cluster
         self._ledger = ledger
@@ -217,6 +221,7 @@ class Driver:
                 self._told()
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._keep_looking)
+                    tasks.start_soon(self._mind_parent)
                     try:
                         await self._keep_acquiring()
                     finally:
@@ -244,13 +249,27 @@ class Driver:
             await anyio.sleep(STANDING_INTERVAL)
             self._note(await self._standing_now())
 
+    async def _mind_parent(self) -> None:
+        """End with Spark: a question that waits does not see its socket's end.
+
+        The next driver would find the ledger in use.
+        """
+        parent = os.getppid()
+        while os.getppid() == parent:  # noqa: ASYNC110 (the system offers no event)
+            await anyio.sleep(PARENT_INTERVAL)
+        _log.warning("Spark has ended without a word; the source ends too")
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._stop_now()
+
     async def _look(self) -> None:
         """See what is there, before anything is acquired of it."""
         timeout = self._joining.request_timeout
         logs = await read_logs(self._cluster, self._joining.topics, timeout)
         self._ledger.agree(logs.topic_ids, adopt=self._adopt)
         self.standing = await self._standing_now()
-        self._goal = Goal(logs.bounds, self.standing.starts, self._ledger.end)
+        self._goal = Goal(logs.bounds, self.standing.partitions, self._ledger.end)
 
     async def _standing_now(self) -> Standing:
         group_id = self._joining.settings.group_id
@@ -264,7 +283,7 @@ class Driver:
                 if start > 0:
                     self._ledger.passed(place.topic_id, place.partition, start)
             if self._goal is not None:
-                self._goal.passed(standing.starts)
+                self._goal.passed(standing.partitions)
             self._changed.notify_all()
 
     def _stop_now(self) -> None:

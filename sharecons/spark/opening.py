@@ -14,7 +14,7 @@ from sharecons.version import VERSION
 
 __all__ = ["Opened", "cluster_of", "open_driver"]
 
-PATIENCE: Final = 15.0
+PATIENCE: Final = 3.0
 """For the driver before this one, on this machine, to leave: Spark starts a query anew
 without waiting for what it has just stopped."""
 
@@ -38,6 +38,8 @@ def cluster_of(options: SourceOptions) -> Cluster:
 def open_driver(options: SourceOptions) -> Opened:
     """Load the ledger, join the group, and begin to acquire.
 
+    What only reads positions that are there already does not join.
+
     Raises:
         LedgerError: the ledger cannot be used, or another driver has it.
         Error: no broker answers.
@@ -53,7 +55,8 @@ def open_driver(options: SourceOptions) -> Opened:
         adopt=not options.fail_on_data_loss,
     )
     try:
-        driver.start()
+        if options.ending_position is None:
+            driver.start()
     except BaseException:
         driver.stop()
         raise

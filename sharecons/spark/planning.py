@@ -5,11 +5,12 @@ Rule: plain decisions; no clock, no ledger, no Spark.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.values import SharePartition, SharePartitionOffset
 from sharecons.spark.ledger import Taken
 
-__all__ = ["Admission", "Goal", "plan_tasks"]
+__all__ = ["Admission", "Goal", "Patience", "plan_tasks"]
 
 WORTH_A_TASK = 1000
 """Rows below which a task costs more than it saves: starting one takes Spark some
@@ -37,28 +38,29 @@ class Goal:
     """What Trigger.AvailableNow is to reach: what the topics held when it began.
 
     A share group has no position to compare with. A partition is done when the group
-    starts at or behind where its log ended then, or has given us the last offset
-    before that. What others of the group hold may never come: whoever waits for the
-    goal must have an end to its patience.
+    has given us the last offset that its log had then, when it starts behind that, or
+    when the group has no lag there. What others of the group hold may never come:
+    whoever waits for the goal has `Patience`.
 
     Attributes:
-        most: the position that is not to be passed, though producers go on; what was
-            lacking at the beginning leads there.
+        most: the position that what was lacking at the beginning leads to, if nothing
+            newer comes in between.
     """
 
     def __init__(
         self,
         bounds: Mapping[SharePartition, tuple[int, int]],
-        starts: Mapping[SharePartition, int],
+        standing: Iterable[SharePartitionOffset],
         position: int,
     ) -> None:
         self._ends: dict[SharePartition, int] = {}
         self.most = position
+        known = {each.share_partition: each for each in standing}
         for place, (first, end) in bounds.items():
-            start = max(first, starts.get(place, first))
-            if start < end:
+            lacking = _lacking(first, end, known.get(place))
+            if lacking:
                 self._ends[place] = end
-                self.most += end - start
+                self.most += lacking
 
     @property
     def reached(self) -> bool:
@@ -67,16 +69,51 @@ class Goal:
     def entered(self, taken: Iterable[Taken]) -> None:
         """The group gave this."""
         for each in taken:
-            self._seen(each.share_partition, each.last_offset + 1)
+            if each.last_offset + 1 >= self._end(each.share_partition):
+                del self._ends[each.share_partition]
 
-    def passed(self, starts: Mapping[SharePartition, int]) -> None:
-        """The group starts here now."""
-        for place, start in starts.items():
-            self._seen(place, start)
+    def passed(self, standing: Iterable[SharePartitionOffset]) -> None:
+        """So far is the group now."""
+        for each in standing:
+            place = each.share_partition
+            if place in self._ends and (
+                each.start_offset >= self._end(place) or not each.lag
+            ):
+                del self._ends[place]
 
-    def _seen(self, place: SharePartition, offset: int) -> None:
-        if place in self._ends and offset >= self._ends[place]:
-            del self._ends[place]
+    def _end(self, place: SharePartition) -> float:
+        return self._ends.get(place, inf)
+
+
+def _lacking(first: int, end: int, known: SharePartitionOffset | None) -> int:
+    """Count the offsets that a group has still to give.
+
+    The lag knows those that were accepted beyond the start, which is written down
+    late: after all of 100 offsets were accepted, 4.3.0 tells a start of 0 and a lag
+    of 0. Both are unknown (-1) as long as nothing was accepted.
+    """
+    if known is None or known.start_offset < 0:
+        return end - first
+    rest = end - max(first, known.start_offset)
+    return rest if known.lag < 0 else min(rest, known.lag)
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long a goal is waited for: seconds in which nothing comes.
+
+    While producers go on something always comes; so they count as well once as much
+    came as was lacking.
+    """
+
+    seconds: float
+    most: int
+    _enough_at: float = inf
+
+    def is_over(self, held: int, idle_since: float, now: float) -> bool:
+        if held >= self.most:
+            self._enough_at = min(self._enough_at, now)
+        return now - min(idle_since, self._enough_at) >= self.seconds
 
 
 def plan_tasks(

@@ -35,7 +35,7 @@ from sharecons.spark.batch import BatchQuery
 from sharecons.spark.options import SourceOptions, read_options
 from sharecons.spark.schema import check_schema, schema_of
 from sharecons.spark.stream import StreamQuery
-from sharecons.spark.tasks import RangesPartition, read_partition
+from sharecons.spark.tasks import RangesPartition, for_tasks, read_partition
 
 __all__ = [
     "ShareGroupBatchReader",
@@ -132,7 +132,7 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return self._query
 
     def __getstate__(self) -> Mapping[str, Any]:
-        return {"_options": self._options, "_query": None}
+        return {"_options": for_tasks(self._options), "_query": None}
 
 
 class ShareGroupBatchReader(DataSourceReader):
@@ -149,6 +149,9 @@ class ShareGroupBatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangesPartition), "one of ours"
         return read_partition(partition, self._options)
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {"_options": for_tasks(self._options)}
 
 
 def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int | None]:

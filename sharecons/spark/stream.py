@@ -8,7 +8,7 @@ from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.ledger import Taken
 from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import SourceOptions
-from sharecons.spark.planning import Admission, Goal, plan_tasks
+from sharecons.spark.planning import Admission, Goal, Patience, plan_tasks
 
 __all__ = ["StreamQuery"]
 
@@ -36,6 +36,7 @@ class StreamQuery:
         self._driver, self._ledger_id = opened(options)
         self._clock = clock
         self._goal: Goal | None = None
+        self._patience = Patience(options.idle_timeout, 0)
         self._over_at: int | None = None
         self._last_trigger = clock()
 
@@ -46,6 +47,7 @@ class StreamQuery:
     def end_when_drained(self) -> None:
         """End at what the topics hold now."""
         self._goal = self._driver.goal
+        self._patience = Patience(self._options.idle_timeout, self._goal.most)
 
     def latest(
         self, start: dict[str, Any], *, most: int | None, least: int | None
@@ -116,18 +118,16 @@ class StreamQuery:
     def _drained(self, position: int, goal: Goal) -> int:
         """Wait for more before the goal; give where the ledger ends for this run."""
         while self._over_at is None:
-            patience = 0 if goal.reached else LOOK
-            held = self._driver.wait_beyond(position, patience)
-            if goal.reached or held >= goal.most or self._waited_enough():
-                self._over_at = min(held, max(goal.most, position))
+            held = self._driver.wait_beyond(position, 0 if goal.reached else LOOK)
+            if goal.reached or self._out_of_patience(held):
+                self._over_at = held
             elif held > position:
-                return min(held, goal.most)
+                return held
         return max(self._over_at, position)
 
-    def _waited_enough(self) -> bool:
-        """Nothing comes: others of the group hold what is lacking."""
-        idle = self._clock() - self._driver.idle_since()
-        return idle >= self._options.idle_timeout
+    def _out_of_patience(self, held: int) -> bool:
+        idle_since = self._driver.idle_since()
+        return self._patience.is_over(held, idle_since, self._clock())
 
     @property
     def _delay(self) -> float:

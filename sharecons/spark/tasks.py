@@ -1,6 +1,7 @@
 """What one task reads: a few ranges of offsets, by plain Fetch."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
@@ -10,7 +11,7 @@ from sharecons.spark.fetching import read_ranges
 from sharecons.spark.ledger import Taken
 from sharecons.spark.options import SourceOptions
 
-__all__ = ["RangesPartition", "read_partition"]
+__all__ = ["RangesPartition", "for_tasks", "read_partition"]
 
 
 class RangesPartition(InputPartition):
@@ -28,7 +29,7 @@ def read_partition(partition: RangesPartition, options: SourceOptions) -> Iterat
         DataLostError: the log does not have it any more.
     """
     schema = SCHEMA_WITH_HEADERS if options.include_headers else SCHEMA
-    return read_ranges(
+    batches: Iterator[Any] = read_ranges(
         partition.ranges,
         bootstrap_servers=options.bootstrap_servers,
         schema=schema,
@@ -36,3 +37,9 @@ def read_partition(partition: RangesPartition, options: SourceOptions) -> Iterat
         client_id=options.client_id,
         request_timeout=options.request_timeout,
     )
+    return batches
+
+
+def for_tasks(options: SourceOptions) -> SourceOptions:
+    """The options without the keys to the ledger's store: tasks do not go there."""
+    return replace(options, ledger_options={})

@@ -1,5 +1,7 @@
 """The member in the background and the ledger it fills, on the embedded broker."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -271,3 +273,57 @@ def test_leader_that_is_lost_and_comes_back_is_acquired_from_again(
 
     assert until(lambda: driver.end == 10, within=20)
     assert [offset for _, offset, _ in held(driver)] == list(range(10))
+
+
+def test_record_that_comes_while_the_driver_ends_is_entered_and_not_let_go(
+    broker, options, opened
+):
+    produce(broker, 5)
+    driver = opened(options(**{"kafka.fetch.max.wait.ms": "1000"}))
+    assert until(lambda: driver.end == 5)
+    time.sleep(0.1)  # its next fetch waits at the broker
+    driver.stop_soon()
+    produce(broker, 7)
+    driver.stop()
+
+    after = opened(options())
+    assert until(lambda: after.end == 12)
+    assert {count for _, _, count in held(after)} == {1}
+
+
+def test_driver_ends_with_the_process_that_started_it(
+    broker, options, opened, monkeypatch, tmp_path
+):
+    produce(broker, 5)
+    given = {
+        "kafka.bootstrap.servers": broker.bootstrap_servers,
+        "subscribe": "orders",
+        "kafka.share.group.id": GROUP,
+        "ledgerLocation": str(tmp_path / "ledger"),
+    }
+    inner = f"""
+from sharecons.spark.opening import open_driver
+from sharecons.spark.options import read_options
+driver, _ = open_driver(read_options({given!r}))
+print("open", driver.wait_beyond(0, 20), flush=True)
+driver.wait_beyond(10**9, 60)
+"""
+    outer = f"""
+import os, subprocess, sys
+child = subprocess.Popen(
+    [sys.executable, "-c", {inner!r}],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.DEVNULL,
+    text=True,
+)
+print(child.stdout.readline().strip(), flush=True)
+os._exit(0)
+"""
+    command = [sys.executable, "-c", outer]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
+    monkeypatch.setattr("sharecons.spark.opening.PATIENCE", 15.0)
+
+    assert ran.stdout == "open 5\n"
+    began = time.monotonic()
+    assert opened(options()).end == 5
+    assert time.monotonic() - began < 15

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.values import SharePartition, SharePartitionOffset
 from sharecons.spark.ledger import Taken
-from sharecons.spark.planning import Admission, Goal, plan_tasks
+from sharecons.spark.planning import Admission, Goal, Patience, plan_tasks
 
 ID = bytes(range(16))
 P0, P1 = SharePartition(ID, 0), SharePartition(ID, 1)
@@ -49,33 +49,67 @@ def test_nothing_held_is_nothing_to_cover_however_overdue():
 # The goal of Trigger.AvailableNow.
 
 
+def stands(place, start, lag=-1):
+    return SharePartitionOffset("orders", place, start, lag)
+
+
 def test_goal_of_empty_topics_is_reached_at_once():
-    assert Goal({}, {}, 7).reached
-    assert Goal({P0: (0, 0)}, {}, 7).reached
-    assert Goal({P0: (5, 5)}, {P0: 5}, 7).reached
+    assert Goal({}, [], 7).reached
+    assert Goal({P0: (0, 0)}, [], 7).reached
+    assert Goal({P0: (5, 5)}, [stands(P0, 5)], 7).reached
 
 
 def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
-    goal = Goal({P0: (0, 10), P1: (0, 5)}, {}, 0)
+    goal = Goal({P0: (0, 10), P1: (0, 5)}, [], 0)
     goal.entered([taken(0, 8)])
     goal.entered([taken(0, 4, partition=1)])
     assert not goal.reached
     goal.entered([taken(9, 9)])
     assert goal.reached
+    goal.entered([taken(10, 19)])
+    assert goal.reached
 
 
 def test_goal_is_reached_when_the_group_has_passed_it_without_us():
-    goal = Goal({P0: (0, 10)}, {P0: 3}, 0)
-    goal.passed({P0: 9, P1: 50})
+    goal = Goal({P0: (0, 10)}, [stands(P0, 3)], 0)
+    goal.passed([stands(P0, 9), stands(P1, 50)])
     assert not goal.reached
-    goal.passed({P0: 10})
+    goal.passed([stands(P0, 10)])
     assert goal.reached
+
+
+def test_goal_is_reached_when_the_group_has_no_lag_though_it_starts_before():
+    goal = Goal({P0: (0, 10)}, [stands(P0, 0, 4)], 0)
+    goal.passed([stands(P0, 0, 1)])
+    assert not goal.reached
+    goal.passed([stands(P0, 0, 0)])
+    assert goal.reached
+    assert Goal({P0: (0, 10)}, [stands(P0, 0, 0)], 0).reached
 
 
 def test_goal_names_the_position_that_what_is_lacking_leads_to():
     # From where the group starts; where its log begins if that is unknown (-1).
-    assert Goal({P0: (0, 10), P1: (2, 5)}, {P0: 4, P1: -1}, 100).most == 109
-    assert Goal({P0: (8, 10)}, {P0: 4}, 0).most == 2
+    assert Goal(
+        {P0: (0, 10), P1: (2, 5)}, [stands(P0, 4), stands(P1, -1)], 100
+    ).most == (109)
+    assert Goal({P0: (8, 10)}, [stands(P0, 4)], 0).most == 2
+    assert Goal({P0: (0, 10)}, [stands(P0, 4, 2)], 0).most == 2
+
+
+def test_patience_ends_when_nothing_came_for_long():
+    patience = Patience(10, most=100)
+
+    assert not patience.is_over(50, idle_since=5.0, now=14.9)
+    assert not patience.is_over(60, idle_since=14.0, now=23.9)
+    assert patience.is_over(60, idle_since=14.0, now=24.0)
+
+
+def test_patience_ends_long_after_enough_came_though_more_comes():
+    patience = Patience(10, most=100)
+
+    assert not patience.is_over(100, idle_since=20.0, now=20.0)
+    assert not patience.is_over(200, idle_since=29.9, now=29.9)
+    assert patience.is_over(300, idle_since=30.0, now=30.0)
 
 
 # Tasks.

@@ -166,6 +166,38 @@ def answers():
         v.IncrementalAlterConfigsResponse(throttle_time=SECOND, responses=(result,)),
         1,
     )
+    for version in range(6, 10):
+        v = schema("list_offsets", version).response
+        partition = v.ListOffsetsPartitionResponse(
+            partition_index=0, error_code=ErrorCode.none, offset=9
+        )
+        topic = v.ListOffsetsTopicResponse(name="t", partitions=(partition, partition))
+        yield (
+            v.ListOffsetsResponse(throttle_time=SECOND, topics=(topic, topic)),
+            version,
+        )
+    for version in (0, 1):
+        v = schema("describe_share_group_offsets", version).response
+        partition = v.DescribeShareGroupOffsetsResponsePartition(
+            partition_index=0,
+            start_offset=9,
+            leader_epoch=1,
+            error_code=ErrorCode.none,
+            error_message="m",
+        )
+        topic = v.DescribeShareGroupOffsetsResponseTopic(
+            topic_name="t", topic_id=TOPIC, partitions=(partition, partition)
+        )
+        group = v.DescribeShareGroupOffsetsResponseGroup(
+            group_id="g",
+            topics=(topic,),
+            error_code=ErrorCode.none,
+            error_message="m",
+        )
+        yield (
+            v.DescribeShareGroupOffsetsResponse(throttle_time=SECOND, groups=(group,)),
+            version,
+        )
     for version in (0, 3):
         v = schema("api_versions", version).response
         api = v.ApiVersion(api_key=78, min_version=1, max_version=2)

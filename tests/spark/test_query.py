@@ -1,0 +1,319 @@
+"""What a query is asked, and what it answers; no Spark and no Kafka here."""
+
+import pytest
+
+from sharecons.protocol.values import SharePartition
+from sharecons.spark.batch import BatchQuery
+from sharecons.spark.errors import LedgerLostError
+from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.opening import Opened
+from sharecons.spark.options import read_options
+from sharecons.spark.planning import Goal
+from sharecons.spark.stream import StreamQuery
+
+ID = bytes(range(16))
+LEDGER = "0123abcd"
+NEEDED = {
+    "kafka.bootstrap.servers": "localhost:9092",
+    "subscribe": "orders",
+    "kafka.share.group.id": "billing",
+    "ledgerLocation": "/ledgers/billing",
+}
+
+
+class FakeDriver:
+    """A ledger that fills as it is told to, on a clock that does not run."""
+
+    def __init__(self, ledger=None, lacking=0):
+        self.ledger = ledger or Ledger()
+        self.now = 100.0
+        self.coming = []
+        self.planned_to = 0
+        self.stopped = 0
+        self.last_came = self.now
+        bounds = {SharePartition(ID, 0): (0, lacking)} if lacking else {}
+        self.goal = Goal(bounds, [], self.ledger.end)
+
+    def open(self):
+        self.began_at = self.end
+        return Opened(self, LEDGER)
+
+    @property
+    def begin(self):
+        return self.ledger.begin
+
+    @property
+    def end(self):
+        return self.ledger.end
+
+    def between(self, start, end):
+        return self.ledger.between(start, end)
+
+    def give(self, count):
+        first = self.ledger.end
+        taken = [Taken("orders", ID, 0, first, first + count - 1, 1)]
+        self.ledger.append(taken)
+        self.goal.entered(taken)
+        self.last_came = self.now
+
+    def wait_beyond(self, position, timeout):
+        if self.end <= position:
+            self.now += timeout
+            if self.coming and self.coming[0][0] <= self.now:
+                self.give(self.coming.pop(0)[1])
+        return self.end
+
+    def planned(self, position):
+        self.planned_to = position
+
+    def trim(self, position):
+        self.ledger.trim(position)
+
+    def idle_since(self):
+        return self.last_came
+
+    def figures(self):
+        return {"acquired": 5, "lag": 7}
+
+    def stop(self):
+        self.stopped += 1
+
+
+def stream(driver, **options):
+    return StreamQuery(
+        read_options(NEEDED | options),
+        opened=lambda _: driver.open(),
+        clock=lambda: driver.now,
+    )
+
+
+def at(position):
+    return {"position": position, "ledger": LEDGER}
+
+
+def latest(query, start, most=None, least=None):
+    return query.latest(at(start), most=most, least=least)["position"]
+
+
+# Streams.
+
+
+def test_new_query_begins_at_what_nobody_committed():
+    driver = FakeDriver()
+    driver.give(10)
+    driver.trim(4)
+
+    assert stream(driver).initial() == at(4)
+
+
+def test_batch_covers_what_came_up_to_its_limit():
+    driver = FakeDriver()
+    driver.give(100)
+    query = stream(driver)
+
+    assert latest(query, 0) == 100
+    assert latest(query, 0, most=30) == 30
+    assert driver.planned_to == 30
+    assert latest(query, 90, most=30) == 100
+
+
+def test_nothing_new_is_answered_with_the_start_after_a_moment():
+    driver = FakeDriver()
+    driver.give(10)
+
+    assert latest(stream(driver), 10) == 10
+    assert 0 < driver.now - 100 <= 0.2
+
+
+def test_few_records_wait_for_more_but_no_longer_than_the_delay():
+    driver = FakeDriver()
+    query = stream(driver, minOffsetsPerTrigger="50", maxTriggerDelay="20s")
+    driver.give(10)
+
+    assert latest(query, 0, least=50) == 0
+    driver.now += 19
+    assert latest(query, 0, least=50) == 0
+    driver.now += 2
+    assert latest(query, 0, least=50) == 10
+    # The delay counts from that batch on.
+    driver.give(10)
+    assert latest(query, 10, least=50) == 10
+    driver.give(40)
+    assert latest(query, 10, least=50) == 60
+
+
+def test_offset_of_another_ledger_is_refused():
+    driver = FakeDriver()
+    driver.give(10)
+    query = stream(driver)
+
+    with pytest.raises(LedgerLostError, match="belongs to the ledger other"):
+        query.latest({"position": 5, "ledger": "other"}, most=None, least=None)
+
+
+def test_position_beyond_the_ledger_is_refused():
+    driver = FakeDriver()
+    driver.give(10)
+
+    with pytest.raises(LedgerLostError, match="at position 11, .* ends at 10"):
+        stream(driver).tasks(at(5), at(11))
+
+
+def test_replay_gives_the_same_tasks():
+    driver = FakeDriver()
+    driver.give(100)
+    query = stream(driver, minPartitions="3")
+    first = query.tasks(at(10), at(60))
+    driver.give(500)
+
+    assert query.tasks(at(10), at(60)) == first
+    assert sum(t.size for task in first for t in task) == 50
+
+
+def test_commit_lets_go_what_stands_before():
+    driver = FakeDriver()
+    driver.give(100)
+    stream(driver).commit(at(40))
+
+    assert driver.begin == 40
+
+
+def test_progress_shows_where_the_ledger_ends_and_the_figures():
+    driver = FakeDriver()
+    driver.give(10)
+
+    assert stream(driver).report() == {**at(10), "acquired": 5, "lag": 7}
+
+
+# Trigger.AvailableNow.
+
+
+def run_available_now(driver, **limits):
+    query = stream(driver)
+    query.end_when_drained()
+    ends = [0]
+    while (end := latest(query, ends[-1], **limits)) != ends[-1]:
+        ends.append(end)
+    assert latest(query, ends[-1], **limits) == ends[-1]
+    return ends[1:]
+
+
+def test_available_now_waits_for_all_that_was_there_and_ends():
+    driver = FakeDriver(lacking=100)
+    driver.coming = [(101, 60), (103, 40)]
+
+    assert run_available_now(driver) == [60, 100]
+
+
+def test_available_now_keeps_to_the_limit():
+    driver = FakeDriver(lacking=100)
+    driver.give(100)
+
+    assert run_available_now(driver, most=40) == [40, 80, 100]
+
+
+def test_available_now_with_nothing_there_ends_at_once():
+    driver = FakeDriver()
+
+    assert run_available_now(driver) == []
+    assert driver.now == 100
+
+
+def test_available_now_brings_first_what_the_ledger_held_already():
+    ledger = Ledger()
+    ledger.append([Taken("orders", ID, 0, 0, 29, 1)])
+
+    assert run_available_now(FakeDriver(ledger)) == [30]
+
+
+def test_available_now_does_not_run_after_producers():
+    driver = FakeDriver(lacking=100)
+    driver.give(90)
+    driver.give(50)
+    driver.coming = [(100, 50)] * 10
+
+    assert run_available_now(driver) == [140]
+
+
+def test_available_now_ends_though_others_hold_what_is_lacking_and_producers_go_on():
+    driver = FakeDriver()
+    places = {SharePartition(ID, 0): (0, 10), SharePartition(ID, 1): (0, 10)}
+    driver.goal = Goal(places, [], 0)
+    driver.coming = [(100 + second, 50) for second in range(1, 100)]
+    run_available_now(driver)
+
+    assert 110 <= driver.now < 115
+
+
+def test_available_now_gives_up_what_others_of_the_group_hold():
+    driver = FakeDriver(lacking=100)
+    driver.coming = [(101, 60)]
+
+    assert run_available_now(driver) == [60]
+    assert 10 <= driver.now - driver.last_came < 11
+
+
+# Batches.
+
+
+def batch(driver, **options):
+    return BatchQuery(
+        read_options(NEEDED | options, streaming=False),
+        opened=lambda _: driver.open(),
+        clock=lambda: driver.now,
+    )
+
+
+def sizes(tasks):
+    return sum(each.size for task in tasks for each in task)
+
+
+def test_batch_reads_what_it_acquires():
+    driver = FakeDriver(lacking=100)
+    driver.coming = [(101, 100)]
+
+    assert sizes(batch(driver).tasks()) == 100
+    assert driver.stopped == 1
+
+
+def test_batch_leaves_what_an_earlier_one_read():
+    driver = FakeDriver()
+    driver.give(30)
+
+    assert batch(driver).tasks() == []
+    assert sizes(batch(driver, startingPosition="earliest").tasks()) == 30
+    assert sizes(batch(driver, startingPosition="10").tasks()) == 20
+
+
+def test_batch_reads_what_came_before_it_asked_too():
+    driver = FakeDriver(lacking=100)
+    made = batch(driver)
+    opened = driver.open
+    # The member is quicker than who opened it.
+    driver.open = lambda: (opened(), driver.give(100))[0]
+
+    assert sizes(made.tasks()) == 100
+
+
+def test_batch_of_given_positions_acquires_nothing():
+    driver = FakeDriver(lacking=100)
+    driver.give(30)
+    tasks = batch(driver, startingPosition="5", endingPosition="25").tasks()
+
+    assert sizes(tasks) == 20
+    assert driver.now == 100
+
+
+def test_batch_ends_acquiring_at_its_limit():
+    driver = FakeDriver(lacking=100)
+    driver.coming = [(100, 40), (100, 40), (100, 20)]
+
+    assert sizes(batch(driver, maxOffsetsPerTrigger="50").tasks()) == 80
+
+
+def test_batch_includes_what_came_while_its_member_left():
+    driver = FakeDriver(lacking=10)
+    driver.give(10)
+    driver.stop = lambda: driver.give(5)
+
+    assert sizes(batch(driver, startingPosition="earliest").tasks()) == 15
