@@ -1,0 +1,86 @@
+"""What a run's batches came to: one line each, and a few words at the end."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+__all__ = ["SCHEMA", "BatchFigures", "measured", "table"]
+
+QUANTILES = (0.5, 0.9, 0.99)
+
+SCHEMA = (
+    "batch BIGINT, at TIMESTAMP, rows BIGINT, quarantined BIGINT, redelivered BIGINT, "
+    "lag BIGINT, latency_p50 DOUBLE, latency_p90 DOUBLE, latency_p99 DOUBLE, "
+    "seconds DOUBLE"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFigures:
+    """One batch. Latency is from a record's timestamp to its batch, in seconds.
+
+    Attributes:
+        lag: what the group had still to give when the batch before ended; -1 if nobody
+            knows.
+        seconds: what writing it took.
+    """
+
+    batch: int
+    at: Any
+    rows: int
+    quarantined: int
+    redelivered: int
+    lag: int
+    latency_p50: float
+    latency_p90: float
+    latency_p99: float
+    seconds: float
+
+    def line(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measured(judged: DataFrame, batch: int, lag: int, seconds: float) -> BatchFigures:
+    """Count one batch, in one pass over it."""
+    latency = sql.unix_millis(sql.current_timestamp()) - sql.unix_millis("timestamp")
+    quantiles = sql.percentile_approx(latency, list(QUANTILES)).alias("quantiles")
+    found = judged.agg(
+        sql.current_timestamp().alias("at"),
+        sql.count_if(sql.col("reason").isNull()).alias("rows"),
+        sql.count_if(sql.col("reason").isNotNull()).alias("quarantined"),
+        sql.count_if(sql.col("deliveryCount") > 1).alias("redelivered"),
+        quantiles,
+    ).collect()[0]
+    p50, p90, p99 = (value / 1000 for value in found["quantiles"] or (0, 0, 0))
+    return BatchFigures(
+        batch=batch,
+        at=found["at"],
+        rows=found["rows"],
+        quarantined=found["quarantined"],
+        redelivered=found["redelivered"],
+        lag=lag,
+        latency_p50=p50,
+        latency_p90=p90,
+        latency_p99=p99,
+        seconds=seconds,
+    )
+
+
+def table(batches: Sequence[BatchFigures]) -> str:
+    """A run in words and numbers, for a terminal."""
+    if not batches:
+        return "nothing was there\n"
+    head = "batch      rows  quarantined  redelivered  p50 s  p99 s  seconds\n"
+    lines = [
+        f"{b.batch:5}  {b.rows:8,}  {b.quarantined:11,}  {b.redelivered:11,}  "
+        f"{b.latency_p50:5.1f}  {b.latency_p99:5.1f}  {b.seconds:7.2f}\n"
+        for b in batches
+    ]
+    rows, bad, again = (
+        sum(getattr(b, name) for b in batches)
+        for name in ("rows", "quarantined", "redelivered")
+    )
+    return head + "".join(lines) + f"  all  {rows:8,}  {bad:11,}  {again:11,}\n"

@@ -1,0 +1,85 @@
+"""A PySpark session for tests, and what their queries have in common."""
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+__all__ = ["Query", "kept", "session"]
+
+MASTER = "local[2,4]"  # two tasks at a time, each tried four times
+
+
+def session(master=MASTER):
+    """Start Spark with this Python for its workers."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        from sharecons.spark.source import ShareGroupDataSource
+
+        spark = (
+            SparkSession.builder.master(master)
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.log.level", "ERROR")
+            .getOrCreate()
+        )
+        spark.dataSource.register(ShareGroupDataSource)
+    return spark
+
+
+class Query:
+    """One query's options and places."""
+
+    def __init__(self, servers, topic, group, base, **options):
+        self.base = Path(base)
+        self.out = self.base / "out"
+        self.options = {
+            "kafka.bootstrap.servers": servers,
+            "subscribe": topic,
+            "kafka.share.group.id": group,
+            "kafka.share.auto.offset.reset": "earliest",
+            "ledgerLocation": str(self.base / "ledger"),
+            **options,
+        }
+
+    def read(self, spark, **more):
+        return (
+            spark.readStream.format("sharegroup").options(**self.options | more).load()
+        )
+
+    def start(self, frame, checkpoint="checkpoint", **trigger):
+        return (
+            frame.writeStream.format("parquet")
+            .option("path", str(self.out))
+            .option("checkpointLocation", str(self.base / checkpoint))
+            .trigger(**trigger)
+            .start()
+        )
+
+    def run(self, spark, frame=None, **more):
+        """Run until all that is there is read; gives the query."""
+        query = self.start(
+            self.read(spark, **more) if frame is None else frame, availableNow=True
+        )
+        assert query.awaitTermination(90)
+        return query
+
+
+def kept(out):
+    """What a query's Parquet has, of batches that were committed."""
+    log = Path(out) / "_spark_metadata"
+    files = {}
+    for part in sorted(log.glob("[0-9]*"), key=lambda path: int(path.stem)):
+        for line in part.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            files[entry["path"].removeprefix("file://")] = None
+    tables = [pa.parquet.read_table(path, partitioning=None) for path in files]
+    return pa.concat_tables(tables) if tables else None

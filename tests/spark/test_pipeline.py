@@ -1,0 +1,170 @@
+"""The pipeline: valid rows to Parquet, the others to quarantine, figures of the run."""
+
+import json
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+import pyarrow.dataset
+import pytest
+
+pytest.importorskip("pyspark")
+
+from sharecons.spark.pipeline import __main__ as program
+from sharecons.spark.pipeline.figures import BatchFigures, table
+from sharecons.spark.pipeline.picture import picture
+from sharecons.spark.pipeline.settings import parse
+from tests.spark.sparks import session
+
+SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
+NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
+
+
+def figures(batch=0, **more):
+    return BatchFigures(
+        **{
+            "batch": batch,
+            "at": datetime.now(UTC),
+            "rows": 1000,
+            "quarantined": 3,
+            "redelivered": 2,
+            "lag": 0,
+            "latency_p50": 0.5,
+            "latency_p90": 0.9,
+            "latency_p99": 1.5,
+            "seconds": 0.25,
+        }
+        | more
+    )
+
+
+# The command line.
+
+
+def test_what_is_needed_is_enough():
+    settings = parse(NEEDED)
+
+    assert settings.topics == ("orders",)
+    assert settings.every is None
+    assert settings.partition_by == ("day",)
+    assert settings.place("rows") == "/x/rows"
+
+
+def test_schema_may_lie_in_a_file(tmp_path):
+    (tmp_path / "orders.sql").write_text(SCHEMA)
+    arguments = [*NEEDED[:4], "--schema", f"@{tmp_path}/orders.sql", "--into", "/x"]
+
+    assert parse(arguments).schema == SCHEMA
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [NEEDED[2:], NEEDED[:-2], [*NEEDED, "--option", "x"], ["--schema", "@/nowhere"]],
+)
+def test_command_line_that_makes_no_sense_ends_the_program(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        parse(arguments)
+
+    assert caught.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+# Figures.
+
+
+def test_table_has_a_line_for_each_batch_and_one_for_all():
+    lines = table([figures(0), figures(1, rows=500)]).splitlines()
+
+    assert len(lines) == 4
+    assert lines[1].split()[:2] == ["0", "1,000"]
+    assert lines[-1].split() == ["all", "1,500", "6", "4"]
+    assert table([]) == "nothing was there\n"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_picture_has_a_point_for_each_batch_in_each_line(count):
+    drawn = ElementTree.fromstring(
+        picture([figures(n, rows=n * 10) for n in range(count)])
+    )
+
+    circles = drawn.findall(".//{http://www.w3.org/2000/svg}circle")
+    assert len(circles) == 4 * count
+    heights = [float(circle.attrib["cy"]) for circle in circles]
+    assert all(0 <= y <= 430 for y in heights)
+
+
+# The whole of it.
+
+
+@pytest.fixture(scope="module")
+def spark():
+    spark = session()
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def arguments(share_broker, tmp_path):
+    share_broker.create_topic("orders", partitions=2)
+    share_broker.set_group_config("lake", {"share.auto.offset.reset": "earliest"})
+    return [
+        *["--bootstrap-servers", share_broker.bootstrap_servers],
+        *["--topic", "orders", "--group", "lake", "--schema", SCHEMA],
+        *["--into", str(tmp_path / "lake"), "--picture", str(tmp_path / "run.svg")],
+    ]
+
+
+def read(place):
+    return pyarrow.dataset.dataset(str(place), partitioning="hive").to_table()
+
+
+slow = [
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+def slowly(test):
+    for mark in slow:
+        test = mark(test)
+    return test
+
+
+@slowly
+def test_valid_rows_are_kept_and_the_others_quarantined_with_the_reason(
+    spark, share_broker, arguments, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(program, "_stop_on_signal", lambda query: None)
+    good = [
+        json.dumps({"id": n, "amount": n / 2, "country": "NO" if n % 2 else "SE"})
+        for n in range(200)
+    ]
+    bad = ["not json", '{"amount": 1.0}', '{"id": "seven"}', None]
+    share_broker.produce("orders", [*good, *bad], partition=0)
+
+    code = program.main([*arguments, "--partition-by", "country"])
+
+    assert code == 0
+    rows = read(tmp_path / "lake" / "rows")
+    assert sorted(rows["id"].to_pylist()) == list(range(200))
+    assert set(rows["country"].to_pylist()) == {"NO", "SE"}
+    assert set(rows["_topic"].to_pylist()) == {"orders"}
+    quarantine = read(tmp_path / "lake" / "quarantine")
+    reasons = dict(
+        zip(
+            quarantine["value"].to_pylist(),
+            quarantine["reason"].to_pylist(),
+            strict=True,
+        )
+    )
+    assert reasons == {
+        b"not json": "not JSON of this schema",
+        b'{"amount": 1.0}': "id is missing",
+        b'{"id": "seven"}': "not JSON of this schema",
+        None: "no value",
+    }
+    (run,) = read(tmp_path / "lake" / "runs").to_pylist()
+    assert (run["rows"], run["quarantined"], run["redelivered"]) == (200, 4, 0)
+    assert 0 <= run["latency_p50"] <= run["latency_p99"] < 300
+    assert "all       200" in capsys.readouterr().out
+    ElementTree.parse(tmp_path / "run.svg")

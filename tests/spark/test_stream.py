@@ -1,0 +1,206 @@
+"""Queries of a real PySpark in this process, on the embedded broker."""
+
+import json
+import time
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from sharecons.testing import EmbeddedBroker
+from tests.spark.sparks import Query, kept, session
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    # Spark's own: pandas 3, and sockets that its gateway leaves open.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    spark = session()
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def queue(broker, request, tmp_path):
+    """A topic of two partitions, and a query on it."""
+    topic = f"t{abs(hash(request.node.name))}"
+    broker.create_topic(topic, partitions=2)
+    return Queue(broker, topic, tmp_path)
+
+
+class Queue(Query):
+    def __init__(self, broker, topic, base):
+        super().__init__(broker.bootstrap_servers, topic, f"g-{topic}", base)
+        self.broker, self.topic = broker, topic
+
+    def produce(self, count, partition=0, **more):
+        self.broker.produce(
+            self.topic, [b"%d" % n for n in range(count)], partition=partition, **more
+        )
+
+
+def places(table):
+    """How often each partition and offset is in the output."""
+    if table is None:
+        return Counter()
+    columns = (table["partition"].to_pylist(), table["offset"].to_pylist())
+    return Counter(zip(*columns, strict=True))
+
+
+def once(counts):
+    """What every offset of so many records in each partition looks like."""
+    return Counter(
+        {(p, offset): 1 for p, count in counts.items() for offset in range(count)}
+    )
+
+
+def failure(query):
+    with pytest.raises(Exception) as caught:
+        query.awaitTermination(60)
+    return str(caught.value)
+
+
+def test_available_now_brings_all_that_is_there_once_and_ends(spark, queue):
+    queue.produce(3000)
+    queue.produce(2000, partition=1)
+    query = queue.run(spark, maxOffsetsPerTrigger="2000")
+
+    assert places(kept(queue.out)) == once({0: 3000, 1: 2000})
+    progress = [p for p in query.recentProgress if p.numInputRows]
+    assert max(p.numInputRows for p in progress) <= 2000
+    figures = json.loads(progress[-1].sources[0].latestOffset)
+    assert figures["position"] == figures["entered"] == 5000
+
+
+def test_columns_are_those_of_sparks_own_source(spark, queue):
+    queue.broker.produce(
+        queue.topic,
+        ["v"],
+        keys=["k"],
+        partition=0,
+        headers=[("trace", b"1"), ("none", None)],
+    )
+    queue.run(spark, includeHeaders="true")
+
+    (row,) = kept(queue.out).to_pylist()
+    assert row["key"] == b"k"
+    assert row["value"] == b"v"
+    assert (row["topic"], row["partition"], row["offset"]) == (queue.topic, 0, 0)
+    assert abs(row["timestamp"].timestamp() - time.time()) < 120
+    assert row["timestampType"] == 0
+    assert row["deliveryCount"] == 1
+    assert row["headers"] == [
+        {"key": "trace", "value": b"1"},
+        {"key": "none", "value": None},
+    ]
+
+
+def test_query_goes_on_where_its_checkpoint_ended(spark, queue):
+    queue.produce(100)
+    queue.run(spark)
+    queue.produce(50, partition=1)
+    queue.run(spark)
+    queue.run(spark)
+
+    assert places(kept(queue.out)) == once({0: 100, 1: 50})
+
+
+def test_query_that_runs_brings_what_comes_and_stops_without_using_a_delivery(
+    spark, queue
+):
+    query = queue.start(queue.read(spark), processingTime="100 milliseconds")
+    for _ in range(5):
+        queue.produce(100)
+        time.sleep(0.5)
+    deadline = time.monotonic() + 30
+    while places(kept_so_far(queue)) != once({0: 500}) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    query.stop()
+    queue.produce(10)
+    queue.run(spark)
+
+    table = kept(queue.out)
+    assert places(table) == once({0: 510})
+    assert set(table["deliveryCount"].to_pylist()) == {1}
+
+
+def kept_so_far(queue):
+    with suppress(FileNotFoundError, ValueError):
+        return kept(queue.out)
+
+
+def test_one_partition_feeds_four_tasks(spark, queue):
+    from pyspark.sql.functions import spark_partition_id
+
+    queue.produce(4000)
+    frame = queue.read(spark, minPartitions="4")
+    queue.run(spark, frame.withColumn("task", spark_partition_id()))
+
+    table = kept(queue.out)
+    assert places(table) == once({0: 4000})
+    assert set(table["task"].to_pylist()) >= {0, 1, 2, 3}
+
+
+def test_failed_tasks_are_tried_again_with_the_same_records(spark, queue, tmp_path):
+    mark = str(tmp_path / "failed")
+    queue.produce(2000)
+    queue.produce(2000, partition=1)
+
+    def fail_once(batches):
+        from pathlib import Path
+
+        for number, batch in enumerate(batches):
+            yield batch
+            if not number and not Path(mark).exists():
+                Path(mark).touch()
+                raise RuntimeError("on purpose")
+
+    frame = queue.read(spark, minPartitions="2")
+    queue.run(spark, frame.mapInArrow(fail_once, frame.schema))
+
+    assert (tmp_path / "failed").exists()
+    assert places(kept(queue.out)) == once({0: 2000, 1: 2000})
+
+
+def test_failed_batch_is_replayed_by_the_next_run(spark, queue):
+    queue.produce(500)
+
+    def fail(batches):
+        yield from batches
+        raise RuntimeError("on purpose")
+
+    frame = queue.read(spark)
+    failing = queue.start(frame.mapInArrow(fail, frame.schema), availableNow=True)
+    assert "on purpose" in failure(failing)
+    assert places(kept(queue.out)) == Counter()
+    queue.produce(20, partition=1)
+    queue.run(spark)
+
+    assert places(kept(queue.out)) == once({0: 500, 1: 20})
+
+
+def test_second_query_on_a_ledger_is_refused(spark, queue):
+    queue.produce(10)
+    first = queue.start(queue.read(spark), processingTime="100 milliseconds")
+    try:
+        deadline = time.monotonic() + 60
+        while not first.recentProgress and time.monotonic() < deadline:
+            time.sleep(0.1)
+        second = queue.start(queue.read(spark), "other", availableNow=True)
+        assert "ledger" in failure(second)
+        assert first.isActive
+    finally:
+        first.stop()
