@@ -168,3 +168,36 @@ def test_valid_rows_are_kept_and_the_others_quarantined_with_the_reason(
     assert 0 <= run["latency_p50"] <= run["latency_p99"] < 300
     assert "all       200" in capsys.readouterr().out
     ElementTree.parse(tmp_path / "run.svg")
+
+
+@slowly
+def test_next_run_adds_what_is_new(
+    spark, share_broker, arguments, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(program, "_stop_on_signal", lambda query: None)
+    share_broker.produce("orders", ['{"id": 1}'])
+    program.main(arguments)
+    share_broker.produce("orders", ['{"id": 2}'])
+    program.main(arguments)
+
+    rows = read(tmp_path / "lake" / "rows")
+    assert sorted(rows["id"].to_pylist()) == [1, 2]
+    assert "day" in rows.column_names
+    assert len(set(read(tmp_path / "lake" / "runs")["run"].to_pylist())) == 2
+
+
+@slowly
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--schema", "id WHATEVER"], "no list of columns"),
+        (["--partition-by", "colour"], "no such column"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told_in_a_sentence(
+    spark, arguments, capsys, more, words
+):
+    code = program.main([*arguments, *more])
+
+    assert code == 2
+    assert words in capsys.readouterr().err

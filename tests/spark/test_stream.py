@@ -1,6 +1,7 @@
 """Queries of a real PySpark in this process, on the embedded broker."""
 
 import json
+import shutil
 import time
 from collections import Counter
 from contextlib import suppress
@@ -204,3 +205,52 @@ def test_second_query_on_a_ledger_is_refused(spark, queue):
         assert first.isActive
     finally:
         first.stop()
+
+
+def test_checkpoint_without_its_ledger_is_refused(spark, queue):
+    queue.produce(10)
+    queue.run(spark)
+    shutil.rmtree(queue.base / "ledger")
+
+    text = failure(queue.start(queue.read(spark), availableNow=True))
+    assert "LedgerLostError: the checkpoint belongs to the ledger" in text
+
+
+def test_ledger_of_another_group_is_refused(spark, queue):
+    queue.produce(10)
+    queue.run(spark)
+
+    other = queue.read(spark, **{"kafka.share.group.id": "somebody-else"})
+    text = failure(queue.start(other, availableNow=True))
+    assert "LedgerMismatchError" in text
+    assert "somebody-else" in text
+
+
+def test_options_are_refused_when_the_query_is_made(spark, queue):
+    with pytest.raises(Exception, match="startingOffsets has no meaning here"):
+        queue.read(spark, startingOffsets="earliest")
+    own = spark.readStream.format("sharegroup").schema("value string")
+    query = queue.start(own.options(**queue.options).load(), availableNow=True)
+    assert "takes no schema" in failure(query)
+
+
+def test_batch_reads_what_is_there_and_the_same_positions_again(spark, queue):
+    queue.produce(300)
+    queue.produce(200, partition=1)
+
+    def read(**more):
+        options = queue.options | more
+        return spark.read.format("sharegroup").options(**options).load()
+
+    first = read()
+    rows = {(row.partition, row.offset, row.value) for row in first.collect()}
+    assert len(rows) == 500
+    assert first.count() == 500
+
+    queue.produce(10)
+    assert read().count() == 10
+    again = read(startingPosition="0", endingPosition="500").collect()
+    assert {(row.partition, row.offset, row.value) for row in again} == rows
+    assert read(startingPosition="earliest", endingPosition="510").count() == 510
+    with pytest.raises(Exception, match="ends at 510"):
+        read(startingPosition="0", endingPosition="511").count()
