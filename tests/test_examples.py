@@ -67,6 +67,22 @@ def test_explicit_confirms_what_it_said(orders: Kafka) -> None:
     assert "failed" not in printed
 
 
+@pytest.mark.slow
+def test_spark_stream_shows_every_job(orders: Kafka) -> None:
+    pytest.importorskip("pyspark")
+    environment = {**os.environ, "BOOTSTRAP_SERVERS": orders.bootstrap_servers}
+    ended = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "spark_stream.py")],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=100,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert {job.decode() for job in JOBS} <= set(re.findall(r"job \d+", ended.stdout))
+
+
 def test_program_of_the_readme_runs_as_it_stands(orders: Kafka, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
