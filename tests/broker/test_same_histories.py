@@ -32,21 +32,25 @@ HISTORIES = 150 if os.environ.get("SHARECONS_HYPOTHESIS") == "thorough" else 4
 
 who = st.integers(0, 2)
 seeds = st.integers(0, 999)
+where = st.integers(0, 2)
 steps = st.one_of(
-    st.builds(Produce, st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple)),
+    st.builds(
+        Produce, st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple), where
+    ),
     st.builds(
         Fetch,
         who,
         most=st.sampled_from([1, 5, 20, 100, 500]),
         record_limit=st.booleans(),
         batch_size=st.sampled_from([1, 10, 500]),
+        max_bytes=st.sampled_from([2, 300, 1000, 1 << 20]),
         acknowledge=st.none() | seeds,
     ),
     st.builds(Fetch, who),
     st.builds(Acknowledge, who, seeds),
     st.builds(Acknowledge, who, seeds),
     st.builds(Acknowledge, who, seeds, is_honest=st.just(False)),
-    st.builds(Trim, st.sampled_from([0.1, 0.5, 0.9, 1.0])),
+    st.builds(Trim, st.sampled_from([0.1, 0.5, 0.9, 1.0]), where),
     st.builds(Close, who),
     st.builds(Cut, who),
     st.builds(Reopen, who),
@@ -62,8 +66,12 @@ histories = st.lists(steps, min_size=6, max_size=30).map(
     history=histories,
     limit=st.sampled_from([2, 3, 5, 6]),
     locks=st.sampled_from([100, 2000]),
+    partitions=st.sampled_from([1, 3]),
 )
-def test_the_same_history_gives_the_same_answers(kafka, history, limit, locks):
+def test_the_same_history_gives_the_same_answers(
+    kafka, history, limit, locks, partitions
+):
+    history = [step for step in history if getattr(step, "partition", 0) < partitions]
     config = {
         "share.auto.offset.reset": "earliest",
         "share.record.lock.duration.ms": str(int(LOCK * 1000)),
@@ -71,10 +79,10 @@ def test_the_same_history_gives_the_same_answers(kafka, history, limit, locks):
         "share.partition.max.record.locks": str(locks),
     }
     group = f"history-{uuid.uuid4().hex[:8]}"
-    topic = kafka.admin.create_topic()
+    topic = kafka.admin.create_topic(partitions)
     kafka.admin.set_group_config(group, config)
     address = kafka.bootstrap_servers.split(",")[0]
-    with EmbeddedBroker(topics={topic: 1}) as ours:
+    with EmbeddedBroker(topics={topic: partitions}) as ours:
         ours.set_group_config(group, config)
         answers = played(
             history,

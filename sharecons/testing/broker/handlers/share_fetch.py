@@ -28,8 +28,7 @@ from sharecons.testing.broker.share.fetching import (
     Fetched,
     FetchLimits,
     Source,
-    fetched,
-    is_enough,
+    looked,
 )
 from sharecons.testing.broker.share.partitions import Key
 from sharecons.testing.broker.share.requests import (
@@ -207,9 +206,8 @@ def _look(
             partitions.changed(key).ring()
         if source.partition.may_acquire(settings):
             able.append(source)
-    if not is_last and not is_enough(able, limits):
-        return None
-    return fetched(able, limits, _wanted(request), settings, context.now)
+    wanted = _wanted(request)
+    return looked(able, limits, wanted, settings, context.now, is_last=is_last)
 
 
 async def _wait(

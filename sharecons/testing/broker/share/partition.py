@@ -47,6 +47,8 @@ class SharePartition:
     def __init__(self, state: CoordinatorState, start_offset: int) -> None:
         self._state = state
         self._window = Window(start_offset, state.batches)
+        self.looked_up = -1
+        """The offset of the log that was looked at last, without taking anything."""
         self._next_look = NEVER
         """No lock ends before this; the first may end later."""
 
