@@ -8,6 +8,7 @@ import threading
 import uuid
 
 import pytest
+from confluent_kafka import Producer
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,59 @@ def test_the_same_history_gives_the_same_answers(
 
     for real, embedded in zip(*answers, strict=True):
         assert real == embedded
+
+
+def test_aborted_records_are_left_out_alike(kafka):
+    group, topic = f"committed-{uuid.uuid4().hex[:8]}", kafka.admin.create_topic()
+    config = {
+        "share.auto.offset.reset": "earliest",
+        "share.isolation.level": "read_committed",
+    }
+    kafka.admin.set_group_config(group, config)
+    with EmbeddedBroker(topics={topic: 1}) as ours:
+        ours.set_group_config(group, config)
+        real, embedded = (
+            committed(address, topic, group)
+            for address in (kafka.bootstrap_servers.split(",")[0], ours.brokers[1])
+        )
+
+    assert real == embedded
+    assert [(0, 2, 1), (7, 13, 1)] == real[0][1][2][0][3]
+
+
+def committed(address, topic, group):
+    """What is acquired before and after a transaction in the middle is aborted."""
+    transactional = Producer(
+        {"bootstrap.servers": address, "transactional.id": group, "log_level": 0}
+    )
+    plain = Producer({"bootstrap.servers": address})
+    transactional.init_transactions(30)
+
+    def write(producer, count):
+        for _ in range(count):
+            producer.produce(topic, b"x", partition=0)
+        assert not producer.flush(30)
+
+    write(plain, 3)
+    transactional.begin_transaction()
+    write(transactional, 4)
+    transactional.abort_transaction(30)
+    write(plain, 2)
+    transactional.begin_transaction()
+    write(transactional, 3)
+    transactional.commit_transaction(30)
+    transactional.begin_transaction()
+    write(transactional, 2)
+    write(plain, 2)
+    player = Player(address, topic, group, LOCK)
+    player.join()
+    before = player.play([Fetch(0), Fetch(1)])
+    transactional.abort_transaction(30)
+    write(plain, 1)
+    after = player.play([Fetch(1), Fetch(1), Acknowledge(0, 3), Acknowledge(1, 3)])
+    state = player.state()
+    player.close()
+    return [*before, *after, state]
 
 
 def played(history, *players):

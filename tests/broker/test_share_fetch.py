@@ -248,6 +248,22 @@ async def test_at_least_one_batch_is_given_whatever_its_size():
     assert [(0, 9, 1)] == acquired(answer)
 
 
+async def test_partitions_looked_at_before_have_a_first_batch_of_their_own():
+    async with group_of(partitions=2) as group:
+        ann = group.member("ann")
+        await ann.fetch(0, 1)
+        for partition in (0, 1):
+            group.produce(10, partition=partition)
+        first = await ann.fetch(max_bytes=2, max_records=1)
+        second = await ann.fetch(max_bytes=2)
+        for partition in (0, 1):
+            group.produce(5, partition=partition)
+        both = await ann.fetch(max_bytes=2)
+
+    assert [[(0, 9, 1)], [(0, 9, 1)]] == [acquired(first), acquired(second)]
+    assert [(10, 14, 1), (10, 14, 1)] == acquired(both)
+
+
 @pytest.mark.parametrize("nothing", ["max_bytes", "max_records"])
 async def test_who_wants_nothing_gets_nothing_at_once(nothing):
     async with group_of() as group:

@@ -114,6 +114,13 @@ def test_the_window_is_counted_from_the_start_offset():
     assert [(2000, 2499, 1)] == group.fetch()
 
 
+def test_no_more_is_acquired_than_there_are_locks():
+    group = Group(*[10] * 20, record_locks=100)
+    group.fetch(most=50)
+
+    assert [(50, 99, 1)] == group.fetch(most=500)
+
+
 def test_with_no_lock_left_what_was_released_is_still_handed_out():
     group = Group(50, 50, 50, record_locks=100)
     group.fetch()
@@ -153,6 +160,19 @@ def test_what_has_failed_often_goes_with_nothing_else():
     assert [(0, 4, 4)] == group.fetch()
     assert [(5, 9, 4)] == group.fetch()
     assert [(10, 19, 1)] == group.fetch()
+
+
+def test_a_record_on_its_last_delivery_comes_after_those_before_it():
+    group = Group(4, delivery_limit=4)
+    group.fetch()
+    for _ in range(2):
+        group.say((2, 2, RELEASE))
+        group.fetch()
+    group.release()
+
+    assert [(0, 1, 2)] == group.fetch()
+    assert [(2, 2, 4)] == group.fetch()
+    assert [(3, 3, 2)] == group.fetch()
 
 
 def test_a_limit_of_two_isolates_only_by_halves():
@@ -375,6 +395,15 @@ def test_a_hole_is_filled_before_what_comes_after():
     assert [(10, 14, 1)] == group.fetch("bob", most=5)
     group.say((0, 4, ACCEPT), member="bob")
     assert 10 == group.partition.start_offset
+
+
+def test_a_hole_ends_where_the_state_goes_on():
+    group = Group(10)
+    group.fetch()
+    group.say((5, 9, RELEASE))
+    group.move_leader()
+
+    assert [(0, 4, 1)] == group.fetch("bob", most=1)
 
 
 def test_all_locks_may_be_ended_at_once():
