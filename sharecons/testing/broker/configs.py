@@ -62,6 +62,11 @@ class Configs:
             return synonym.value
         return BROKERS[name].default or ""
 
+    @property
+    def groups(self) -> list[str]:
+        """The ids of groups that something was set for."""
+        return [group_id for group_id, config in self._groups.items() if config]
+
     def of_group(self, group_id: str) -> Mapping[str, str]:
         """Give what is set on a group itself."""
         return self._groups.get(group_id, {})
