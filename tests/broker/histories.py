@@ -7,131 +7,31 @@ chance out of what a member holds, with a seed: the same on every Kafka, as long
 answer the same.
 """
 
-import base64
-import socket
 import time
 import uuid
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import timedelta
 from random import Random
-from types import NoneType
-from typing import get_args
-
-from kio.index import load_request_schema, load_response_schema
-from kio.schema.index import api_key_map
-from kio.serial import entity_reader
 
 from sharecons.testing.broker.writing import NewRecord, batch_of
-from tests.broker.talking import request_bytes
+from tests.broker.raw_requests import RawClient, spelt
+from tests.broker.steps import (
+    POLL,
+    Acknowledge,
+    Close,
+    Cut,
+    Fetch,
+    Produce,
+    Reopen,
+    Trim,
+    Wait,
+    chosen,
+    forget,
+)
 
-__all__ = [
-    "Acknowledge",
-    "Close",
-    "Cut",
-    "Fetch",
-    "Player",
-    "Produce",
-    "Reopen",
-    "Trim",
-    "Wait",
-    "paced",
-]
+__all__ = ["Player"]
 
-KEYS = {name: key for key, name in api_key_map.items()}
 SETTLED = 0.15  # seconds in which a broker notices an end, and writes what it must
-POLL = 0.1  # seconds that a fetch may take: a leader reads its state meanwhile
 PATIENCE = 20.0
-
-
-@dataclass(frozen=True)
-class Produce:
-    """Batches, of so many records each."""
-
-    sizes: tuple
-    partition: int = 0
-
-
-@dataclass(frozen=True)
-class Fetch:
-    member: int
-    most: int = 500
-    record_limit: bool = False
-    batch_size: int = 500
-    max_bytes: int = 1 << 20
-    acknowledge: int | None = None
-    """The seed of acknowledgements that go with it."""
-
-
-@dataclass(frozen=True)
-class Acknowledge:
-    member: int
-    seed: int
-    is_honest: bool = True
-    """Otherwise of records that others may have, or nobody."""
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Until all locks have ended."""
-
-
-@dataclass(frozen=True)
-class Close:
-    member: int
-
-
-@dataclass(frozen=True)
-class Reopen:
-    """Another session in place of the one that is there."""
-
-    member: int
-
-
-@dataclass(frozen=True)
-class Cut:
-    member: int
-
-
-@dataclass(frozen=True)
-class Trim:
-    """Delete the records in the first part of the log."""
-
-    part: float
-    partition: int = 0
-
-
-def paced(steps, most):
-    """Let all locks end before any ends by itself, after so many seconds."""
-    passed, history = 0.0, []
-    for step in steps:
-        passed += POLL if isinstance(step, Produce | Acknowledge | Trim) else 2.5 * POLL
-        if passed > most:
-            history.append(Wait())
-        if passed > most or step == Wait():
-            passed = 0.0
-        history.append(step)
-    return history
-
-
-class Client:
-    """One connection."""
-
-    def __init__(self, address):
-        host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
-        self._stream = self._socket.makefile("rb")
-
-    def ask(self, api, version, **values):
-        kind = load_request_schema(KEYS[api], version)
-        self._socket.sendall(request_bytes(built(kind, values)))
-        frame = self._stream.read(int.from_bytes(self._stream.read(4), "big"))
-        answer = load_response_schema(KEYS[api], version)
-        _, size = entity_reader(answer.__header_schema__)(frame, 0)
-        return entity_reader(answer)(frame, size)[0]
-
-    def close(self):
-        self._stream.close()
-        self._socket.close()
 
 
 class Member:
@@ -147,7 +47,7 @@ class Member:
 
     def ask(self, api, version, **values):
         if self.client is None:
-            self.client = Client(self._address)
+            self.client = RawClient(self._address)
         return self.client.ask(
             api,
             version,
@@ -172,7 +72,7 @@ class Player:
     def __init__(self, address, topic, group, lock, members=3):
         self._address = address
         self._topic, self.group, self._lock = topic, group, lock
-        self._admin = Client(address)
+        self._admin = RawClient(address)
         found = self._look_up()
         self.topic_id = found.topic_id
         self._partitions = range(len(found.partitions))
@@ -427,82 +327,3 @@ class Player:
                 return
             time.sleep(0.1)
         raise AssertionError("no coordinator")
-
-
-def chosen(held, random, may_renew=False):
-    """Acknowledge some of what is held: ranges in order, of one type or of several."""
-    said = {}
-    for partition in sorted({partition for partition, _ in held}):
-        offsets = sorted({offset for where, offset in held if where == partition})
-        if batches := chosen_of(offsets, random, may_renew):
-            said[partition] = batches
-    return said
-
-
-def chosen_of(offsets, random, may_renew):
-    kinds = [0, 1, 2, 2, 2, 3] + [4] * may_renew
-    share = random.choice([0.3, 0.7, 1.0])
-    mixed = random.random() < 0.3
-    alike = random.choice(kinds)
-    batches = []
-    for offset in (o for o in offsets if random.random() <= share):
-        kind = random.choice(kinds) if mixed else alike
-        last = batches[-1] if batches else None
-        if last and last[1] == offset - 1 and (mixed or last[2][0] == kind):
-            last[1] = offset
-            last[2].append(kind)
-        else:
-            batches.append([offset, offset, [kind]])
-    return tuple(
-        (first, last, tuple(types) if mixed else tuple(types[:1]))
-        for first, last, types in batches
-    )
-
-
-def forget(held, partition, batches):
-    for first, last, types in batches:
-        for offset in range(first, last + 1):
-            kind = types[0] if len(types) == 1 else types[offset - first]
-            if kind != 4 and (partition, offset) in held:
-                held.remove((partition, offset))
-
-
-def built(kind, values):
-    """A request of kio's out of mappings; what is not given is nothing."""
-    return kind(
-        **{
-            each.name: part(each, values[each.name])
-            if each.name in values
-            else nothing(each)
-            for each in fields(kind)
-            if each.name in values or each.default is MISSING
-        }
-    )
-
-
-def part(field, value):
-    struct = next((t for t in parts(field.type) if is_dataclass(t)), None)
-    if struct is None or value is None:
-        return value
-    return tuple(built(struct, each) for each in value)
-
-
-def parts(declared):
-    yield declared
-    for inner in get_args(declared):
-        yield from parts(inner)
-
-
-def nothing(field):
-    kind = field.metadata.get("kafka_type", "")
-    if NoneType in get_args(field.type):
-        return None
-    if any(is_dataclass(each) for each in parts(field.type)):
-        return ()
-    if kind.startswith("timedelta"):
-        return timedelta(0)
-    return {"bool": False, "string": ""}.get(kind, 0)
-
-
-def spelt(some_id):
-    return base64.urlsafe_b64encode(some_id.bytes).rstrip(b"=").decode()
