@@ -75,6 +75,7 @@ class Member:
 
     async def fetch(self, *partitions, wait=0.0, **values):
         """Fetch from what is named, or from partition 0 to begin with."""
+        named = {}
         if not partitions and not self.epoch:
             partitions = (0,)
         limits = {
@@ -83,9 +84,10 @@ class Member:
             "max_bytes": 1 << 20,
             "max_records": 500,
             "batch_size": 500,
-            "topics": self.named(*((each, ()) for each in partitions)),
         }
-        answer = await self.ask("share_fetch", **{**limits, **values})
+        if partitions:
+            named["topics"] = self.named(*((each, ()) for each in partitions))
+        answer = await self.ask("share_fetch", **{**limits, **named, **values})
         if not answer.error_code:
             self.epoch += 1
         return answer

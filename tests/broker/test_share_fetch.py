@@ -128,6 +128,19 @@ async def test_a_topic_id_that_nobody_knows_is_an_error_of_the_server():
         assert [(0, 9, 1)] == acquired(await bob.fetch())
 
 
+async def test_a_session_with_a_topic_that_was_deleted_may_still_be_closed():
+    async with group_of() as group:
+        ann = group.member("ann")
+        await ann.fetch()
+        group.kafka.delete_topic(TOPIC)
+        lost = await ann.fetch(topics=())
+        ann.epoch = -1
+        closed = await ann.fetch(topics=())
+
+    assert lost.error_code is ErrorCode.unknown_server_error
+    assert closed.error_code is ErrorCode.none
+
+
 async def test_a_partition_that_is_not_there_gets_its_own_error():
     async with group_of() as group:
         group.produce()

@@ -81,7 +81,8 @@ async def handle(request: Request, context: Context) -> Response:
             await context.wait((), context.now + request.max_wait.total_seconds())
         return refused(error.code)
     entries = acknowledged(request)
-    if not all_known(context.cluster, (*entries, *session.partitions)):
+    fetched = () if request.share_session_epoch == CLOSE else session.partitions
+    if not all_known(context.cluster, (*entries, *fetched)):
         return refused(ErrorCode.unknown_server_error)
     decided = decisions(request, context, entries) if _any(entries) else {}
     results = await _fetch(request, context, session, decided)
