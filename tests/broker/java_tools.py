@@ -55,14 +55,14 @@ class JavaTools:
 
     def _ended(self, tool, args, stdin=None):
         return subprocess.run(
-            self._command(tool, *args),
+            self.command(tool, *args),
             input=stdin,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
         )
 
-    def _command(self, tool, *args):
+    def command(self, tool, *args):
         java, *rest = self._jars.java_command(MAIN[tool])
         server = ("--bootstrap-server", self._bootstrap_servers)
         return [java, *QUICK, *rest, *server, *args]
