@@ -205,6 +205,7 @@ def _look(
             continue
         if source.partition.advance(settings, context.now):
             partitions.changed(key).ring()
+        partitions.bury(key)
         if source.partition.may_acquire(settings):
             able.append(source)
     wanted = _wanted(request)
