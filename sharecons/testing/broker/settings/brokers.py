@@ -5,7 +5,7 @@ changed while the broker runs. What has to do with disks' layout, controllers, T
 or remote storage is left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sharecons.testing.broker.settings.setting import Kind, Setting
@@ -169,7 +169,7 @@ def _rows() -> Mapping[str, Setting]:
     return dict(sorted(found.items()))
 
 
-def _setting(row: list[str], alike: Mapping[str, Setting]) -> Setting:
+def _setting(row: Sequence[str], alike: Mapping[str, Setting]) -> Setting:
     """Read a row; what is a topic's default too takes what the topic takes."""
     name, kind, default, *dynamic = row
     twin = alike.get(name)
