@@ -110,14 +110,17 @@ class PartitionLog:
         batches = split(data)
         if not batches:
             raise AppendError(ErrorCode.invalid_record, "There is no record batch")
+        append_time = now_ms if rules.log_append_time else None
+        written: list[Appended] = []
         for batch in batches:
             header = header_of(batch)
             check(batch, header, rules, now_ms)
-            append_time = now_ms if rules.log_append_time else None
-            appended = self._append(
-                batch, header, leader_epoch, append_time, transaction_version
+            written.append(
+                self._append(
+                    batch, header, leader_epoch, append_time, transaction_version
+                )
             )
-        return appended
+        return written[-1]
 
     def end_transaction(
         self,
