@@ -66,9 +66,9 @@ def _page(
 def _from_cursor(request: Request, names: list[str]) -> Iterator[tuple[str, int]]:
     """Give each topic with the first of its partitions that is wanted."""
     cursor = request.cursor
+    begun = {} if cursor is None else {cursor.topic_name: cursor.partition_index}
     for name in names:
-        begun = cursor is not None and cursor.topic_name == name
-        yield name, cursor.partition_index if begun else 0
+        yield name, begun.get(name, 0)
 
 
 def _missing(name: str, context: Context) -> Response:
