@@ -1,7 +1,8 @@
 """The demo as lines of text, for logs and for output that is no terminal."""
 
 from collections.abc import Callable
-from typing import Final
+from types import TracebackType
+from typing import ClassVar, Final
 
 from sharecons.demo.ledger import Fate, Ledger, What
 from sharecons.demo.words import account, closing, sentence
@@ -15,7 +16,7 @@ EVERY: Final = 2.0
 class Lines:
     """Prints what happened since the last look."""
 
-    interval: Final = 0.2
+    interval: ClassVar[float] = 0.2
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -25,7 +26,12 @@ class Lines:
     def __enter__(self) -> "Lines":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         pass
 
     def opened(self, title: str) -> None:

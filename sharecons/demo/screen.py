@@ -5,7 +5,7 @@ Only the terminal's own sixteen colours: they are readable on dark and on light.
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -53,7 +53,7 @@ EVENT_COLOURS: Final = {
 class Screen:
     """Shows the ledger as it is at each look."""
 
-    interval: Final = 0.1
+    interval: ClassVar[float] = 0.1
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from signal import SIGINT, SIGTERM
 from types import TracebackType
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -41,9 +41,8 @@ class Audience(Protocol):
         traceback: TracebackType | None,
     ) -> None: ...
 
-    @property
-    def interval(self) -> float:
-        """Seconds between two looks."""
+    interval: ClassVar[float]
+    """Seconds between two looks."""
 
     def opened(self, title: str) -> None: ...
 

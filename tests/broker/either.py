@@ -153,6 +153,9 @@ def converted(declared, value):
     kinds = (declared, *typing.get_args(declared))
     array = next((each for each in kinds if typing.get_origin(each) is tuple), None)
     if array is None or (value is None and type(None) in kinds):
+        struct = next(filter(is_dataclass, kinds), None)
+        if struct and value is not None:
+            return built(struct, value)
         return bool(value) if declared is bool else value
     inner = typing.get_args(array)[0]
     return tuple(

@@ -7,128 +7,31 @@ chance out of what a member holds, with a seed: the same on every Kafka, as long
 answer the same.
 """
 
-import base64
-import socket
 import time
 import uuid
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import timedelta
 from random import Random
-from types import NoneType
-from typing import get_args
-
-from kio.index import load_request_schema, load_response_schema
-from kio.schema.index import api_key_map
-from kio.serial import entity_reader
 
 from sharecons.testing.broker.writing import NewRecord, batch_of
-from tests.broker.talking import request_bytes
+from tests.broker.raw_requests import RawClient, spelt
+from tests.broker.steps import (
+    POLL,
+    Acknowledge,
+    Close,
+    Cut,
+    Fetch,
+    Produce,
+    Reopen,
+    Trim,
+    Wait,
+    chosen,
+    forget,
+)
 
-__all__ = [
-    "Acknowledge",
-    "Close",
-    "Cut",
-    "Fetch",
-    "Player",
-    "Produce",
-    "Reopen",
-    "Trim",
-    "Wait",
-    "paced",
-]
+__all__ = ["Player"]
 
-KEYS = {name: key for key, name in api_key_map.items()}
 SETTLED = 0.15  # seconds in which a broker notices an end, and writes what it must
-POLL = 0.1  # seconds that a fetch may take: a leader reads its state meanwhile
 PATIENCE = 20.0
-
-
-@dataclass(frozen=True)
-class Produce:
-    """Batches, of so many records each."""
-
-    sizes: tuple
-
-
-@dataclass(frozen=True)
-class Fetch:
-    member: int
-    most: int = 500
-    record_limit: bool = False
-    batch_size: int = 500
-    acknowledge: int | None = None
-    """The seed of acknowledgements that go with it."""
-
-
-@dataclass(frozen=True)
-class Acknowledge:
-    member: int
-    seed: int
-    is_honest: bool = True
-    """Otherwise of records that others may have, or nobody."""
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Until all locks have ended."""
-
-
-@dataclass(frozen=True)
-class Close:
-    member: int
-
-
-@dataclass(frozen=True)
-class Reopen:
-    """Another session in place of the one that is there."""
-
-    member: int
-
-
-@dataclass(frozen=True)
-class Cut:
-    member: int
-
-
-@dataclass(frozen=True)
-class Trim:
-    """Delete the records in the first part of the log."""
-
-    part: float
-
-
-def paced(steps, most):
-    """Let all locks end before any ends by itself, after so many seconds."""
-    passed, history = 0.0, []
-    for step in steps:
-        passed += POLL if isinstance(step, Produce | Acknowledge | Trim) else 2.5 * POLL
-        if passed > most:
-            history.append(Wait())
-        if passed > most or step == Wait():
-            passed = 0.0
-        history.append(step)
-    return history
-
-
-class Client:
-    """One connection."""
-
-    def __init__(self, address):
-        host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
-        self._stream = self._socket.makefile("rb")
-
-    def ask(self, api, version, **values):
-        kind = load_request_schema(KEYS[api], version)
-        self._socket.sendall(request_bytes(built(kind, values)))
-        frame = self._stream.read(int.from_bytes(self._stream.read(4), "big"))
-        answer = load_response_schema(KEYS[api], version)
-        _, size = entity_reader(answer.__header_schema__)(frame, 0)
-        return entity_reader(answer)(frame, size)[0]
-
-    def close(self):
-        self._stream.close()
-        self._socket.close()
 
 
 class Member:
@@ -140,11 +43,11 @@ class Member:
         self.client = None
         self.epoch = 0
         self.held = []
-        """Offsets acquired, and not acknowledged since."""
+        """Partitions and offsets acquired, and not acknowledged since."""
 
     def ask(self, api, version, **values):
         if self.client is None:
-            self.client = Client(self._address)
+            self.client = RawClient(self._address)
         return self.client.ask(
             api,
             version,
@@ -160,7 +63,7 @@ class Member:
 
 
 class Player:
-    """One group, and one topic of one partition, on one Kafka.
+    """One group, and one topic, on one Kafka.
 
     `lock` is the group's lock duration in seconds; topic and group are there already,
     and nobody else has to do with them.
@@ -169,11 +72,14 @@ class Player:
     def __init__(self, address, topic, group, lock, members=3):
         self._address = address
         self._topic, self.group, self._lock = topic, group, lock
-        self._admin = Client(address)
-        self.topic_id = self._look_up()
+        self._admin = RawClient(address)
+        found = self._look_up()
+        self.topic_id = found.topic_id
+        self._partitions = range(len(found.partitions))
         names = (spelt(uuid.uuid4()) for _ in range(members))
         self._members = [Member(address, name) for name in names]
-        self._end = 0
+        self._ends = [0 for _ in self._partitions]
+        self._idle = Member(address, spelt(uuid.uuid4()))
 
     def join(self):
         """Let the coordinator know the group, and the share partition by that."""
@@ -197,9 +103,19 @@ class Player:
                 epoch, topics = answer.member_epoch, None
                 given = answer.assignment
                 if given is not None and given.topic_partitions:
-                    return
+                    return self._stay()
             time.sleep(0.1)
         raise AssertionError("nothing was assigned")
+
+    def _stay(self):
+        """Have several partitions ready, and keep them so.
+
+        A leader reads their states one by one, each time that it has no session of the
+        group any more; which of them is ready first is chance.
+        """
+        if len(self._partitions) > 1:
+            self._fetch(self._idle, Fetch(0))
+            time.sleep(SETTLED)
 
     def play(self, steps):
         """Give what was answered to each step."""
@@ -207,7 +123,10 @@ class Player:
 
     def state(self):
         """What the share coordinator has."""
-        key = f"{self.group}:{spelt(self.topic_id)}:0"
+        return [self._state(partition) for partition in self._partitions]
+
+    def _state(self, partition):
+        key = f"{self.group}:{spelt(self.topic_id)}:{partition}"
         self._until_done(
             lambda: self._admin.ask(
                 "find_coordinator", 6, key_type=2, coordinator_keys=(key,)
@@ -220,7 +139,7 @@ class Player:
             topics=(
                 {
                     "topic_id": self.topic_id,
-                    "partitions": ({"partition": 0, "leader_epoch": 0},),
+                    "partitions": ({"partition": partition, "leader_epoch": 0},),
                 },
             ),
         )
@@ -240,20 +159,20 @@ class Player:
         return found.error_code.name, batches
 
     def close(self):
-        for member in self._members:
+        for member in (*self._members, self._idle):
             member.cut()
         self._admin.close()
 
     def _step(self, step):
         match step:
-            case Produce(sizes):
-                return [self._produce(size) for size in sizes]
+            case Produce(sizes, partition):
+                return [self._produce(partition, size) for size in sizes]
             case Fetch():
                 return self._fetch(self._members[step.member], step)
             case Acknowledge(member, seed, is_honest):
                 return self._acknowledge(self._members[member], Random(seed), is_honest)
-            case Trim(part):
-                return self._trim(int(part * self._end))
+            case Trim(part, partition):
+                return self._trim(partition, int(part * self._ends[partition]))
             case Close(member):
                 return self._close(self._members[member])
             case Reopen(member):
@@ -265,7 +184,7 @@ class Player:
                 time.sleep(self._lock + SETTLED)
         return None
 
-    def _produce(self, size):
+    def _produce(self, partition, size):
         batch = batch_of([NewRecord(b"x")] * size, int(time.time() * 1000))
         answer = self._admin.ask(
             "produce",
@@ -275,27 +194,27 @@ class Player:
             topic_data=(
                 {
                     "name": self._topic,
-                    "partition_data": ({"index": 0, "records": batch},),
+                    "partition_data": ({"index": partition, "records": batch},),
                 },
             ),
         )
         (done,) = answer.responses[0].partition_responses
-        self._end = done.base_offset + size
+        self._ends[partition] = done.base_offset + size
         return done.error_code.name, done.base_offset
 
-    def _trim(self, offset):
-        partition = {"partition_index": 0, "offset": offset}
+    def _trim(self, partition, offset):
+        what = {"partition_index": partition, "offset": offset}
         answer = self._admin.ask(
             "delete_records",
             2,
             timeout=timedelta(seconds=5),
-            topics=({"name": self._topic, "partitions": (partition,)},),
+            topics=({"name": self._topic, "partitions": (what,)},),
         )
         (done,) = answer.topics[0].partitions
         return done.error_code.name, done.low_watermark
 
     def _fetch(self, member, step):
-        batches = ()
+        batches = {}
         if step.acknowledge is not None and member.epoch:
             batches = chosen(member.held, Random(step.acknowledge))
         answer = member.ask(
@@ -304,33 +223,37 @@ class Player:
             group_id=self.group,
             max_wait=timedelta(seconds=POLL),
             min_bytes=1,
-            max_bytes=1 << 20,
+            max_bytes=step.max_bytes,
             max_records=step.most,
             batch_size=step.batch_size,
             share_acquire_mode=int(step.record_limit),
-            topics=self._topics(batches),
+            topics=self._topics(
+                batches if member.epoch else dict.fromkeys(self._partitions, ())
+            ),
         )
         if not answer.error_code:
             member.epoch += 1
-        told = [(answer.error_code.name, len(batches))]
-        for topic in answer.responses:
-            for part in topic.partitions:
-                if not part.acknowledge_error_code:
-                    forget(member.held, batches)
-                ranges = [
-                    (r.first_offset, r.last_offset, r.delivery_count)
-                    for r in part.acquired_records
-                ]
-                for first, last, _ in ranges:
-                    member.held += range(first, last + 1)
-                codes = part.error_code.name, part.acknowledge_error_code
-                told.append((part.partition_index, *codes, ranges))
+        told = []
+        for part in (part for topic in answer.responses for part in topic.partitions):
+            where = int(part.partition_index)
+            if not part.acknowledge_error_code:
+                forget(member.held, where, batches.get(where, ()))
+            ranges = [
+                (r.first_offset, r.last_offset, r.delivery_count)
+                for r in part.acquired_records
+            ]
+            for first, last, _ in ranges:
+                member.held += [(where, o) for o in range(first, last + 1)]
+            codes = part.error_code.name, part.acknowledge_error_code
+            told.append((where, *codes, ranges))
         # What goes with a fetch is written to the coordinator while it is answered.
         time.sleep(SETTLED if batches else 0)
-        return told
+        return answer.error_code.name, len(batches), sorted(told)
 
     def _acknowledge(self, member, random, is_honest):
-        some = member.held if is_honest else range(self._end)
+        some = member.held
+        if not is_honest:
+            some = [(0, offset) for offset in range(self._ends[0])]
         batches = chosen(some, random, may_renew=True)
         if not batches or not member.epoch:
             return None
@@ -343,10 +266,10 @@ class Player:
         if not member.epoch:
             return None
         member.epoch = -1
-        answer = self._said(member, ())
+        answer = self._said(member, {})
         member.epoch, member.held = 0, []
         time.sleep(SETTLED)
-        return self._told(member, (), answer)
+        return self._told(member, {}, answer)
 
     def _reopen(self, member):
         member.epoch = 0
@@ -357,32 +280,45 @@ class Player:
             "share_acknowledge",
             2,
             group_id=self.group,
-            is_renew_ack=any(4 in types for *_, types in batches),
-            topics=self._topics(batches) if batches else (),
+            is_renew_ack=any(
+                4 in types for part in batches.values() for *_, types in part
+            ),
+            topics=self._topics(batches),
         )
 
     def _told(self, member, batches, answer):
-        told = [answer.error_code.name]
-        for topic in answer.responses:
-            for part in topic.partitions:
-                told.append((part.partition_index, part.error_code.name))
-                if not part.error_code:
-                    forget(member.held, batches)
-        return told
+        told = []
+        for part in (part for topic in answer.responses for part in topic.partitions):
+            where = int(part.partition_index)
+            told.append((where, part.error_code.name))
+            if not part.error_code:
+                forget(member.held, where, batches[where])
+        return answer.error_code.name, sorted(told)
 
     def _topics(self, batches):
-        entries = tuple(
-            {"first_offset": first, "last_offset": last, "acknowledge_types": types}
-            for first, last, types in batches
+        partitions = tuple(
+            {
+                "partition_index": index,
+                "acknowledgement_batches": tuple(
+                    {
+                        "first_offset": first,
+                        "last_offset": last,
+                        "acknowledge_types": types,
+                    }
+                    for first, last, types in part
+                ),
+            }
+            for index, part in batches.items()
         )
-        partition = {"partition_index": 0, "acknowledgement_batches": entries}
-        return ({"topic_id": self.topic_id, "partitions": (partition,)},)
+        if not partitions:
+            return ()
+        return ({"topic_id": self.topic_id, "partitions": partitions},)
 
     def _look_up(self):
         answer = self._admin.ask(
             "metadata", 12, topics=({"topic_id": None, "name": self._topic},)
         )
-        return answer.topics[0].topic_id
+        return answer.topics[0]
 
     def _until_done(self, ask):
         deadline = time.monotonic() + PATIENCE
@@ -391,74 +327,3 @@ class Player:
                 return
             time.sleep(0.1)
         raise AssertionError("no coordinator")
-
-
-def chosen(held, random, may_renew=False):
-    """Acknowledge some of what is held: ranges in order, of one type or of several."""
-    kinds = [0, 1, 2, 2, 2, 3] + [4] * may_renew
-    offsets = sorted(set(held))
-    share = random.choice([0.3, 0.7, 1.0])
-    mixed = random.random() < 0.3
-    alike = random.choice(kinds)
-    batches = []
-    for offset in (o for o in offsets if random.random() <= share):
-        kind = random.choice(kinds) if mixed else alike
-        last = batches[-1] if batches else None
-        if last and last[1] == offset - 1 and (mixed or last[2][0] == kind):
-            last[1] = offset
-            last[2].append(kind)
-        else:
-            batches.append([offset, offset, [kind]])
-    return tuple(
-        (first, last, tuple(types) if mixed else tuple(types[:1]))
-        for first, last, types in batches
-    )
-
-
-def forget(held, batches):
-    for first, last, types in batches:
-        for offset in range(first, last + 1):
-            kind = types[0] if len(types) == 1 else types[offset - first]
-            if kind != 4 and offset in held:
-                held.remove(offset)
-
-
-def built(kind, values):
-    """A request of kio's out of mappings; what is not given is nothing."""
-    return kind(
-        **{
-            each.name: part(each, values[each.name])
-            if each.name in values
-            else nothing(each)
-            for each in fields(kind)
-            if each.name in values or each.default is MISSING
-        }
-    )
-
-
-def part(field, value):
-    struct = next((t for t in parts(field.type) if is_dataclass(t)), None)
-    if struct is None or value is None:
-        return value
-    return tuple(built(struct, each) for each in value)
-
-
-def parts(declared):
-    yield declared
-    for inner in get_args(declared):
-        yield from parts(inner)
-
-
-def nothing(field):
-    kind = field.metadata.get("kafka_type", "")
-    if NoneType in get_args(field.type):
-        return None
-    if any(is_dataclass(each) for each in parts(field.type)):
-        return ()
-    if kind.startswith("timedelta"):
-        return timedelta(0)
-    return {"bool": False, "string": ""}.get(kind, 0)
-
-
-def spelt(some_id):
-    return base64.urlsafe_b64encode(some_id.bytes).rstrip(b"=").decode()

@@ -1,166 +1,29 @@
-"""One share partition: what a fetch is given, and what becomes of it.
+"""What becomes of records that are acquired from a share partition.
 
 The figures were measured on Kafka 4.3.0; see also test_same_histories.py.
 """
 
-from time import process_time
-
 import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.share.acquiring import Wanted
-from sharecons.testing.broker.share.coordinator_state import CoordinatorState, merged
+from sharecons.testing.broker.share.coordinator_state import merged
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgeError,
     AcknowledgementBatch,
-    GroupSettings,
     State,
     StateBatch,
 )
-from sharecons.testing.broker.share.partition import SharePartition
-from tests.broker.logs import Log
-
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
-
-
-class Group:
-    """A share partition, its log and its group's settings."""
-
-    def __init__(self, *sizes, start=0, log_start=0, **settings):
-        self.settings = GroupSettings(**settings)
-        self.log = Log(log_start)
-        self.log.append(*sizes)
-        self.state = CoordinatorState()
-        self.partition = SharePartition(self.state, start)
-
-    def fetch(self, member="ann", most=500, now=0.0, aborted=(), offset=None, **wanted):
-        if not self.partition.may_acquire(self.settings):
-            return []
-        offset = self.partition.next_fetch_offset() if offset is None else offset
-        return [
-            tuple(part)
-            for part in self.partition.acquire(
-                Wanted(member=member, max_records=most, **wanted),
-                offset,
-                self.log.read(offset),
-                self.settings,
-                now,
-                aborted,
-            )
-        ]
-
-    def say(self, *batches, member="ann", now=0.0):
-        said = [
-            AcknowledgementBatch(first, last, tuple(t)) for first, last, *t in batches
-        ]
-        changes = self.partition.acknowledge(member, said, self.settings, now)
-        return self.partition.settle(changes)
-
-    def release(self, member="ann"):
-        return self.partition.release(member, self.settings)
-
-    def advance(self, now):
-        return self.partition.advance(self.settings, now)
-
-    def move_leader(self):
-        start = self.state.start_offset
-        self.partition = SharePartition(self.state, max(start, 0))
-
-    @property
-    def written(self):
-        return [tuple(batch) for batch in self.state.batches]
-
-
-def test_whole_batches_are_acquired_as_far_as_they_begin_within_the_limit():
-    group = Group(10, 10, 10)
-
-    assert [(0, 19, 1)] == group.fetch(most=11)
-
-
-def test_acquired_ranges_begin_anew_at_a_batch_once_they_are_long_enough():
-    group = Group(4, 4, 4, 4)
-
-    assert [(0, 7, 1), (8, 15, 1)] == group.fetch(batch_size=5)
-
-
-def test_a_record_limit_is_kept_to_the_record():
-    group = Group(10, 10)
-
-    assert [(0, 6, 1)] == group.fetch(most=7, record_limit=True)
-    assert [(7, 9, 1)] == group.fetch(most=3, record_limit=True)
-    assert [(10, 14, 1)] == group.fetch(most=5, record_limit=True)
-
-
-def test_others_get_what_comes_after():
-    group = Group(10, 10)
-    group.fetch("ann", most=1)
-
-    assert [(10, 19, 1)] == group.fetch("bob")
-    assert [] == group.fetch("cy")
-
-
-def test_the_window_is_counted_from_the_start_offset():
-    group = Group(*[1] * 3000, record_locks=2000)
-    acquired = []
-    while got := group.fetch():
-        acquired += got
-        for first, last, _ in got:
-            if last > 0:
-                group.say((max(first, 1), last, ACCEPT))
-
-    assert acquired[-1][1] == 1999
-    group.say((0, 0, ACCEPT))
-    assert [(2000, 2499, 1)] == group.fetch()
-
-
-def test_with_no_lock_left_what_was_released_is_still_handed_out():
-    group = Group(50, 50, 50, record_locks=100)
-    group.fetch()
-    group.say((20, 29, RELEASE))
-
-    assert [(20, 29, 2)] == group.fetch("bob")
-    assert [] == group.fetch("bob")
-
-
-def test_released_records_are_handed_out_before_new_ones():
-    group = Group(10, 10)
-    group.fetch(most=1)
-    group.say((3, 5, RELEASE))
-
-    assert [(3, 5, 2), (10, 19, 1)] == group.fetch("bob")
-
-
-def test_near_the_limit_deliveries_are_isolated():
-    group = Group(30, delivery_limit=5)
-    for count in (1, 2, 3):
-        assert [(0, 29, count)] == group.fetch()
-        group.release()
-
-    assert [(0, 14, 4)] == group.fetch()
-    assert [(15, 29, 4)] == group.fetch()
-    group.release()
-    assert [(0, 0, 5)] == group.fetch()
-    assert [(1, 1, 5)] == group.fetch()
-
-
-def test_what_has_failed_often_goes_with_nothing_else():
-    group = Group(10, 10, delivery_limit=5)
-    for _ in range(3):
-        group.fetch(most=1)
-        group.release()
-
-    assert [(0, 4, 4)] == group.fetch()
-    assert [(5, 9, 4)] == group.fetch()
-    assert [(10, 19, 1)] == group.fetch()
-
-
-def test_a_limit_of_two_isolates_only_by_halves():
-    group = Group(8, delivery_limit=2)
-    group.fetch()
-    group.release()
-
-    assert [(0, 7, 2)] == group.fetch()
+from tests.broker.share_groups import (
+    ACCEPT,
+    ACKNOWLEDGED,
+    ARCHIVED,
+    AVAILABLE,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Group,
+)
 
 
 @pytest.mark.parametrize("way", ["release", "session", "lock"])
@@ -377,6 +240,15 @@ def test_a_hole_is_filled_before_what_comes_after():
     assert 10 == group.partition.start_offset
 
 
+def test_a_hole_ends_where_the_state_goes_on():
+    group = Group(10)
+    group.fetch()
+    group.say((5, 9, RELEASE))
+    group.move_leader()
+
+    assert [(0, 4, 1)] == group.fetch("bob", most=1)
+
+
 def test_all_locks_may_be_ended_at_once():
     group = Group(10)
     group.fetch()
@@ -406,19 +278,3 @@ def test_neighbours_that_are_alike_become_one():
     new = [StateBatch(5, 9, State.ACKNOWLEDGED, 1)]
 
     assert [StateBatch(0, 9, State.ACKNOWLEDGED, 1)] == merged(old, new, 0)
-
-
-def test_a_hundred_thousand_records_pass_in_well_under_a_second():
-    group = Group(*[100] * 1000)
-    began = process_time()
-    passed = 0
-    while passed < 100_000:
-        read = group.log.batches[passed // 100 :][:5]
-        for first, last, _ in group.partition.acquire(
-            Wanted(member="ann", max_records=500), passed, read, group.settings, 0.0
-        ):
-            group.say((first, last, *[ACCEPT] * (last - first + 1)))
-            passed = last + 1
-
-    assert 100_000 == group.partition.start_offset
-    assert process_time() - began < 1.0  # 0.2 on two slow cores

@@ -27,3 +27,12 @@ def admin(kafka: Kafka) -> Admin:
 def admin3(kafka3: Kafka) -> Admin:
     """Three brokers."""
     return kafka3.admin
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Side by side, the longest come first: the others fill the time beside them."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from sharecons.testing.broker.cluster import Cluster
@@ -134,7 +135,7 @@ def write(
             append.data,
             now_ms,
             leader_epoch=partition.leader_epoch,
-            rules=_rules(cluster, append.topic),
+            rules=LogRules.of(partial(cluster.configs.topic, append.topic.config)),
             transaction_version=2 if support is Support.ADDING else 1,
         )
     except AppendError as error:
@@ -153,16 +154,3 @@ def _lacks_replicas(append: Append, cluster: Cluster) -> bool:
     replicas = append.partition.replicas
     wanted = min(int(configured), len(replicas))
     return len(append.partition.living(cluster.running)) < wanted
-
-
-def _rules(cluster: Cluster, topic: Topic) -> LogRules:
-    def setting(name: str) -> str:
-        return cluster.configs.topic(topic.config, name)
-
-    return LogRules(
-        max_message_bytes=int(setting("max.message.bytes")),
-        log_append_time=setting("message.timestamp.type") == "LogAppendTime",
-        timestamp_before_max=int(setting("message.timestamp.before.max.ms")),
-        timestamp_after_max=int(setting("message.timestamp.after.max.ms")),
-        compacted="compact" in setting("cleanup.policy").split(","),
-    )

@@ -13,6 +13,7 @@ from sharecons.testing.broker.coordinators import Coordinators
 from sharecons.testing.broker.fetch_sessions import FetchSessions
 from sharecons.testing.broker.groups.registry import Groups
 from sharecons.testing.broker.placement import Nodes
+from sharecons.testing.broker.share.dead_letters import DeadLetters
 from sharecons.testing.broker.share.partitions import SharePartitions
 from sharecons.testing.broker.share.sessions import ShareSessions
 from sharecons.testing.broker.signals import Signal
@@ -46,7 +47,9 @@ class Cluster:
         self.access = Access()
         self.coordinators = Coordinators()
         self.groups = Groups()
-        self.share_partitions = SharePartitions(self.configs)
+        self.share_partitions = SharePartitions(
+            self.configs, write=DeadLetters(self).write
+        )
         self.share_sessions = ShareSessions(self.share_partitions)
         self.transactions = Transactions()
         self.fetch_sessions = FetchSessions()

@@ -21,9 +21,10 @@ from sharecons.testing.broker.settings.groups import GROUPS
 from sharecons.testing.broker.settings.setting import Setting
 from sharecons.testing.broker.settings.topics import TOPICS
 
-__all__ = ["Configs"]
+__all__ = ["DEAD_LETTERS", "Configs"]
 
 ALL_BROKERS: Final = ""
+DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 LONGER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.retention.minutes": ("log.retention.ms", 60_000),
@@ -61,6 +62,16 @@ class Configs:
         for synonym in self._of_brokers(name, node_id):
             return synonym.value
         return BROKERS[name].default or ""
+
+    @property
+    def groups(self) -> list[str]:
+        """The ids of groups that something was set for."""
+        return [group_id for group_id, config in self._groups.items() if config]
+
+    @property
+    def has_dead_letters(self) -> bool:
+        """Whether any group has a topic for what it gives up (KIP-1191)."""
+        return any(config.get(DEAD_LETTERS) for config in self._groups.values())
 
     def of_group(self, group_id: str) -> Mapping[str, str]:
         """Give what is set on a group itself."""
@@ -109,6 +120,7 @@ class Configs:
         """
         result = changed(self._groups.get(group_id, {}), changes, GROUPS)
         check_values(result, GROUPS, "group")
+        _check_dead_letters(result)
         self._check_bounds(result, GROUPS, ErrorCode.invalid_config)
         self._check_sessions(result)
         if not validate_only:
@@ -141,6 +153,7 @@ class Configs:
         return [
             self._entry(setting, config, Source.TOPIC, node_id)
             for setting in TOPICS.values()
+            if not setting.later or setting.name in config
         ]
 
     def describe_group(self, group_id: str, node_id: int) -> list[Entry]:
@@ -148,12 +161,15 @@ class Configs:
         return [
             self._entry(setting, own, Source.GROUP, node_id)
             for setting in GROUPS.values()
+            if not setting.later or setting.name in own
         ]
 
     def describe_broker(self, node_id: int, fixed: Mapping[str, str]) -> list[Entry]:
         """Give all settings of a broker; `fixed` are those that are its own."""
         found = [
-            self._broker_entry(setting, node_id, fixed) for setting in BROKERS.values()
+            self._broker_entry(setting, node_id, fixed)
+            for setting in BROKERS.values()
+            if not setting.later or any(self._of_brokers(setting.name, node_id))
         ]
         others = {name for at in self._brokers_of(node_id) for name in at[1]}
         others.update(self._static)
@@ -257,6 +273,12 @@ def _check(settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         if name in BROKERS and (problem := BROKERS[name].problem(value)):
             raise ValueError(problem)
+
+
+def _check_dead_letters(config: Mapping[str, str]) -> None:
+    if config.get(DEAD_LETTERS, "").startswith("__"):
+        problem = f"{DEAD_LETTERS}: DLQ topic name must not start with '__'"
+        raise ConfigError(ErrorCode.invalid_config, problem)
 
 
 def _in_milliseconds(settings: Mapping[str, str]) -> dict[str, str]:

@@ -108,6 +108,15 @@ _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
             _Parts("partition_result", "partitions", {"partition_id": ""}),
         ),
     ),
+    "OffsetForLeaderEpoch": (
+        _parts(
+            "topics",
+            "topics",
+            "topic",
+            inner=_parts("partitions", "partitions", "partition"),
+        ),
+    ),
+    "DescribeTopicPartitions": (_parts("topics", "topics", "name"),),
     "IncrementalAlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
     "AlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
     "CreatePartitions": (_parts("results", "topics", "name"),),

@@ -1,4 +1,4 @@
-"""Records to batches, for a test that writes straight into a log.
+"""Records to batches, for a test that writes straight into a log, and for dead letters.
 
 The record batch of magic 2 ("Message sets" and "Record batches" in Kafka's protocol
 guide), uncompressed; the log itself gives offsets and leader epochs.
@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from crc32c import crc32c
 
-__all__ = ["Header", "NewRecord", "batch_of", "batches_of"]
+__all__ = ["Header", "NewRecord", "batch_of", "batches_of", "fitting"]
 
 Header: TypeAlias = tuple[str, bytes | None]
 
@@ -19,6 +19,7 @@ MAGIC: Final = 2
 BEFORE_CRC: Final = struct.Struct(">qiib")  # offset, length, leader epoch, magic
 AFTER_CRC: Final = struct.Struct(">hiqqqhii")
 NOBODY: Final = (-1, -1, -1)  # producer id, producer epoch, first sequence
+HEADER: Final = 61  # bytes, of a batch
 SIZE: Final = 256 * 1024  # of a batch, about; max.message.bytes is 1 MiB
 
 
@@ -43,6 +44,21 @@ def batches_of(
         if size >= SIZE or len(waiting) == most:
             yield batch_of(waiting, timestamp)
             waiting, size = [], 0
+    if waiting:
+        yield batch_of(waiting, timestamp)
+
+
+def fitting(records: Iterable[NewRecord], timestamp: int, most: int) -> Iterator[bytes]:
+    """Give records in batches of so many bytes at the most, but of one at the least."""
+    waiting: list[NewRecord] = []
+    size = HEADER
+    for record in records:
+        length = len(_record(len(waiting), record))
+        if waiting and size + length > most:
+            yield batch_of(waiting, timestamp)
+            waiting, size = [], HEADER
+        waiting.append(record)
+        size += length
     if waiting:
         yield batch_of(waiting, timestamp)
 

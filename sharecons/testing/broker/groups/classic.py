@@ -229,7 +229,7 @@ class ClassicGroup:
             return self.protocol_type == CONSUMER
         return topic in subscribed
 
-    def let_go(self, reply: Reply[Joined] | Reply[Synced], now: float) -> None:
+    def let_go(self, reply: object, now: float) -> None:
         """Park a request no longer: its coordinator is another broker now."""
         for member in self.members:
             if reply in (member.joining, member.syncing):

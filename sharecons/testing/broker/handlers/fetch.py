@@ -100,13 +100,16 @@ async def _read(fetching: Fetching, request: Request, context: Context) -> list[
     until = context.now + request.max_wait.total_seconds()
     while True:
         abort_late(cluster, context.now, milliseconds())
+        cluster.share_partitions.advance(context.now)
         reads = read_all(fetching.wanted, limits, context)
         enough = _is_enough(reads, min(request.min_bytes, limits.max_bytes))
         if enough or context.now >= until:
             return reads
         signals = [read.place.log.grown for read in reads if read.place]
         next_abort = cluster.transactions.next_deadline
-        await context.wait([cluster.changed, *signals], min(until, next_abort))
+        next_write = cluster.share_partitions.next_deadline
+        wake = min(until, next_abort, next_write)
+        await context.wait([cluster.changed, *signals], wake)
 
 
 def _is_enough(reads: Iterable[Read], min_bytes: int) -> bool:

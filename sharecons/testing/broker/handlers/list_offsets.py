@@ -54,6 +54,7 @@ NOTHING: Final = Found(NO_OFFSET, NO_TIME, NO_EPOCH)
 
 async def handle(request: Request, context: Context) -> Response:
     abort_late(context.cluster, context.now, milliseconds())
+    context.cluster.share_partitions.advance(context.now)
     twice = _twice(request)
     return {
         "topics": [

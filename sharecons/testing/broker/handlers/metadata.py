@@ -16,10 +16,10 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.creation import NewTopic, create_topic
+from sharecons.testing.broker.describing import describe_partition
 from sharecons.testing.broker.placement import Refusal
 from sharecons.testing.broker.topics import (
     INTERNAL,
-    NO_LEADER,
     Partition,
     Topic,
     fault_of_name,
@@ -171,7 +171,7 @@ def _unknown(
 
 def _known(topic: Topic, request: Request, context: Context) -> Response:
     running = context.cluster.running
-    partition = _first_version if context.version == 0 else _partition
+    partition = _first_version if context.version == 0 else describe_partition
     return {
         "name": topic.name,
         "topic_id": topic.topic_id,
@@ -187,22 +187,9 @@ def _operations(name: str, request: Request, cluster: Cluster) -> Response:
     return {"topic_authorized_operations": cluster.access.allowed("TOPIC", name)}
 
 
-def _partition(place: Partition, running: list[int]) -> Response:
-    missing = place.leader == NO_LEADER
-    return {
-        "error_code": ErrorCode.leader_not_available if missing else ErrorCode.none,
-        "partition_index": place.index,
-        "leader_id": place.leader,
-        "leader_epoch": place.leader_epoch,
-        "replica_nodes": place.replicas,
-        "isr_nodes": place.living(running),
-        "offline_replicas": [node for node in place.replicas if node not in running],
-    }
-
-
 def _first_version(place: Partition, running: list[int]) -> Response:
     """Version 0 leaves out the replicas that are down, and calls that an error."""
-    answer = dict(_partition(place, running))
+    answer = dict(describe_partition(place, running))
     answer["replica_nodes"] = living = place.living(running)
     if living and living != place.replicas:
         answer["error_code"] = ErrorCode.replica_not_available

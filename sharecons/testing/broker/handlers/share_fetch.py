@@ -28,8 +28,7 @@ from sharecons.testing.broker.share.fetching import (
     Fetched,
     FetchLimits,
     Source,
-    fetched,
-    is_enough,
+    looked,
 )
 from sharecons.testing.broker.share.partitions import Key
 from sharecons.testing.broker.share.requests import (
@@ -82,7 +81,8 @@ async def handle(request: Request, context: Context) -> Response:
             await context.wait((), context.now + request.max_wait.total_seconds())
         return refused(error.code)
     entries = acknowledged(request)
-    if not all_known(context.cluster, (*entries, *session.partitions)):
+    fetched = () if request.share_session_epoch == CLOSE else session.partitions
+    if not all_known(context.cluster, (*entries, *fetched)):
         return refused(ErrorCode.unknown_server_error)
     decided = decisions(request, context, entries) if _any(entries) else {}
     results = await _fetch(request, context, session, decided)
@@ -205,11 +205,11 @@ def _look(
             continue
         if source.partition.advance(settings, context.now):
             partitions.changed(key).ring()
+        partitions.bury(key)
         if source.partition.may_acquire(settings):
             able.append(source)
-    if not is_last and not is_enough(able, limits):
-        return None
-    return fetched(able, limits, _wanted(request), settings, context.now)
+    wanted = _wanted(request)
+    return looked(able, limits, wanted, settings, context.now, is_last=is_last)
 
 
 async def _wait(

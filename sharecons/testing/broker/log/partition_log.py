@@ -110,14 +110,17 @@ class PartitionLog:
         batches = split(data)
         if not batches:
             raise AppendError(ErrorCode.invalid_record, "There is no record batch")
+        append_time = now_ms if rules.log_append_time else None
+        written: list[Appended] = []
         for batch in batches:
             header = header_of(batch)
             check(batch, header, rules, now_ms)
-            append_time = now_ms if rules.log_append_time else None
-            appended = self._append(
-                batch, header, leader_epoch, append_time, transaction_version
+            written.append(
+                self._append(
+                    batch, header, leader_epoch, append_time, transaction_version
+                )
             )
-        return appended
+        return written[-1]
 
     def end_transaction(
         self,
@@ -242,6 +245,21 @@ class PartitionLog:
         Where nothing is, that is the leader of now, whose epoch this is.
         """
         return self._batches[0].leader_epoch if self._batches else leader_epoch
+
+    def end_of_epoch(self, wanted: int, current: int) -> tuple[int, int]:
+        """Give the last epoch up to the one that is wanted, and the offset of its end.
+
+        `current` is the leader's of now. Both are -1 for an epoch yet to come. Those in
+        which nobody wrote leave no trace here, as in a log that is read from disk.
+        """
+        if wanted < 0 or wanted > current:
+            return -1, -1
+        if wanted == current:
+            return current, self.end_offset
+        index = bisect_right(self._batches, wanted, key=attrgetter("leader_epoch"))
+        later = self._batches[index:]
+        end = later[0].base_offset if later else self.end_offset
+        return self._batches[index - 1].leader_epoch if index else wanted, end
 
     def corrupt(self, offset: int) -> None:
         """Change a byte of the batch that has an offset, so that its CRC is wrong.

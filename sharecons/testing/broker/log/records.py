@@ -1,7 +1,8 @@
 """What a broker reads of single records: their times, and whether they have keys.
 
-Only where it must: to find an offset by a time, and to refuse a record without a key in
-a compacted topic. All else goes by the headers of batches.
+Only where it must: to find an offset by a time, to refuse a record without a key in a
+compacted topic, and to copy what a share group gives up. All else goes by the headers
+of batches.
 """
 
 import zlib
@@ -12,7 +13,7 @@ import cramjam
 
 from sharecons.testing.broker.log.batches import HEADER, BatchHeader
 
-__all__ = ["RecordHead", "decompressed", "heads"]
+__all__ = ["Content", "RecordHead", "contents", "decompressed", "heads"]
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 XERIAL_HEADER: Final = 16  # the magic, and two versions of 4 bytes
@@ -22,6 +23,14 @@ class RecordHead(NamedTuple):
     timestamp: int
     offset: int
     has_key: bool
+
+
+class Content(NamedTuple):
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    size: int
+    """In bytes, of all of it."""
 
 
 def decompressed(batch: bytes, header: BatchHeader) -> bytes:
@@ -64,6 +73,39 @@ def _heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
             timestamp = header.max_timestamp
         yield RecordHead(timestamp, header.base_offset + offset, key >= 0)
         at = end
+
+
+def contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
+    """Read keys and values out of a batch's records, which are decompressed.
+
+    Raises:
+        ValueError: these bytes are no such records.
+    """
+    try:
+        yield from _contents(body, header)
+    except IndexError as error:
+        raise ValueError(f"no records: {error!r}") from error
+
+
+def _contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
+    begin = 0
+    for _ in range(header.record_count):
+        length, at = _varint(body, begin)
+        end = at + length
+        _, at = _varint(body, at + 1)  # its time
+        offset, at = _varint(body, at)
+        key, at = _sized(body, at)
+        value, at = _sized(body, at)
+        if length < 0 or end > len(body):
+            raise ValueError(f"a record of {length} bytes")
+        yield Content(header.base_offset + offset, key, value, end - begin)
+        begin = end
+
+
+def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """Read bytes behind their number, or null; give them and where they end."""
+    length, at = _varint(data, at)
+    return (None, at) if length < 0 else (data[at : at + length], at + length)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

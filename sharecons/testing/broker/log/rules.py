@@ -1,5 +1,6 @@
 """What a topic's settings, and the format itself, ask of a batch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sharecons.testing.broker.codec import ErrorCode
@@ -23,6 +24,17 @@ class LogRules:
     """`message.timestamp.after.max.ms`."""
     compacted: bool = False
     """`cleanup.policy` has compact."""
+
+    @classmethod
+    def of(cls, setting: Callable[[str], str]) -> "LogRules":
+        """Read them from a topic's settings, by name."""
+        return cls(
+            max_message_bytes=int(setting("max.message.bytes")),
+            log_append_time=setting("message.timestamp.type") == "LogAppendTime",
+            timestamp_before_max=int(setting("message.timestamp.before.max.ms")),
+            timestamp_after_max=int(setting("message.timestamp.after.max.ms")),
+            compacted="compact" in setting("cleanup.policy").split(","),
+        )
 
 
 def check(batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int) -> None:

@@ -5,7 +5,7 @@ changed while the broker runs. What has to do with disks' layout, controllers, T
 or remote storage is left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sharecons.testing.broker.settings.setting import Kind, Setting
@@ -35,6 +35,8 @@ connections.max.idle.ms LONG 600000
 controlled.shutdown.enable BOOLEAN true
 default.replication.factor INT 1
 delete.topic.enable BOOLEAN true
+errors.deadletterqueue.auto.create.topics.enable BOOLEAN false dynamic
+errors.deadletterqueue.topic.name.prefix STRING dlq. dynamic
 fetch.max.bytes INT 57671680
 group.consumer.assignment.interval.ms INT 1000 dynamic
 group.consumer.assignors LIST uniform,range
@@ -145,6 +147,7 @@ transactional.id.expiration.ms INT 604800000
 unclean.leader.election.enable BOOLEAN false dynamic
 """
 
+LATER: Final = "errors.deadletterqueue."  # KIP-1191, in 4.4
 LOWEST: Final = {"max.connections": 0, "num.partitions": 1}
 OWN: Final = (
     ("advertised.listeners", Kind.LIST, None, False),
@@ -169,7 +172,7 @@ def _rows() -> Mapping[str, Setting]:
     return dict(sorted(found.items()))
 
 
-def _setting(row: list[str], alike: Mapping[str, Setting]) -> Setting:
+def _setting(row: Sequence[str], alike: Mapping[str, Setting]) -> Setting:
     """Read a row; what is a topic's default too takes what the topic takes."""
     name, kind, default, *dynamic = row
     twin = alike.get(name)
@@ -185,6 +188,7 @@ def _setting(row: list[str], alike: Mapping[str, Setting]) -> Setting:
         floor=bounds.format("min"),
         ceiling=bounds.format("max"),
         dynamic=bool(dynamic),
+        later=name.startswith(LATER),
     )
 
 

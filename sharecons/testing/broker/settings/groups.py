@@ -1,4 +1,4 @@
-"""The settings of a group: all that Kafka 4.3 knows (KIP-932, "Configuration").
+"""The settings of a group: all of Kafka 4.3 (KIP-932), and the dead letters of 4.4.
 
 What a group may be set to is bounded twice: by the setting itself, and by two settings
 of the brokers.
@@ -40,6 +40,20 @@ _ALL: Final = (
     _number("consumer", "assignment.interval.ms", 1000, 0, INTERVAL),
     _number("consumer", "heartbeat.interval.ms", 5000, 1, HEARTBEAT),
     _number("consumer", "session.timeout.ms", 45000, 1, SESSION),
+    Setting(
+        name="errors.deadletterqueue.copy.record.enable",
+        kind=Kind.BOOLEAN,
+        default="false",
+        later=True,
+        doc="Whether dead letters have the key and the value of their records.",
+    ),
+    Setting(
+        name="errors.deadletterqueue.topic.name",
+        kind=Kind.STRING,
+        default="",
+        later=True,
+        doc="The topic that is told of what the group gives up; if blank, none.",
+    ),
     _number("share", "assignment.interval.ms", 1000, 0, INTERVAL),
     Setting(
         name=RESET,

@@ -46,6 +46,8 @@ class Setting:
     """The settings of brokers that bound it."""
     dynamic: bool = True
     """It may be changed while the broker runs."""
+    later: bool = False
+    """It is of a later Kafka than all else, and shown only where it is set."""
     doc: str = ""
 
     def problem(self, value: str) -> str | None:

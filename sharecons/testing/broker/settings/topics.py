@@ -1,4 +1,4 @@
-"""The settings of a topic: all that Kafka 4.3 knows.
+"""The settings of a topic: all that Kafka 4.3 knows, and one of 4.4 (KIP-1191).
 
 `max.message.bytes`, `message.timestamp.*` and `cleanup.policy` decide what may be
 written; the others are kept and shown, but nothing is ever deleted or compacted.
@@ -71,6 +71,13 @@ _ALL: Final = (
         lowest=0,
         parents=("log.cleaner.delete.retention.ms",),
         doc="How long a compacted topic keeps the marks of what was deleted.",
+    ),
+    Setting(
+        name="errors.deadletterqueue.group.enable",
+        kind=Kind.BOOLEAN,
+        default="false",
+        later=True,
+        doc="Whether share groups may have their dead letters written to the topic.",
     ),
     Setting(
         name="file.delete.delay.ms",

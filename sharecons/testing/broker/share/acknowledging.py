@@ -28,7 +28,6 @@ Change = tuple[InFlight, Run]
 FINAL: Final = {
     AcknowledgeType.GAP: State.ARCHIVED,
     AcknowledgeType.ACCEPT: State.ACKNOWLEDGED,
-    AcknowledgeType.REJECT: State.ARCHIVED,
 }
 NOT_ACQUIRED: Final = "The record is not acquired."
 NOT_THE_OWNER: Final = "The record is acquired by another member."
@@ -152,5 +151,7 @@ def _delivery(
     delivery: Delivery, kind: AcknowledgeType, settings: GroupSettings
 ) -> Delivery:
     if kind is AcknowledgeType.RELEASE:
-        return delivery.let_go(settings.delivery_limit)
+        return delivery.let_go(settings)
+    if kind is AcknowledgeType.REJECT:
+        return delivery.rejected(settings.given_up)
     return delivery.ended(FINAL[kind])

@@ -1,7 +1,9 @@
 """What a share partition knows of a record: its delivery, and ranges of such.
 
 KIP-932, "In-flight records": a record is available, acquired by a member, and in the
-end acknowledged or archived. The numbers are those of the share coordinator's state.
+end acknowledged or archived. A group may have what it gives up written to another topic
+first (KIP-1191); until that is done the record is archiving. The numbers are those of
+the share coordinator's state.
 """
 
 from dataclasses import dataclass
@@ -30,11 +32,12 @@ class State(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
     ARCHIVED = 4
 
     @property
     def is_final(self) -> bool:
-        return self >= State.ACKNOWLEDGED
+        return self is State.ACKNOWLEDGED or self is State.ARCHIVED
 
 
 class AcknowledgeType(IntEnum):
@@ -86,6 +89,13 @@ class GroupSettings:
     delivery_limit: int = 5
     record_locks: int = 2000
     may_renew: bool = True
+    dead_letters: bool = False
+    """What is given up is written to another topic before it is archived."""
+
+    @property
+    def given_up(self) -> State:
+        """What becomes of a record that nobody is to get again."""
+        return State.ARCHIVING if self.dead_letters else State.ARCHIVED
 
     @property
     def throttle_from(self) -> int:
@@ -101,6 +111,8 @@ class Delivery:
     count: int
     member: str = NOBODY
     locked_until: float = NEVER
+    is_rejected: bool = False
+    """Why it is given up: its member said so, or else it has been let go too often."""
 
     def acquired(self, member: str, locked_until: float) -> "Delivery":
         return Delivery(State.ACQUIRED, self.count + 1, member, locked_until)
@@ -111,7 +123,10 @@ class Delivery:
     def ended(self, state: State) -> "Delivery":
         return Delivery(state, self.count)
 
-    def let_go(self, limit: int) -> "Delivery":
+    def rejected(self, state: State) -> "Delivery":
+        return Delivery(state, self.count, is_rejected=True)
+
+    def let_go(self, settings: GroupSettings) -> "Delivery":
         """Make it available again; at the limit it has had its last chance."""
-        spent = self.count >= limit
-        return self.ended(State.ARCHIVED if spent else State.AVAILABLE)
+        is_spent = self.count >= settings.delivery_limit
+        return self.ended(settings.given_up if is_spent else State.AVAILABLE)

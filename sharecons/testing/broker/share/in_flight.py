@@ -55,10 +55,6 @@ class InFlight:
         return self.last_offset - self.first_offset + 1
 
     @property
-    def has_available(self) -> bool:
-        return self.first_available is not None
-
-    @property
     def first_available(self) -> int | None:
         if self.whole is not None:
             is_free = self.whole.state is State.AVAILABLE

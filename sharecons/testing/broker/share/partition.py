@@ -9,6 +9,9 @@ Measured on Kafka 4.3.0: letting a record go costs a delivery however it comes a
 by Release, by the end of its lock, of its member's session or connection; at the limit
 it is archived then. A record's lock ends by itself when a member is silent; whoever
 calls says first what time it is (`advance`).
+
+Where a group's dead letters are written (KIP-1191), what is given up is archiving at
+first: `take_given_up` says what is to be written, `archive` that it was.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,6 +35,7 @@ from sharecons.testing.broker.share.deliveries import (
     State,
     StateBatch,
 )
+from sharecons.testing.broker.share.given_up import GivenUp
 from sharecons.testing.broker.share.in_flight import InFlight, Run, Window
 
 __all__ = ["SharePartition"]
@@ -39,6 +43,7 @@ __all__ = ["SharePartition"]
 Range = tuple[int, int]
 
 EVERYTHING: Final = 2**63 - 1
+ARCHIVED: Final = State.ARCHIVED
 
 
 class SharePartition:
@@ -47,8 +52,11 @@ class SharePartition:
     def __init__(self, state: CoordinatorState, start_offset: int) -> None:
         self._state = state
         self._window = Window(start_offset, state.batches)
+        self.looked_up = -1
+        """The offset of the log that was looked at last, without taking anything."""
         self._next_look = NEVER
         """No lock ends before this; the first may end later."""
+        self._given_up: list[GivenUp] = []
 
     @property
     def start_offset(self) -> int:
@@ -58,9 +66,15 @@ class SharePartition:
     def end_offset(self) -> int:
         return self._window.end_offset
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether records wait to be written elsewhere, or to be tried again."""
+        return bool(self._given_up)
+
     def next_deadline(self) -> float:
         """Say when to look again, if nothing else happens: a lock may end then."""
-        return self._next_look
+        tries = (each.due for each in self._given_up)
+        return min(self._next_look, min(tries, default=NEVER))
 
     def next_fetch_offset(self) -> int:
         return self._window.next_fetch_offset()
@@ -117,9 +131,41 @@ class SharePartition:
             batch.put(run)
             if run.delivery.state.is_final:
                 self._window.ended(run)
+            elif run.delivery.state is State.ARCHIVING:
+                self._given_up.append(GivenUp(batch, run))
             else:
                 self._window.look_again()
         return bool(changes) and self._window.advance_start()
+
+    def resume(self, settings: GroupSettings) -> None:
+        """Take up what an earlier leader has given up, and has not archived yet."""
+        for batch in self._window.batches:
+            for run in batch.runs(0, EVERYTHING):
+                if run.delivery.state is State.ARCHIVING:
+                    delivery = run.delivery
+                    if delivery.count < settings.delivery_limit:
+                        delivery = delivery.rejected(State.ARCHIVING)
+                    again = run._replace(delivery=delivery)
+                    self._given_up.append(GivenUp(batch, again))
+
+    def take_given_up(self, now: float) -> list[GivenUp]:
+        """Give what is to be written elsewhere by now; `archive` it or `keep` it."""
+        due = [each for each in self._given_up if each.due <= now]
+        self._given_up = [each for each in self._given_up if each.due > now]
+        return due
+
+    def keep(self, given_up: GivenUp) -> None:
+        """Take back what is to be tried again."""
+        self._given_up.append(given_up)
+
+    def archive(self, given_up: Sequence[GivenUp]) -> bool:
+        """Be done with what was given up; tell whether the start offset has moved."""
+        changes = [
+            (each.batch, each.run._replace(delivery=each.run.delivery.ended(ARCHIVED)))
+            for each in given_up
+        ]
+        self._write(changes)
+        return self.settle(changes)
 
     def release(self, member: str, settings: GroupSettings) -> bool:
         """Let go of all that a member holds; tell whether the start has moved."""
@@ -191,8 +237,8 @@ class SharePartition:
         changes: list[Change] = []
         for run in held:
             # The log has lost what lies before the start offset.
-            lost = run.delivery.ended(State.ARCHIVED)
-            left = run.delivery.let_go(settings.delivery_limit)
+            lost = run.delivery.ended(ARCHIVED)
+            left = run.delivery.let_go(settings)
             before = Run(run.first_offset, min(run.last_offset, start - 1), lost)
             after = Run(max(run.first_offset, start), run.last_offset, left)
             changes += [(batch, part) for part in (before, after) if part.length > 0]

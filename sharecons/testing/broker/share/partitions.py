@@ -3,6 +3,9 @@
 What a leader has in memory is read from the coordinator's state when it is first asked
 for, and forgotten when the leader moves, when the last session of the group on that
 broker ends with its connection, and when an administrator changes the offsets.
+
+What a leader gives up is written to the group's dead-letter topic, if it has one, and
+archived then: both at once, where Kafka takes some milliseconds (KIP-1191).
 """
 
 import uuid
@@ -10,15 +13,17 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import anyio
 
-from sharecons.testing.broker.configs import Configs
+from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
 from sharecons.testing.broker.log.partition_log import PartitionLog
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
 from sharecons.testing.broker.share.deliveries import GroupSettings
 from sharecons.testing.broker.share.durations import parsed
+from sharecons.testing.broker.share.given_up import GivenUp
+from sharecons.testing.broker.share.in_flight import Run
 from sharecons.testing.broker.share.partition import SharePartition
 from sharecons.testing.broker.signals import Signal
 from sharecons.testing.broker.topics import Partition
@@ -27,6 +32,7 @@ __all__ = ["GroupOffset", "Key", "SharePartitions"]
 
 BY_DURATION: Final = "by_duration:"
 MILLISECOND: Final = timedelta(milliseconds=1)
+NEVER: Final = float("inf")
 
 
 class Key(NamedTuple):
@@ -69,14 +75,26 @@ class _Led:
     partition: SharePartition
 
 
+Write: TypeAlias = Callable[[Key, int, Run], bool]
+"""Write what a leader has given up; tell whether that is done with, well or not."""
+
+
+def _nowhere(key: Key, node_id: int, run: Run) -> bool:
+    return True
+
+
 class SharePartitions:
     """All share partitions; `clock` tells the time of the event loop, in seconds."""
 
     def __init__(
-        self, configs: Configs, clock: Callable[[], float] = anyio.current_time
+        self,
+        configs: Configs,
+        clock: Callable[[], float] = anyio.current_time,
+        write: Write = _nowhere,
     ) -> None:
         self._configs = configs
         self._clock = clock
+        self._write = write
         self._states: dict[Key, CoordinatorState] = {}
         self._led: dict[Key, _Led] = {}
         self._changed: dict[Key, Signal] = {}
@@ -92,7 +110,23 @@ class SharePartitions:
             delivery_limit=int(of("share.delivery.count.limit")),
             record_locks=int(of("share.partition.max.record.locks")),
             may_renew=of("share.renew.acknowledge.enable") == "true",
+            dead_letters=bool(of(DEAD_LETTERS)),
         )
+
+    @property
+    def next_deadline(self) -> float:
+        """Say when `advance` has something to do, if nothing else happens."""
+        if not self._configs.has_dead_letters:
+            return NEVER
+        deadlines = (led.partition.next_deadline() for led in self._led.values())
+        return min(deadlines, default=NEVER)
+
+    def advance(self, now: float) -> None:
+        """Write the dead letters that time has made, for those who look for them."""
+        if self._configs.has_dead_letters:
+            for key, led in self._led.items():
+                if led.partition.next_deadline() <= now:
+                    self._advance(key)
 
     def lead(self, key: Key, place: Partition, now_ms: int) -> SharePartition | None:
         """Give a share partition to its leader, which reads its state if need be.
@@ -110,6 +144,8 @@ class SharePartitions:
                 start_offset = self._first_offset(key.group_id, place.log, now_ms)
             led = _Led(place.leader, SharePartition(state, start_offset))
             self._led[key] = led
+            led.partition.resume(self.settings(key.group_id))
+            self.bury(key)
         return led.partition
 
     def led(self, key: Key, node_id: int) -> SharePartition | None:
@@ -120,6 +156,24 @@ class SharePartitions:
     def changed(self, key: Key) -> Signal:
         """Give what is told when records may have become available."""
         return self._changed.setdefault(key, Signal())
+
+    def bury(self, key: Key) -> bool:
+        """Write what was given up, and archive it; tell whether the start has moved."""
+        led = self._led.get(key)
+        if led is None or not led.partition.has_given_up:
+            return False
+        now = self._clock()
+        done: list[GivenUp] = []
+        for each in led.partition.take_given_up(now):
+            is_done = self._write(key, led.node_id, each.run)
+            if is_done or (later := each.later(now)) is None:
+                done.append(each)
+            else:
+                led.partition.keep(later)
+        has_moved = led.partition.archive(done)
+        if has_moved:
+            self.changed(key).ring()
+        return has_moved
 
     def state(self, key: Key) -> CoordinatorState | None:
         """Give what the coordinator has, if it has ever heard of it."""
@@ -138,6 +192,7 @@ class SharePartitions:
         settings = self.settings(key.group_id)
         if partition is not None and partition.release(member, settings):
             self.changed(key).ring()
+        self.bury(key)
 
     def expire_locks(
         self, group_id: str, topic_id: uuid.UUID | None, partition: int | None
@@ -151,6 +206,7 @@ class SharePartitions:
                 and partition in (None, key.partition)
             ):
                 led.partition.end_locks(settings)
+                self.bury(key)
                 self.changed(key).ring()
 
     def leader_moved(self, topic_id: uuid.UUID, partition: int) -> None:
@@ -207,6 +263,7 @@ class SharePartitions:
             self.settings(key.group_id), self._clock()
         ):
             self.changed(key).ring()
+        self.bury(key)
 
     def _delete(self, keys: Iterable[Key]) -> None:
         for key in keys:

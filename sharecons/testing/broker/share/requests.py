@@ -141,6 +141,7 @@ def settle(
         if partition is not None and partition.settle(decision):
             partitions.changed(key).ring()
             has_moved = True
+        has_moved |= partitions.bury(key)
     return has_moved
 
 
@@ -184,12 +185,14 @@ def _decision(
     batches: Sequence[AcknowledgementBatch],
 ) -> Decision:
     partitions = context.cluster.share_partitions
-    partition = partitions.led(Key(request.group_id, *where), context.node_id)
+    key = Key(request.group_id, *where)
+    partition = partitions.led(key, context.node_id)
     if partition is None:
         return Refused(ErrorCode.unknown_topic_or_partition)
     settings = partitions.settings(request.group_id)
     if partition.advance(settings, context.now):
-        partitions.changed(Key(request.group_id, *where)).ring()
+        partitions.changed(key).ring()
+    partitions.bury(key)
     try:
         return partition.acknowledge(request.member_id, batches, settings, context.now)
     except AcknowledgeError as error:

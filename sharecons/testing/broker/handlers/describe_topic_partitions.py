@@ -1,0 +1,105 @@
+"""DescribeTopicPartitions 0 (KIP-966): topics, and their partitions in pages.
+
+Topics come in the order of their names. Where a page is full the answer has a cursor,
+from which the client asks on. Eligible leader replicas are those that fell out of sync
+last; here that is nobody, since all replicas are one.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.describing import describe_partition
+from sharecons.testing.broker.topics import INTERNAL, Topic, fault_of_name
+
+__all__ = ["handle"]
+
+LARGEST_PAGE: Final = 2000  # partitions: max.request.partition.size.limit
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cursor = request.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        return _refused(request)
+    names = _names(request, context)
+    denied = {n for n in names if context.cluster.access.denies("DESCRIBE", "TOPIC", n)}
+    topics, next_cursor = _page(request, context, [n for n in names if n not in denied])
+    if request.topics:
+        refused = ErrorCode.topic_authorization_failed
+        topics += [_unknown(name, refused) for name in sorted(denied)]
+    return {"topics": topics, "next_cursor": next_cursor}
+
+
+def _refused(request: Request) -> Response:
+    code = ErrorCode.invalid_request
+    return {"topics": [_unknown(topic.name, code) for topic in request.topics]}
+
+
+def _names(request: Request, context: Context) -> list[str]:
+    """Give the topics that are asked for, from the cursor on; all if none is named."""
+    first = "" if request.cursor is None else request.cursor.topic_name
+    asked = {topic.name for topic in request.topics or context.cluster.topics}
+    return sorted(name for name in asked if name >= first)
+
+
+def _page(
+    request: Request, context: Context, names: list[str]
+) -> tuple[list[Response], Response | None]:
+    """Describe topics until the page is full; give what is to come next, too."""
+    room = max(1, min(LARGEST_PAGE, request.response_partition_limit))
+    described: list[Response] = []
+    for name, first in _from_cursor(request, names):
+        if room <= 0:
+            return described, {"topic_name": name, "partition_index": 0}
+        topic = context.cluster.topics.named(name)
+        if topic is None:
+            described.append(_missing(name, context))
+            continue
+        described.append(_known(topic, context, first, first + room))
+        if len(topic.partitions) > first + room:
+            return described, {"topic_name": name, "partition_index": first + room}
+        room -= len(topic.partitions) - first
+    return described, None
+
+
+def _from_cursor(request: Request, names: list[str]) -> Iterator[tuple[str, int]]:
+    """Give each topic with the first of its partitions that is wanted."""
+    cursor = request.cursor
+    begun = {} if cursor is None else {cursor.topic_name: cursor.partition_index}
+    for name in names:
+        yield name, begun.get(name, 0)
+
+
+def _missing(name: str, context: Context) -> Response:
+    wrong = fault_of_name(name)
+    code = ErrorCode.unknown_topic_or_partition
+    answer = _unknown(name, ErrorCode.invalid_topic_exception if wrong else code)
+    return {**answer, **_operations(name, context)}
+
+
+def _unknown(name: str, code: ErrorCode) -> Response:
+    return {"error_code": code, "name": name, "is_internal": name in INTERNAL}
+
+
+def _known(topic: Topic, context: Context, first: int, end: int) -> Response:
+    running = context.cluster.running
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.internal,
+        "partitions": [
+            {
+                **describe_partition(place, running),
+                "eligible_leader_replicas": [],
+                "last_known_elr": [],
+            }
+            for place in topic.partitions[first:end]
+        ],
+        **_operations(topic.name, context),
+    }
+
+
+def _operations(name: str, context: Context) -> Response:
+    operations = context.cluster.access.allowed("TOPIC", name)
+    return {"topic_authorized_operations": operations}

@@ -1,0 +1,48 @@
+"""ListConfigResources 0 and 1 (KIP-1142): what there is that can have settings.
+
+Groups are named only if something was set for them. Version 0 asks for subscriptions to
+clients' metrics, of which there are none here.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.cluster import Cluster
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.resources import BROKER, GROUP, TOPIC
+
+__all__ = ["handle"]
+
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+
+
+async def handle(request: Request, context: Context) -> Response:
+    cluster = context.cluster
+    if cluster.access.denies("DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
+        return {"error_code": ErrorCode.cluster_authorization_failed}
+    there = _resources(cluster)
+    wanted = of(request, "resource_types", (CLIENT_METRICS,)) or there.keys()
+    if not there.keys() >= set(wanted):
+        return {"error_code": ErrorCode.unsupported_version}
+    return {
+        "config_resources": [
+            {"resource_type": kind, "resource_name": name}
+            for kind in there
+            if kind in wanted
+            for name in there[kind]
+        ]
+    }
+
+
+def _resources(cluster: Cluster) -> Mapping[int, Iterable[str]]:
+    running = [str(node_id) for node_id in sorted(cluster.running)]
+    return {
+        CLIENT_METRICS: (),
+        BROKER: running,
+        BROKER_LOGGER: running,
+        TOPIC: [topic.name for topic in cluster.topics],
+        GROUP: cluster.configs.groups,
+    }

@@ -1,0 +1,43 @@
+"""OffsetForLeaderEpoch 2 to 4 (KIP-320): where what a leader wrote comes to its end.
+
+Consumers ask when the leader has changed, whether what they have read is still there.
+Here it always is.
+"""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.leaders import fault_of_leader
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    return {
+        "topics": [
+            {
+                "topic": topic.topic,
+                "partitions": [
+                    {
+                        "partition": wanted.partition,
+                        **_end_of_epoch(topic.topic, wanted, context),
+                    }
+                    for wanted in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ]
+    }
+
+
+def _end_of_epoch(name: str, wanted: Request, context: Context) -> Response:
+    if context.cluster.access.denies("DESCRIBE", "TOPIC", name):
+        return {"error_code": ErrorCode.topic_authorization_failed}
+    topic = context.cluster.topics.named(name)
+    place = topic.partition(wanted.partition) if topic else None
+    if place is None:
+        return {"error_code": ErrorCode.unknown_topic_or_partition}
+    known = of(wanted, "current_leader_epoch", -1)
+    if code := fault_of_leader(place, known, context.node_id):
+        return {"error_code": code}
+    epoch, end = place.log.end_of_epoch(wanted.leader_epoch, place.leader_epoch)
+    return {"leader_epoch": epoch, "end_offset": end}

@@ -1,0 +1,205 @@
+"""Writing what a share group gives up to the group's dead-letter topic (KIP-1191).
+
+Off unless the group has `errors.deadletterqueue.topic.name`. The topic's name begins
+with the brokers' `errors.deadletterqueue.topic.name.prefix`, and the topic itself has
+`errors.deadletterqueue.group.enable`; one that is missing is created only if the
+brokers' `errors.deadletterqueue.auto.create.topics.enable` is true. Whatever else is in
+the way, nobody is told: the records are archived, and not written anywhere.
+
+As measured on Kafka 4.4.0: what is written goes to the partition of the same number,
+modulo the topic's; it has the time of writing, the headers below, and none of the
+source's. Key and value are null, but with `errors.deadletterqueue.copy.record.enable`
+they are the source's, if the log still has them and the topic would take them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, Protocol
+
+from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
+from sharecons.testing.broker.log.batches import header_of
+from sharecons.testing.broker.log.partition_log import (
+    AppendError,
+    LogRules,
+    PartitionLog,
+)
+from sharecons.testing.broker.log.records import Content, contents, decompressed
+from sharecons.testing.broker.placement import Nodes, Refusal, place
+from sharecons.testing.broker.share.in_flight import Run
+from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.topics import (
+    NO_LEADER,
+    Partition,
+    Topic,
+    Topics,
+    fault_of_name,
+)
+from sharecons.testing.broker.wall_clock import milliseconds
+from sharecons.testing.broker.writing import Header, NewRecord, fitting
+
+__all__ = ["DeadLetters"]
+
+COPY: Final = "errors.deadletterqueue.copy.record.enable"
+ENABLE: Final = "errors.deadletterqueue.group.enable"
+CREATE: Final = "errors.deadletterqueue.auto.create.topics.enable"
+PREFIX: Final = "errors.deadletterqueue.topic.name.prefix"
+
+REJECTED: Final = b"Offset rejected by client."
+SPENT: Final = b"Offset delivery count exceeded the threshold."
+
+ALL: Final = 2**63 - 1
+
+
+class Home(Protocol):
+    """What is needed of a cluster."""
+
+    @property
+    def topics(self) -> Topics: ...
+
+    @property
+    def configs(self) -> Configs: ...
+
+    @property
+    def nodes(self) -> Nodes: ...
+
+    def add_topic(
+        self,
+        name: str,
+        replicas: Sequence[Sequence[int]],
+        config: Mapping[str, str] | None = None,
+    ) -> Topic: ...
+
+
+class DeadLetters:
+    """Where the leaders of share partitions turn to."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def write(self, key: Key, node_id: int, run: Run) -> bool:
+        """Write neighbours, for the leader of their share partition.
+
+        Returns whether that is done with, well or not. It is not as long as nobody
+        leads the partition that it is for.
+        """
+        source = self._home.topics.with_id(key.topic_id)
+        topic = self._topic(key.group_id, node_id)
+        if source is None or topic is None:
+            return True
+        where = topic.partitions[key.partition % len(topic.partitions)]
+        if where.leader == NO_LEADER:
+            return False
+        if not self._lacks_replicas(topic, where):
+            rules = LogRules.of(partial(self._of_topic, topic))
+            copies = self._copies(key, source, run, rules.max_message_bytes)
+            records = list(_records(key, source.name, run, copies))
+            with suppress(AppendError):
+                _append(where, records, rules)
+        return True
+
+    def _topic(self, group_id: str, node_id: int) -> Topic | None:
+        """Find the group's topic, or create it; there may be none that will do."""
+        configs = self._home.configs
+        name = configs.group(group_id, DEAD_LETTERS)
+        if not name or not name.startswith(configs.broker(PREFIX, node_id)):
+            return None
+        topic = self._home.topics.named(name)
+        if topic is None:
+            may_create = _is_true(configs.broker(CREATE, node_id))
+            return self._created(name) if may_create else None
+        return topic if _is_true(self._of_topic(topic, ENABLE)) else None
+
+    def _created(self, name: str) -> Topic | None:
+        home = self._home
+        if fault_of_name(name) or home.topics.colliding(name):
+            return None
+        partitions = int(home.configs.broker("num.partitions"))
+        replication = int(home.configs.broker("default.replication.factor"))
+        try:
+            replicas = place(home.nodes, range(partitions), replication)
+        except Refusal:
+            return None
+        config = {ENABLE: "true", "message.timestamp.type": "CreateTime"}
+        return home.add_topic(name, replicas, config)
+
+    def _lacks_replicas(self, topic: Topic, where: Partition) -> bool:
+        configured = int(self._of_topic(topic, "min.insync.replicas"))
+        living = where.living(self._home.nodes.running)
+        return len(living) < min(configured, len(where.replicas))
+
+    def _of_topic(self, topic: Topic, name: str) -> str:
+        return self._home.configs.topic(topic.config, name)
+
+    def _copies(
+        self, key: Key, source: Topic, run: Run, most: int
+    ) -> Mapping[int, Content]:
+        led = source.partition(key.partition)
+        if led is None or not _is_true(self._home.configs.group(key.group_id, COPY)):
+            return {}
+        found = _contents(led.log, run.first_offset, run.last_offset, most)
+        return {each.offset: each for each in found}
+
+
+def _contents(
+    log: PartitionLog, first_offset: int, last_offset: int, most: int
+) -> Iterator[Content]:
+    """Read what is there, and not too large.
+
+    As Kafka does it: nothing of a range that begins before the log, and nothing of a
+    compressed batch that is too large when it is decompressed.
+    """
+    if first_offset < log.start_offset:
+        return
+    with suppress(ValueError):
+        for batch in log.batches(first_offset, last_offset + 1, ALL):
+            header = header_of(batch.data)
+            body = decompressed(batch.data, header)
+            if header.compression and len(body) > most:
+                continue
+            for content in contents(body, header):
+                is_wanted = first_offset <= content.offset <= last_offset
+                if is_wanted and content.size <= most:
+                    yield content
+
+
+def _records(
+    key: Key, topic: str, run: Run, copies: Mapping[int, Content]
+) -> Iterator[NewRecord]:
+    for offset in range(run.first_offset, run.last_offset + 1):
+        copy = copies.get(offset)
+        yield NewRecord(
+            copy.value if copy else None,
+            copy.key if copy else None,
+            _headers(key, topic, offset, run),
+        )
+
+
+def _headers(key: Key, topic: str, offset: int, run: Run) -> list[Header]:
+    said: tuple[tuple[str, str | int], ...] = (
+        ("topic", topic),
+        ("partition", key.partition),
+        ("offset", offset),
+        ("group", key.group_id),
+        ("delivery.count", run.delivery.count),
+    )
+    why = REJECTED if run.delivery.is_rejected else SPENT
+    return [
+        *((f"__dlq.errors.{name}", str(value).encode()) for name, value in said),
+        ("__dlq.errors.message", why),
+    ]
+
+
+def _append(where: Partition, records: Sequence[NewRecord], rules: LogRules) -> None:
+    """Write batches, up to the first that is refused.
+
+    Raises:
+        AppendError: the topic does not take it.
+    """
+    now_ms = milliseconds()
+    for batch in fitting(records, now_ms, rules.max_message_bytes):
+        where.log.append(batch, now_ms, leader_epoch=where.leader_epoch, rules=rules)
+
+
+def _is_true(value: str) -> bool:
+    return value.lower() == "true"

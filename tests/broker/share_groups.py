@@ -1,0 +1,61 @@
+"""A share partition, its log and its group's settings, for tests of the machine."""
+
+from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.coordinator_state import CoordinatorState
+from sharecons.testing.broker.share.deliveries import (
+    AcknowledgementBatch,
+    GroupSettings,
+)
+from sharecons.testing.broker.share.partition import SharePartition
+from tests.broker.logs import Log
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+
+
+class Group:
+    """A share partition, its log and its group's settings."""
+
+    def __init__(self, *sizes, start=0, log_start=0, **settings):
+        self.settings = GroupSettings(**settings)
+        self.log = Log(log_start)
+        self.log.append(*sizes)
+        self.state = CoordinatorState()
+        self.partition = SharePartition(self.state, start)
+
+    def fetch(self, member="ann", most=500, now=0.0, aborted=(), offset=None, **wanted):
+        if not self.partition.may_acquire(self.settings):
+            return []
+        offset = self.partition.next_fetch_offset() if offset is None else offset
+        return [
+            tuple(part)
+            for part in self.partition.acquire(
+                Wanted(member=member, max_records=most, **wanted),
+                offset,
+                self.log.read(offset),
+                self.settings,
+                now,
+                aborted,
+            )
+        ]
+
+    def say(self, *batches, member="ann", now=0.0):
+        said = [
+            AcknowledgementBatch(first, last, tuple(t)) for first, last, *t in batches
+        ]
+        changes = self.partition.acknowledge(member, said, self.settings, now)
+        return self.partition.settle(changes)
+
+    def release(self, member="ann"):
+        return self.partition.release(member, self.settings)
+
+    def advance(self, now):
+        return self.partition.advance(self.settings, now)
+
+    def move_leader(self):
+        start = self.state.start_offset
+        self.partition = SharePartition(self.state, max(start, 0))
+
+    @property
+    def written(self):
+        return [tuple(batch) for batch in self.state.batches]

@@ -1,0 +1,189 @@
+"""Members of a share group who say what they are told, over memory streams."""
+
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import anyio
+from kio.index import load_request_schema
+
+from sharecons.testing.broker.embedded import EmbeddedBroker
+from tests.broker.raw_requests import KEYS, built
+from tests.broker.talking import Client
+
+__all__ = [
+    "ACCEPT",
+    "REJECT",
+    "RELEASE",
+    "RENEW",
+    "TOPIC",
+    "Group",
+    "Member",
+    "acquired",
+    "codes",
+    "group_of",
+    "parts",
+    "together",
+    "took",
+]
+
+ACCEPT, RELEASE, REJECT, RENEW = (1,), (2,), (3,), (4,)
+EARLIEST = {"share.auto.offset.reset": "earliest"}
+TOPIC = "orders"
+
+
+class Group:
+    """Members of group g, and the brokers that they ask."""
+
+    def __init__(self, kafka):
+        self.kafka = kafka
+        self._members = []
+
+    @property
+    def topic_id(self):
+        return self.kafka.cluster.topics.named(TOPIC).topic_id
+
+    @property
+    def partitions(self):
+        return self.kafka.cluster.share_partitions
+
+    def member(self, name, node=1, **values):
+        member = Member(self, name, self.kafka.connect(node), **values)
+        self._members.append(member)
+        return member
+
+    def produce(self, count=10, partition=0, **values):
+        self.kafka.produce(TOPIC, ["x"] * count, partition=partition, **values)
+
+    def denied(self, resource, name):
+        access = self.kafka.cluster.access
+        denies = access.denies
+        access.denies = lambda operation, kind, what: (
+            (operation, kind, what) == ("READ", resource, name)
+            or denies(operation, kind, what)
+        )
+
+    async def close(self):
+        for member in self._members:
+            await member.cut()
+
+
+class Member:
+    def __init__(self, group, name, stream, version=2):
+        self.group, self.name, self.version = group, name, version
+        self.epoch = 0
+        self._client = Client(stream)
+
+    async def fetch(self, *partitions, wait=0.0, **values):
+        """Fetch from what is named, or from partition 0 to begin with."""
+        named = {}
+        if not partitions and not self.epoch:
+            partitions = (0,)
+        limits = {
+            "max_wait": timedelta(seconds=wait),
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "max_records": 500,
+            "batch_size": 500,
+        }
+        if partitions:
+            named["topics"] = self.named(*((each, ()) for each in partitions))
+        answer = await self.ask("share_fetch", **{**limits, **named, **values})
+        if not answer.error_code:
+            self.epoch += 1
+        return answer
+
+    async def say(self, *batches, partition=0, **values):
+        """Acknowledge offsets of one partition: first, last, types."""
+        named = {"topics": self.named((partition, batches))} if batches else {}
+        answer = await self.ask("share_acknowledge", **{**named, **values})
+        if not answer.error_code:
+            self.epoch += 1
+        return answer
+
+    async def close(self):
+        self.epoch = -1
+        return await self.say()
+
+    async def cut(self):
+        await self._client.stream.aclose()
+        await anyio.sleep(0.001)
+
+    async def ask(self, api, **values):
+        kind = load_request_schema(KEYS[api], self.version)
+        who = {
+            "group_id": "g",
+            "member_id": self.name,
+            "share_session_epoch": self.epoch,
+        }
+        return await self._client.ask(built(kind, {**who, **values}))
+
+    def named(self, *partitions, topic_id=None):
+        return (
+            {
+                "topic_id": topic_id or self.group.topic_id,
+                "partitions": tuple(
+                    {
+                        "partition_index": index,
+                        "acknowledgement_batches": tuple(
+                            {
+                                "first_offset": first,
+                                "last_offset": last,
+                                "acknowledge_types": types,
+                            }
+                            for first, last, types in batches
+                        ),
+                    }
+                    for index, batches in partitions
+                ),
+            },
+        )
+
+
+@asynccontextmanager
+async def group_of(brokers=1, partitions=1, subscribed=True, **config):
+    async with EmbeddedBroker(
+        brokers=brokers, topics={TOPIC: partitions}, listen=False
+    ) as kafka:
+        dotted = {f"share.{key.replace('_', '.')}": v for key, v in config.items()}
+        kafka.set_group_config("g", {**EARLIEST, **dotted})
+        group = Group(kafka)
+        for index in range(partitions if subscribed else 0):
+            group.partitions.initialize("g", group.topic_id, index)
+        yield group
+        await group.close()
+
+
+def parts(answer):
+    return [part for topic in answer.responses for part in topic.partitions]
+
+
+def acquired(answer):
+    return [
+        (records.first_offset, records.last_offset, records.delivery_count)
+        for part in parts(answer)
+        for records in part.acquired_records
+    ]
+
+
+def codes(answer):
+    return [part.error_code for part in parts(answer)]
+
+
+async def took(work):
+    began = anyio.current_time()
+    result = await work
+    return round(anyio.current_time() - began, 3), result
+
+
+async def together(*works):
+    """Do several things, each after so many seconds; give their results."""
+    results = [None] * len(works)
+
+    async def one(index, after, work):
+        await anyio.sleep(after)
+        results[index] = await took(work())
+
+    async with anyio.create_task_group() as tasks:
+        for index, (after, work) in enumerate(works):
+            tasks.start_soon(one, index, after, work)
+    return results

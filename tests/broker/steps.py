@@ -1,0 +1,127 @@
+"""The steps of a history, and what a member says of what it holds."""
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Acknowledge",
+    "Close",
+    "Cut",
+    "Fetch",
+    "Produce",
+    "Reopen",
+    "Trim",
+    "Wait",
+    "chosen",
+    "forget",
+    "paced",
+]
+
+POLL = 0.1  # seconds that a fetch may take: a leader reads its state meanwhile
+
+
+@dataclass(frozen=True)
+class Produce:
+    """Batches, of so many records each."""
+
+    sizes: tuple
+    partition: int = 0
+
+
+@dataclass(frozen=True)
+class Fetch:
+    member: int
+    most: int = 500
+    record_limit: bool = False
+    batch_size: int = 500
+    max_bytes: int = 1 << 20
+    acknowledge: int | None = None
+    """The seed of acknowledgements that go with it."""
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    member: int
+    seed: int
+    is_honest: bool = True
+    """Otherwise of records that others may have, or nobody."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until all locks have ended."""
+
+
+@dataclass(frozen=True)
+class Close:
+    member: int
+
+
+@dataclass(frozen=True)
+class Reopen:
+    """Another session in place of the one that is there."""
+
+    member: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    member: int
+
+
+@dataclass(frozen=True)
+class Trim:
+    """Delete the records in the first part of the log."""
+
+    part: float
+    partition: int = 0
+
+
+def paced(steps, most):
+    """Let all locks end before any ends by itself, after so many seconds."""
+    passed, history = 0.0, []
+    for step in steps:
+        passed += POLL if isinstance(step, Produce | Acknowledge | Trim) else 2.5 * POLL
+        if passed > most:
+            history.append(Wait())
+        if passed > most or step == Wait():
+            passed = 0.0
+        history.append(step)
+    return history
+
+
+def chosen(held, random, may_renew=False):
+    """Acknowledge some of what is held: ranges in order, of one type or of several."""
+    said = {}
+    for partition in sorted({partition for partition, _ in held}):
+        offsets = sorted({offset for where, offset in held if where == partition})
+        if batches := chosen_of(offsets, random, may_renew):
+            said[partition] = batches
+    return said
+
+
+def chosen_of(offsets, random, may_renew):
+    kinds = [0, 1, 2, 2, 2, 3] + [4] * may_renew
+    share = random.choice([0.3, 0.7, 1.0])
+    mixed = random.random() < 0.3
+    alike = random.choice(kinds)
+    batches = []
+    for offset in (o for o in offsets if random.random() <= share):
+        kind = random.choice(kinds) if mixed else alike
+        last = batches[-1] if batches else None
+        if last and last[1] == offset - 1 and (mixed or last[2][0] == kind):
+            last[1] = offset
+            last[2].append(kind)
+        else:
+            batches.append([offset, offset, [kind]])
+    return tuple(
+        (first, last, tuple(types) if mixed else tuple(types[:1]))
+        for first, last, types in batches
+    )
+
+
+def forget(held, partition, batches):
+    for first, last, types in batches:
+        for offset in range(first, last + 1):
+            kind = types[0] if len(types) == 1 else types[offset - first]
+            if kind != 4 and (partition, offset) in held:
+                held.remove((partition, offset))

@@ -1,0 +1,140 @@
+"""librdkafka's consumer in a classic group, on a real Kafka and on the embedded one."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from tests.broker.clients import Clients, new_name, read, until
+
+PARTITIONS = 4
+
+
+@pytest.fixture
+def clients(any_kafka):
+    with Clients(any_kafka) as clients:
+        yield clients
+
+
+@pytest.fixture
+def admin(any_kafka):
+    return any_kafka.admin
+
+
+@pytest.fixture
+def topic(admin):
+    return admin.create_topic(PARTITIONS)
+
+
+def polled(consumers, until_so, records=None):
+    """Poll all of them until something holds; give what came."""
+    records = [] if records is None else records
+
+    def poll():
+        for consumer in consumers:
+            message = consumer.poll(0.01)
+            if message is not None:
+                assert message.error() is None, message.error()
+                records.append(message)
+
+    until("they are so far", until_so, poll)
+    return records
+
+
+def sizes(*consumers):
+    return [len(consumer.assignment()) for consumer in consumers]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_second_member_gets_half_and_leaves_it_behind(
+    clients, admin, topic, strategy
+):
+    group, moves = new_name("group"), []
+
+    def member():
+        consumer = clients.consumer(group, partition_assignment_strategy=strategy)
+        consumer.subscribe(
+            [topic],
+            on_assign=lambda _, places: moves.append(("assigned", len(places))),
+            on_revoke=lambda _, places: moves.append(("revoked", len(places))),
+            on_lost=lambda _, places: moves.append(("lost", len(places))),
+        )
+        return consumer
+
+    one = member()
+    polled([one], lambda: sizes(one) == [PARTITIONS])
+    two = member()
+    polled([one, two], lambda: sizes(one, two) == [2, 2])
+    admin.produce(topic, map(str, range(40)))
+    records = []
+    polled([one, two], lambda: len(records) == 40, records)
+    for each in (one, two):
+        each.commit(asynchronous=False)
+    two.close()
+    polled([one], lambda: sizes(one) == [PARTITIONS])
+    admin.produce(topic, map(str, range(40, 60)))
+    polled([one], lambda: len(records) == 60, records)
+
+    assert list(range(60)) == sorted(int(record.value()) for record in records)
+    assert "lost" not in [move for move, _ in moves]
+
+
+def test_what_is_committed_by_itself_is_where_the_next_begins(clients, admin, topic):
+    group = new_name("group")
+    admin.produce(topic, map(str, range(30)))
+    config = {"enable_auto_commit": True, "auto_commit_interval_ms": 50}
+    first = clients.consumer(group, **config)
+    first.subscribe([topic])
+    before = read(first, 30)
+    first.close()
+
+    admin.produce(topic, map(str, range(30, 35)))
+    second = clients.consumer(group, **config)
+    second.subscribe([topic])
+    after = read(second, 5)
+
+    assert list(range(30)) == sorted(int(record.value()) for record in before)
+    assert list(range(30, 35)) == sorted(int(record.value()) for record in after)
+
+
+def test_a_group_without_offsets_begins_where_it_is_told(clients, admin, topic):
+    admin.produce(topic, ["old"], partition=0)
+    latest = clients.consumer(auto_offset_reset="latest")
+    earliest = clients.consumer(auto_offset_reset="earliest")
+    for consumer in (latest, earliest):
+        consumer.subscribe([topic])
+    (record,) = read(earliest, 1)
+    polled([latest], lambda: sizes(latest) == [PARTITIONS])
+    # Assigned is not yet fetching: it has to find the end first.
+    produce = lambda: admin.produce(topic, ["new"], partition=0)  # noqa: E731
+    first = until("one that is new", lambda: latest.poll(0.1), produce)
+
+    assert b"old" == record.value()
+    assert b"new" == first.value()
+
+
+def test_a_static_member_fences_its_former_self(clients, topic):
+    group = new_name("group")
+    former = clients.consumer(group, group_instance_id="one")
+    former.subscribe([topic])
+    polled([former], lambda: sizes(former) == [PARTITIONS])
+    again = clients.consumer(group, group_instance_id="one")
+    again.subscribe([topic])
+    polled([again], lambda: sizes(again) == [PARTITIONS])
+
+    message = until("it is fenced", lambda: former.poll(0.1))
+
+    assert KafkaError._FATAL == message.error().code()
+    assert "fenced" in message.error().str()
+    clients.complaints.clear()  # it has logged it, too
+
+
+def test_a_topic_that_grows_is_shared_anew(clients, admin, topic):
+    pattern = f"^{topic}.*"
+    one = clients.consumer(topic_metadata_refresh_interval_ms=200)
+    one.subscribe([pattern])
+    polled([one], lambda: sizes(one) == [PARTITIONS])
+
+    other = admin.create_topic(2, name=f"{topic}-more")
+    polled([one], lambda: sizes(one) == [PARTITIONS + 2])
+    admin.produce(other, ["x"])
+
+    assert other == read(one, 1)[0].topic()

@@ -1,0 +1,195 @@
+"""What tools ask for now and then: the same questions to ours and to a real Kafka."""
+
+import pytest
+
+from tests.broker.clients import new_name
+from tests.broker.configs import BROKER, GROUP, SET, TOPIC, alter
+from tests.broker.crafting import NOW, batch
+from tests.broker.either import BOTH, Ours, either_broker
+
+LOGGERS, METRICS = 8, 16
+
+
+@pytest.fixture(params=BOTH)
+def broker(request):
+    return either_broker(request)
+
+
+# ListConfigResources
+
+
+def resources(broker, version, *kinds):
+    asked = {"resource_types": kinds} if version else {}
+    answer = broker.ask("list_config_resources", version, **asked)
+    assert not answer.error_code
+    return {
+        (getattr(each, "resource_type", METRICS), each.resource_name)
+        for each in answer.config_resources
+    }
+
+
+def test_resources_of_a_kind_are_listed(broker):
+    topic, group = broker.create_topic(), new_name("group")
+    alter(broker, GROUP, group, ("share.heartbeat.interval.ms", SET, "6000"))
+    broker.sleep(0.3)
+
+    assert {(BROKER, "1")} == resources(broker, 1, BROKER)
+    assert (TOPIC, topic) in resources(broker, 1, TOPIC)
+    assert (GROUP, group) in resources(broker, 1, GROUP)
+    everything = {(BROKER, "1"), (LOGGERS, "1"), (TOPIC, topic), (GROUP, group)}
+    assert everything <= resources(broker, 1)
+    assert not resources(broker, 0)
+
+
+def test_resources_of_no_known_kind_are_refused(broker):
+    answer = broker.ask("list_config_resources", 1, resource_types=(TOPIC, 77))
+
+    assert ("unsupported_version", ()) == (
+        answer.error_code.name,
+        answer.config_resources,
+    )
+
+
+# DescribeTopicPartitions
+
+
+def described(broker, *names, limit=2000, cursor=None):
+    return broker.ask(
+        "describe_topic_partitions",
+        0,
+        topics=[{"name": name} for name in names],
+        response_partition_limit=limit,
+        cursor=cursor,
+    )
+
+
+def test_topics_are_described_with_all_of_their_replicas(broker):
+    topic = broker.create_topic(2)
+    (answer,) = described(broker, topic).topics
+
+    assert (topic, False) == (answer.name, answer.is_internal)
+    assert [
+        (0, 1, (1,), (1,), (), (), ()),
+        (1, 1, (1,), (1,), (), (), ()),
+    ] == [
+        (
+            place.partition_index,
+            place.leader_id,
+            place.replica_nodes,
+            place.isr_nodes,
+            place.eligible_leader_replicas,
+            place.last_known_elr,
+            place.offline_replicas,
+        )
+        for place in answer.partitions
+    ]
+    assert 0b110111111000 == answer.topic_authorized_operations
+
+
+def pages(broker, *names, limit):
+    """Ask on until the end; give the partitions of each page."""
+    cursor, found = None, []
+    while cursor or not found:
+        answer = described(broker, *names, limit=limit, cursor=cursor)
+        found.append(
+            [
+                (topic.name, [place.partition_index for place in topic.partitions])
+                for topic in answer.topics
+            ]
+        )
+        after = answer.next_cursor
+        cursor = after and {
+            "topic_name": after.topic_name,
+            "partition_index": after.partition_index,
+        }
+    return found
+
+
+def test_a_page_that_is_full_is_gone_on_from(broker):
+    one, two = sorted(broker.create_topic(3) for _ in range(2))
+
+    assert [[(one, [0, 1, 2]), (two, [0, 1, 2])]] == pages(broker, two, one, limit=6)
+    assert [[(one, [0, 1])], [(one, [2]), (two, [0])], [(two, [1, 2])]] == pages(
+        broker, one, two, limit=2
+    )
+    assert [[(one, [0, 1, 2])], [(two, [0, 1, 2])]] == pages(broker, one, two, limit=3)
+    assert 6 == len(pages(broker, one, two, limit=0))
+
+
+def test_topics_that_are_not_there(broker):
+    topic = broker.create_topic()
+    answer = described(broker, "nowhere", "no/slash", topic)
+
+    assert {
+        "nowhere": "unknown_topic_or_partition",
+        "no/slash": "invalid_topic_exception",
+        topic: "none",
+    } == {each.name: each.error_code.name for each in answer.topics}
+    assert {None} == {each.topic_id for each in answer.topics if each.name != topic}
+
+
+def test_a_cursor_that_makes_no_sense_is_refused(broker):
+    topic = broker.create_topic()
+    cursor = {"topic_name": topic, "partition_index": -1}
+    answer = described(broker, topic, cursor=cursor)
+
+    assert ["invalid_request"] == [each.error_code.name for each in answer.topics]
+
+
+# OffsetForLeaderEpoch
+
+
+def end_of(broker, topic, epoch, known=-1, partition=0):
+    wanted = {
+        "partition": partition,
+        "current_leader_epoch": known,
+        "leader_epoch": epoch,
+    }
+    (answer,) = broker.ask(
+        "offset_for_leader_epoch",
+        4,
+        replica_id=-1,
+        topics=[{"topic": topic, "partitions": [wanted]}],
+    ).topics
+    (found,) = answer.partitions
+    return found.error_code.name, found.leader_epoch, found.end_offset
+
+
+def test_the_epoch_under_way_ends_at_the_end(broker):
+    topic = broker.create_topic()
+
+    assert ("none", 0, 0) == end_of(broker, topic, 0)
+    assert ("none", 0, 0) == end_of(broker, topic, 0, known=0)
+    assert ("none", -1, -1) == end_of(broker, topic, 1)
+    assert ("none", -1, -1) == end_of(broker, topic, -1)
+
+
+def test_epochs_are_asked_of_leaders_by_who_knows_them(broker):
+    topic = broker.create_topic()
+
+    assert ("unknown_leader_epoch", -1, -1) == end_of(broker, topic, 0, known=1)
+    unknown = ("unknown_topic_or_partition", -1, -1)
+    assert unknown == end_of(broker, "nowhere", 0)
+    assert unknown == end_of(broker, topic, 0, partition=9)
+
+
+def test_epochs_gone_by_end_where_the_next_one_begins():
+    ours = Ours(brokers=2)
+    topic = ours.cluster.add_topic("topic", [[1, 2]])
+    log = topic.partitions[0].log
+
+    def wrote(count, epoch):
+        for _ in range(count):
+            log.append(batch("x"), NOW, leader_epoch=epoch)
+
+    wrote(3, 0)
+    wrote(2, 4)
+    for node in (2, 1, 2, 1, 2, 1):
+        ours.cluster.move_leader("topic", 0, node)
+
+    assert ("none", 0, 3) == end_of(ours, "topic", 0)
+    assert ("none", 0, 3) == end_of(ours, "topic", 2)
+    assert ("none", 4, 5) == end_of(ours, "topic", 4)
+    assert ("none", 4, 5) == end_of(ours, "topic", 5)
+    assert ("none", 6, 5) == end_of(ours, "topic", 6)
+    assert ("fenced_leader_epoch", -1, -1) == end_of(ours, "topic", 0, known=5)

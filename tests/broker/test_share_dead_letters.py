@@ -1,0 +1,637 @@
+"""What a share group gives up, and the topic that is told of it (KIP-1191).
+
+The figures were measured on Kafka 4.4.0; the last test asks one, if it is there.
+"""
+
+import gzip
+from datetime import timedelta
+from functools import partial
+
+import anyio
+import pytest
+from kio.index import load_request_schema
+from kio.schema.errors import ErrorCode
+
+from sharecons.protocol.codes import Code
+from sharecons.testing import virtual_time
+from sharecons.testing.broker.configs import Configs
+from sharecons.testing.broker.settings.changes import Change, ConfigError
+from sharecons.testing.broker.share.deliveries import AcknowledgeError
+from sharecons.testing.broker.share.partitions import Key
+from tests.broker.clients import Clients, new_name
+from tests.broker.clients import read as consumed
+from tests.broker.crafting import NOW, batch
+from tests.broker.raw_requests import KEYS, built
+from tests.broker.share_groups import (
+    ACCEPT,
+    ARCHIVED,
+    GAP,
+    REJECT,
+    RELEASE,
+    Group,
+)
+from tests.broker.share_members import TOPIC, acquired, codes, group_of
+from tests.broker.talking import Client
+from tests.kafka_plugin import VERSION
+from tests.records.reading import read, told
+from tests.scenarios.raw import RawMember, counts, said
+
+ARCHIVING = 3
+LETTERS = "dlq.orders"
+NAME = "errors.deadletterqueue.topic.name"
+COPY = "errors.deadletterqueue.copy.record.enable"
+ENABLE = "errors.deadletterqueue.group.enable"
+CREATE = "errors.deadletterqueue.auto.create.topics.enable"
+PREFIX = "errors.deadletterqueue.topic.name.prefix"
+REJECTED = b"Offset rejected by client."
+SPENT = b"Offset delivery count exceeded the threshold."
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)
+
+
+# The machine.
+
+
+def test_what_is_rejected_is_archived_when_it_is_written():
+    group = Group(4, dead_letters=True)
+    group.fetch()
+    assert not group.say((0, 3, REJECT))
+    assert [(0, 3, ARCHIVING, 1)] == group.written
+    assert (0, 0) == (group.partition.start_offset, group.state.delivery_complete)
+
+    (given_up,) = group.partition.take_given_up(0.0)
+    assert given_up.run.delivery.is_rejected
+    assert group.partition.archive([given_up])
+    assert [(0, 3, ARCHIVED, 1)] == group.written
+    assert (4, 4) == (group.partition.start_offset, group.state.delivery_complete)
+    assert not group.partition.has_given_up
+
+
+@pytest.mark.parametrize("way", ["release", "session", "lock"])
+def test_what_was_delivered_too_often_is_given_up_too(way):
+    group = Group(4, delivery_limit=2, dead_letters=True)
+    group.fetch()
+    group.release()
+    group.fetch(now=0.0)
+    if way == "release":
+        group.say((0, 3, RELEASE))
+    elif way == "session":
+        group.release()
+    else:
+        group.advance(now=30.0)
+
+    assert [(0, 3, ARCHIVING, 2)] == group.written
+    (given_up,) = group.partition.take_given_up(30.0)
+    assert (0, 3) == given_up.run[:2]
+    assert not given_up.run.delivery.is_rejected
+
+
+def test_gaps_aborted_records_and_those_that_the_log_lost_are_archived_at_once():
+    group = Group(4, 4, delivery_limit=2, dead_letters=True)
+    group.fetch(aborted=[(4, 7)])
+    group.say((0, 0, GAP))
+    group.release()
+    group.fetch()
+    group.partition.log_start_moved(3)
+    group.release()
+
+    assert [(3, 3)] == [each.run[:2] for each in group.partition.take_given_up(0.0)]
+
+
+def test_without_a_topic_all_is_archived_at_once():
+    group = Group(4)
+    group.fetch()
+
+    assert group.say((0, 3, REJECT))
+    assert [(0, 3, ARCHIVED, 1)] == group.written
+    assert not group.partition.has_given_up
+
+
+def test_what_is_archiving_is_nobodys_and_holds_up_the_start_offset():
+    group = Group(4, dead_letters=True)
+    group.fetch()
+    group.say((0, 1, REJECT), (2, 2, ACCEPT))
+    with pytest.raises(AcknowledgeError) as refused:
+        group.say((0, 0, ACCEPT))
+    group.release()
+
+    assert refused.value.code is ErrorCode.invalid_record_state
+    assert [(3, 3, 2)] == group.fetch()
+    assert 0 == group.partition.start_offset
+    group.partition.archive(group.partition.take_given_up(0.0))
+    assert 3 == group.partition.start_offset
+
+
+def test_parts_of_a_batch_are_given_up_each_for_its_reason():
+    group = Group(5, delivery_limit=2, dead_letters=True)
+    group.fetch()
+    group.say((0, 4, RELEASE))
+    group.fetch()
+    group.say((0, 4, REJECT, RELEASE, RELEASE, ACCEPT, REJECT))
+
+    given_up = group.partition.take_given_up(0.0)
+    assert [(0, 0, True), (1, 2, False), (4, 4, True)] == [
+        (*each.run[:2], each.run.delivery.is_rejected) for each in given_up
+    ]
+    group.partition.archive(given_up)
+    assert 5 == group.partition.start_offset
+
+
+def test_a_new_leader_takes_up_what_is_archiving():
+    group = Group(4, 4, delivery_limit=2, dead_letters=True)
+    group.fetch(most=4)
+    group.release()
+    group.fetch(most=4)
+    group.release()
+    group.fetch(most=4)
+    group.say((4, 7, REJECT))
+    group.move_leader()
+    group.partition.resume(group.settings)
+
+    given_up = group.partition.take_given_up(0.0)
+    assert [(0, 3, False), (4, 7, True)] == [
+        (*each.run[:2], each.run.delivery.is_rejected) for each in given_up
+    ]
+    assert group.partition.archive(given_up)
+    assert [(0, 3, ARCHIVED, 2), (4, 7, ARCHIVED, 1)] == group.written
+
+
+def test_what_cannot_be_written_yet_is_tried_again_for_half_a_minute():
+    group = Group(4, dead_letters=True, lock_duration=60.0)
+    group.fetch()
+    group.say((0, 3, REJECT))
+    (given_up,) = group.partition.take_given_up(10.0)
+    due = []
+    while (given_up := given_up.later(given_up.due if due else 10.0)) is not None:
+        due.append(given_up.due)
+        group.partition.keep(given_up)
+        assert group.partition.next_deadline() == given_up.due
+        assert [] == group.partition.take_given_up(given_up.due - 0.1)
+        (given_up,) = group.partition.take_given_up(given_up.due)
+
+    assert [12.0, 16.0, 24.0, 40.0] == due
+
+
+def test_tries_that_nobody_made_are_over():
+    group = Group(4, dead_letters=True)
+    group.fetch()
+    group.say((0, 3, REJECT))
+    (given_up,) = group.partition.take_given_up(10.0)
+    waiting = given_up.later(10.0)
+
+    assert 24.0 == waiting.later(20.0).due
+    assert waiting.later(40.0) is None
+
+
+# What is written, and where.
+
+
+def asked_for(group, name=LETTERS, partitions=1, enable="true", **config):
+    """Give group g a topic for its dead letters."""
+    dotted = {key.replace("_", "."): value for key, value in config.items()}
+    group.kafka.create_topic(name, partitions, config={ENABLE: enable, **dotted})
+    group.kafka.set_group_config("g", {NAME: name})
+
+
+def letters(group, name=LETTERS):
+    """What is in the topic: partitions, keys, values, headers."""
+    places = group.kafka.cluster.topics.named(name).partitions
+    return [
+        (place.index, key, value, dict(headers))
+        for place in places
+        for _, _, key, value, headers, _ in told(written_to(place))
+    ]
+
+
+def written_to(place):
+    batches = place.log.batches(0, place.log.end_offset, 1 << 30)
+    return read(b"".join(each.data for each in batches)).records
+
+
+def headers_of(offset, message=REJECTED, partition=0, count=1):
+    """In the order in which Kafka has them."""
+    return {
+        "__dlq.errors.topic": TOPIC.encode(),
+        "__dlq.errors.partition": b"%d" % partition,
+        "__dlq.errors.offset": b"%d" % offset,
+        "__dlq.errors.group": b"g",
+        "__dlq.errors.delivery.count": b"%d" % count,
+        "__dlq.errors.message": message,
+    }
+
+
+def states(group, partition=0):
+    """What is left of a share partition in the coordinator's state."""
+    key = Key("g", group.topic_id, partition)
+    return [tuple(each) for each in group.partitions.state(key).batches]
+
+
+async def test_a_rejected_record_is_told_of_without_its_content():
+    async with group_of(partitions=3) as group:
+        asked_for(group, partitions=2)
+        group.produce(3, partition=2, headers=[("h", b"1")], keys=["k"] * 3)
+        ann = group.member("ann")
+        await ann.fetch(2)
+        await ann.say((0, 0, (1,)), (1, 2, (3,)), partition=2)
+
+        found = letters(group)
+        assert [
+            (0, None, None, headers_of(offset, partition=2)) for offset in (1, 2)
+        ] == found
+        assert list(headers_of(1)) == list(found[0][3])
+        assert [(1, 2, ARCHIVED, 1)] == states(group, 2)[-1:]
+
+
+async def test_a_record_that_was_delivered_too_often_is_told_of():
+    async with group_of(delivery_count_limit=2) as group:
+        asked_for(group)
+        group.produce(2)
+        ann = group.member("ann")
+        await ann.fetch()
+        await ann.say((0, 1, (2,)))
+        await ann.fetch()
+        await ann.say((0, 0, (2,)))
+        await ann.close()
+
+        assert [
+            (0, None, None, headers_of(offset, SPENT, count=2)) for offset in (0, 1)
+        ] == letters(group)
+
+
+async def test_a_connection_that_ends_gives_up_as_well():
+    async with group_of(delivery_count_limit=2) as group:
+        asked_for(group)
+        group.produce(1)
+        for name in ("ann", "bob"):
+            member = group.member(name)
+            await member.fetch()
+            await member.cut()
+
+        assert [(0, None, None, headers_of(0, SPENT, count=2))] == letters(group)
+
+
+async def test_with_a_fetch_records_are_rejected_too():
+    async with group_of() as group:
+        asked_for(group)
+        group.produce(2)
+        ann = group.member("ann")
+        await ann.fetch()
+        await ann.fetch(topics=ann.named((0, ((0, 1, (3,)),))))
+        group.produce(1)
+
+        assert 2 == len(letters(group))
+        assert [(2, 2, 1)] == acquired(await ann.fetch())
+
+
+async def test_a_copy_has_key_and_value_but_no_headers_of_its_own():
+    async with group_of() as group:
+        asked_for(group)
+        group.kafka.set_group_config("g", {COPY: "true"})
+        keys, values = [b"k", None, b""], [None, b"", b"c"]
+        group.kafka.produce(TOPIC, values, keys=keys, headers=[("h", b"1")])
+        ann = group.member("ann")
+        await ann.fetch()
+        await ann.say((0, 2, (3,)))
+
+        assert [
+            (0, key, value, headers_of(offset))
+            for offset, (key, value) in enumerate(zip(keys, values, strict=True))
+        ] == letters(group)
+
+
+@pytest.mark.parametrize("is_compressed", [True, False])
+async def test_what_the_topic_would_not_take_is_not_copied(is_compressed):
+    """Of a compressed batch it is all or nothing."""
+    async with group_of() as group:
+        asked_for(group, max_message_bytes="400")
+        group.kafka.set_group_config("g", {COPY: "true"})
+        how = {"compress": gzip.compress, "attributes": 1} if is_compressed else {}
+        log = group.kafka.cluster.topics.named(TOPIC).partitions[0].log
+        log.append(batch("x" * 1000, "small", **how), NOW)
+        log.append(batch("fits", compress=gzip.compress, attributes=1), NOW)
+        ann = group.member("ann")
+        await ann.fetch()
+        await ann.say((0, 2, (3,)))
+
+        small = None if is_compressed else b"small"
+        assert [None, small, b"fits"] == [value for _, _, value, _ in letters(group)]
+
+
+async def test_what_the_log_has_lost_is_told_of_without_its_content():
+    async with group_of() as group:
+        asked_for(group)
+        group.kafka.set_group_config("g", {COPY: "true"})
+        group.produce(4)
+        ann = group.member("ann")
+        await ann.fetch()
+        group.kafka.cluster.topics.named(TOPIC).partitions[0].log.truncate_before(2)
+        await ann.say((1, 1, (3,)), (3, 3, (3,)))
+
+        assert [None, b"x"] == [value for _, _, value, _ in letters(group)]
+
+
+async def test_many_letters_fill_several_batches():
+    async with group_of() as group:
+        asked_for(group, max_message_bytes="1000")
+        group.produce(100)
+        ann = group.member("ann")
+        await ann.fetch()
+        await ann.say((0, 99, (3,)))
+
+        place = group.kafka.cluster.topics.named(LETTERS).partitions[0]
+        batches = place.log.batches(0, 100, 1 << 30)
+        assert 100 == len(letters(group))
+        assert all(800 < len(each.data) <= 1000 for each in batches[:-1])
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"name": "orders.dlq"},
+        {"enable": "false"},
+        {"cleanup_policy": "compact"},
+    ],
+)
+async def test_what_a_topic_may_not_have_is_archived_all_the_same(config):
+    async with group_of() as group:
+        asked_for(group, **config)
+        group.produce(2)
+        ann = group.member("ann")
+        await ann.fetch()
+
+        assert [ErrorCode.none] == codes(await ann.say((0, 0, (3,))))
+        assert [] == letters(group, config.get("name", LETTERS))
+        assert [(0, 0, ARCHIVED, 1)] == states(group)
+
+
+async def test_a_topic_that_is_missing_is_created_if_that_is_allowed():
+    async with group_of() as group:
+        topics, configs = group.kafka.cluster.topics, group.kafka.cluster.configs
+        group.kafka.set_group_config("g", {NAME: LETTERS})
+        group.produce(3)
+        ann = group.member("ann")
+        await ann.fetch()
+        await ann.say((0, 0, (3,)))
+        assert topics.named(LETTERS) is None
+        configs.alter_broker("", [Change(CREATE, 0, "true")])
+        configs.alter_broker("", [Change(PREFIX, 0, "other.")])
+        await ann.say((1, 1, (3,)))
+        assert topics.named(LETTERS) is None
+        configs.alter_broker("", [Change(PREFIX, 0, "")])
+        await ann.say((2, 2, (3,)))
+
+        assert [(0, None, None, headers_of(2))] == letters(group)
+        config = topics.named(LETTERS).config
+        assert {ENABLE: "true", "message.timestamp.type": "CreateTime"} == config
+
+
+@pytest.mark.parametrize("name", ["no topic", ".", "dlq_orders"])
+async def test_no_topic_is_created_that_cannot_be(name):
+    async with group_of() as group:
+        configs = group.kafka.cluster.configs
+        configs.alter_broker("", [Change(CREATE, 0, "true")])
+        configs.alter_broker("", [Change(PREFIX, 0, "")])
+        group.kafka.create_topic(LETTERS)
+        group.kafka.set_group_config("g", {NAME: name})
+        group.produce(1)
+        ann = group.member("ann")
+        await ann.fetch()
+
+        assert [ErrorCode.none] == codes(await ann.say((0, 0, (3,))))
+        assert group.kafka.cluster.topics.named(name) is None
+
+
+async def test_who_reads_the_topic_need_not_wait_for_the_group_to_look():
+    async with group_of(delivery_count_limit=2) as group:
+        asked_for(group)
+        group.produce(1)
+        ann = group.member("ann")
+        await ann.fetch()
+        await ann.say((0, 0, (2,)))
+        await ann.fetch()
+        client = Client(group.kafka.connect(1))
+        began = anyio.current_time()
+        answer = await client.ask(plain_fetch(LETTERS, seconds=60))
+        await client.stream.aclose()
+
+        assert 30.0 == pytest.approx(anyio.current_time() - began, abs=0.1)
+        assert 1 == answer.responses[0].partitions[0].high_watermark
+
+
+def plain_fetch(topic, seconds):
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": -1,
+        "fetch_offset": 0,
+        "log_start_offset": -1,
+        "partition_max_bytes": 1 << 20,
+    }
+    values = {
+        "replica_id": -1,
+        "max_wait": timedelta(seconds=seconds),
+        "min_bytes": 1,
+        "max_bytes": 1 << 20,
+        "session_epoch": -1,
+        "topics": ({"topic": topic, "partitions": (partition,)},),
+    }
+    return built(load_request_schema(KEYS["fetch"], 11), values)
+
+
+async def test_where_nobody_leads_the_topic_records_are_archiving_meanwhile():
+    async with group_of() as group:
+        asked_for(group)
+        group.produce(3)
+        ann = group.member("ann")
+        await ann.fetch()
+        group.kafka.cluster.move_leader(LETTERS, 0, -1)
+        await ann.say((0, 0, (3,)))
+        assert [(0, 0, ARCHIVING, 1)] == states(group)
+        assert [ErrorCode.invalid_record_state] == codes(await ann.say((0, 0, (1,))))
+
+        group.kafka.cluster.move_leader(LETTERS, 0, 1)
+        await anyio.sleep(1.9)
+        assert [(0, 0, ARCHIVING, 1)] == states(group)
+        await anyio.sleep(0.2)
+        assert [(0, 0, ARCHIVED, 1)] == states(group)
+        assert [(0, None, None, headers_of(0))] == letters(group)
+
+
+async def test_where_nobody_leads_it_for_long_records_are_lost():
+    async with group_of(record_lock_duration_ms=60000) as group:
+        asked_for(group)
+        group.produce(2)
+        ann = group.member("ann")
+        await ann.fetch()
+        group.kafka.cluster.move_leader(LETTERS, 0, -1)
+        await ann.say((0, 0, (3,)))
+        await anyio.sleep(29.0)
+        assert [(0, 0, ARCHIVING, 1)] == states(group)
+        await anyio.sleep(1.5)
+        assert [(0, 0, ARCHIVED, 1)] == states(group)
+
+        group.kafka.cluster.move_leader(LETTERS, 0, 1)
+        await anyio.sleep(20.0)
+        states(group)
+        assert [] == letters(group)
+
+
+async def test_a_leader_that_moves_leaves_archiving_records_to_the_next():
+    async with group_of(brokers=2) as group:
+        asked_for(group)
+        group.produce(2)
+        ann, bob = group.member("ann"), group.member("bob", node=2)
+        await ann.fetch()
+        group.kafka.cluster.move_leader(LETTERS, 0, -1)
+        await ann.say((0, 0, (3,)))
+        group.kafka.move_leader(TOPIC, 0, to=2)
+        group.kafka.cluster.move_leader(LETTERS, 0, 1)
+
+        assert [(1, 1, 1)] == acquired(await bob.fetch())
+        assert [(0, None, None, headers_of(0))] == letters(group)
+
+
+# Settings.
+
+
+def test_settings_of_a_later_kafka_are_shown_where_they_are_set():
+    configs = Configs()
+    shown = {each.name for each in configs.describe_group("g", 1)}
+    assert not {NAME, COPY} & shown
+    assert ENABLE not in {each.name for each in configs.describe_topic({}, 1)}
+    assert PREFIX not in {each.name for each in configs.describe_broker(1, {})}
+
+    configs.set_group("g", {NAME: LETTERS})
+    configs.alter_broker("", [Change(PREFIX, 0, "")])
+    (entry,) = (e for e in configs.describe_group("g", 1) if e.name == NAME)
+    assert [LETTERS, ""] == [each.value for each in entry.synonyms]
+    topic = configs.describe_topic({ENABLE: "true"}, 1)
+    assert {"true"} == {each.value for each in topic if each.name == ENABLE}
+    broker = configs.describe_broker(1, {})
+    assert {""} == {each.value for each in broker if each.name == PREFIX}
+
+
+@pytest.mark.parametrize("name", ["dlq.x", "no prefix", "x" * 300, "", "."])
+def test_a_group_may_name_nearly_any_topic(name):
+    configs = Configs()
+    configs.set_group("g", {NAME: name})
+
+    assert name == configs.group("g", NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (NAME, "__dlq", f"{NAME}: DLQ topic name must not start with '__'"),
+        (
+            COPY,
+            "maybe",
+            f"Invalid value maybe for configuration {COPY}: "
+            "Expected value to be either true or false",
+        ),
+    ],
+)
+def test_a_group_is_refused_what_makes_no_sense(name, value, message):
+    with pytest.raises(ConfigError) as refused:
+        Configs().set_group("g", {name: value})
+
+    assert (ErrorCode.invalid_config, message) == (
+        refused.value.code,
+        refused.value.message,
+    )
+
+
+# Kafka itself.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "which",
+    [
+        "embedded_kafka",
+        pytest.param(
+            "real_kafka",
+            marks=[
+                pytest.mark.kafka,
+                pytest.mark.skipif(VERSION != "4.4.0", reason="Kafka 4.4 brought it"),
+            ],
+        ),
+    ],
+)
+def test_kafka_writes_the_same(which, request):
+    kafka = request.getfixturevalue(which)
+    topic, letters, group = (
+        new_name(f"{kind}topic") for kind in ("", "dlq.", "group-of-")
+    )
+    admin = kafka.admin
+    admin.create_topic(3, topic)
+    admin.create_topic(2, letters, config={ENABLE: "true"})
+    admin.set_group_config(
+        group,
+        {
+            "share.auto.offset.reset": "earliest",
+            "share.delivery.count.limit": 2,
+            NAME: letters,
+        },
+    )
+    keys = [b"k%d" % number for number in range(5)]
+    admin.produce(topic, [b"v"] * 5, 2, keys, [("h", b"1")], compression="gzip")
+    with Clients(kafka) as clients:
+        anyio.run(partial(given_up, kafka, topic, group), backend="asyncio")
+        consumer = clients.consumer()
+        consumer.subscribe([letters])
+        found = consumed(consumer, 4)
+
+    assert {0} == {message.partition() for message in found}
+    assert [
+        (b"0", b"1", REJECTED, None, None),
+        (b"1", b"1", REJECTED, b"k1", b"v"),
+        (b"2", b"2", SPENT, b"k2", b"v"),
+        (b"3", b"2", SPENT, b"k3", b"v"),
+    ] == sorted(
+        (
+            dict(message.headers())["__dlq.errors.offset"],
+            dict(message.headers())["__dlq.errors.delivery.count"],
+            dict(message.headers())["__dlq.errors.message"],
+            message.key(),
+            message.value(),
+        )
+        for message in found
+    )
+    assert all(
+        [
+            ("__dlq.errors.topic", topic.encode()),
+            ("__dlq.errors.partition", b"2"),
+            ("__dlq.errors.group", group.encode()),
+        ]
+        == [message.headers()[at] for at in (0, 1, 3)]
+        for message in found
+    )
+
+
+async def given_up(kafka, topic, group):
+    """Reject two records, one of them without a copy; let two others go too often."""
+    async with RawMember(kafka.bootstrap_servers, group) as member:
+        partition = (await member.join(topic))[2]
+        held = {}
+        while len(held) < 5:
+            held |= counts(await member.fetch_one(partition))
+        await told_of(member, said(partition, (0, 0, b"\3")))
+        await anyio.sleep(1.0)
+        kafka.admin.set_group_config(group, {COPY: "true"})
+        let_go = said(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
+        await told_of(member, let_go)
+        again = {}
+        while len(again) < 2:
+            again |= counts(await member.fetch_one(partition))
+        assert {2: 2, 3: 2} == again
+        await told_of(member, said(partition, (2, 3, b"\2")))
+
+
+async def told_of(member, what):
+    answer = await member.acknowledge(what)
+    assert [Code.NONE] == [part.acknowledge_error for part in answer.partitions]

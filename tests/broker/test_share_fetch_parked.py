@@ -1,0 +1,131 @@
+"""ShareFetch that waits: what wakes it, and what it gets in the end.
+
+Measured on Kafka 4.3.0: what somebody lets go wakes nobody.
+"""
+
+import anyio
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sharecons.testing import virtual_time
+from tests.broker.share_members import (
+    ACCEPT,
+    RELEASE,
+    TOPIC,
+    acquired,
+    codes,
+    group_of,
+    parts,
+    together,
+    took,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)
+
+
+@pytest.mark.parametrize("nothing", ["max_bytes", "max_records"])
+async def test_who_wants_nothing_gets_nothing_at_once(nothing):
+    async with group_of() as group:
+        group.produce()
+        answer = group.member("ann").fetch(wait=5.0, **{nothing: 0})
+
+        assert (0.0, []) == (await took(_parts_of(answer)))
+
+
+async def _parts_of(answer):
+    return parts(await answer)
+
+
+async def test_fetch_waits_for_enough_bytes_and_takes_what_there_is_in_the_end():
+    async with group_of() as group:
+        group.produce()
+        ann = group.member("ann")
+        seconds, answer = await took(ann.fetch(wait=2.0, min_bytes=10_000))
+
+    assert (2.0, [(0, 9, 1)]) == (seconds, acquired(answer))
+
+
+async def parked(happening, **config):
+    """What a fetch of bob's gets, parked while something happens to ann's records."""
+    async with group_of(**config) as group:
+        group.produce()
+        ann, bob = group.member("ann"), group.member("bob")
+        await ann.fetch()
+        await bob.fetch()
+        (seconds, answer), _ = await together(
+            (0.0, lambda: bob.fetch(wait=3.0)), (0.5, lambda: happening(group, ann))
+        )
+    return seconds, acquired(answer)
+
+
+async def test_new_records_wake_a_parked_fetch():
+    async def produce(group, ann):
+        group.produce(3)
+
+    assert (0.5, [(10, 12, 1)]) == await parked(produce)
+
+
+async def test_a_start_offset_that_moves_wakes_a_parked_fetch():
+    async def accept_some(group, ann):
+        await ann.say((0, 3, ACCEPT), (4, 9, RELEASE))
+
+    assert (0.5, [(4, 9, 2)]) == await parked(accept_some)
+
+
+async def test_the_end_of_a_lock_wakes_a_parked_fetch():
+    async def nothing(group, ann):
+        pass
+
+    lock = {"record_lock_duration_ms": "1000"}
+    assert (1.0, [(0, 9, 2)]) == await parked(nothing, **lock)
+
+
+async def test_locks_that_a_test_ends_wake_a_parked_fetch():
+    async def expire(group, ann):
+        group.kafka.expire_locks("g", TOPIC, 0)
+
+    assert (0.5, [(0, 9, 2)]) == await parked(expire)
+
+
+@pytest.mark.parametrize("way", ["release", "close", "cut"])
+async def test_what_is_let_go_is_fetched_when_time_is_up(way):
+    async def let_go(group, ann):
+        if way == "release":
+            await ann.say((0, 9, RELEASE))
+        elif way == "close":
+            await ann.close()
+        else:
+            await ann.cut()
+
+    assert (3.0, [(0, 9, 2)]) == await parked(let_go)
+
+
+async def test_a_parked_fetch_whose_client_goes_leaves_nothing_behind():
+    async with group_of() as group:
+        ann, bob = group.member("ann"), group.member("bob")
+        await ann.fetch()
+        with anyio.move_on_after(0.5):
+            await ann.fetch(wait=60.0)
+        await ann.cut()
+        group.produce()
+
+        assert [(0, 9, 1)] == acquired(await bob.fetch())
+
+
+async def test_an_acknowledgement_from_elsewhere_ends_a_parked_fetch_in_an_error():
+    async with group_of() as group:
+        group.produce(1)
+        ann, other = group.member("ann"), group.member("ann")
+        await ann.fetch()
+        other.epoch = 2
+        (_, fetched), (seconds, said) = await together(
+            (0.0, lambda: ann.fetch(wait=2.0)), (0.5, lambda: other.say((0, 0, ACCEPT)))
+        )
+
+    assert (0.0, [ErrorCode.none]) == (seconds, codes(said))
+    assert fetched.error_code is ErrorCode.invalid_share_session_epoch
