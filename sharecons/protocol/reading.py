@@ -42,7 +42,7 @@ from sharecons.protocol.values import (
     TopicId,
     TopicsDescribed,
 )
-from sharecons.records.columns import next_offset
+from sharecons.records.columns_reader import next_offset
 
 __all__ = ["Ask", "Happened", "Lost", "Piece", "Reading"]
 

@@ -15,7 +15,7 @@ from sharecons.net.transport import Network, TcpNetwork
 from sharecons.options import parse_bootstrap
 from sharecons.protocol.cursors import spans_by_partition
 from sharecons.protocol.reading import Lost, Piece, Reading
-from sharecons.records.columns import ColumnsReader
+from sharecons.records.columns_reader import ColumnsReader
 from sharecons.records.damage import DamagedError
 from sharecons.spark.arrow import SCHEMA, record_batch
 from sharecons.spark.background import Background

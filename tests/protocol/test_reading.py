@@ -33,7 +33,7 @@ from sharecons.protocol.values import (
     TopicDescription,
     TopicsDescribed,
 )
-from sharecons.records.columns import next_offset
+from sharecons.records.columns_reader import next_offset
 from sharecons.records.encoder import NewRecord, encode
 
 T, U = b"t" * 16, b"u" * 16

@@ -4,11 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.records.columns import (
-    MOST_MILLISECONDS,
-    ColumnsReader,
-    next_offset,
-)
+from sharecons.records.columns import MOST_MILLISECONDS
+from sharecons.records.columns_reader import ColumnsReader, next_offset
 from sharecons.records.compression import Codec
 from sharecons.records.damage import DamagedError
 from sharecons.records.encoder import NewRecord, encode

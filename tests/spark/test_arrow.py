@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.records.columns import ColumnsReader
+from sharecons.records.columns_reader import ColumnsReader
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.spark.arrow import (
