@@ -46,10 +46,12 @@ class Book(Protocol):
 
     def enter(self, taken: Sequence[Taken]) -> int:
         """Write down what is new of this, durably; tell how many offsets were."""
+        ...
 
     @property
     def full(self) -> bool:
         """So much waits for Spark that no more should come."""
+        ...
 
 
 @dataclass(slots=True)
@@ -119,6 +121,11 @@ class Acquirer:
         """The book may have room again."""
         self._bell.ring()
 
+    def fail(self, error: Error) -> None:
+        """Acquire no more, and end with this."""
+        self.error = error
+        self._bell.ring()
+
     async def run(self) -> None:
         """Be a member until `stop`; raises what made it impossible.
 
@@ -156,8 +163,7 @@ class Acquirer:
         _log.warning("trouble", group=self.joining.settings.group_id, reason=str(error))
 
     def refused(self, error: Error) -> None:
-        self.error = error
-        self._bell.ring()
+        self.fail(error)
 
     def acknowledged(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute
+import pyarrow.compute as pc
 
 from sharecons.records.columns import Columns
 
@@ -126,7 +126,7 @@ def _headers(columns: Columns) -> Any:
     pairs = pa.StructArray.from_arrays([_text(names), values], fields=list(_HEADER))
     ends = _plain(columns.header_ends.getvalue(), pa.int64(), rows)
     starts = pa.concat_arrays([pa.array([0], pa.int64()), ends]).cast(pa.int32())
-    some = pa.compute.not_equal(starts[1:], starts[:-1])
+    some = pc.not_equal(starts[1:], starts[:-1])
     kind = SCHEMA_WITH_HEADERS.field("headers").type
     buffers = [pa.concat_arrays([some]).buffers()[1], starts.buffers()[1]]
     return pa.Array.from_buffers(kind, rows, buffers, children=[pairs])

@@ -14,11 +14,13 @@ from typing import Final, Protocol
 
 import anyio
 from anyio.from_thread import BlockingPortal
+from anyio.to_thread import run_sync
 
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.spark.acquiring import Acquirer, Joining
+from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import Ledger, Taken
 from sharecons.spark.planning import Goal
 from sharecons.spark.standing import Standing, read_logs, read_standing
@@ -28,6 +30,7 @@ __all__ = ["Driver", "Keeper"]
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
 STANDING_INTERVAL: Final = 5.0
+LEDGER_INTERVAL: Final = 5.0
 PARENT_INTERVAL: Final = 1.0
 RESTART_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Between attempts to join while no broker can be reached; the last one goes on."""
@@ -43,6 +46,9 @@ class Keeper(Protocol):
 
     def trim(self, ledger: Ledger) -> None:
         """Keep no more what the ledger has trimmed."""
+
+    def check(self) -> None:
+        """Raise LedgerTakenError if another driver took the ledger over."""
 
     def close(self) -> None:
         """Let another driver in."""
@@ -221,6 +227,7 @@ class Driver:
                 self._told()
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._keep_looking)
+                    tasks.start_soon(self._mind_ledger)
                     tasks.start_soon(self._mind_parent)
                     try:
                         await self._keep_acquiring()
@@ -248,6 +255,23 @@ class Driver:
         while True:
             await anyio.sleep(STANDING_INTERVAL)
             self._note(await self._standing_now())
+
+    async def _mind_ledger(self) -> None:
+        """Notice a newer driver though there is nothing to write.
+
+        Where a place has no locks both run until then, and are one member: each of
+        them puts the other out of the group again and again.
+        """
+        while True:
+            await anyio.sleep(LEDGER_INTERVAL)
+            try:
+                await run_sync(self._keeper.check)
+            except LedgerTakenError as error:
+                self._acquirer.fail(error)
+                return
+            except LedgerError as error:
+                # Nothing is accepted without a word there: the next entry will tell.
+                _log.warning("the ledger could not be looked at", reason=str(error))
 
     async def _mind_parent(self) -> None:
         """End with Spark: a question that waits does not see its socket's end.

@@ -1,24 +1,34 @@
 """A driver program for tests that kill it: one query, until it is killed or done.
 
 `python -m tests.spark.program '{"servers": ..., "trigger": {...}}'`
+
+It says "ready", waits for a line, and begins: so that Spark is warm by then.
 """
 
 import json
 import sys
 
+from tests.spark.faults import FaultySource
 from tests.spark.sparks import Query, session
 
 
 def main(said):
     spark = session(said.get("master", "local[2,4]"))
+    spark.dataSource.register(FaultySource)
+    tell("ready")
+    sys.stdin.readline()
     query = Query(
         said["servers"], said["topic"], said["group"], said["base"], **said["options"]
     )
     running = query.start(query.read(spark), **said["trigger"])
-    sys.stdout.write("running\n")
-    sys.stdout.flush()
+    tell("running")
     running.awaitTermination()
-    sys.stdout.write("done\n")
+    tell("done")
+
+
+def tell(what):
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,22 +3,58 @@
 import json
 import os
 import sys
+import tempfile
 import warnings
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 
-__all__ = ["Query", "kept", "session"]
+__all__ = ["Query", "environment", "kept", "session"]
 
-MASTER = "local[2,4]"  # two tasks at a time, each tried four times
+ROOT = Path(__file__).parent.parent.parent
+MASTER = "local[4,4]"  # four tasks at a time, each tried four times
+
+
+@cache
+def _tests():
+    """A directory with nothing but `tests` in it."""
+    place = tempfile.TemporaryDirectory(prefix="sharecons-tests-")
+    (Path(place.name) / "tests").symlink_to(ROOT / "tests")
+    return place
+
+
+def environment():
+    """What Spark and its workers are to find.
+
+    The `sharecons` that is tested is the one that is installed, which may be compiled;
+    workers would take the one of the checkout, since they begin there.
+    """
+    return {
+        "PYTHONPATH": _tests().name,
+        "PYTHONSAFEPATH": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@contextmanager
+def _environment():
+    before = dict(os.environ)
+    os.environ.update(environment())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def session(master=MASTER):
     """Start Spark with this Python for its workers."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with warnings.catch_warnings():
+    with _environment(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
@@ -81,5 +117,5 @@ def kept(out):
         for line in part.read_text().splitlines()[1:]:
             entry = json.loads(line)
             files[entry["path"].removeprefix("file://")] = None
-    tables = [pa.parquet.read_table(path, partitioning=None) for path in files]
+    tables = [pq.read_table(path, partitioning=None) for path in files]
     return pa.concat_tables(tables) if tables else None

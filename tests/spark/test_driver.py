@@ -327,3 +327,20 @@ os._exit(0)
     began = time.monotonic()
     assert opened(options()).end == 5
     assert time.monotonic() - began < 15
+
+
+def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
+    broker, options, opened, monkeypatch
+):
+    monkeypatch.setattr("sharecons.spark.driver.LEDGER_INTERVAL", 0.2)
+    monkeypatch.setattr("sharecons.spark.local_place.LocalPlace.lock", lambda *_: None)
+    older = opened(options())
+    newer = opened(options())
+
+    with pytest.raises(LedgerTakenError, match="another driver took over"):
+        older.wait_beyond(0, 10)
+    older.stop()
+    # The newer one is the same member, and still in the group.
+    produce(broker, 5)
+    assert newer.wait_beyond(0, 20) == 5
+    assert older.end == 0

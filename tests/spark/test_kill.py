@@ -1,11 +1,14 @@
-"""Drivers that are killed, brokers that go away: each record is there exactly once."""
+"""Drivers that are killed, brokers that go away: each record is there exactly once.
 
-import json
+SHARECONS_SPARK_RECORDS  how many records; 300,000 take ten minutes. With it, each test
+                         runs on both Kafkas
+SHARECONS_SPARK_KILLS    how many drivers are killed
+SHARECONS_SPARK_SEED     where, and when
+"""
+
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -19,218 +22,264 @@ import pytest
 pytest.importorskip("pyspark")
 
 from sharecons import ShareConsumer
-from tests.kafka_plugin import Kafka
+from sharecons.spark.store import Store
+from tests.kafka_plugin import HALVES
+from tests.spark.faults import POINTS
+from tests.spark.programs import Program
 from tests.spark.sparks import kept
-
-ROOT = Path(__file__).parent.parent.parent
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore"),
 ]
 
-RECORDS = int(os.environ.get("SHARECONS_SPARK_RECORDS", "20000"))
-KILLS = int(os.environ.get("SHARECONS_SPARK_KILLS", "3"))
+LONG = "SHARECONS_SPARK_RECORDS" in os.environ
+RECORDS = int(os.environ.get("SHARECONS_SPARK_RECORDS", "12000"))
+KILLS = int(os.environ.get("SHARECONS_SPARK_KILLS", "18" if LONG else "3"))
 SEED = int(os.environ.get("SHARECONS_SPARK_SEED", "1"))
-
-
-class Program:
-    """A driver program in a session of its own, with its JVM and its workers."""
-
-    def __init__(self, said):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TZ": "UTC"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.program", json.dumps(said)],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self.printed = []
-        # Read to its end, whoever waits: a full pipe would hold Spark up.
-        self.reading = threading.Thread(target=self._read, daemon=True)
-        self.reading.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.printed.append(line)
-
-    def wait_for(self, line, within=90):
-        end = time.monotonic() + within
-        while f"{line}\n" not in self.printed:
-            assert self.process.poll() is None, "".join(self.printed)[-3000:]
-            assert time.monotonic() < end, f"it did not say {line!r}"
-            time.sleep(0.05)
-
-    def kill(self, number=signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
-        self.process.wait(30)
-
-    def finish(self, within=180):
-        self.process.wait(within)
-        self.reading.join(10)
-        assert self.process.returncode == 0, "".join(self.printed)[-3000:]
-
-
-class Worker:
-    """A worker process of a program: the one that runs the member, or tasks."""
-
-    @staticmethod
-    def find(program, words):
-        """Give the ids of a program's processes whose command line has these words."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                line = (path / "cmdline").read_bytes().decode(errors="replace")
-                if os.getpgid(int(path.name)) == program.process.pid and words in line:
-                    found.append(int(path.name))
-        return found
-
-
-@pytest.fixture
-def programs():
-    running = []
-
-    def start(said):
-        running.append(Program(said))
-        return running[-1]
-
-    yield start
-    for program in running:
-        program.kill()
-
-
-@pytest.fixture
-def said(any_kafka, tmp_path):
-    """What a program is told; the topic and its group are new."""
-    group = f"spark-{uuid.uuid4().hex[:8]}"
-    topic = any_kafka.admin.create_topic(partitions=3)
-    any_kafka.admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
-    return {
-        "servers": any_kafka.bootstrap_servers,
-        "topic": topic,
-        "group": group,
-        "base": str(tmp_path),
-        "options": {"maxOffsetsPerTrigger": str(max(RECORDS // 12, 1))},
-        "trigger": {"processingTime": "50 milliseconds"},
-    }
-
 
 AVAILABLE_NOW = {"trigger": {"availableNow": True}}
 
 
-class Producing(threading.Thread):
-    """Produces numbered records, a few at a time, while something else happens."""
+class Scene:
+    """A new topic and its group, and a query that is started again and again."""
 
-    def __init__(self, kafka: Kafka, topic, seconds):
+    def __init__(self, kafka, base, replication):
+        self.kafka, self.base = kafka, Path(base)
+        self.group = f"spark-{uuid.uuid4().hex[:8]}"
+        self.topic = kafka.admin.create_topic(partitions=3, replication=replication)
+        kafka.admin.set_group_config(
+            self.group, {"share.auto.offset.reset": "earliest"}
+        )
+        self.programs = []
+
+    def program(self, **more):
+        """Begin a program; it gets warm until it is told to go."""
+        faults = {key: more.pop(key) for key in ("dies", "chance") if key in more}
+        said = {
+            "servers": self.kafka.bootstrap_servers,
+            "topic": self.topic,
+            "group": self.group,
+            "base": str(self.base),
+            "options": {
+                "maxOffsetsPerTrigger": str(max(RECORDS // 12, 1)),
+                "minPartitions": "4",
+            },
+            "trigger": {"processingTime": "50 milliseconds"},
+        }
+        self.programs.append(Program(said | more, **faults))
+        return self.programs[-1]
+
+    def finish(self, program):
+        """Have a program take what is left; gives all that the query wrote."""
+        program.go()
+        program.finish()
+        return kept(self.base / "out")
+
+    def given(self):
+        """How many offsets the group gave the query, as its ledger counts them."""
+        store = Store(str(self.base / "ledger"))
+        try:
+            return store.load(self.group).end
+        finally:
+            store.close()
+
+    def close(self):
+        for program in self.programs:
+            program.kill()
+
+
+@pytest.fixture
+def scene(request, tmp_path):
+    scenes = []
+
+    def make(kafka, replication=1):
+        scenes.append(Scene(kafka, tmp_path, replication))
+        return scenes[-1]
+
+    yield make
+    for one in scenes:
+        one.close()
+
+
+class Beside(threading.Thread):
+    """Something that goes on while programs are killed; its error is the test's."""
+
+    def __init__(self, scene):
         super().__init__(daemon=True)
-        self.kafka, self.topic, self.seconds = kafka, topic, seconds
+        self.scene = scene
+        self.over = threading.Event()
+        self.error = None
         self.start()
 
     def run(self):
-        rounds = 20
+        try:
+            self.work()
+        except BaseException as error:
+            self.error = error
+
+    def end(self):
+        self.over.set()
+        self.join(120)
+        assert not self.is_alive()
+        if self.error is not None:
+            raise self.error
+
+
+class Producing(Beside):
+    """Writes numbered records, a few at a time, and each once."""
+
+    def __init__(self, scene, seconds):
+        self.seconds = seconds
+        super().__init__(scene)
+
+    def work(self):
+        rounds = 40
         for number in range(rounds):
             first, last = (RECORDS * n // rounds for n in (number, number + 1))
             values = [b"%d" % value for value in range(first, last)]
-            self.kafka.admin.produce(self.topic, values)
-            time.sleep(self.seconds / rounds)
+            self.scene.kafka.admin.produce(
+                self.scene.topic, values, enable_idempotence=True
+            )
+            self.over.wait(self.seconds / rounds)
 
 
-def values(said):
-    """How often each number is in the output, and how often it was delivered."""
-    table = kept(Path(said["base"]) / "out")
-    return Counter(int(value) for value in table["value"].to_pylist()), table
+class RestartingBrokers(Beside):
+    """Kills a leader, and starts it again, now and then."""
+
+    def work(self):
+        kafka, times = self.scene.kafka, 0
+        while not times or not self.over.wait(10):
+            node_id = kafka.admin.leader(self.scene.topic, times % 3)
+            if node_id in kafka.cluster.running:
+                kafka.cluster.kill(node_id)
+                time.sleep(2)
+                kafka.cluster.start_broker(node_id)
+                times += 1
 
 
-def missing_and_twice(counts):
-    missing = [number for number in range(RECORDS) if not counts[number]]
-    twice = [number for number, count in counts.items() if count > 1]
-    return missing[:5], twice[:5]
+class Consuming(Beside):
+    """Another member of the group, which comes and goes."""
 
+    def __init__(self, scene):
+        self.taken = Counter()
+        super().__init__(scene)
 
-def test_driver_killed_again_and_again_has_every_record_exactly_once(
-    any_kafka, said, programs
-):
-    chance = random.Random(SEED)
-    producing = Producing(any_kafka, said["topic"], seconds=8.0 * KILLS)
-    for _ in range(KILLS):
-        program = programs(said)
-        program.wait_for("running")
-        # From before the member has joined to well into its batches.
-        time.sleep(chance.uniform(0.5, 8.0))
-        program.kill()
-    producing.join()
-    programs(said | AVAILABLE_NOW).finish()
+    def work(self):
+        while not self.over.wait(2):
+            anyio.run(self.consume, 4)
 
-    counts, _ = values(said)
-    assert missing_and_twice(counts) == ([], [])
-    assert len(counts) == RECORDS
-
-
-def test_killed_member_and_killed_tasks_lose_nothing(any_kafka, said, programs):
-    producing = Producing(any_kafka, said["topic"], seconds=10.0)
-    program = programs(said)
-    program.wait_for("running")
-    chance = random.Random(SEED)
-    for words in ("pyspark/daemon", "pyspark.daemon", "python_streaming_source_runner"):
-        time.sleep(chance.uniform(2.0, 4.0))
-        for pid in Worker.find(program, words):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    producing.join()
-    program.kill()
-    programs(said | AVAILABLE_NOW).finish()
-
-    counts, _ = values(said)
-    assert missing_and_twice(counts) == ([], [])
-
-
-def test_query_that_is_stopped_and_started_uses_up_no_delivery(
-    any_kafka, said, programs
-):
-    producing = Producing(any_kafka, said["topic"], seconds=12.0)
-    for _ in range(2):
-        program = programs(said)
-        program.wait_for("running")
-        time.sleep(5)
-        program.kill(signal.SIGTERM)
-    producing.join()
-    programs(said | AVAILABLE_NOW).finish()
-
-    counts, table = values(said)
-    assert missing_and_twice(counts) == ([], [])
-    assert set(table["deliveryCount"].to_pylist()) == {1}
-
-
-def test_other_members_of_the_group_share_the_records(any_kafka, said, programs):
-    taken = Counter()
-
-    async def consume(seconds):
+    async def consume(self, seconds):
         async with ShareConsumer(
-            said["topic"],
-            group_id=said["group"],
-            bootstrap_servers=said["servers"],
-            max_records=50,
+            self.scene.topic,
+            group_id=self.scene.group,
+            bootstrap_servers=self.scene.kafka.bootstrap_servers,
+            max_records=20,
         ) as consumer:
             with anyio.move_on_after(seconds):
                 async for record in consumer:
-                    taken[int(record.value)] += 1
+                    self.taken[int(record.value)] += 1
+                    await anyio.sleep(0.002)
 
-    producing = Producing(any_kafka, said["topic"], seconds=10.0)
-    program = programs(said)
-    program.wait_for("running")
-    for _ in range(2):
-        anyio.run(consume, 3)
-        time.sleep(1)
-    producing.join()
-    program.kill(signal.SIGTERM)
-    programs(said | AVAILABLE_NOW).finish()
 
-    counts, _ = values(said)
+def lives(chance):
+    """How each program ends: at a point, or after a time, all of it or its JVM."""
+    points = [*POINTS, "time", "jvm"]
+    chance.shuffle(points)
+    for number in range(KILLS):
+        point = points[number % len(points)]
+        yield f"{point}:{chance.randint(1, 3)}" if point in POINTS else point
+
+
+def live(program, ends, chance):
+    """Have a program run until it is killed, by itself or by us."""
+    program.go()
+    if ends in ("time", "jvm"):
+        # From before the member has joined to well into its batches.
+        time.sleep(chance.uniform(0.5, 8.0))
+        if ends == "jvm":
+            program.kill_jvm()
+    else:
+        with suppress(TimeoutError):
+            program.wait(30)
+    program.kill()
+
+
+def values(table):
+    return Counter(int(value) for value in table["value"].to_pylist())
+
+
+def check_once(table):
+    """No record is there twice, by what it says or by where it lies."""
+    columns = (table["partition"].to_pylist(), table["offset"].to_pylist())
+    places = Counter(zip(*columns, strict=True))
+    assert [place for place, count in places.items() if count > 1] == []
+    assert [value for value, count in values(table).items() if count > 1] == []
+
+
+def everything(scene, kafka, *others):
+    """Kill what can be killed; gives what the query wrote, and who was beside it."""
+    chance = random.Random(SEED)
+    here = scene(kafka, replication=3)
+    beside = [Producing(here, 5.0 * KILLS), RestartingBrokers(here)]
+    beside += [other(here) for other in others]
+    ends = list(lives(chance))
+    following = here.program(dies=ends[0], chance=0.1)
+    for number, end in enumerate(ends):
+        program, last = following, number + 1 == KILLS
+        # Spark gets warm while the one before is at work.
+        following = (
+            here.program(**AVAILABLE_NOW)
+            if last
+            else here.program(dies=ends[number + 1], chance=0.1)
+        )
+        live(program, end, chance)
+    for one in beside:
+        one.end()
+    table = here.finish(following)
+    check_once(table)
+    # All that the query was given is there, and nothing else.
+    assert here.given() == len(table)
+    return table, beside
+
+
+def which(*short):
+    """One Kafka in the short run, both in the long one."""
+    return pytest.mark.parametrize(
+        "any_kafka3", HALVES if LONG else short, indirect=True
+    )
+
+
+REAL = pytest.param("kafka", marks=pytest.mark.kafka)
+
+
+@which(REAL)
+def test_alone_in_its_group_a_query_has_every_record_exactly_once(any_kafka3, scene):
+    table, _ = everything(scene, any_kafka3)
+
+    assert set(values(table)) == set(range(RECORDS))
+
+
+@which("embedded")
+def test_with_another_member_it_has_exactly_once_what_it_was_given(any_kafka3, scene):
+    table, beside = everything(scene, any_kafka3, Consuming)
+
+    taken = beside[-1].taken
     assert taken
-    assert [number for number, count in counts.items() if count > 1] == []
-    assert [n for n in range(RECORDS) if not counts[n] and not taken[n]] == []
+    assert set(values(table)) | set(taken) == set(range(RECORDS))
+
+
+def test_query_that_is_stopped_and_started_uses_up_no_delivery(embedded_kafka, scene):
+    here = scene(embedded_kafka)
+    producing = Producing(here, 6.0)
+    program = here.program()
+    program.go()
+    last = here.program(**AVAILABLE_NOW)
+    time.sleep(3)
+    program.kill(signal.SIGTERM)
+    producing.end()
+    table = here.finish(last)
+
+    assert values(table) == Counter(range(RECORDS))
+    assert set(table["deliveryCount"].to_pylist()) == {1}

@@ -10,7 +10,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import sharecons.records.columns
+from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.testing import EmbeddedBroker
+from tests.spark.faults import meet
 from tests.spark.sparks import Query, kept, session
 
 pytestmark = [
@@ -143,16 +146,52 @@ def kept_so_far(queue):
         return kept(queue.out)
 
 
-def test_one_partition_feeds_four_tasks(spark, queue):
-    from pyspark.sql.functions import spark_partition_id
+def test_workers_have_the_sharecons_that_is_tested(spark):
+    def where(batches):
+        import pyarrow as pa
 
+        import sharecons.records.columns
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict(
+                {"where": [sharecons.records.columns.__file__]}
+            )
+
+    (row,) = (
+        spark.createDataFrame([("",)], "where string")
+        .mapInArrow(where, "where string")
+        .collect()
+    )
+
+    assert row["where"] == sharecons.records.columns.__file__
+
+
+def test_one_partition_is_read_by_four_tasks_at_once(spark, queue, tmp_path):
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    place = str(meeting)
+
+    class Reader(ShareGroupStreamReader):
+        def read(self, partition):
+            rows = super().read(partition)
+            yield next(rows)
+            # None goes on until all have begun.
+            meet(place, 4)
+            yield from rows
+
+    class Source(ShareGroupDataSource):
+        def streamReader(self, schema):  # noqa: N802
+            return Reader(super().streamReader(schema)._options)
+
+    spark.dataSource.register(Source)
     queue.produce(4000)
-    frame = queue.read(spark, minPartitions="4")
-    queue.run(spark, frame.withColumn("task", spark_partition_id()))
+    try:
+        queue.run(spark, minPartitions="4")
+    finally:
+        spark.dataSource.register(ShareGroupDataSource)
 
-    table = kept(queue.out)
-    assert places(table) == once({0: 4000})
-    assert set(table["task"].to_pylist()) >= {0, 1, 2, 3}
+    assert places(kept(queue.out)) == once({0: 4000})
+    assert len(list(meeting.iterdir())) == 4
 
 
 def test_failed_tasks_are_tried_again_with_the_same_records(spark, queue, tmp_path):

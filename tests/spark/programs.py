@@ -1,0 +1,85 @@
+"""Driver programs as processes that tests start and kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests.spark.sparks import environment
+
+__all__ = ["Program"]
+
+
+class Program:
+    """A driver program in a session of its own, with its JVM and its workers."""
+
+    def __init__(self, said, dies=None, chance=0.0):
+        faults = {"SHARECONS_TEST_CHANCE": str(chance)}
+        if dies is not None and ":" in dies:
+            faults["SHARECONS_TEST_DIES"] = dies
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.program", json.dumps(said)],
+            cwd=said["base"],
+            env={**os.environ, **environment(), **faults, "TZ": "UTC"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.printed = []
+        # Read to its end, whoever waits: a full pipe would hold Spark up.
+        self.reading = threading.Thread(target=self._read, daemon=True)
+        self.reading.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.printed.append(line)
+
+    def go(self):
+        """Begin the query, and wait until it runs."""
+        self.wait_for("ready")
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        self.wait_for("running")
+
+    def wait_for(self, line, within=300):
+        end = time.monotonic() + within
+        while f"{line}\n" not in self.printed:
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < end, f"no {line!r}, but {self.said()}"
+            time.sleep(0.05)
+
+    def wait(self, within):
+        try:
+            self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+
+    def kill(self, number=signal.SIGKILL):
+        """Kill the program, its JVM, and what has the member and the ledger."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+        self.process.wait(60)
+
+    def kill_jvm(self):
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if (
+                    os.getpgid(int(path.name)) == self.process.pid
+                    and (path / "comm").read_text() == "java\n"
+                ):
+                    os.kill(int(path.name), signal.SIGKILL)
+
+    def finish(self, within=300):
+        self.process.wait(within)
+        self.reading.join(10)
+        assert self.process.returncode == 0, self.said()
+
+    def said(self):
+        return "".join(self.printed)[-5000:]
