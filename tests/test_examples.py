@@ -69,7 +69,7 @@ def test_explicit_confirms_what_it_said(orders: Kafka) -> None:
 
 @pytest.mark.slow
 def test_spark_stream_shows_every_job(orders: Kafka) -> None:
-    pytest.importorskip("pyspark")
+    pytest.importorskip("pyspark", reason="needs sharecons[spark]")
     environment = {**os.environ, "BOOTSTRAP_SERVERS": orders.bootstrap_servers}
     ended = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "spark_stream.py")],

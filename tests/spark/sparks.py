@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import warnings
@@ -11,8 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 __all__ = ["Query", "environment", "kept", "session"]
+
+if not shutil.which("java") and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs a Java of 17 or newer", allow_module_level=True)
 
 ROOT = Path(__file__).parent.parent.parent
 MASTER = "local[4,4]"  # four tasks at a time, each tried four times

@@ -19,7 +19,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from sharecons import ShareConsumer
 from sharecons.spark.store import Store

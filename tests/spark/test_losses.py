@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from tests.spark.fetched import Logs
 from tests.spark.sparks import Query, kept, session

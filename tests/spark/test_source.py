@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,

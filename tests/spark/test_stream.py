@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 import sharecons.records.columns
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader

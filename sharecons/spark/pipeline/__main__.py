@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ class Run:
         self._spark = spark
         self._settings = settings
         self._query: Any = None
+        self._started = threading.Event()
 
     def start(self) -> Any:
         """Start the query; gives it."""
@@ -47,6 +49,7 @@ class Run:
             self._query = writer.trigger(availableNow=True).start()
         else:
             self._query = writer.trigger(processingTime=settings.every).start()
+        self._started.set()
         return self._query
 
     def _source(self) -> DataFrame:
@@ -66,6 +69,8 @@ class Run:
         A batch that is replayed has the same records, so its directories are written
         anew with what they had.
         """
+        # Spark's thread is here as soon as the query is started, and perhaps sooner.
+        self._started.wait()
         began = time.monotonic()
         settings = self._settings
         kept = frame.persist()
@@ -80,7 +85,8 @@ class Run:
 
     def _keep(self, frame: DataFrame, name: str, batch: int, *by: str) -> None:
         (
-            frame.withColumn("batch", sql.lit(batch))
+            # A new checkpoint counts from 0 again, and is another query.
+            frame.withColumn("batch", sql.lit(f"{self._query.id[:8]}-{batch}"))
             .write.mode("overwrite")
             .option("partitionOverwriteMode", "dynamic")
             .partitionBy(*by, "batch")
@@ -99,7 +105,7 @@ class Run:
         )
 
     def _lag(self) -> int:
-        progress = self._query.lastProgress if self._query is not None else None
+        progress = self._query.lastProgress
         if not progress or not progress.sources:
             return -1
         latest = json.loads(progress.sources[0].latestOffset or "{}")
