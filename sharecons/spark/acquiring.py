@@ -12,6 +12,7 @@ append takes. What becomes of a crash:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -107,6 +108,7 @@ class Acquirer:
         self._came: list[Lease] = []
         self._unworked = 0
         self._bell = Bell()
+        self._entering = anyio.Lock()
         self._stopping = False
         self._delivery_limit = DEFAULT_DELIVERY_LIMIT
 
@@ -125,6 +127,15 @@ class Acquirer:
         """Acquire no more, and end with this."""
         self.error = error
         self._bell.ring()
+
+    def between_entries(self) -> AbstractAsyncContextManager[object]:
+        """Keep an entry from beginning while something is told to the ledger.
+
+        What is being entered is locked when that begins, and perhaps not any more when
+        it ends: the start offset may pass it meanwhile, and were it forgotten then, it
+        would be entered as new.
+        """
+        return self._entering
 
     async def run(self) -> None:
         """Be a member until `stop`; raises what made it impossible.
@@ -231,6 +242,10 @@ class Acquirer:
             member.pace.handed_out(count, anyio.current_time())
 
     async def _enter(self, member: Member) -> None:
+        async with self._entering:
+            await self._enter_all(member)
+
+    async def _enter_all(self, member: Member) -> None:
         came, self._came = self._came, []
         self._unworked += sum(lease.count for lease in came)
         # While this is written down the next fetch is on its way.

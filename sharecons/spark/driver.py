@@ -254,7 +254,9 @@ class Driver:
     async def _keep_looking(self) -> None:
         while True:
             await anyio.sleep(STANDING_INTERVAL)
-            self._note(await self._standing_now())
+            standing = await self._standing_now()
+            async with self._acquirer.between_entries():
+                self._note(standing)
 
     async def _mind_ledger(self) -> None:
         """Notice a newer driver though there is nothing to write.

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from sharecons.errors import ClosedError, ConnectionFailedError
+from sharecons.spark.driver import Driver
 from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
 from sharecons.spark.opening import open_driver
 from sharecons.spark.options import read_options
@@ -344,3 +345,32 @@ def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
     produce(broker, 5)
     assert newer.wait_beyond(0, 20) == 5
     assert older.end == 0
+
+
+def test_nothing_is_forgotten_while_an_entry_is_written(
+    broker, options, opened, monkeypatch
+):
+    monkeypatch.setattr("sharecons.spark.driver.STANDING_INTERVAL", 0.02)
+    writes, goes_on, noted = threading.Event(), threading.Event(), []
+    append, note = Store.append, Driver._note
+
+    def wait(store, segment):
+        writes.set()
+        noted.clear()
+        assert goes_on.wait(20)
+        append(store, segment)
+
+    def look(driver, standing):
+        noted.append(standing)
+        note(driver, standing)
+
+    monkeypatch.setattr(Store, "append", wait)
+    monkeypatch.setattr(Driver, "_note", look)
+    driver = opened(options())
+    produce(broker, 5)
+    assert writes.wait(20)
+    time.sleep(0.3)
+
+    assert noted == []
+    goes_on.set()
+    assert until(lambda: noted and driver.end == 5)

@@ -42,6 +42,8 @@ KILLS = int(os.environ.get("SHARECONS_SPARK_KILLS", "18" if LONG else "3"))
 MASTER = os.environ.get("SHARECONS_SPARK_MASTER", "local[2,4]")
 SEED = int(os.environ.get("SHARECONS_SPARK_SEED", "1"))
 
+PIECES = 6  # of what is written in one program's life
+
 AVAILABLE_NOW = {"trigger": {"availableNow": True}}
 
 
@@ -67,7 +69,7 @@ class Scene:
             "group": self.group,
             "base": str(self.base),
             "options": {
-                "maxOffsetsPerTrigger": str(max(RECORDS // 12, 1)),
+                "maxOffsetsPerTrigger": str(RECORDS // (KILLS * PIECES) + 1),
                 "minPartitions": "4",
                 # The end is to come by reaching the goal.
                 "idleTimeout": "60s",
@@ -137,21 +139,27 @@ class Beside(threading.Thread):
 
 
 class Producing(Beside):
-    """Writes numbered records, a few at a time, and each once."""
+    """Writes numbered records, each once: a share for each life, a few at a time."""
 
-    def __init__(self, scene, seconds):
-        self.seconds = seconds
+    def __init__(self, scene, shares):
+        self.shares = shares
+        self.due = threading.Semaphore(0)
         super().__init__(scene)
 
+    def next_share(self):
+        self.due.release()
+
     def work(self):
-        rounds = 40
+        rounds = self.shares * PIECES
         for number in range(rounds):
+            if number % PIECES == 0:
+                self.due.acquire()
             first, last = (RECORDS * n // rounds for n in (number, number + 1))
             values = [b"%d" % value for value in range(first, last)]
             self.scene.kafka.admin.produce(
                 self.scene.topic, values, enable_idempotence=True
             )
-            self.over.wait(self.seconds / rounds)
+            self.over.wait(0.5)
 
 
 class RestartingBrokers(Beside):
@@ -210,8 +218,9 @@ def live(program, ends, chance):
         if ends == "jvm":
             program.kill_jvm()
     else:
+        # One that is not there so often is killed where it stands.
         with suppress(TimeoutError):
-            program.wait(30)
+            program.wait(60)
     program.kill()
 
 
@@ -236,8 +245,8 @@ def everything(scene, kafka, *others):
     """Kill what can be killed; gives what the query wrote, and who was beside it."""
     chance = random.Random(SEED)
     here = scene(kafka, replication=3)
-    beside = [Producing(here, 5.0 * KILLS), RestartingBrokers(here)]
-    beside += [other(here) for other in others]
+    producing = Producing(here, KILLS)
+    beside = [producing, RestartingBrokers(here), *(other(here) for other in others)]
     ends = list(lives(chance))
     following = here.program(dies=ends[0], chance=0.1)
     for number, end in enumerate(ends):
@@ -248,6 +257,7 @@ def everything(scene, kafka, *others):
             if last
             else here.program(dies=ends[number + 1], chance=0.1)
         )
+        producing.next_share()
         live(program, end, chance)
     for one in beside:
         one.end()
@@ -286,12 +296,14 @@ def test_with_another_member_it_has_exactly_once_what_it_was_given(any_kafka3, s
 
 def test_query_that_is_stopped_and_started_uses_up_no_delivery(embedded_kafka, scene):
     here = scene(embedded_kafka)
-    producing = Producing(here, 6.0)
+    producing = Producing(here, 2)
+    producing.next_share()
     program = here.program()
     program.go()
     last = here.program(**AVAILABLE_NOW)
     time.sleep(3)
     program.kill(signal.SIGTERM)
+    producing.next_share()
     producing.end()
     table = here.finish(last)
 
