@@ -167,7 +167,7 @@ class RestartingBrokers(Beside):
 
     def work(self):
         kafka, times = self.scene.kafka, 0
-        while not times or not self.over.wait(10):
+        while not times or not self.over.wait(40):
             node_id = kafka.admin.leader(self.scene.topic, times % 3)
             if node_id in kafka.cluster.running:
                 kafka.cluster.kill(node_id)
