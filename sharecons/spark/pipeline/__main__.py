@@ -1,6 +1,7 @@
 """The program: `python -m sharecons.spark.pipeline`, or by spark-submit."""
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -115,6 +116,7 @@ class Run:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a pipeline until it has ended; gives the exit code."""
     settings = parse(arguments)
+    _have_workers_run_this_python()
     spark = SparkSession.builder.appName("sharecons pipeline").getOrCreate()
     spark.dataSource.register(ShareGroupDataSource)
     run = Run(spark, settings)
@@ -131,6 +133,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if settings.picture is not None:
             Path(settings.picture).write_text(picture(run.batches), encoding="utf-8")
     return 0
+
+
+def _have_workers_run_this_python() -> None:
+    """Spark would take the first python3 of the path, which need not have sharecons.
+
+    With spark-submit, whoever submits says what there is on the executors.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _stop_on_signal(query: Any) -> None:
