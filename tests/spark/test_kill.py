@@ -210,18 +210,21 @@ def lives(chance):
 
 
 def live(program, ends, chance):
-    """Have a program run until it is killed, by itself or by us."""
+    """Have a program run until it is killed; tells whether it came to its point."""
     program.go()
     if ends in ("time", "jvm"):
         # From before the member has joined to well into its batches.
         time.sleep(chance.uniform(0.5, 8.0))
         if ends == "jvm":
             program.kill_jvm()
+        came = True
     else:
         # One that is not there so often is killed where it stands.
         with suppress(TimeoutError):
             program.wait(60)
+        came = program.process.poll() == -signal.SIGKILL
     program.kill()
+    return came
 
 
 def values(table):
@@ -247,7 +250,7 @@ def everything(scene, kafka, *others):
     here = scene(kafka, replication=3)
     producing = Producing(here, KILLS)
     beside = [producing, RestartingBrokers(here), *(other(here) for other in others)]
-    ends = list(lives(chance))
+    ends, came = list(lives(chance)), []
     following = here.program(dies=ends[0], chance=0.1)
     for number, end in enumerate(ends):
         program, last = following, number + 1 == KILLS
@@ -258,11 +261,12 @@ def everything(scene, kafka, *others):
             else here.program(dies=ends[number + 1], chance=0.1)
         )
         producing.next_share()
-        live(program, end, chance)
+        came.append(live(program, end, chance))
     for one in beside:
         one.end()
     table = here.finish(following)
     check_once(table)
+    assert any(came), ends
     # All that the query was given is there, and nothing else.
     assert here.given() == len(table)
     return table, beside
