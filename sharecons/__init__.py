@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from sharecons.admin import ShareGroupAdmin
     from sharecons.batch import Batch
     from sharecons.build import COMPILED
     from sharecons.consumer import ShareConsumer
@@ -26,6 +27,7 @@ __all__ = [
     "Error",
     "Record",
     "ShareConsumer",
+    "ShareGroupAdmin",
     "TimestampType",
     "TopicPartition",
 ]
@@ -41,6 +43,7 @@ _HOMES: Final[Mapping[str, str]] = {
     "Error": "errors",
     "Record": "record",
     "ShareConsumer": "consumer",
+    "ShareGroupAdmin": "admin",
     "TimestampType": "record",
     "TopicPartition": "record",
 }

@@ -1,0 +1,250 @@
+"""`ShareGroupAdmin`: questions to a cluster about its groups, and changes to them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from sharecons.net.transport import Network
+from sharecons.protocol.admin_values import (
+    ClusterDescription,
+    CommittedOffset,
+    ConfigEntry,
+    ConsumerGroup,
+    Features,
+    GroupListing,
+    GroupOffset,
+    LogOffset,
+    OffsetSpec,
+    ShareGroup,
+    SharePartitionState,
+    StateSummary,
+    Topic,
+)
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.untyped import TopicPartition
+
+__all__ = ["ShareGroupAdmin"]
+
+
+class ShareGroupAdmin:
+    """Asks brokers about groups, and changes them (KIP-932, "Admin").
+
+        async with ShareGroupAdmin("localhost:9092") as admin:
+            described = await admin.describe_groups("billing")
+            print(described["billing"].value.state)
+
+    Entering connects to nothing; the first question does. Questions may be asked
+    side by side from several tasks. Whatever is asked about several things gives
+    `Results`: for each its value or its own error, so that one group's trouble hides
+    nothing of the others. What is told of a broker (coordinator moved, loading, no
+    leader, connection lost) is asked again within `timeout`.
+
+    Cancelling a question loses nothing; of a change it is then unknown whether it
+    was made.
+
+    Args:
+        bootstrap_servers: `host:port`, several with commas or as a sequence.
+        client_id: for brokers' logs and quotas.
+        security: TLS and SASL; None is plain TCP.
+        timeout: seconds that one call may take in all.
+        network: how to connect, for tests.
+
+    Raises:
+        ConfigurationError: an argument makes no sense.
+
+    Every method may raise, where nothing could be asked at all:
+        ConnectionFailedError: no broker was reached within `timeout`, and why.
+        UnsupportedVersionError: the cluster does not serve this question.
+        ConfigurationError: an argument makes no sense; nothing was sent.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        *,
+        client_id: str = "sharecons",
+        security: object | None = None,
+        timeout: float = 30.0,
+        network: Network | None = None,
+    ) -> None:
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        raise NotImplementedError
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Close the connections; may be called again."""
+        raise NotImplementedError
+
+    # Groups.
+
+    async def list_groups(
+        self, *, states: Collection[str] = (), types: Collection[str] = ("share",)
+    ) -> GroupListing:
+        """List groups of all brokers, by state and type; no `types` lists every one.
+
+        States and types are taken in any case ("stable", "Stable").
+        """
+        raise NotImplementedError
+
+    async def describe_groups(
+        self, *group_ids: str, authorized_operations: bool = False
+    ) -> Results[str, ShareGroup]:
+        """Describe share groups: state, epochs, coordinator, members, assignment.
+
+        A group that is not there, or is no share group, has a `BrokerError` of
+        GROUP_ID_NOT_FOUND.
+        """
+        raise NotImplementedError
+
+    async def describe_consumer_groups(
+        self, *group_ids: str, authorized_operations: bool = False
+    ) -> Results[str, ConsumerGroup]:
+        """Describe consumer groups, classic and new ones (KIP-848) alike."""
+        raise NotImplementedError
+
+    async def delete_groups(self, *group_ids: str) -> Results[str, None]:
+        """Delete share groups, with all that they know; a group of another type stays.
+
+        A group with members has a `BrokerError` of NON_EMPTY_GROUP.
+        """
+        raise NotImplementedError
+
+    # Where share groups stand.
+
+    async def list_offsets(
+        self, *group_ids: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[str, Results[TopicPartition, GroupOffset]]:
+        """List start offset, leader epoch and lag of groups, partition by partition.
+
+        None as `partitions` is all that the group knows of. The lag counts records not
+        yet delivered to an end (KIP-1226): those acknowledged out of order are off.
+        """
+        raise NotImplementedError
+
+    async def alter_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetSpec]
+    ) -> Results[TopicPartition, int]:
+        """Set start offsets of an empty group; gives the offsets that were set.
+
+        Records above the new start offset are delivered anew, also those that were
+        acknowledged. An `OffsetSpec` is looked up first; a time after the last
+        record's means the end. A group that is not there is made.
+        """
+        raise NotImplementedError
+
+    async def delete_offsets(
+        self, group_id: str, topics: Iterable[str]
+    ) -> Results[str, None]:
+        """Make an empty group forget topics; it would begin them anew."""
+        raise NotImplementedError
+
+    async def read_state(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[TopicPartition, SharePartitionState]:
+        """Read what the share coordinator keeps of share-partitions, offset by offset.
+
+        It disturbs nobody. Needs CLUSTER_ACTION on the cluster, as brokers have it.
+        """
+        raise NotImplementedError
+
+    async def read_state_summary(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[TopicPartition, StateSummary]:
+        """Read the outline of share-partitions; needs what `read_state` does."""
+        raise NotImplementedError
+
+    # Configs.
+
+    async def describe_configs(
+        self, *group_ids: str
+    ) -> Results[str, Mapping[str, ConfigEntry]]:
+        """Read groups' configs by name, with their defaults."""
+        raise NotImplementedError
+
+    async def alter_configs(
+        self,
+        group_id: str,
+        configs: Mapping[str, str | int | bool | None],
+        *,
+        validate_only: bool = False,
+    ) -> Outcome[None]:
+        """Set configs of a group; None sets one back to its default.
+
+        All or nothing. Waits until the coordinator shows them.
+
+        Raises:
+            ConfigurationError: no such config, or a value out of bounds (those of the
+                KIP, and of the brokers where they may be read); nothing was sent.
+        """
+        raise NotImplementedError
+
+    async def describe_broker_configs(
+        self, *names: str, node_id: int | None = None
+    ) -> Mapping[str, ConfigEntry]:
+        """Read configs of a broker, any one if `node_id` is None; no names reads all.
+
+        Raises:
+            AuthorizationError, BrokerError: the broker does not tell.
+        """
+        raise NotImplementedError
+
+    # Topics and their logs.
+
+    async def topics(
+        self, *names: str, authorized_operations: bool = False
+    ) -> Results[str, Topic]:
+        """Describe topics: ids, partitions, leaders; no names are all of them."""
+        raise NotImplementedError
+
+    async def log_offsets(
+        self,
+        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, OffsetSpec],
+        spec: OffsetSpec = OffsetSpec.LATEST,
+        *,
+        read_committed: bool = False,
+    ) -> Results[TopicPartition, LogOffset]:
+        """Look up offsets in the partitions' logs; a mapping says a spec for each."""
+        raise NotImplementedError
+
+    # Consumer groups' offsets, to move over from and to.
+
+    async def fetch_committed(
+        self, *group_ids: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[str, Results[TopicPartition, CommittedOffset | None]]:
+        """Read what consumer groups, classic or new, committed.
+
+        None as `partitions` is all that they committed; a partition that was named
+        and has nothing committed has None.
+        """
+        raise NotImplementedError
+
+    async def commit_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
+    ) -> Results[TopicPartition, None]:
+        """Commit for a consumer group without members, as no member of it.
+
+        A group that is not there is made, as a classic one. One with members has
+        UNKNOWN_MEMBER_ID for each partition.
+        """
+        raise NotImplementedError
+
+    # The cluster.
+
+    async def describe_cluster(
+        self, *, authorized_operations: bool = False
+    ) -> ClusterDescription:
+        """Describe the cluster: its id, brokers, and controller."""
+        raise NotImplementedError
+
+    async def features(self, *, node_id: int | None = None) -> Features:
+        """Read features and API versions of a broker, any one if `node_id` is None."""
+        raise NotImplementedError
