@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sharecons.errors import Error
     from sharecons.protocol.acknowledgements import AcknowledgeError, AcknowledgeResult
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
+    from sharecons.security import Security
 
 __all__ = [
     "COMPILED",
@@ -26,6 +27,7 @@ __all__ = [
     "Batch",
     "Error",
     "Record",
+    "Security",
     "ShareConsumer",
     "ShareGroupAdmin",
     "TimestampType",
@@ -42,6 +44,7 @@ _HOMES: Final[Mapping[str, str]] = {
     "Batch": "batch",
     "Error": "errors",
     "Record": "record",
+    "Security": "security",
     "ShareConsumer": "consumer",
     "ShareGroupAdmin": "admin",
     "TimestampType": "record",

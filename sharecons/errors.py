@@ -12,6 +12,7 @@
     ├── ConnectionFailedError                  no broker, or a broken connection
     │   ├── RequestTimedOutError               no answer in time
     │   └── ProtocolError                      an answer that is not Kafka's
+    ├── AuthenticationError                    a broker does not know us, or we it
     ├── BrokerError                            the broker answered with an error code
     │   ├── AuthorizationError                 not allowed
     │   └── GroupError                         the group does not admit this member
@@ -23,6 +24,7 @@ know is an attribute. A test compares this drawing with the classes.
 """
 
 __all__ = [
+    "AuthenticationError",
     "AuthorizationError",
     "BrokerError",
     "ClosedError",
@@ -126,6 +128,13 @@ class RequestTimedOutError(ConnectionFailedError):
 
 class ProtocolError(ConnectionFailedError):
     """What came back is not what Kafka would say; the connection was dropped."""
+
+
+class AuthenticationError(Error):
+    """The broker does not take us for who we say we are, or shows no good certificate.
+
+    Asking again changes nothing, so nothing is asked again by itself.
+    """
 
 
 class BrokerError(Error):

@@ -15,6 +15,7 @@ import anyio
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.transport import Network, Troubles, Wire
+from sharecons.protocol.credentials import Credentials
 from sharecons.protocol.values import Endpoint
 from sharecons.wire import api_versions, apis, frames
 from sharecons.wire.api_versions import VersionRange
@@ -51,6 +52,7 @@ class Connection:
         client_id: str,
         software_version: str,
         timeout: float,
+        credentials: Credentials | None = None,
     ) -> "Connection":
         """Connect, and ask which versions are spoken.
 

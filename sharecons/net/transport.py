@@ -6,7 +6,7 @@ own. TLS and SASL have their place here, around the wire that `connect` gives.
 
 import os
 from socket import gaierror
-from ssl import SSLError
+from ssl import SSLContext, SSLError
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -58,7 +58,10 @@ class Network(Protocol):
 
 
 class TcpNetwork:
-    """Plain TCP."""
+    """TCP, plain or with TLS in it."""
+
+    def __init__(self, ssl_context: SSLContext | None = None) -> None:
+        self._ssl_context = ssl_context
 
     async def connect(self, endpoint: Endpoint) -> Wire:
         return await sockets.connect(endpoint)
