@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from sharecons.security import Security
 
-__all__ = ["DEFAULT_TIMEOUT", "ClientSettings", "load"]
+__all__ = ["DEFAULT_CLIENT_ID", "DEFAULT_TIMEOUT", "ClientSettings", "load"]
 
+DEFAULT_CLIENT_ID: Final = "sharecons"
 DEFAULT_TIMEOUT: Final = 30.0
 
 
@@ -31,7 +32,7 @@ class ClientSettings:
 
     bootstrap_servers: str
     security: "Security | None" = None
-    client_id: str = "sharecons"
+    client_id: str = DEFAULT_CLIENT_ID
     timeout: float = DEFAULT_TIMEOUT
     warnings: tuple[str, ...] = ()
 

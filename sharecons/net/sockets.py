@@ -1,4 +1,4 @@
-"""Plain TCP: connecting, and wires straight on the system's sockets.
+"""TCP: connecting, and wires straight on the system's sockets.
 
 Byte streams of anyio's give chunks, which then have to be put together. At the rates
 that this client reads at, that took more time than all else (on asyncio, an answer of
@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Final, cast
 
 import anyio
@@ -27,9 +28,16 @@ STAGGER: Final = 0.25
 """Seconds until a name's next address is tried beside those before (RFC 8305)."""
 
 
-async def connect(endpoint: Endpoint) -> "ProtocolWire | SocketWire":
-    """Connect to the first of a name's addresses that answers; raises `OSError`."""
+async def connect(
+    endpoint: Endpoint, ssl_context: SSLContext | None = None
+) -> "ProtocolWire | SocketWire":
+    """Connect to the first of a name's addresses that answers; raises `OSError`.
+
+    TLS is asyncio's own, which puts plain bytes where they are to stay as well; trio's
+    sockets have none.
+    """
     if in_trio():
+        assert ssl_context is None, "its streams have TLS"
         return SocketWire(await _connected_in_trio(endpoint))
     addresses = await anyio.getaddrinfo(
         endpoint.host, endpoint.port, type=socket.SOCK_STREAM
@@ -39,7 +47,7 @@ async def connect(endpoint: Endpoint) -> "ProtocolWire | SocketWire":
     except RuntimeError as error:  # of uvloop's, for what the system refuses
         raise OSError(str(error)) from error
     try:
-        return await ProtocolWire.on(connected)
+        return await ProtocolWire.on(connected, endpoint.host, ssl_context)
     except BaseException:
         connected.close()
         raise
@@ -68,11 +76,21 @@ class ProtocolWire(asyncio.BufferedProtocol):
         self._error: Exception | None = None
 
     @classmethod
-    async def on(cls, connected: socket.socket) -> "ProtocolWire":
+    async def on(
+        cls,
+        connected: socket.socket,
+        host: str = "",
+        ssl_context: SSLContext | None = None,
+    ) -> "ProtocolWire":
         """Take over a connected socket that does not block."""
         _at_once(connected)
         loop = asyncio.get_running_loop()
-        _, wire = await loop.create_connection(cls, sock=connected)
+        _, wire = await loop.create_connection(
+            cls,
+            sock=connected,
+            ssl=ssl_context,
+            server_hostname=host if ssl_context else None,
+        )
         return wire
 
     async def send(self, data: bytes) -> None:

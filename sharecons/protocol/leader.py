@@ -29,7 +29,7 @@ what was under way then has an unknown outcome and is not sent again.
 from dataclasses import replace
 from typing import Final
 
-from sharecons.errors import Error, UnsupportedVersionError
+from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgements
 from sharecons.protocol.backoff import Backoff, spread_of
@@ -197,7 +197,7 @@ class Leader:
     def failed(self, request: Request, error: Error, now: float) -> None:
         self._under_way = False
         self._lose(f"the connection to node {self.node_id} was lost: {error}")
-        if isinstance(error, UnsupportedVersionError):
+        if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
             self.happened.append(Refused(error))
             self.finished = True
         elif self._closing:

@@ -37,6 +37,7 @@ SIZES: Final = {
     "int32": 4,
     "int64": 8,
     "timedelta_i32": 4,
+    "timedelta_i64": 8,
     "uuid": 16,
 }
 
