@@ -8,13 +8,14 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sharecons.errors import Error
 from sharecons.protocol.values import Endpoint
 from sharecons.untyped import TopicPartition
 
 __all__ = [
+    "NOBODY",
     "Broker",
     "ClusterDescription",
     "CommittedOffset",
@@ -41,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker of the cluster. `fenced` is None where Kafka does not tell (3.x)."""
+    """A broker of the cluster; a fenced one is known but serves nobody."""
 
     node_id: int
     host: str
@@ -52,6 +53,13 @@ class Broker:
     @property
     def endpoint(self) -> Endpoint:
         return Endpoint(self.host, self.port)
+
+    def __str__(self) -> str:
+        return f"{self.endpoint} (node {self.node_id})"
+
+
+NOBODY: Final = Broker(node_id=-1, host="", port=-1)
+"""Stands for a coordinator until who asked it writes itself in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +110,8 @@ class ShareGroup:
     group_epoch: int
     assignment_epoch: int
     assignor: str
-    coordinator: Broker
     members: tuple[ShareMember, ...]
+    coordinator: Broker = NOBODY
     authorized_operations: frozenset[str] | None = None
 
 
@@ -129,8 +137,8 @@ class ConsumerGroup:
     group_type: str
     state: str
     assignor: str
-    coordinator: Broker
     members: tuple[ConsumerMember, ...]
+    coordinator: Broker = NOBODY
     authorized_operations: frozenset[str] | None = None
 
 
@@ -245,11 +253,19 @@ class StateSummary:
     delivery_complete_count: int | None
 
 
+_OWN_SOURCES: Final = (
+    "DYNAMIC_BROKER_CONFIG",
+    "DYNAMIC_GROUP_CONFIG",
+    "DYNAMIC_TOPIC_CONFIG",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigEntry:
-    """A config's value. `source` is Kafka's name: "GROUP", "BROKER_DEFAULT", ...
+    """A config's value, None if it is sensitive or not set.
 
-    `value` is None if it is sensitive, or not set.
+    `source` is Kafka's name: "DYNAMIC_GROUP_CONFIG" where it was set for the group,
+    "DEFAULT_CONFIG", "STATIC_BROKER_CONFIG" and so on.
     """
 
     name: str
@@ -262,7 +278,7 @@ class ConfigEntry:
     @property
     def is_default(self) -> bool:
         """True unless it was set for this very group, broker or topic."""
-        return self.source not in ("TOPIC", "GROUP", "BROKER", "CLIENT_METRICS")
+        return self.source not in _OWN_SOURCES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

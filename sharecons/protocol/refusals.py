@@ -1,0 +1,51 @@
+"""What a broker's error code says to an operator: what, where, and what to do.
+
+Rule 1: the sentence for each code of administration's is here, and nowhere else.
+Rule 2: nothing here knows how the question was asked.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sharecons.errors import AuthorizationError, BrokerError
+from sharecons.protocol.codes import Code, code_name
+
+__all__ = ["refusal"]
+
+_FORBIDDEN: Final = (
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.GROUP_AUTHORIZATION_FAILED,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+)
+
+_ADVICE: Final[Mapping[int, str]] = {
+    Code.NON_EMPTY_GROUP: "it has members; stop its consumers first",
+    Code.GROUP_ID_NOT_FOUND: "there is no such group",
+    Code.GROUP_SUBSCRIBED_TO_TOPIC: "its members read the topic; stop them first",
+    Code.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    Code.UNKNOWN_TOPIC_ID: "there is no such topic any more",
+    Code.INVALID_GROUP_ID: "this is no name for a group",
+    Code.INVALID_TOPIC_EXCEPTION: "this is no name for a topic",
+    Code.UNKNOWN_MEMBER_ID: "it has members; stop its consumers first",
+    Code.ILLEGAL_GENERATION: "it has members; stop its consumers first",
+    Code.STALE_MEMBER_EPOCH: "it has members; stop its consumers first",
+    Code.REBALANCE_IN_PROGRESS: "it has members; stop its consumers first",
+    Code.OFFSET_METADATA_TOO_LARGE: "the metadata is longer than brokers take",
+    Code.TOPIC_AUTHORIZATION_FAILED: "this principal has no right to the topic",
+    Code.GROUP_AUTHORIZATION_FAILED: "this principal has no right to the group",
+    Code.CLUSTER_AUTHORIZATION_FAILED: "this principal has no right to the cluster",
+}
+
+
+def refusal(doing: str, what: str, code: int, message: str | None) -> BrokerError:
+    """Make an error of a code: `doing` what was tried ("describe"), `what` with."""
+    name = code_name(code)
+    kind = AuthorizationError if code in _FORBIDDEN else BrokerError
+    advice = _ADVICE.get(code)
+    parts = [f"cannot {doing} {what}: {name}"]
+    # The broker's own words say more than its number, where it has any.
+    if message:
+        parts.append(f" ({message.rstrip('.')})")
+    if advice:
+        parts.append(f": {advice}")
+    return kind("".join(parts), code=code, name=name)
