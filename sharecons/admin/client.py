@@ -4,6 +4,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from sharecons import options
+from sharecons.admin import cluster, committed, configs, groups, logs, offsets, state
+from sharecons.errors import ClosedError
+from sharecons.net.brokers import Brokers, Deadline
+from sharecons.net.cluster import Cluster
+from sharecons.net.questions import Questions
 from sharecons.net.transport import Network
 from sharecons.protocol.admin_values import (
     ClusterDescription,
@@ -21,7 +27,9 @@ from sharecons.protocol.admin_values import (
     Topic,
 )
 from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.security import Security
 from sharecons.untyped import TopicPartition
+from sharecons.version import VERSION
 
 __all__ = ["ShareGroupAdmin"]
 
@@ -56,6 +64,7 @@ class ShareGroupAdmin:
         ConnectionFailedError: no broker was reached within `timeout`, and why.
         UnsupportedVersionError: the cluster does not serve this question.
         ConfigurationError: an argument makes no sense; nothing was sent.
+        ClosedError: it was closed.
     """
 
     def __init__(
@@ -63,14 +72,25 @@ class ShareGroupAdmin:
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         *,
         client_id: str = "sharecons",
-        security: object | None = None,
+        security: Security | None = None,
         timeout: float = 30.0,
         network: Network | None = None,
     ) -> None:
-        raise NotImplementedError
+        options.check_number("timeout", timeout, 0.001, options.HOUR)
+        self._brokers = Brokers(
+            Cluster(
+                options.parse_bootstrap(bootstrap_servers),
+                network,
+                client_id=client_id,
+                software_version=VERSION,
+                security=security,
+            )
+        )
+        self._timeout = timeout
+        self._closed = False
 
     async def __aenter__(self) -> Self:
-        raise NotImplementedError
+        return self
 
     async def __aexit__(
         self,
@@ -78,11 +98,12 @@ class ShareGroupAdmin:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        raise NotImplementedError
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connections; may be called again."""
-        raise NotImplementedError
+        self._closed = True
+        await self._brokers.aclose()
 
     # Groups.
 
@@ -93,7 +114,11 @@ class ShareGroupAdmin:
 
         States and types are taken in any case ("stable", "Stable").
         """
-        raise NotImplementedError
+        names = (
+            options.check_names("states", states),
+            options.check_names("types", types),
+        )
+        return await groups.list_groups(self._questions(), *names)
 
     async def describe_groups(
         self, *group_ids: str, authorized_operations: bool = False
@@ -103,20 +128,26 @@ class ShareGroupAdmin:
         A group that is not there, or is no share group, has a `BrokerError` of
         GROUP_ID_NOT_FOUND.
         """
-        raise NotImplementedError
+        names = options.check_group_ids(group_ids)
+        questions = self._questions()
+        return await groups.describe_groups(questions, names, authorized_operations)
 
     async def describe_consumer_groups(
         self, *group_ids: str, authorized_operations: bool = False
     ) -> Results[str, ConsumerGroup]:
         """Describe consumer groups, classic and new ones (KIP-848) alike."""
-        raise NotImplementedError
+        names = options.check_group_ids(group_ids)
+        return await groups.describe_consumer_groups(
+            self._questions(), names, authorized_operations
+        )
 
     async def delete_groups(self, *group_ids: str) -> Results[str, None]:
         """Delete share groups, with all that they know; a group of another type stays.
 
         A group with members has a `BrokerError` of NON_EMPTY_GROUP.
         """
-        raise NotImplementedError
+        names = options.check_group_ids(group_ids)
+        return await groups.delete_groups(self._questions(), names)
 
     # Where share groups stand.
 
@@ -128,10 +159,12 @@ class ShareGroupAdmin:
         None as `partitions` is all that the group knows of. The lag counts records not
         yet delivered to an end (KIP-1226): those acknowledged out of order are off.
         """
-        raise NotImplementedError
+        names = options.check_group_ids(group_ids)
+        wanted = options.check_partitions(partitions)
+        return await offsets.list_offsets(self._questions(), names, wanted)
 
     async def alter_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetSpec]
+        self, group_id: str, wanted: Mapping[TopicPartition, int | OffsetSpec]
     ) -> Results[TopicPartition, int]:
         """Set start offsets of an empty group; gives the offsets that were set.
 
@@ -139,13 +172,18 @@ class ShareGroupAdmin:
         acknowledged. An `OffsetSpec` is looked up first; a time after the last
         record's means the end. A group that is not there is made.
         """
-        raise NotImplementedError
+        options.check_group_id(group_id)
+        options.check_partitions(wanted)
+        offsets.check_offsets(wanted)
+        return await offsets.alter_offsets(self._questions(), group_id, wanted)
 
     async def delete_offsets(
         self, group_id: str, topics: Iterable[str]
     ) -> Results[str, None]:
         """Make an empty group forget topics; it would begin them anew."""
-        raise NotImplementedError
+        options.check_group_id(group_id)
+        names = options.check_names("topics", topics)
+        return await offsets.delete_offsets(self._questions(), group_id, names)
 
     async def read_state(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -154,13 +192,17 @@ class ShareGroupAdmin:
 
         It disturbs nobody. Needs CLUSTER_ACTION on the cluster, as brokers have it.
         """
-        raise NotImplementedError
+        options.check_group_id(group_id)
+        wanted = options.check_partitions(partitions)
+        return await state.read_state(self._questions(), group_id, wanted)
 
     async def read_state_summary(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> Results[TopicPartition, StateSummary]:
         """Read the outline of share-partitions; needs what `read_state` does."""
-        raise NotImplementedError
+        options.check_group_id(group_id)
+        wanted = options.check_partitions(partitions)
+        return await state.read_state_summary(self._questions(), group_id, wanted)
 
     # Configs.
 
@@ -168,12 +210,13 @@ class ShareGroupAdmin:
         self, *group_ids: str
     ) -> Results[str, Mapping[str, ConfigEntry]]:
         """Read groups' configs by name, with their defaults."""
-        raise NotImplementedError
+        names = options.check_group_ids(group_ids)
+        return await configs.describe_configs(self._questions(), names)
 
     async def alter_configs(
         self,
         group_id: str,
-        configs: Mapping[str, str | int | bool | None],
+        wanted: Mapping[str, str | int | bool | None],
         *,
         validate_only: bool = False,
     ) -> Outcome[None]:
@@ -185,7 +228,10 @@ class ShareGroupAdmin:
             ConfigurationError: no such config, or a value out of bounds (those of the
                 KIP, and of the brokers where they may be read); nothing was sent.
         """
-        raise NotImplementedError
+        options.check_group_id(group_id)
+        return await configs.alter_configs(
+            self._questions(), group_id, wanted, validate_only
+        )
 
     async def describe_broker_configs(
         self, *names: str, node_id: int | None = None
@@ -195,7 +241,7 @@ class ShareGroupAdmin:
         Raises:
             AuthorizationError, BrokerError: the broker does not tell.
         """
-        raise NotImplementedError
+        return await cluster.describe_broker_configs(self._questions(), names, node_id)
 
     # Topics and their logs.
 
@@ -203,7 +249,8 @@ class ShareGroupAdmin:
         self, *names: str, authorized_operations: bool = False
     ) -> Results[str, Topic]:
         """Describe topics: ids, partitions, leaders; no names are all of them."""
-        raise NotImplementedError
+        wanted = options.check_names("topics", names)
+        return await logs.topics(self._questions(), wanted, authorized_operations)
 
     async def log_offsets(
         self,
@@ -213,7 +260,11 @@ class ShareGroupAdmin:
         read_committed: bool = False,
     ) -> Results[TopicPartition, LogOffset]:
         """Look up offsets in the partitions' logs; a mapping says a spec for each."""
-        raise NotImplementedError
+        wanted = options.check_partitions(partitions) or ()
+        specs = dict.fromkeys(wanted, spec)
+        if isinstance(partitions, Mapping):
+            specs = dict(partitions)
+        return await logs.log_offsets(self._questions(), specs, read_committed)
 
     # Consumer groups' offsets, to move over from and to.
 
@@ -225,17 +276,25 @@ class ShareGroupAdmin:
         None as `partitions` is all that they committed; a partition that was named
         and has nothing committed has None.
         """
-        raise NotImplementedError
+        names = options.check_group_ids(group_ids)
+        wanted = options.check_partitions(partitions)
+        return await committed.fetch_committed(self._questions(), names, wanted)
 
     async def commit_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
+        self, group_id: str, wanted: Mapping[TopicPartition, int | CommittedOffset]
     ) -> Results[TopicPartition, None]:
         """Commit for a consumer group without members, as no member of it.
 
         A group that is not there is made, as a classic one. One with members has
         UNKNOWN_MEMBER_ID for each partition.
         """
-        raise NotImplementedError
+        options.check_group_id(group_id)
+        options.check_partitions(wanted)
+        committing = {
+            key: CommittedOffset(offset=offset) if isinstance(offset, int) else offset
+            for key, offset in wanted.items()
+        }
+        return await committed.commit_offsets(self._questions(), group_id, committing)
 
     # The cluster.
 
@@ -243,8 +302,14 @@ class ShareGroupAdmin:
         self, *, authorized_operations: bool = False
     ) -> ClusterDescription:
         """Describe the cluster: its id, brokers, and controller."""
-        raise NotImplementedError
+        questions = self._questions()
+        return await cluster.describe_cluster(questions, authorized_operations)
 
     async def features(self, *, node_id: int | None = None) -> Features:
         """Read features and API versions of a broker, any one if `node_id` is None."""
-        raise NotImplementedError
+        return await cluster.features(self._questions(), node_id)
+
+    def _questions(self) -> Questions:
+        if self._closed:
+            raise ClosedError("the admin is closed; make another one")
+        return Questions(self._brokers, Deadline(self._timeout))

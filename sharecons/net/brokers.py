@@ -4,7 +4,7 @@ Each broker has a connection of its own, made when it is first asked, which aske
 take in turn; so many brokers are asked at once, and none about two things at a time.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -24,7 +24,6 @@ from sharecons.net.connection import Connection
 from sharecons.protocol.admin_values import Broker
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
-from sharecons.protocol.errands import Errand
 from sharecons.protocol.questions import (
     AskTopics,
     CoordinatorKind,
@@ -60,6 +59,9 @@ class Deadline:
 class Brokers:
     """Ways to ask the brokers of one cluster.
 
+    Attributes:
+        reached: some broker has answered.
+
     All that asks raises, where nothing can be asked:
         ConnectionFailedError: no broker was reached.
         AuthenticationError: the brokers do not let us in.
@@ -71,7 +73,7 @@ class Brokers:
         self._known: dict[int, Broker] = {}
         self._links: dict[Broker, Link] = {}
         self._any = Link(self._connect_any)
-        self._reached = False
+        self.reached = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -115,11 +117,11 @@ class Brokers:
             except (AuthenticationError, UnsupportedVersionError):
                 raise
             except ConnectionFailedError as error:
-                if not self._reached or deadline.left <= 0:
+                if not self.reached or deadline.left <= 0:
                     raise
                 await self._pause(backoff, deadline, error)
             else:
-                self._reached = True
+                self.reached = True
                 return answer
 
     async def ask(self, node_id: int, request: Any, deadline: Deadline) -> Any:
@@ -135,7 +137,7 @@ class Brokers:
             text = f"the cluster has no broker with id {node_id}"
             raise BrokerError(text, code=code, name=code.name)
         if broker not in self._links:
-            self._links[broker] = Link(partial(self._connect, broker, deadline.one_try))
+            self._links[broker] = Link(partial(self._cluster.connect, broker.endpoint))
         return await self._links[broker].ask(request, deadline.one_try)
 
     async def ask_topics(
@@ -173,12 +175,7 @@ class Brokers:
         known = [broker.endpoint for broker in self._known.values()]
         return await self._cluster.connect_any(known)
 
-    async def _connect(self, broker: Broker, timeout: float) -> Connection:
-        return await self._cluster.connect(broker.endpoint, timeout)
-
-    async def _pause(
-        self, backoff: Backoff, deadline: Deadline, error: Error
-    ) -> None:
+    async def _pause(self, backoff: Backoff, deadline: Deadline, error: Error) -> None:
         delay = backoff.next_delay()
         if delay >= deadline.left:
             raise RequestTimedOutError(

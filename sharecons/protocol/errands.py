@@ -19,13 +19,13 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Generic, TypeVar, final
 
-from sharecons.errors import Error, RequestTimedOutError
+from sharecons.errors import Error, ProtocolError, RequestTimedOutError
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.outcomes import Outcome, Results
 from sharecons.protocol.questions import Reply
 from sharecons.protocol.refusals import refusal
 
-__all__ = ["PASSING", "Errand", "Passing", "outcomes", "worst_of"]
+__all__ = ["PASSING", "Errand", "Passing", "outcomes", "parts", "worst_of"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -82,6 +82,20 @@ def outcomes(
             for part, reply in replies.items()
         }
     )
+
+
+def parts(
+    whole: Outcome[Mapping[P, Reply[V]]],
+    keys: Iterable[P],
+    doing: str,
+    about: Callable[[P], str],
+) -> Results[P, V]:
+    """Make outcomes of a whole's parts: its one error is that of each of them."""
+    if whole.error is not None:
+        return Results({key: Outcome(error=whole.error) for key in keys})
+    told = outcomes(whole.value, doing, about)
+    silent = ProtocolError(f"cannot {doing}: the answer leaves some of it out")
+    return Results({key: told.get(key, Outcome(error=silent)) for key in keys})
 
 
 @final

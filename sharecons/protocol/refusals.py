@@ -7,10 +7,10 @@ Rule 2: nothing here knows how the question was asked.
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.errors import AuthorizationError, BrokerError
+from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.protocol.codes import Code, code_name
 
-__all__ = ["refusal"]
+__all__ = ["is_code", "refusal"]
 
 _FORBIDDEN: Final = (
     Code.TOPIC_AUTHORIZATION_FAILED,
@@ -49,3 +49,8 @@ def refusal(doing: str, what: str, code: int, message: str | None) -> BrokerErro
     if advice:
         parts.append(f": {advice}")
     return kind("".join(parts), code=code, name=name)
+
+
+def is_code(error: Error | None, *codes: int) -> bool:
+    """Tell whether an error is the broker's, with one of these codes."""
+    return isinstance(error, BrokerError) and error.code in codes

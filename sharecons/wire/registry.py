@@ -6,7 +6,6 @@ than their answers (5 ms each); a consumer has what it asks loaded beforehand, b
 """
 
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -51,11 +50,16 @@ HOMES: Final[Mapping[str, str]] = {
 """Where the API of each kind of request is, by the request's name."""
 
 
-@cache
+_loaded: Final[dict[type, Api[Any, Any]]] = {}
+
+
 def api_of(request: type) -> Api[Any, Any]:
     """Give the API that a kind of request is sent by."""
-    module, name = HOMES[request.__name__].split(".")
-    api: Api[Any, Any] = getattr(import_module(f"sharecons.wire.{module}"), name)
+    api = _loaded.get(request)
+    if api is None:
+        module, name = HOMES[request.__name__].split(".")
+        api = getattr(import_module(f"sharecons.wire.{module}"), name)
+        _loaded[request] = api
     return api
 
 
