@@ -49,7 +49,10 @@ async def list_groups(
 
 
 async def describe_groups(
-    questions: Questions, group_ids: Iterable[str], authorized_operations: bool
+    questions: Questions,
+    group_ids: Iterable[str],
+    authorized_operations: bool = False,
+    doing: str = "describe share",
 ) -> Results[str, ShareGroup]:
     async def ask(
         node_id: int, keys: tuple[str, ...]
@@ -67,7 +70,7 @@ async def describe_groups(
             if reply.value is not None
         }
 
-    return await questions.of_groups(group_ids, "describe share", ask)
+    return await questions.of_groups(group_ids, doing, ask)
 
 
 async def describe_consumer_groups(
@@ -119,7 +122,8 @@ async def delete_groups(
     questions: Questions, group_ids: Iterable[str]
 ) -> Results[str, None]:
     """Delete those that are share groups: the request itself does not mind types."""
-    described = await describe_groups(questions, group_ids, False)
+    doing = "delete share"
+    described = await describe_groups(questions, group_ids, doing=doing)
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
         answer: Mapping[str, Reply[None]] = await questions.ask(
@@ -127,7 +131,7 @@ async def delete_groups(
         )
         return {key: _deleted(reply) for key, reply in answer.items()}
 
-    deleted = await questions.of_groups(described.found, "delete share", ask)
+    deleted = await questions.of_groups(described.found, doing, ask)
     failed = {key: Outcome[None](error=e) for key, e in described.errors.items()}
     return Results({key: failed.get(key) or deleted[key] for key in described})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from sharecons.admin.groups import describe_groups
 from sharecons.admin.logs import log_offsets
@@ -9,7 +10,7 @@ from sharecons.errors import ConfigurationError
 from sharecons.net.questions import Questions
 from sharecons.protocol.admin_values import GroupOffset, LogOffset, OffsetSpec
 from sharecons.protocol.codes import Code
-from sharecons.protocol.errands import outcomes, parts, worst_of
+from sharecons.protocol.errands import outcomes, parts, place, worst_of
 from sharecons.protocol.outcomes import Outcome, Results
 from sharecons.protocol.questions import (
     LAG_UNTOLD,
@@ -18,13 +19,16 @@ from sharecons.protocol.questions import (
     DescribeShareOffsets,
     Reply,
 )
-from sharecons.protocol.refusals import is_code
+from sharecons.protocol.refusals import is_code, refusal
 from sharecons.untyped import TopicPartition
 
 __all__ = ["alter_offsets", "check_offsets", "delete_offsets", "list_offsets"]
 
 Told = Mapping[TopicPartition, Reply[GroupOffset]]
 GroupOffsets = Results[TopicPartition, GroupOffset]
+Missing = Outcome[GroupOffset]
+
+DOING: Final = "list the offset of"
 
 
 async def list_offsets(
@@ -32,14 +36,40 @@ async def list_offsets(
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, GroupOffsets]:
+    there, missing = await _existing(questions, partitions)
+
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Told]]:
-        request = DescribeShareOffsets(groups=dict.fromkeys(keys, partitions))
+        request = DescribeShareOffsets(groups=dict.fromkeys(keys, there))
         answer: Mapping[str, Reply[Told]] = await questions.ask(node_id, request)
         return {key: _whole(reply) for key, reply in answer.items()}
 
     listed = await questions.of_groups(group_ids, "list the offsets of", ask)
     named = {key: _named(key, one) for key, one in listed.items()}
-    return await _with_lag(questions, await _without_strangers(questions, named))
+    lagging = await _with_lag(questions, await _without_strangers(questions, named))
+    if partitions is None:
+        return lagging
+    wanted = partitions
+    return lagging.map(
+        lambda found: Results({key: missing.get(key) or found[key] for key in wanted})
+    )
+
+
+async def _existing(
+    questions: Questions, partitions: tuple[TopicPartition, ...] | None
+) -> tuple[tuple[TopicPartition, ...] | None, dict[TopicPartition, Missing]]:
+    """Sort out what is not there: asked for a partition that its topic does not have,
+    Kafka 4.3.0 never answers."""
+    if not partitions:
+        return partitions, {}
+    names = {partition.topic for partition in partitions}
+    answer = await questions.brokers.ask_topics(names, questions.deadline)
+    placed = {key: place(answer.topics, key) for key in partitions}
+    missing: dict[TopicPartition, Missing] = {
+        key: Outcome(error=refusal(DOING, f"{key.topic}-{key.partition}", code, why))
+        for key, (code, why, _) in placed.items()
+        if code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    }
+    return tuple(key for key in partitions if key not in missing), missing
 
 
 def _whole(reply: Reply[Told]) -> Reply[Told]:
@@ -54,7 +84,7 @@ def _named(group_id: str, one: Outcome[Told]) -> Outcome[GroupOffsets]:
     return Outcome(
         outcomes(
             one.value,
-            "list the offset of",
+            DOING,
             lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
         )
     )
@@ -71,7 +101,7 @@ async def _without_strangers(
     ]
     if not silent:
         return dict(listed)
-    described = await describe_groups(questions, silent, False)
+    described = await describe_groups(questions, silent)
     return {
         key: Outcome(error=described[key].error)
         if key in described and is_code(described[key].error, Code.GROUP_ID_NOT_FOUND)

@@ -7,6 +7,7 @@ from sharecons.admin.offsets import list_offsets
 from sharecons.net.questions import Questions
 from sharecons.protocol.admin_values import SharePartitionState, StateSummary, Topic
 from sharecons.protocol.codes import Code
+from sharecons.protocol.errands import place
 from sharecons.protocol.outcomes import Outcome, Results
 from sharecons.protocol.questions import ReadState, ReadStateSummary, Reply
 from sharecons.protocol.refusals import refusal
@@ -130,21 +131,18 @@ async def _named(
         return Results({})
     names = (partition.topic for partition in partitions)
     topics = (await questions.brokers.ask_topics(names, questions.deadline)).topics
-    return Results(
-        {key: _share_partition(key, topics[key.topic]) for key in partitions}
-    )
+    return Results({key: _share_partition(key, topics) for key in partitions})
 
 
 def _share_partition(
-    key: TopicPartition, topic: Reply[Topic]
+    key: TopicPartition, topics: Mapping[str, Reply[Topic]]
 ) -> Outcome[SharePartition]:
-    code = topic.code
-    if code == Code.NONE and topic.value is not None:
-        if key.partition in topic.value.partitions:
-            return Outcome(SharePartition(topic.value.topic_id, key.partition))
-        code = Code.UNKNOWN_TOPIC_OR_PARTITION
-    what = f"{key.topic}-{key.partition}"
-    return Outcome(error=refusal(DOING, what, code, topic.message))
+    code, message, placed = place(topics, key)
+    topic = topics[key.topic].value
+    if placed is None or topic is None:
+        what = f"{key.topic}-{key.partition}"
+        return Outcome(error=refusal(DOING, what, code, message))
+    return Outcome(SharePartition(topic.topic_id, key.partition))
 
 
 def _joined(

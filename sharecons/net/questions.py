@@ -13,10 +13,9 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.brokers import Brokers, Deadline
-from sharecons.protocol.admin_values import Topic
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
-from sharecons.protocol.errands import Errand
+from sharecons.protocol.errands import Errand, place
 from sharecons.protocol.outcomes import Results
 from sharecons.protocol.questions import CoordinatorKind, Reply, coordinator_key
 from sharecons.protocol.values import SharePartition
@@ -146,12 +145,14 @@ class Questions:
         names = (key.topic for key in keys)
         answer = await self.brokers.ask_topics(names, self.deadline)
         for key in keys:
-            topic = answer.topics.get(key.topic, _NO_TOPIC)
-            code, message, leader = _leader(topic, key.partition)
-            if leader is None:
-                errand.replied(key, Reply(code, message, None))
-            else:
+            code, message, placed = place(answer.topics, key)
+            leader = None if placed is None else placed.leader
+            if leader is not None:
                 errand.routed(key, leader)
+            elif placed is not None:
+                errand.replied(key, Reply(Code.LEADER_NOT_AVAILABLE, None, None))
+            else:
+                errand.replied(key, Reply(code, message, None))
 
     async def _route_to_itself(
         self, errand: Errand[int, V], keys: tuple[int, ...]
@@ -220,19 +221,6 @@ class Questions:
 
 
 _UNTOLD: Final = Reply(Code.UNKNOWN_SERVER_ERROR, "the answer leaves it out", None)
-_NO_TOPIC: Final[Reply[Topic]] = Reply(Code.UNKNOWN_TOPIC_OR_PARTITION, None, None)
-
-
-def _leader(topic: Reply[Topic], partition: int) -> Reply[int]:
-    if topic.code != Code.NONE or topic.value is None:
-        return Reply(topic.code, topic.message, None)
-    known = topic.value.partitions
-    if partition not in known:
-        numbers = f"{topic.value.name} has partitions 0 to {len(known) - 1}"
-        return Reply(Code.UNKNOWN_TOPIC_OR_PARTITION, numbers, None)
-    leader = known[partition].leader
-    code = Code.LEADER_NOT_AVAILABLE if leader is None else Code.NONE
-    return Reply(code, None, leader)
 
 
 def _silence(node_id: int, key: object) -> str:

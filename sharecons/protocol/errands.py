@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Generic, TypeVar, final
 
 from sharecons.errors import Error, ProtocolError, RequestTimedOutError
+from sharecons.protocol.admin_values import Topic, TopicPartitionInfo
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.outcomes import Outcome, Results
 from sharecons.protocol.questions import Reply
 from sharecons.protocol.refusals import refusal
+from sharecons.untyped import TopicPartition
 
-__all__ = ["PASSING", "Errand", "Passing", "outcomes", "parts", "worst_of"]
+__all__ = ["PASSING", "Errand", "Passing", "outcomes", "parts", "place", "worst_of"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -96,6 +98,23 @@ def parts(
     told = outcomes(whole.value, doing, about)
     silent = ProtocolError(f"cannot {doing}: the answer leaves some of it out")
     return Results({key: told.get(key, Outcome(error=silent)) for key in keys})
+
+
+def place(
+    topics: Mapping[str, Reply[Topic]], partition: TopicPartition
+) -> Reply[TopicPartitionInfo]:
+    """Find a partition among topics that were described."""
+    name, number = partition
+    code, message, topic = topics.get(name, _NO_TOPIC)
+    if code != Code.NONE or topic is None:
+        return Reply(code, message, None)
+    if number not in topic.partitions:
+        numbers = f"the topic has partitions 0 to {len(topic.partitions) - 1}"
+        return Reply(Code.UNKNOWN_TOPIC_OR_PARTITION, numbers, None)
+    return Reply(code, None, topic.partitions[number])
+
+
+_NO_TOPIC: Final[Reply[Topic]] = Reply(Code.UNKNOWN_TOPIC_OR_PARTITION, None, None)
 
 
 @final

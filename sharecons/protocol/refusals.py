@@ -20,7 +20,7 @@ _FORBIDDEN: Final = (
 
 _ADVICE: Final[Mapping[int, str]] = {
     Code.NON_EMPTY_GROUP: "it has members; stop its consumers first",
-    Code.GROUP_ID_NOT_FOUND: "there is no such group",
+    Code.GROUP_ID_NOT_FOUND: "there is no such group of this type",
     Code.GROUP_SUBSCRIBED_TO_TOPIC: "its members read the topic; stop them first",
     Code.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
     Code.UNKNOWN_TOPIC_ID: "there is no such topic any more",
@@ -37,18 +37,24 @@ _ADVICE: Final[Mapping[int, str]] = {
 }
 
 
+_EMPTY_WORDS: Final = ("This server does not host this topic-partition",)
+"""What brokers say where they have nothing to say."""
+
+
 def refusal(doing: str, what: str, code: int, message: str | None) -> BrokerError:
     """Make an error of a code: `doing` what was tried ("describe"), `what` with."""
     name = code_name(code)
     kind = AuthorizationError if code in _FORBIDDEN else BrokerError
-    advice = _ADVICE.get(code)
-    parts = [f"cannot {doing} {what}: {name}"]
-    # The broker's own words say more than its number, where it has any.
-    if message:
-        parts.append(f" ({message.rstrip('.')})")
-    if advice:
-        parts.append(f": {advice}")
-    return kind("".join(parts), code=code, name=name)
+    words = (message or "").rstrip(".")
+    if words in _EMPTY_WORDS:
+        words = ""
+    advice = _ADVICE.get(code, "")
+    if words and code == Code.GROUP_ID_NOT_FOUND:
+        advice = ""  # the broker says which it is: not there, or of another type
+    text = f"cannot {doing} {what}: {name}"
+    text += f" ({words})" if words else ""
+    text += f": {advice}" if advice else ""
+    return kind(text, code=code, name=name)
 
 
 def is_code(error: Error | None, *codes: int) -> bool:
