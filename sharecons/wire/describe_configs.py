@@ -53,7 +53,10 @@ def _read(frame: Frame, offset: int, version: int) -> Described:
         Resource(ResourceKind(result.resource_type), result.resource_name): Reply(
             int(result.error_code),
             result.error_message,
-            {config.name: _entry(config) for config in result.configs},
+            {
+                config.name: _entry(config)
+                for config in sorted(result.configs, key=lambda each: str(each.name))
+            },
         )
         for result in read_entity(kind, frame, offset).results
     }

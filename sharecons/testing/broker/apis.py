@@ -88,6 +88,7 @@ APIS: Final[Mapping[int, Api]] = dict(
         _api(78, "share_fetch", 1, 2),
         _api(79, "share_acknowledge", 1, 2),
         _api(84, "read_share_group_state", 0, 0),
+        _api(87, "read_share_group_state_summary", 0, 1),
         _api(90, "describe_share_group_offsets", 0, 1),
         _api(91, "alter_share_group_offsets", 0, 0),
         _api(92, "delete_share_group_offsets", 0, 0),
