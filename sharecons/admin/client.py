@@ -5,7 +5,17 @@ from types import TracebackType
 from typing import Self
 
 from sharecons import options
-from sharecons.admin import cluster, committed, configs, groups, logs, offsets, state
+from sharecons.admin import (
+    cluster,
+    committed,
+    configs,
+    groups,
+    logs,
+    offsets,
+    reading,
+    state,
+    state_records,
+)
 from sharecons.errors import ClosedError
 from sharecons.net.brokers import Brokers, Deadline
 from sharecons.net.cluster import Cluster
@@ -26,7 +36,9 @@ from sharecons.protocol.admin_values import (
     StateSummary,
     Topic,
 )
+from sharecons.protocol.log_pieces import LogPiece
 from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.share_states import RecordedState
 from sharecons.security import Security
 from sharecons.untyped import TopicPartition
 from sharecons.version import VERSION
@@ -204,6 +216,22 @@ class ShareGroupAdmin:
         wanted = options.check_partitions(partitions)
         return await state.read_state_summary(self._questions(), group_id, wanted)
 
+    async def read_state_records(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[TopicPartition, RecordedState | None]:
+        """Read the same from the records of `__share_group_state`; None: none is there.
+
+        For who has READ on that topic but no CLUSTER_ACTION. Also tells when the state
+        was last written. Takes longer: it reads what was written of other groups too.
+
+        Raises:
+            ProtocolError: the records are of a kind that this client does not know.
+        """
+        options.check_group_id(group_id)
+        wanted = options.check_partitions(partitions)
+        questions = self._questions()
+        return await state_records.read_state_records(questions, group_id, wanted)
+
     # Configs.
 
     async def describe_configs(
@@ -265,6 +293,18 @@ class ShareGroupAdmin:
         if isinstance(partitions, Mapping):
             specs = dict(partitions)
         return await logs.log_offsets(self._questions(), specs, read_committed)
+
+    async def read_log(
+        self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
+    ) -> Results[TopicPartition, LogPiece]:
+        """Read records from these offsets on, without consuming them.
+
+        One request to each leader, which waits for nothing: what is there comes, up to
+        about `max_bytes` of a partition. Read on from each piece's `next_offset`.
+        Records of open and aborted transactions are among them.
+        """
+        options.check_partitions(offsets)
+        return await reading.read_log(self._questions(), offsets, max_bytes)
 
     # Consumer groups' offsets, to move over from and to.
 

@@ -14,7 +14,7 @@ from sharecons.protocol.refusals import refusal
 from sharecons.protocol.values import SharePartition
 from sharecons.untyped import TopicPartition
 
-__all__ = ["read_state", "read_state_summary"]
+__all__ = ["named_partitions", "read_state", "read_state_summary"]
 
 Partitions = tuple[TopicPartition, ...]
 Named = Mapping[TopicPartition, SharePartition]
@@ -34,7 +34,7 @@ async def read_state(
     The coordinator takes whatever epoch is higher to be a new leader's, and fences the
     leader that it has; so the epoch is asked for first, and again if it grew meanwhile.
     """
-    named = await _named(questions, group_id, partitions)
+    named = await named_partitions(questions, group_id, partitions)
 
     async def ask(
         node_id: int, keys: Partitions
@@ -60,7 +60,7 @@ async def read_state(
 async def read_state_summary(
     questions: Questions, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, StateSummary]:
-    named = await _named(questions, group_id, partitions)
+    named = await named_partitions(questions, group_id, partitions)
 
     async def ask(
         node_id: int, keys: Partitions
@@ -120,7 +120,7 @@ def _outline(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
     return Reply(Code.NONE, None, state)
 
 
-async def _named(
+async def named_partitions(
     questions: Questions, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartition]:
     """Name the share-partitions by their topics' ids; None are the group's own."""

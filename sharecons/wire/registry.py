@@ -34,6 +34,7 @@ HOMES: Final[Mapping[str, str]] = {
     "DescribeShareGroups": "share_group_describe.SHARE_GROUP_DESCRIBE",
     "DescribeShareOffsets": "describe_share_group_offsets.DESCRIBE_SHARE_GROUP_OFFSETS",
     "DescribeTopics": "metadata.METADATA",
+    "Fetch": "fetch.FETCH",
     "FetchCommitted": "offset_fetch.OFFSET_FETCH",
     "FindCoordinator": "find_coordinator.FIND_COORDINATOR",
     "FindCoordinators": "find_coordinators.FIND_COORDINATORS",
