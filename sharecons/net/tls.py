@@ -36,7 +36,7 @@ def explained(error: SSLError, doing: str) -> Error:
             "(ssl.truststore.location, ssl.ca.location), or check_hostname "
             "(ssl.endpoint.identification.algorithm)"
         )
-    reason = error.reason or ""
+    reason = getattr(error, "reason", None) or ""  # those raised in Python have none
     if reason in NO_TLS:
         return ConnectionFailedError(
             f"{doing}: what answers speaks no TLS; connect with security.protocol "

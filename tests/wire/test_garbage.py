@@ -97,6 +97,21 @@ def answers():
             ),
             version,
         )
+    v = schema("sasl_handshake", 1).response
+    yield (
+        v.SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=("PLAIN", "X")),
+        1,
+    )
+    v = schema("sasl_authenticate", 2).response
+    yield (
+        v.SaslAuthenticateResponse(
+            error_code=ErrorCode.none,
+            error_message="m",
+            auth_bytes=b"bytes",
+            session_lifetime=SECOND,
+        ),
+        2,
+    )
     for version in (12, 13):
         v = schema("metadata", version).response
         partition = v.MetadataResponsePartition(
