@@ -17,6 +17,7 @@
     │   ├── AuthorizationError                 not allowed
     │   └── GroupError                         the group does not admit this member
     ├── UnsupportedVersionError                the broker is too old
+    ├── OutdatedPlanError                      a group moved on since it was planned
     └── CommitTimeoutError (also TimeoutError) results still under way
 
 A class exists only where a caller would act differently; what else there is to
@@ -37,6 +38,7 @@ __all__ = [
     "Error",
     "GroupError",
     "NotSubscribedError",
+    "OutdatedPlanError",
     "ProtocolError",
     "RecordStateError",
     "RecordsError",
@@ -161,6 +163,10 @@ class GroupError(BrokerError):
 
 class UnsupportedVersionError(Error):
     """The broker does not speak what is needed."""
+
+
+class OutdatedPlanError(Error):
+    """A group moved on since its migration was planned: plan again."""
 
 
 class CommitTimeoutError(Error, TimeoutError):
