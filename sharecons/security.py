@@ -71,10 +71,13 @@ class Security:
         Raises:
             ConfigurationError: a file cannot be read, or is not what it should be.
         """
-        if context is None:
-            context = _context(ca_file, check_hostname)
-            if cert_file is not None:
-                _add_certificate(context, cert_file, key_file, key_password)
+        if context is not None:
+            if not (ca_file is cert_file is key_file is None and check_hostname):
+                raise ConfigurationError("a context comes alone: it has all the rest")
+            return cls(ssl_context=context)
+        context = _context(ca_file, check_hostname)
+        if cert_file is not None:
+            _add_certificate(context, cert_file, key_file, key_password)
         return cls(ssl_context=context)
 
     @classmethod
