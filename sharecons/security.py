@@ -148,9 +148,14 @@ class Security:
             ConfigurationError: names the property, and says what is wrong with it.
         """
         # Reads stores and logins, of which programs that pass arguments have none.
-        from sharecons.properties.security import security_of
+        from sharecons.properties.broken import BrokenError
+        from sharecons.properties.security import expanded, parts_of
 
-        return security_of(properties)
+        try:
+            context, credentials = parts_of(expanded(properties))
+        except BrokenError as error:
+            raise ConfigurationError(str(error)) from error
+        return cls(ssl_context=context, credentials=credentials)
 
     @property
     def protocol(self) -> Protocol:

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-from sharecons.properties import jaas, tokens
+from sharecons.properties import jaas
 from sharecons.properties.broken import BrokenError
 from sharecons.protocol.credentials import (
     MECHANISMS,
@@ -68,13 +66,16 @@ def _bearer(properties: Mapping[str, str]) -> Credentials:
 
 
 def _source(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSource:
+    # Loads what asks servers, of which only tokens have some.
+    from sharecons.properties import tokens
+
     if claims := _with_prefix(CLAIM, options):
         return tokens.unsecured(claims, float(options.get(LIFETIME, tokens.LIFETIME)))
     url = properties.get(ENDPOINT, "").strip()
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        return tokens.from_file(url2pathname(parts.path))
-    if parts.scheme not in ("http", "https"):
+    scheme = url.partition(":")[0].lower()
+    if scheme == "file":
+        return tokens.from_file(url)
+    if scheme not in ("http", "https"):
         raise BrokenError(
             ENDPOINT,
             "missing: OAUTHBEARER needs an http, https or file address of tokens "

@@ -1,28 +1,27 @@
-"""Properties from all places, one over the other, as a client's settings."""
+"""Properties from all places, one over the other."""
 
-import os
 from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Final
 
 from sharecons.errors import ConfigurationError
-from sharecons.options import parse_bootstrap
-from sharecons.properties import files, jaas
+from sharecons.properties import jaas
 from sharecons.properties.broken import BrokenError
 from sharecons.properties.names import ALIASES, READ, complaint
-from sharecons.properties.security import broken_or_security, expanded
-from sharecons.settings import DEFAULT_CLIENT_ID, DEFAULT_TIMEOUT, ClientSettings
+from sharecons.properties.security import expanded
 
-__all__ = ["gather"]
+__all__ = ["Gathered"]
 
 PREFIX: Final = "SHARECONS_"
-CONFIG: Final = "SHARECONS_COMMAND_CONFIG"
-SERVERS: Final = "bootstrap.servers"
-TIMEOUTS: Final = ("default.api.timeout.ms", "request.timeout.ms")
 
 
-class _Gathered:
-    """Properties, and where each came from; what is added later wins."""
+class Gathered:
+    """Properties, and where each came from; what is added later wins.
+
+    Attributes:
+        properties: under Java's names, logins expanded.
+        warnings: a line for each that nobody knows.
+    """
 
     def __init__(self) -> None:
         self.properties: dict[str, str] = {}
@@ -30,7 +29,11 @@ class _Gathered:
         self._origins: dict[str, str] = {}
 
     def add(self, found: Mapping[str, str], origins: Mapping[str, str]) -> None:
-        """Add what one place says; `origins` tells of each name what to call it."""
+        """Add what one place says; `origins` tells of each name where it stands.
+
+        Raises:
+            ConfigurationError: a login is misspelt.
+        """
         self._origins |= origins
         for name in found:
             if words := complaint(name):
@@ -45,84 +48,28 @@ class _Gathered:
             self._origins[name] = origins[spelt]
         self.properties |= added
 
+    def add_file(self, path: str | PathLike[str]) -> None:
+        """Add what a properties file says; raises `ConfigurationError`."""
+        # Its reader takes 10 ms to load, which is for those who have a file.
+        from sharecons.properties import files
+
+        lines = files.read(path)
+        self.add(
+            {name: value for name, value, _ in lines},
+            {name: f"{fspath(path)}, line {line}" for name, _, line in lines},
+        )
+
+    def add_environment(self, environ: Mapping[str, str]) -> None:
+        """Add what variables say; others of that prefix belong to others."""
+        variables = {
+            name.removeprefix(PREFIX).lower().replace("_", "."): name
+            for name in environ
+            if name.startswith(PREFIX)
+        }
+        known = {name: variables[name] for name in variables.keys() & READ}
+        self.add({name: environ[variable] for name, variable in known.items()}, known)
+
     def told(self, error: BrokenError) -> ConfigurationError:
+        """The same with where the property came from."""
         origin = self._origins.get(error.property)
         return ConfigurationError(f"{origin}: {error}" if origin else str(error))
-
-
-def gather(
-    servers: str | None,
-    config: str | PathLike[str] | None,
-    given: Mapping[str, str] | None,
-    timeout: float | None,
-    environ: Mapping[str, str] | None,
-) -> ClientSettings:
-    """See `sharecons.settings.load`."""
-    environ = os.environ if environ is None else environ
-    gathered = _Gathered()
-    config = config or environ.get(CONFIG)
-    if config:
-        _add_file(gathered, config)
-    _add_environment(gathered, environ)
-    given = given or {}
-    gathered.add(given, dict.fromkeys(given, "--command-property"))
-    if servers is not None:
-        gathered.add({SERVERS: servers}, {SERVERS: "--bootstrap-server"})
-    try:
-        return _settings(gathered, timeout)
-    except BrokenError as error:
-        raise gathered.told(error) from error
-
-
-def _add_file(gathered: _Gathered, path: str | PathLike[str]) -> None:
-    lines = files.read(path)
-    gathered.add(
-        {name: value for name, value, _ in lines},
-        {name: f"{fspath(path)}, line {line}" for name, _, line in lines},
-    )
-
-
-def _add_environment(gathered: _Gathered, environ: Mapping[str, str]) -> None:
-    variables = {
-        name.removeprefix(PREFIX).lower().replace("_", "."): name
-        for name in environ
-        if name.startswith(PREFIX) and name != CONFIG
-    }
-    # Others of that prefix belong to others.
-    known = {name: variable for name, variable in variables.items() if name in READ}
-    gathered.add({name: environ[variable] for name, variable in known.items()}, known)
-
-
-def _settings(gathered: _Gathered, timeout: float | None) -> ClientSettings:
-    properties = gathered.properties
-    servers = properties.get(SERVERS, "").strip()
-    if not servers:
-        raise ConfigurationError(
-            "no brokers to begin with: give --bootstrap-server HOST:PORT, "
-            "SHARECONS_BOOTSTRAP_SERVERS, or bootstrap.servers in the properties file"
-        )
-    try:
-        parse_bootstrap(servers)
-    except ConfigurationError as error:
-        raise BrokenError(SERVERS, _after_colon(str(error))) from error
-    security = broken_or_security(properties)
-    return ClientSettings(
-        bootstrap_servers=servers,
-        security=None if security.protocol == "PLAINTEXT" else security,
-        client_id=properties.get("client.id") or DEFAULT_CLIENT_ID,
-        timeout=_timeout(properties) if timeout is None else timeout,
-        warnings=tuple(gathered.warnings),
-    )
-
-
-def _timeout(properties: Mapping[str, str]) -> float:
-    for name in TIMEOUTS:
-        if text := properties.get(name, "").strip():
-            if not text.isdecimal() or not int(text):
-                raise BrokenError(name, f"must be milliseconds, not {text!r}")
-            return int(text) / 1000
-    return DEFAULT_TIMEOUT
-
-
-def _after_colon(text: str) -> str:
-    return text.partition(": ")[2] or text

@@ -1,28 +1,22 @@
-"""What properties say of TLS and SASL, as a `Security`."""
+"""What properties say of TLS and SASL: a context, and credentials."""
 
 import ssl
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.errors import ConfigurationError
 from sharecons.properties import jaas, stores
 from sharecons.properties.broken import BrokenError
 from sharecons.properties.credentials import credentials_of
 from sharecons.properties.names import ALIASES
-from sharecons.security import Security
+from sharecons.protocol.credentials import Credentials
 
-__all__ = ["broken_or_security", "expanded", "security_of"]
+__all__ = ["Parts", "expanded", "parts_of"]
+
+Parts = tuple[ssl.SSLContext | None, Credentials | None]
+"""What TLS and SASL are made with, as far as they are wanted."""
 
 PROTOCOL: Final = "security.protocol"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-
-
-def security_of(properties: Mapping[str, str]) -> Security:
-    """See `Security.from_properties`."""
-    try:
-        return broken_or_security(expanded(properties))
-    except BrokenError as error:
-        raise ConfigurationError(str(error)) from error
 
 
 def expanded(properties: Mapping[str, str]) -> dict[str, str]:
@@ -40,8 +34,8 @@ def expanded(properties: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def broken_or_security(properties: Mapping[str, str]) -> Security:
-    """The same of expanded properties.
+def parts_of(properties: Mapping[str, str]) -> Parts:
+    """What expanded properties come to.
 
     Raises:
         BrokenError: what they say makes no sense.
@@ -50,9 +44,9 @@ def broken_or_security(properties: Mapping[str, str]) -> Security:
     if protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise BrokenError(PROTOCOL, f"must be one of {known}, not {protocol!r}")
-    return Security(
-        ssl_context=_context(properties) if protocol.endswith("SSL") else None,
-        credentials=credentials_of(properties) if "SASL" in protocol else None,
+    return (
+        _context(properties) if protocol.endswith("SSL") else None,
+        credentials_of(properties) if "SASL" in protocol else None,
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, url2pathname, urlopen
 
 from anyio import to_thread
 
@@ -31,8 +31,9 @@ def unsecured(claims: Mapping[str, str], lifetime: float = LIFETIME) -> TokenSou
     return token
 
 
-def from_file(path: str) -> TokenSource:
+def from_file(url: str) -> TokenSource:
     """What stands in a file when it is asked for."""
+    path = url2pathname(urlsplit(url).path)
 
     def token() -> str:
         return Path(path).read_text().strip()
@@ -64,6 +65,7 @@ def _fetch(request: Request) -> str:
         with urlopen(request, timeout=TIMEOUT) as answer:
             token = json.load(answer)["access_token"]
     except HTTPError as error:
+        error.close()
         raise OSError(f"{where} answers {error.code} {error.reason}") from error
     except URLError as error:
         raise OSError(f"{where}: {error.reason}") from error
