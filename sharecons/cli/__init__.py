@@ -5,6 +5,7 @@ what it needs when it runs: help is to come at once.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, NoReturn
@@ -18,6 +19,7 @@ COMMANDS: Final = (
     "completion",
     "demo",
     "groups",
+    "migrate",
 )
 """Modules of this package, each with the command of its name."""
 
@@ -33,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code."""
     from sharecons.cli.outcome import piped
 
+    # kio loads hypothesis if it is there: 0.3 s that no command has a use for.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     options = parser().parse_args(arguments)
     return piped(lambda: options.run(options))
 

@@ -87,7 +87,8 @@ class Move:
             of `acknowledged` and `archived`. None: unknown.
         acknowledged: of these, those that were accepted. None: unknown.
         archived: of these, those that were rejected or given up. None: unknown.
-        rewound: offsets that the target itself had passed and delivers again.
+        rewound: offsets that the target itself had settled and delivers again. None:
+            unknown.
         missed: offsets that the source has not settled and the target does not
             deliver. None: unknown.
         notes: sentences about all this.
@@ -100,7 +101,7 @@ class Move:
     twice: int | None
     acknowledged: int | None
     archived: int | None
-    rewound: int
+    rewound: int | None
     missed: int | None
     notes: tuple[str, ...] = ()
 
@@ -140,6 +141,11 @@ class Migration:
     def missed(self) -> int | None:
         """Offsets not delivered at all, of all partitions; None: not all is known."""
         return _sum(move.missed for move in self.moves.values())
+
+    @property
+    def rewound(self) -> int | None:
+        """Offsets that the target settled and delivers again, of all partitions."""
+        return _sum(move.rewound for move in self.moves.values())
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:

@@ -13,6 +13,8 @@ without loss; on the way back the start offset is all that can be told, and what
 settled above it is delivered twice.
 """
 
+from typing import Final
+
 from sharecons.errors import Error, OutdatedPlanError
 from sharecons.protocol.admin_values import DeliveryState, StateBatch
 from sharecons.protocol.migration_values import (
@@ -26,6 +28,8 @@ from sharecons.protocol.migration_values import (
 from sharecons.untyped import TopicPartition
 
 __all__ = ["changed", "count", "move"]
+
+SETTLED: Final = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 
 
 def move(
@@ -131,18 +135,24 @@ def _lost_already(source: Place, log: Log) -> int | None:
     batches = source.above.batches
     if batches is None:
         return None
-    states = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
     settled = sum(
         count(batches, state, source.offset) - count(batches, state, log.start)
-        for state in states
+        for state in SETTLED
     )
     return gone - settled
 
 
-def _rewound(target: Place | None, offset: int, log: Log) -> int:
-    if target is None:
+def _rewound(target: Place | None, offset: int, log: Log) -> int | None:
+    """Count what the target settled, and forgets when its place is set anew."""
+    if target is None or target.offset == offset:
         return 0
-    return max(0, min(target.offset, log.end) - offset)
+    above, since = target.above, max(offset, target.offset)
+    passed = max(0, min(target.offset, log.end) - offset)
+    if above.batches is not None:
+        return passed + sum(count(above.batches, state, since) for state in SETTLED)
+    if above.count is not None and (offset < target.offset or not above.count):
+        return passed + above.count
+    return None
 
 
 # Partitions in which it has none.
@@ -192,8 +202,9 @@ def _left(
     if reset == "earliest":
         return 0, f"{lacking}: {begins}"
     if reset == "latest":
-        until = "and what is written before its first consumer comes"
-        return held, f"{lacking}: {begins}; {held} offsets {until} are not delivered"
+        until = "what is written before its first consumer comes is not delivered"
+        there = f"nor are the {held} offsets that are there" if held else ""
+        return held, ", ".join(filter(None, (f"{lacking}: {begins}; {until}", there)))
     return (0 if held == 0 else None), f"{lacking}: {begins}"
 
 
@@ -250,6 +261,9 @@ def _notes_of_target(target: Place | None, offset: int, log: Log) -> tuple[str, 
     rewound = _rewound(target, offset, log)
     if target is None or offset == target.offset:
         return ()
+    stood = f"the target stood at {target.offset}"
+    if rewound is None:
+        return (f"{stood}, and what it settled above that comes again",)
     if rewound:
-        return (f"the target stood at {target.offset}: {rewound} offsets come again",)
-    return (f"the target stood at {target.offset}",)
+        return (f"{stood}: {rewound} offsets that it settled come again",)
+    return (stood,)
