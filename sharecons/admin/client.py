@@ -6,6 +6,7 @@ from typing import Self
 
 from sharecons import options
 from sharecons.admin import (
+    altering,
     cluster,
     committed,
     configs,
@@ -186,8 +187,8 @@ class ShareGroupAdmin:
         """
         options.check_group_id(group_id)
         options.check_partitions(wanted)
-        offsets.check_offsets(wanted)
-        return await offsets.alter_offsets(self._questions(), group_id, wanted)
+        altering.check_offsets(wanted)
+        return await altering.alter_offsets(self._questions(), group_id, wanted)
 
     async def delete_offsets(
         self, group_id: str, topics: Iterable[str]
@@ -195,7 +196,7 @@ class ShareGroupAdmin:
         """Make an empty group forget topics; it would begin them anew."""
         options.check_group_id(group_id)
         names = options.check_names("topics", topics)
-        return await offsets.delete_offsets(self._questions(), group_id, names)
+        return await altering.delete_offsets(self._questions(), group_id, names)
 
     async def read_state(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from sharecons.admin.places import missing_partitions
 from sharecons.net.questions import Questions
 from sharecons.protocol.admin_values import CommittedOffset
 from sharecons.protocol.codes import Code
@@ -53,6 +54,25 @@ async def commit_offsets(
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:
+    doing = "commit the offset of"
+    missing = await missing_partitions(questions, offsets, doing)
+    there = {key: offset for key, offset in offsets.items() if key not in missing}
+    committed = await _committed(questions, group_id, there)
+    return Results(
+        {
+            key: Outcome(error=missing[key]) if key in missing else committed[key]
+            for key in offsets
+        }
+    )
+
+
+async def _committed(
+    questions: Questions,
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+) -> Results[TopicPartition, None]:
+    if not offsets:
+        return Results({})
     request = CommitOffsets(group_id=group_id, offsets=offsets)
 
     async def ask(
@@ -61,7 +81,7 @@ async def commit_offsets(
         answer: Mapping[TopicPartition, Reply[None]] = await questions.ask(
             node_id, request
         )
-        return {group_id: worst_of(answer)}
+        return {group_id: worst_of(answer, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
 
     answered = await questions.of_groups([group_id], "commit for", ask)
     return parts(

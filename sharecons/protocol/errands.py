@@ -16,7 +16,7 @@ or an error. When time is up, what is pending is settled with what was last hear
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Generic, TypeVar, final
 
 from sharecons.errors import Error, ProtocolError, RequestTimedOutError
@@ -64,11 +64,19 @@ PASSING: Final[Mapping[int, Passing]] = {
 """Codes after which the same question may have another answer."""
 
 
-def worst_of(replies: Mapping[P, Reply[V]]) -> Reply[Mapping[P, Reply[V]]]:
-    """Make one reply of a whole's parts: it passes if the code of some part does."""
+def worst_of(
+    replies: Mapping[P, Reply[V]], unknown: Collection[int] = ()
+) -> Reply[Mapping[P, Reply[V]]]:
+    """Make one reply of a whole's parts: it passes if the code of some part does.
+
+    `unknown` are codes that pass too, since who gave them has yet to learn of it.
+    """
     for reply in replies.values():
         if reply.code in PASSING:
             return Reply(reply.code, reply.message, replies)
+        if reply.code in unknown:
+            heard = code_name(reply.code)
+            return Reply(Code.COORDINATOR_LOAD_IN_PROGRESS, heard, replies)
     return Reply(Code.NONE, None, replies)
 
 

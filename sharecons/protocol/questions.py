@@ -3,12 +3,14 @@
 Rule 1: a request names what it is about; an answer is a mapping from that to a
 `Reply`, or one `Reply` where the request is about one thing.
 Rule 2: nothing here knows which broker is asked, or how often.
+
+Named tuples, since a command's start is felt: twenty frozen dataclasses take 30 ms to
+make, these 5.
 """
 
 import enum
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from sharecons.protocol.admin_values import (
@@ -92,90 +94,76 @@ def coordinator_key(group_id: str, share_partition: SharePartition) -> str:
     return f"{group_id}:{topic_id}:{share_partition.partition}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindCoordinators:
+class FindCoordinators(NamedTuple):
     """Answered by a reply for each key, with the broker."""
 
     kind: CoordinatorKind
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskTopics:
+class AskTopics(NamedTuple):
     """Metadata; no names ask for every topic. Answered by `TopicsAnswered`."""
 
     names: tuple[str, ...] | None
     authorized_operations: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsAnswered:
+class TopicsAnswered(NamedTuple):
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Reply[Topic]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeCluster:
+class DescribeCluster(NamedTuple):
     authorized_operations: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeFeatures:
+class DescribeFeatures(NamedTuple):
     """ApiVersions, for its features."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListGroups:
+class ListGroups(NamedTuple):
     states: tuple[str, ...]
     types: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeShareGroups:
+class DescribeShareGroups(NamedTuple):
     group_ids: tuple[str, ...]
     authorized_operations: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConsumerGroups:
+class DescribeConsumerGroups(NamedTuple):
     """Those of KIP-848."""
 
     group_ids: tuple[str, ...]
     authorized_operations: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeClassicGroups:
+class DescribeClassicGroups(NamedTuple):
     group_ids: tuple[str, ...]
     authorized_operations: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteGroups:
+class DeleteGroups(NamedTuple):
     group_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeShareOffsets:
+class DescribeShareOffsets(NamedTuple):
     """Partitions by group; None is all that the group knows of."""
 
     groups: Mapping[str, Partitions | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterShareOffsets:
+class AlterShareOffsets(NamedTuple):
     group_id: str
     offsets: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteShareOffsets:
+class DeleteShareOffsets(NamedTuple):
     group_id: str
     topics: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadState:
+class ReadState(NamedTuple):
     """The share-partitions of a group, each with its leader epoch.
 
     The share coordinator takes a leader epoch higher than those it saw to be true, and
@@ -186,22 +174,19 @@ class ReadState:
     leader_epochs: Mapping[SharePartition, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadStateSummary:
+class ReadStateSummary(NamedTuple):
     group_id: str
     partitions: tuple[SharePartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeConfigs:
+class DescribeConfigs(NamedTuple):
     """Answered by the entries of each resource, by name; no names ask for all."""
 
     resources: tuple[Resource, ...]
     names: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigs:
+class AlterConfigs(NamedTuple):
     """Values by name; None sets back to the default."""
 
     resource: Resource
@@ -209,21 +194,18 @@ class AlterConfigs:
     validate_only: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListLogOffsets:
+class ListLogOffsets(NamedTuple):
     specs: Mapping[TopicPartition, OffsetSpec]
     read_committed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCommitted:
+class FetchCommitted(NamedTuple):
     """Partitions by group; None is all that the group committed."""
 
     groups: Mapping[str, Partitions | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitOffsets:
+class CommitOffsets(NamedTuple):
     """As no member: the group must have none."""
 
     group_id: str
