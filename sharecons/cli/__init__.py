@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from sharecons.version import VERSION
 
@@ -25,7 +25,13 @@ COMMANDS: Final = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong, and not the whole usage before it."""
+    """Says in one line what is wrong, and takes no option by half its name.
+
+    What is to be deleted should not depend on which options there are.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")

@@ -1,6 +1,5 @@
 """What all commands on groups do at their beginning and their end."""
 
-import difflib
 import sys
 from collections.abc import (
     Awaitable,
@@ -105,5 +104,8 @@ def _hint(name: str, kinds: Mapping[str, str]) -> str:
     if name in kinds:
         kind = kinds[name]
         return "" if kind in ("share", "topic") else f"; it is a {kind} group"
+    # Of use to few commands, and loads regular expressions.
+    import difflib
+
     near = difflib.get_close_matches(name, sorted(kinds), n=1, cutoff=0.75)
     return f"; {near[0]!r} is meant, perhaps" if near else ""
