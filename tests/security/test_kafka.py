@@ -5,12 +5,13 @@ import time
 import anyio
 import pytest
 
-from sharecons import Security, ShareConsumer
+from sharecons import Security, ShareConsumer, settings
 from sharecons.errors import AuthenticationError, ConnectionFailedError
 from sharecons.net.cluster import Cluster
 from sharecons.options import parse_bootstrap
 from sharecons.properties.tokens import unsecured
 from sharecons.protocol.values import FindCoordinator
+from tests.security.authority import PASSWORD as STORE_PASSWORD
 from tests.security.conftest import NAME, PASSWORD, quoted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
@@ -261,19 +262,42 @@ async def test_password_that_changes_ends_the_consumer(secure_kafka):
                     pass
 
 
-async def test_properties_as_kafkas_own_tools_take_them(secure_kafka, authority):
-    login = (
-        "org.apache.kafka.common.security.scram.ScramLoginModule required "
-        f"username={quoted(NAME)} password={quoted(PASSWORD)};"
+@pytest.fixture
+def properties_file(tmp_path, authority):
+    """As people write them: escapes, a line that goes on, things for others."""
+    password = quoted(PASSWORD).replace("\\", "\\\\")
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"""\
+# for all programs
+security.protocol = SASL_SSL
+sasl.mechanism: SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
+    username\u003d{quoted(NAME)} password={password};
+ssl.truststore.type=JKS
+ssl.truststore.location={authority.trust_store()}
+ssl.truststore.password={STORE_PASSWORD}
+ssl.keystore.location={authority.key_store(authority.issue("me@b", stem="mine"))}
+ssl.keystore.password={STORE_PASSWORD}
+ssl.key.password={STORE_PASSWORD}
+group.id=others
+"""
     )
-    security = Security.from_properties(
-        {
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.jaas.config": login,
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(authority.ca_file),
-        }
+    return file
+
+
+async def test_file_that_kafkas_own_tool_takes(secure_kafka, properties_file):
+    servers = secure_kafka.at("NAMEDTLS")
+    listing = ("--bootstrap-server", servers, "--command-config", str(properties_file))
+    command = secure_kafka.cluster.java_command(
+        "org.apache.kafka.tools.consumer.group.ShareGroupCommand", "--list", *listing
     )
 
-    assert await asked(secure_kafka.at("NAMEDTLS"), security)
+    done = await anyio.run_process(command, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    found = settings.load(
+        bootstrap_servers=servers, command_config=properties_file, environ={}
+    )
+
+    assert () == found.warnings
+    assert await asked(found.bootstrap_servers, found.security)

@@ -120,7 +120,7 @@ def test_misspelt_names_are_warned_of(tmp_path):
     ("line", "said"),
     [
         ("bootstrap.servers=nonsense", "bootstrap.servers: 'nonsense' is no host:port"),
-        ("bootstrap.servers=,", "bootstrap.servers is empty"),
+        ("bootstrap.servers=,", "bootstrap.servers: bootstrap_servers is empty"),
         ("security.protocol=TLS", "security.protocol: must be one of"),
         ("sasl.jaas.config=nonsense", "sasl.jaas.config: it must end with a semicolon"),
         ("request.timeout.ms=soon", "request.timeout.ms: must be milliseconds"),
