@@ -3,9 +3,8 @@
     write(rows, [Column("topic"), Column("lag", right=True)], as_json=options.json)
 
 A row is a mapping in snake case. JSON has all of it; a table shows the columns that
-it is given. On a terminal that is too narrow for a table each row becomes a block of
-lines, so that nothing is cut off; what goes to a file or a pipe is aligned and plain,
-one line a row, however long.
+it is given. What goes to a file or a pipe is aligned and plain, one line a row, however
+long; `terminal` sees to it that on a terminal nothing is cut off or wrapped by it.
 """
 
 import argparse
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["NOTHING", "Column", "Json", "Row", "add_options", "text_of", "write"]
+__all__ = ["GAP", "NOTHING", "Column", "Json", "Row", "add_options", "text_of", "write"]
 
 Json: TypeAlias = (
     "str | int | float | bool | None | Sequence[Json] | Mapping[str, Json]"
@@ -23,8 +22,6 @@ Row: TypeAlias = Mapping[str, Json]
 
 NOTHING: Final = "-"
 GAP: Final = "  "
-NARROWEST: Final = 24
-"""Characters in which a folded column can still be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,8 @@ class Column:
         name: the row's key.
         title: what stands above it; the name in capitals if not given.
         right: numbers, to be aligned by their last digit.
-        fold: long texts that may be broken into lines on a narrow terminal.
+        fold: lists that may be broken into lines on a narrow terminal.
+        head: what rows have in common; where the terminal is narrow, a line above them.
         text: what a cell shows of a value.
     """
 
@@ -43,6 +41,7 @@ class Column:
     title: str = ""
     right: bool = False
     fold: bool = False
+    head: bool = False
     text: Callable[[Json], str] | None = None
 
     @property
@@ -66,7 +65,10 @@ def write(rows: Iterable[Row], columns: Sequence[Column], *, as_json: bool) -> N
     if as_json:
         _write_json(rows)
     elif rows and sys.stdout.isatty():
-        _write_on_terminal(rows, columns)
+        # A third of what a command takes to start; pipes and JSON do without.
+        from sharecons.cli import terminal
+
+        terminal.write(rows, columns)
     elif rows:
         _write_plain(rows, columns)
 
@@ -113,54 +115,3 @@ def _write_plain(rows: Sequence[Row], columns: Sequence[Column]) -> None:
             for cell, width, column in zip(line, widths, columns, strict=True)
         ]
         sys.stdout.write(GAP.join(cells).rstrip() + "\n")
-
-
-def _write_on_terminal(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    # A third of what a command takes to start; pipes and JSON do without.
-    from rich.cells import cell_len
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False, emoji=False)
-    widths = {
-        column.name: max(
-            cell_len(column.heading), *(cell_len(column.cell(row)) for row in rows)
-        )
-        for column in columns
-    }
-    needed = len(GAP) * (len(columns) - 1) + sum(
-        min(widths[column.name], NARROWEST) if column.fold else widths[column.name]
-        for column in columns
-    )
-    if needed <= console.width:
-        console.print(_table(rows, columns, widths))
-    else:
-        _write_blocks(rows, columns)
-
-
-def _table(
-    rows: Sequence[Row], columns: Sequence[Column], widths: Mapping[str, int]
-) -> "object":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0))
-    for column in columns:
-        table.add_column(
-            column.heading,
-            justify="right" if column.right else "left",
-            overflow="fold",
-            no_wrap=not column.fold,
-            min_width=None if column.fold else widths[column.name],
-            header_style="bold",
-        )
-    for row in rows:
-        table.add_row(*(column.cell(row) for column in columns))
-    return table
-
-
-def _write_blocks(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    width = max(len(column.heading) for column in columns)
-    for number, row in enumerate(rows):
-        if number:
-            sys.stdout.write("\n")
-        for column in columns:
-            sys.stdout.write(f"{column.heading:<{width}}{GAP}{column.cell(row)}\n")

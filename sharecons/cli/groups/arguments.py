@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from sharecons.cli import connecting, tables
+from sharecons.cli import connecting, inspect, tables
 
 __all__ = ["ACTIONS", "PROGRAM", "fill"]
 
@@ -43,6 +43,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         tables.add_options(command)
         connecting.add_options(command)
         _inherit(parser, command)
+    _inherit(parser, inspect.add_parser(subparsers))
 
 
 def _inherit(parser: argparse.ArgumentParser, command: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from sharecons.errors import ConfigurationError, Error
 __all__ = ["configure"]
 
 COLUMNS: Final = (
-    Column("group"),
+    Column("group", head=True),
     Column("config"),
     Column("value"),
     Column("source"),

@@ -16,8 +16,8 @@ from sharecons.untyped import TopicPartition
 __all__ = ["reset_offsets"]
 
 COLUMNS: Final = (
-    Column("group"),
-    Column("topic"),
+    Column("group", head=True),
+    Column("topic", head=True),
     Column("partition", right=True),
     Column("new_offset", right=True),
     Column("old_offset", right=True),
@@ -47,10 +47,11 @@ async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     if not request.dry_run and partitions:
         offsets = await admin.alter_offsets(group, offsets.found)
     rows = _rows(group, offsets.found, present)
+    others = list(offsets.errors.values())
+    code = await ended(admin, request, rows, COLUMNS, others=others)
     if request.dry_run:
         note("nothing was changed; --execute does it")
-    others = list(offsets.errors.values())
-    return await ended(admin, request, rows, COLUMNS, others=others)
+    return code
 
 
 async def _refused(
@@ -133,8 +134,9 @@ async def _targets(
     found = await admin.log_offsets(partitions, spec)
     late = [key for key, each in found.found.items() if each.offset is None]
     ends = await admin.log_offsets(late, OffsetSpec.LATEST) if late else Results({})
-    for topic, partition in late:
-        note(f"{topic}-{partition} has no record of that time or later; its end it is")
+    if late:
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in late)
+        note(f"no record of that time or later, so that the end is meant: {names}")
     merged = Results({key: ends.get(key, one) for key, one in found.items()})
     return merged.map(lambda each: each.offset or 0)
 

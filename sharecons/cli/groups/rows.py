@@ -36,8 +36,8 @@ def _numbers(each: Mapping[str, Json]) -> str:
     return ",".join(str(number) for number in partitions)
 
 
-_GROUP: Final = Column("group")
-_TOPIC: Final = Column("topic")
+_GROUP: Final = Column("group", head=True)
+_TOPIC: Final = Column("topic", head=True)
 _PARTITION: Final = Column("partition", right=True)
 _EPOCH: Final = Column("leader_epoch", right=True)
 _START: Final = Column("start_offset", right=True)
