@@ -18,8 +18,11 @@ COMMANDS: Final = (
     "broker",
     "completion",
     "demo",
+    "exporter",
     "groups",
     "migrate",
+    "peek",
+    "preflight",
 )
 """Modules of this package, each with the command of its name."""
 
