@@ -68,11 +68,11 @@ async def _named(
     answer = await questions.brokers.ask_topics(names, questions.deadline)
     replies: dict[TopicPartition, Reply[SharePartition]] = {}
     for key in offsets:
-        code, message, topic = answer.topics[key.topic]
+        told = answer.topics[key.topic]
         found = None
-        if topic is not None:
-            found = SharePartition(topic.topic_id, key.partition)
-        replies[key] = Reply(code, message, found)
+        if told.value is not None:
+            found = SharePartition(told.value.topic_id, key.partition)
+        replies[key] = Reply(told.code, told.message, found)
     return outcomes(replies, DOING, lambda key: f"{key.topic}-{key.partition}")
 
 

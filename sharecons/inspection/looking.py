@@ -59,6 +59,8 @@ class GroupInside:
         at: when, in seconds since the epoch.
         partitions: each of those the group knows, or why it could not be seen.
         findings: for each that could: what there is to say, the worst first.
+        since: for each that could: the first of the looks, one after the other, that
+            found nothing settled or let go since; in seconds since the epoch.
         unread: what could not be read beside, and is missing in the findings.
     """
 
@@ -68,6 +70,7 @@ class GroupInside:
     at: float
     partitions: Results[TopicPartition, PartitionInside]
     findings: Mapping[TopicPartition, tuple[Finding, ...]]
+    since: Mapping[TopicPartition, float]
     unread: tuple[Error, ...] = ()
 
 
@@ -88,7 +91,7 @@ async def inspect_group(
     Args:
         partitions: these alone; None is all that the group knows.
         topics: all that the group knows of these alone.
-        before: an earlier look, which tells for how long nothing has changed.
+        before: the look before, for telling how long nothing has changed.
 
     Raises:
         BrokerError: there is no such group, or it is no share group.
@@ -133,13 +136,18 @@ async def inspect_group(
 
     seen = Results({key: inside(key) for key in wanted})
     facts = _facts(group, entries)
+    since = {key: _since(key, each, at, before) for key, each in seen.found.items()}
     return GroupInside(
         group=group,
         facts=facts,
         source=source,
         at=at,
         partitions=seen,
-        findings=_findings(seen.found, facts, at, before),
+        findings={
+            key: findings_of(each, facts, now=at, unchanged=at - since[key])
+            for key, each in seen.found.items()
+        },
+        since=since,
         unread=unread,
     )
 
@@ -270,28 +278,16 @@ def _assigned(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
     return tuple(m.member_id for m in group.members if key in m.assignment)
 
 
-def _findings(
-    seen: Mapping[TopicPartition, PartitionInside],
-    facts: GroupFacts,
-    at: float,
-    before: GroupInside | None,
-) -> dict[TopicPartition, tuple[Finding, ...]]:
-    return {
-        key: findings_of(
-            inside, facts, now=at, unchanged=_unchanged(key, inside, at, before)
-        )
-        for key, inside in seen.items()
-    }
-
-
-def _unchanged(
+def _since(
     key: TopicPartition, inside: PartitionInside, at: float, before: GroupInside | None
-) -> float | None:
+) -> float:
+    if inside.written is not None:
+        return inside.written / 1000
     earlier = None if before is None else before.partitions.get(key)
     if before is None or earlier is None or not earlier.ok:
-        return None
+        return at
     same = _settling(earlier.value) == _settling(inside)
-    return at - before.at if same else None
+    return before.since[key] if same else at
 
 
 def _settling(inside: PartitionInside) -> tuple[int | None, tuple[Stretch, ...]]:

@@ -86,7 +86,7 @@ class _Case:
     inside: PartitionInside
     group: GroupFacts
     now: float
-    unchanged: float | None
+    unchanged: float
 
     @property
     def waiting(self) -> int:
@@ -111,16 +111,14 @@ def findings_of(
     group: GroupFacts,
     *,
     now: float,
-    unchanged: float | None = None,
+    unchanged: float = 0.0,
 ) -> tuple[Finding, ...]:
     """Say what there is to say of a partition, the worst first; never nothing.
 
     Args:
         now: seconds since the epoch.
-        unchanged: seconds for which the state has not changed, if anybody knows.
+        unchanged: seconds for which the state is known not to have changed.
     """
-    if unchanged is None and inside.written is not None:
-        unchanged = now - inside.written / 1000
     case = _Case(inside=inside, group=group, now=now, unchanged=unchanged)
     found = [finding for rule in _RULES for finding in rule(case)]
     return tuple(sorted(found, key=lambda each: -each.severity) or [_well(case)])
@@ -192,8 +190,8 @@ def _window(case: _Case) -> Iterator[Finding]:
     behind = "one record" if open_ == 1 else f"{open_:,} records"
     text = (
         f"the window is full behind {behind}: {case.settled:,} of {window:,} offsets "
-        f"are settled and wait for {case.first}; nothing above "
-        f"{_last_of_window(case.inside)} is handed out until it is settled"
+        f"are settled and wait for {case.first}; nothing after "
+        f"{_last_of_window(case.inside)} is handed out before"
     )
     yield _finding(Reason.WINDOW_FULL, Severity.STALLED, text)
 
@@ -205,9 +203,8 @@ def _held_up(case: _Case) -> Iterator[Finding]:
     open_ = case.inside.count(Standing.OPEN)
     if case.settled and open_:
         text = (
-            f"{case.first}, is not settled; it may be available or locked. "
-            f"The start offset waits for it, {_offsets(case.settled)} after it are "
-            "settled"
+            f"{_offsets(case.settled)} settled, and the start offset waits for "
+            f"{case.first}, available or locked"
         )
         yield _finding(Reason.HELD_UP, Severity.NOTE, text)
 
@@ -218,12 +215,10 @@ def _delivery_limit(case: _Case) -> Iterator[Finding]:
         return
     counts = case.inside.delivery_counts
     if near := sum(number for count, number in counts.items() if count >= limit - 1):
+        have = "has" if near == 1 else "have"
         text = (
-            f"{_offsets(near)} had all but one of their {limit} deliveries: "
-            "the next to let go of one archives it"
-            if near > 1
-            else f"one offset had all but one of its {limit} deliveries: "
-            "whoever lets go of it next archives it"
+            f"{_offsets(near)} {have} one delivery left of {limit}: whoever lets go "
+            "then archives what it had"
         )
         yield _finding(Reason.DELIVERY_LIMIT, Severity.WARNING, text)
 
@@ -247,7 +242,7 @@ def _locks(case: _Case) -> Iterator[Finding]:
 
 def _no_progress(case: _Case) -> Iterator[Finding]:
     lock, unchanged = case.group.lock_duration, case.unchanged
-    if lock is None or unchanged is None or unchanged <= lock:
+    if lock is None or unchanged <= lock:
         return
     if not case.waiting or not case.inside.members:
         return
