@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from sharecons.admin.logs import log_offsets
 from sharecons.admin.places import missing_partitions, missing_topics
-from sharecons.errors import ConfigurationError, Error
+from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.questions import Questions
 from sharecons.protocol.admin_values import OffsetSpec
 from sharecons.protocol.codes import Code
@@ -20,6 +20,7 @@ P = TypeVar("P")
 V = TypeVar("V")
 
 Wanted = Mapping[TopicPartition, int | OffsetSpec]
+Deleted = Mapping[str, Reply[None]]
 
 ALTERING = "set the offset of"
 DELETING = "delete the offsets of"
@@ -73,7 +74,12 @@ async def _altered(
     async def ask(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
-        return {group_id: _whole(await questions.ask(node_id, request))}
+        reply = await questions.ask(node_id, request)
+        if reply.code != Code.NONE:
+            return {group_id: reply._replace(value=None)}
+        # Other brokers know them: the coordinator will in a moment.
+        unknown = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
+        return {group_id: worst_of(reply.value, unknown)}
 
     answered = await questions.of_groups([group_id], "set the offsets of", ask)
     return parts(
@@ -90,11 +96,19 @@ async def _deleted(
     if not topics:
         return Results({})
     request = DeleteShareOffsets(group_id=group_id, topics=topics)
+    unsure = False
 
-    async def ask(
-        node_id: int, keys: tuple[str, ...]
-    ) -> Mapping[str, Reply[Mapping[str, Reply[None]]]]:
-        return {group_id: _whole(await questions.ask(node_id, request))}
+    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Deleted]]:
+        nonlocal unsure
+        try:
+            reply: Reply[Deleted] = await questions.ask(node_id, request)
+        except ConnectionFailedError:
+            unsure = True
+            raise
+        if reply.code != Code.NONE or reply.value is None:
+            return {group_id: reply._replace(value=None)}
+        told = reply.value
+        return {group_id: worst_of(_gone(told) if unsure else told)}
 
     answered = await questions.of_groups([group_id], "delete offsets of", ask)
     return parts(
@@ -105,11 +119,13 @@ async def _deleted(
     )
 
 
-def _whole(reply: Reply[Mapping[P, Reply[V]]]) -> Reply[Mapping[P, Reply[V]]]:
-    if reply.code != Code.NONE or reply.value is None:
-        return reply._replace(value=None)
-    # Other brokers know them: the coordinator will in a moment.
-    return worst_of(reply.value, unknown=(Code.UNKNOWN_TOPIC_OR_PARTITION,))
+def _gone(deleted: Deleted) -> Deleted:
+    """What is not there was deleted by an earlier try, whose answer was lost."""
+    done = Reply[None](Code.NONE, None, None)
+    return {
+        topic: done if reply.code == Code.UNKNOWN_TOPIC_OR_PARTITION else reply
+        for topic, reply in deleted.items()
+    }
 
 
 def _in_order(

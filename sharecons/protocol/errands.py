@@ -23,7 +23,7 @@ from sharecons.errors import Error, ProtocolError, RequestTimedOutError
 from sharecons.protocol.admin_values import Topic, TopicPartitionInfo
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.questions import Reply
+from sharecons.protocol.questions import PartialReply, Reply
 from sharecons.protocol.refusals import refusal
 from sharecons.untyped import TopicPartition
 
@@ -73,10 +73,11 @@ def worst_of(
     """
     for reply in replies.values():
         if reply.code in PASSING:
-            return Reply(reply.code, reply.message, replies)
+            return PartialReply(reply.code, reply.message, replies)
         if reply.code in unknown:
             heard = code_name(reply.code)
-            return Reply(Code.COORDINATOR_LOAD_IN_PROGRESS, heard, replies)
+            loading = Code.COORDINATOR_LOAD_IN_PROGRESS
+            return PartialReply(loading, heard, replies)
     return Reply(Code.NONE, None, replies)
 
 
@@ -224,7 +225,7 @@ class Errand(Generic[K, V]):
         self._heard[key] = code_name(reply.code)
         if reply.message:
             self._heard[key] += f" ({reply.message})"
-        if reply.value is not None:
+        if isinstance(reply, PartialReply) and reply.value is not None:
             # Of many parts some may be there: better those than none.
             self._values[key] = reply.value
 

@@ -42,6 +42,7 @@ __all__ = [
     "FindCoordinators",
     "ListGroups",
     "ListLogOffsets",
+    "PartialReply",
     "ReadState",
     "ReadStateSummary",
     "Reply",
@@ -60,12 +61,17 @@ Partitions = tuple[TopicPartition, ...]
 
 
 class Reply(NamedTuple, Generic[V]):
-    """One thing's part of an answer: an error code, or a value, or (parts of it
-    failed) both."""
+    """One thing's part of an answer: an error code, or a value."""
 
     code: int
     message: str | None
     value: V | None
+
+
+class PartialReply(Reply[V]):
+    """A value of which some parts may yet come; the code says why they did not."""
+
+    __slots__ = ()
 
 
 class CoordinatorKind(enum.IntEnum):

@@ -37,6 +37,9 @@ _ADVICE: Final[Mapping[int, str]] = {
 }
 
 
+_PLAIN: Final = (Code.GROUP_ID_NOT_FOUND, Code.UNKNOWN_TOPIC_OR_PARTITION)
+"""Brokers that add words to these say what it is that is not there, and better."""
+
 _EMPTY_WORDS: Final = ("This server does not host this topic-partition",)
 """What brokers say where they have nothing to say."""
 
@@ -49,8 +52,8 @@ def refusal(doing: str, what: str, code: int, message: str | None) -> BrokerErro
     if words in _EMPTY_WORDS:
         words = ""
     advice = _ADVICE.get(code, "")
-    if words and code == Code.GROUP_ID_NOT_FOUND:
-        advice = ""  # the broker says which it is: not there, or of another type
+    if words and code in _PLAIN:
+        advice = ""
     text = f"cannot {doing} {what}: {name}"
     text += f" ({words})" if words else ""
     text += f": {advice}" if advice else ""
