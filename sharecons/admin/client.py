@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sharecons import options
 from sharecons.admin import (
@@ -13,9 +13,7 @@ from sharecons.admin import (
     groups,
     logs,
     offsets,
-    reading,
     state,
-    state_records,
 )
 from sharecons.errors import ClosedError
 from sharecons.net.brokers import Brokers, Deadline
@@ -37,12 +35,16 @@ from sharecons.protocol.admin_values import (
     StateSummary,
     Topic,
 )
-from sharecons.protocol.log_pieces import LogPiece
 from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.share_states import RecordedState
 from sharecons.security import Security
 from sharecons.untyped import TopicPartition
 from sharecons.version import VERSION
+
+if TYPE_CHECKING:
+    # Records, with their compression, are loaded when somebody reads some: most
+    # commands do not, and are to start fast.
+    from sharecons.protocol.log_pieces import LogPiece
+    from sharecons.protocol.share_states import RecordedState
 
 __all__ = ["ShareGroupAdmin"]
 
@@ -219,7 +221,7 @@ class ShareGroupAdmin:
 
     async def read_state_records(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
-    ) -> Results[TopicPartition, RecordedState | None]:
+    ) -> "Results[TopicPartition, RecordedState | None]":
         """Read the same from the records of `__share_group_state`; None: none is there.
 
         For who has READ on that topic but no CLUSTER_ACTION. Also tells when the state
@@ -229,9 +231,10 @@ class ShareGroupAdmin:
             ProtocolError: the records are of a kind that this client does not know.
         """
         options.check_group_id(group_id)
+        from sharecons.admin.state_records import read_state_records
+
         wanted = options.check_partitions(partitions)
-        questions = self._questions()
-        return await state_records.read_state_records(questions, group_id, wanted)
+        return await read_state_records(self._questions(), group_id, wanted)
 
     # Configs.
 
@@ -297,15 +300,17 @@ class ShareGroupAdmin:
 
     async def read_log(
         self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
-    ) -> Results[TopicPartition, LogPiece]:
+    ) -> "Results[TopicPartition, LogPiece]":
         """Read records from these offsets on, without consuming them.
 
         One request to each leader, which waits for nothing: what is there comes, up to
         about `max_bytes` of a partition. Read on from each piece's `next_offset`.
         Records of open and aborted transactions are among them.
         """
+        from sharecons.admin.reading import read_log
+
         options.check_partitions(offsets)
-        return await reading.read_log(self._questions(), offsets, max_bytes)
+        return await read_log(self._questions(), offsets, max_bytes)
 
     # Consumer groups' offsets, to move over from and to.
 

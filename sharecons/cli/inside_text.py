@@ -51,7 +51,10 @@ def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
     if as_json:
         write_table(objects(group), (), as_json=True)
         return
-    sys.stdout.write(f"{heading(group)}\n\n")
+    sys.stdout.write(f"{heading(group)}\n")
+    if not group.partitions.found:
+        return
+    sys.stdout.write("\n")
     if offsets:
         write_table(_listed(group), OFFSETS, as_json=False)
     else:

@@ -89,14 +89,14 @@ def _topic(name: str, described: Outcome[Topic]) -> Iterator[Check]:
 
 
 async def _groups(admin: ShareGroupAdmin, group_ids: tuple[str, ...]) -> list[Check]:
-    described, configs, listed = await side_by_side(
+    described, configs = await side_by_side(
         admin.describe_groups(*group_ids, authorized_operations=True),
         admin.describe_configs(*group_ids),
-        admin.list_groups(types=()),
     )
+    listed = await admin.list_groups(types=())
     checks: list[Check] = []
     for name in group_ids:
-        found = listed.value.groups.get(name) if listed.ok else None
+        found = listed.groups.get(name)
         group = _of(described, name)
         checks.append(check_group(name, group, found.group_type if found else None))
         checks += check_configs(name, _of(configs, name))

@@ -9,7 +9,6 @@ from sharecons.admin import (
     ConfigEntry,
     GroupOffset,
     LogOffset,
-    OffsetSpec,
     Outcome,
     Results,
     ShareGroup,
@@ -18,7 +17,7 @@ from sharecons.admin import (
 )
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.inspection.oldest import oldest_records
-from sharecons.inspection.side_by_side import side_by_side
+from sharecons.inspection.side_by_side import log_bounds, side_by_side
 from sharecons.protocol.codes import Code
 from sharecons.protocol.findings import Finding, GroupFacts, findings_of
 from sharecons.protocol.insides import PartitionInside, Stretch, stretches_of
@@ -98,12 +97,11 @@ async def inspect_group(
         AuthorizationError: states may be read in neither way.
         Others as the methods of `ShareGroupAdmin`.
     """
-    described, listed, configs = await side_by_side(
-        admin.describe_groups(group_id),
-        admin.list_offsets(group_id),
-        admin.describe_configs(group_id),
+    # By itself: where nobody answers, one question is enough to see it.
+    group = (await admin.describe_groups(group_id))[group_id].value
+    listed, configs = await side_by_side(
+        admin.list_offsets(group_id), admin.describe_configs(group_id)
     )
-    group = described.value[group_id].value
     known = listed.value[group_id].value
     wanted = _wanted(group_id, known, partitions, set(topics))
     states, ends, source = await _states_and_ends(
@@ -187,12 +185,11 @@ async def _states_and_ends(
     keys: tuple[TopicPartition, ...],
     source: Source,
 ) -> tuple[Results[TopicPartition, _State], dict[TopicPartition, Ends], Source]:
-    read, starts, ends = await side_by_side(
-        _states(admin, group_id, keys, source),
-        admin.log_offsets(keys, OffsetSpec.EARLIEST),
-        admin.log_offsets(keys, OffsetSpec.LATEST),
+    read, logs = await side_by_side(
+        _states(admin, group_id, keys, source), log_bounds(admin, keys)
     )
     states, source = read.value
+    starts, ends = logs.value
     return (
         states,
         {key: (_offset(starts, key), _offset(ends, key)) for key in keys},
@@ -201,11 +198,9 @@ async def _states_and_ends(
 
 
 def _offset(
-    found: Outcome[Results[TopicPartition, LogOffset]], key: TopicPartition
+    found: Results[TopicPartition, LogOffset], key: TopicPartition
 ) -> int | None:
-    if not found.ok or not found.value[key].ok:
-        return None
-    return found.value[key].value.offset
+    return found[key].value.offset if found[key].ok else None
 
 
 async def _states(

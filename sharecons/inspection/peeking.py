@@ -7,7 +7,7 @@ from typing import Final
 
 from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
 from sharecons.errors import BrokerError, ConfigurationError, Error
-from sharecons.inspection.side_by_side import side_by_side
+from sharecons.inspection.side_by_side import log_bounds, side_by_side
 from sharecons.protocol.codes import Code
 from sharecons.untyped import Record, TopicPartition
 
@@ -66,16 +66,15 @@ async def peek(
     """
     known = (await admin.topics(topic))[topic].value.partitions
     keys = [TopicPartition(topic, n) for n in sorted(partitions or known)]
-    starts, ends, begins = await side_by_side(
-        admin.log_offsets(keys, OffsetSpec.EARLIEST),
-        admin.log_offsets(keys, OffsetSpec.LATEST),
-        _begins(admin, keys, start, last, group_id),
+    logs, begins = await side_by_side(
+        log_bounds(admin, keys), _begins(admin, keys, start, last, group_id)
     )
+    starts, ends = logs.value
     errors: dict[TopicPartition, Error] = {}
     readings: dict[TopicPartition, _Reading] = {}
     for key in keys:
         try:
-            low, high = _bounds(starts.value, ends.value, key)
+            low, high = _bounds(starts, ends, key)
             at = _within(key, begins.value.get(key), low, high)
             readings[key] = _Reading(at, high, [])
         except Error as error:
