@@ -5,15 +5,17 @@ kio's takes 5 ms to load, so that all of them would cost more than the answer.
 """
 
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
+from sharecons.errors import ProtocolError
 from sharecons.untyped import TopicPartition
 
-__all__ = ["NO_EPOCH", "by_topic", "known", "operations", "schema"]
+__all__ = ["NO_EPOCH", "by_topic", "known", "number_of", "operations", "schema"]
 
-T = TypeVar("T")
+EnumT = TypeVar("EnumT", bound=IntEnum)
 
 NO_EPOCH: Final = -1
 
@@ -54,6 +56,18 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 def known(number: int) -> int | None:
     """Read a number that Kafka gives as negative where there is none."""
     return None if number < 0 else number
+
+
+def number_of(kind: type[EnumT], number: int) -> EnumT:
+    """Read one of a few numbers.
+
+    Raises:
+        ProtocolError: it is none of them.
+    """
+    try:
+        return kind(number)
+    except ValueError as error:
+        raise ProtocolError(f"{number} is no {kind.__name__}") from error
 
 
 def operations(bits: int) -> frozenset[str] | None:
