@@ -30,6 +30,9 @@ _ADVICE: Final[Mapping[int, str]] = {
     Code.ILLEGAL_GENERATION: "it has members; stop its consumers first",
     Code.STALE_MEMBER_EPOCH: "it has members; stop its consumers first",
     Code.REBALANCE_IN_PROGRESS: "it has members; stop its consumers first",
+    Code.INVALID_COMMIT_OFFSET_SIZE: "the commit is larger than brokers take; "
+    "commit fewer partitions at a time",
+    Code.UNSTABLE_OFFSET_COMMIT: "a transaction is about to commit it; wait for its end",
     Code.OFFSET_METADATA_TOO_LARGE: "the metadata is longer than brokers take",
     Code.TOPIC_AUTHORIZATION_FAILED: "this principal has no right to the topic",
     Code.GROUP_AUTHORIZATION_FAILED: "this principal has no right to the group",
