@@ -1,6 +1,7 @@
 """`sharecons groups` on the embedded broker: what it shows, and what it does."""
 
 import json
+import re
 
 import anyio
 import pytest
@@ -251,3 +252,13 @@ def test_all_groups_are_deleted_when_all_are_named(ask, stand, topic):
     assert groups <= {row["GROUP"] for row in rows(ask("delete", "--all-groups").out)}
     assert "" == ask("list").out
     assert 0 == ask("delete", "--all-groups").code
+
+
+def test_many_groups_that_lack_something_are_told_of_in_one_line(ask, stand, topic):
+    for _ in range(6):
+        stand({(topic, 0): 1})
+
+    answer = ask("members", "--all-groups")
+
+    (line,) = answer.lines
+    assert re.fullmatch(r"note: \d+ share groups have no active members", line)

@@ -9,7 +9,7 @@ ending in -j, the other's in -o.
 
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import anyio
 import pytest
@@ -38,7 +38,6 @@ class Ground:
     busy: str
     classic: str
     stem: str
-    made: list = field(default_factory=list)
 
     def named(self, args, side):
         names = {
@@ -70,6 +69,14 @@ def ground(kafka):
         _occupy(stack, kafka, made)
         _commit(made)
         yield made
+    anyio.run(_cleared, made)
+
+
+async def _cleared(made):
+    """Leave a Kafka that is not ours without our groups."""
+    names = [made.named(name, side)[0] for name in ("{g}", "{h}") for side in "jo"]
+    async with ours.ShareGroupAdmin(made.bootstrap_servers) as admin:
+        await admin.delete_groups(made.busy, made.classic, *names)
 
 
 def _occupy(stack, kafka, made):

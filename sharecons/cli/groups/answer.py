@@ -21,7 +21,10 @@ from sharecons.errors import Error
 from sharecons.protocol.codes import Code
 from sharecons.protocol.refusals import is_code
 
-__all__ = ["ended", "note", "status", "which"]
+__all__ = ["ended", "note", "note_of_groups", "status", "which"]
+
+FEW: Final = 5
+"""Groups that are told of one by one: more of them would hide what is above."""
 
 _NO_GROUP: Final = (Code.GROUP_ID_NOT_FOUND,)
 _NO_TOPIC: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
@@ -65,6 +68,15 @@ def note(text: str) -> None:
     """Say on stderr what is no error."""
     sys.stdout.flush()
     sys.stderr.write(f"note: {text}\n")
+
+
+def note_of_groups(groups: Sequence[str], lacks: str) -> None:
+    """Say on stderr what groups lack; of many in one line, without their names."""
+    if len(groups) > FEW:
+        note(f"{len(groups)} share groups have no {lacks}")
+        return
+    for group in groups:
+        note(f"share group {group!r} has no {lacks}")
 
 
 def status(error: Error | None, done: str) -> str:

@@ -57,7 +57,7 @@ def _verdict(group: str, listed: ListedGroup | None) -> Outcome[None]:
 
 async def delete_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     """Make a group forget topics, each for itself."""
-    (group,) = request.groups or ()
+    group = request.group
     topics = [choice.topic for choice in request.topics or ()]
     results = await admin.delete_offsets(group, topics)
     rows = [

@@ -1,19 +1,16 @@
 """`sharecons groups describe`, `members`, `offsets` and `state`."""
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
-from sharecons.admin import GroupOffset, Results, ShareGroup, ShareGroupAdmin
+from sharecons.admin import ShareGroup, ShareGroupAdmin
 from sharecons.cli.groups import rows
-from sharecons.cli.groups.answer import ended, note, which
+from sharecons.cli.groups.answer import ended, note_of_groups, which
 from sharecons.cli.groups.request import Request
 from sharecons.cli.outcome import Exit
 from sharecons.cli.tables import Json, Row, write
-from sharecons.untyped import TopicPartition
 
 __all__ = ["describe", "members", "offsets", "state"]
-
-GroupOffsets = Results[TopicPartition, GroupOffset]
 
 
 async def offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
@@ -28,14 +25,9 @@ async def offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     code = await ended(
         admin, request, shown, columns, groups=listed.errors, others=others
     )
-    _note_unbegun(listed.found)
+    unbegun = [group for group, found in listed.found.items() if not found]
+    note_of_groups(unbegun, "offset information")
     return code
-
-
-def _note_unbegun(found: Mapping[str, GroupOffsets]) -> None:
-    for group, partitions in found.items():
-        if not partitions:
-            note(f"share group {group!r} has no offset information")
 
 
 async def members(admin: ShareGroupAdmin, request: Request) -> Exit:
@@ -69,9 +61,8 @@ async def state(admin: ShareGroupAdmin, request: Request) -> Exit:
 
 
 def _note_empty(groups: Iterable[ShareGroup]) -> None:
-    for group in groups:
-        if not group.members:
-            note(f"share group {group.group_id!r} has no active members")
+    empty = [group.group_id for group in groups if not group.members]
+    note_of_groups(empty, "active members")
 
 
 async def describe(admin: ShareGroupAdmin, request: Request) -> Exit:

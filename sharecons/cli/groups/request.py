@@ -50,6 +50,12 @@ class Request:
     target: OffsetSpec | None = None
     configs: dict[str, str | None] = field(default_factory=dict)
 
+    @property
+    def group(self) -> str:
+        """The one group of an action that takes one."""
+        assert self.groups is not None, "such an action takes no --all-groups"
+        return self.groups[0]
+
 
 def read(options: argparse.Namespace) -> Request:
     """Make a request of the options.

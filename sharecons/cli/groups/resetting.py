@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from sharecons.admin import OffsetSpec, Results, ShareGroupAdmin
-from sharecons.cli.groups.answer import ended, note
+from sharecons.cli.groups.answer import ended, note, note_of_groups
 from sharecons.cli.groups.request import Request, TopicChoice
 from sharecons.cli.outcome import Exit
 from sharecons.cli.tables import Column, Row
@@ -32,7 +32,7 @@ async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     If any partition is not there nothing is set at all, as with Kafka's own tool: who
     misspells one of them would have half of a reset.
     """
-    (group,) = request.groups or ()
+    group = request.group
     if (error := await _hindrance(admin, group)) is not None:
         return await ended(admin, request, (), (), groups={group: error})
     present = await _present(admin, group)
@@ -40,7 +40,7 @@ async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     if topics or others:
         return await _refused(admin, request, topics, others)
     if not partitions:
-        note(f"share group {group!r} has no offset information")
+        note_of_groups([group], "offset information")
     offsets = await _targets(admin, partitions, request.target or OffsetSpec.EARLIEST)
     if offsets.errors:
         return await _refused(admin, request, {}, list(offsets.errors.values()))
