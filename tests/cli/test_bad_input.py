@@ -1,14 +1,26 @@
 """What goes wrong before or on the way: one clear line each, and an exit code of it."""
 
 import os
+import signal
+import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from sharecons.cli.outcome import Exit
 from sharecons.testing.kafka.ports import free_ports
-from tests.broker.clients import new_name
+from tests.broker.clients import new_name, until
 from tests.cli.asking import sharecons
 
 NOON = ["--to-datetime", "noon"]
@@ -145,3 +157,63 @@ def test_a_reader_that_goes_away_is_no_trouble():
     assert Exit.PIPE_CLOSED == process.wait()
     assert "" == said
     process.stderr.close()
+
+
+@contextmanager
+def denied(kafka, group):
+    """Forbids a group to all clients, for as long as it lasts."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    which = (ResourceType.GROUP, group, ResourcePatternType.LITERAL)
+    what = ("User:ANONYMOUS", "*", AclOperation.ALL, AclPermissionType.DENY)
+    binding = AclBinding(*which, *what)
+    admin.create_acls([binding])[binding].result(20)
+    try:
+        yield
+    finally:
+        filtered = AclBindingFilter(*which, *what)
+        admin.delete_acls([filtered])[filtered].result(20)
+
+
+def is_denied(group, where):
+    return sharecons("groups", "offsets", group, *where).code == Exit.FORBIDDEN
+
+
+def test_a_group_without_rights(any_kafka):
+    group = new_name("secret-group")
+    where = ("--bootstrap-server", any_kafka.bootstrap_servers)
+    with denied(any_kafka, group):
+        until("it is denied", lambda: is_denied(group, where))
+        answers = [
+            sharecons("groups", *action, *where)
+            for action in (
+                ("offsets", group),
+                ("members", group),
+                ("delete", group),
+                ("reset-offsets", group, "--all-topics", "--to-latest", "--execute"),
+            )
+        ]
+
+    assert [Exit.FORBIDDEN] * 4 == [answer.code for answer in answers]
+    for answer in answers:
+        assert f"group '{group}': GROUP_AUTHORIZATION_FAILED" in the_line(answer)
+
+
+def test_ctrl_c_ends_a_command_that_waits():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        command = ["groups", "list", "--bootstrap-server", f"127.0.0.1:{port}"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sharecons", *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # Who runs the tests in the background has Ctrl-C ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        connection, _ = silent.accept()
+        with connection:
+            connection.recv(1)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate()
+
+    assert (Exit.INTERRUPTED, ("", "")) == (process.returncode, said)
