@@ -74,6 +74,7 @@ class Brokers:
         self._links: dict[Broker, Link] = {}
         self._any = Link(self._connect_any)
         self.reached = False
+        self._patience = ONE_TRY
 
     async def __aenter__(self) -> Self:
         return self
@@ -110,19 +111,28 @@ class Brokers:
 
         Only before any was ever reached is an unreachable cluster told at once.
         """
+        heard: Error | None = None
         backoff = Backoff()
-        while True:
-            try:
-                answer = await self._any.ask(request, deadline.one_try)
-            except (AuthenticationError, UnsupportedVersionError):
-                raise
-            except ConnectionFailedError as error:
-                if not self.reached or deadline.left <= 0:
+        # Connecting has to end before the call does, for its errors name addresses.
+        self._patience = min(ONE_TRY, 0.9 * deadline.left)
+        with anyio.move_on_after(deadline.left):
+            while True:
+                try:
+                    answer = await self._any.ask(request, deadline.one_try)
+                except (AuthenticationError, UnsupportedVersionError):
                     raise
-                await self._pause(backoff, deadline, error)
-            else:
-                self.reached = True
-                return answer
+                except ConnectionFailedError as error:
+                    if not self.reached:
+                        raise
+                    heard = error
+                else:
+                    self.reached = True
+                    return answer
+                await anyio.sleep(backoff.next_delay())
+        text = f"no answer within {deadline.timeout:g} s"
+        raise RequestTimedOutError(
+            f"{text}; last heard: {heard}" if heard else text
+        ) from heard
 
     async def ask(self, node_id: int, request: Any, deadline: Deadline) -> Any:
         """Ask one broker, once.
@@ -173,12 +183,4 @@ class Brokers:
 
     async def _connect_any(self) -> Connection:
         known = [broker.endpoint for broker in self._known.values()]
-        return await self._cluster.connect_any(known)
-
-    async def _pause(self, backoff: Backoff, deadline: Deadline, error: Error) -> None:
-        delay = backoff.next_delay()
-        if delay >= deadline.left:
-            raise RequestTimedOutError(
-                f"no answer within {deadline.timeout:g} s; last heard: {error}"
-            ) from error
-        await anyio.sleep(delay)
+        return await self._cluster.connect_any(known, self._patience)

@@ -25,7 +25,6 @@ class Outcome(Generic[T]):
     """
 
     __slots__ = ("_value", "error")
-    __match_args__ = ("error",)
 
     def __init__(self, value: T | None = None, error: Error | None = None) -> None:
         self._value = value

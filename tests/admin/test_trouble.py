@@ -3,8 +3,6 @@
 On the embedded broker and virtual time: what would take half a minute takes none.
 """
 
-import socket
-
 import anyio
 import pytest
 
@@ -25,6 +23,7 @@ from sharecons.testing.broker.access import (
     Permission,
     Resource,
 )
+from sharecons.testing.broker.apis import APIS
 
 pytestmark = pytest.mark.anyio
 
@@ -222,15 +221,6 @@ async def test_a_group_deleted_by_a_try_whose_answer_was_lost_is_deleted(broker,
     assert 2 == len(asked(broker, "DeleteGroups"))
 
 
-async def test_nobody_there_is_told_at_once():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        async with ShareGroupAdmin(address) as admin:
-            with pytest.raises(ConnectionFailedError, match=f"{address}.*refused"):
-                await admin.list_groups()
-
-
 async def test_a_cluster_that_died_is_waited_for_as_long_as_there_is_time(broker):
     async with admin_of(broker, timeout=5) as admin:
         await admin.describe_cluster()
@@ -313,6 +303,29 @@ async def test_an_older_kafka_says_what_would_serve(broker, admin):
 
     assert isinstance(described["g"].error, UnsupportedVersionError)
     assert "Kafka 4.1 or newer" in str(described["g"].error)
+
+
+async def test_a_broker_that_tells_no_lag_has_it_reckoned(broker, admin):
+    def as_kafka_4_1(request, context):
+        highest = {90: 0, 87: 0}
+        return {
+            "api_keys": [
+                {
+                    "api_key": key,
+                    "min_version": api.versions[0],
+                    "max_version": highest.get(key, api.versions[-1]),
+                }
+                for key, api in APIS.items()
+            ]
+        }
+
+    broker.faults.on("ApiVersions", times=None).respond(as_kafka_4_1)
+    async with admin_of(broker) as old:
+        listed = (await old.list_offsets("g"))["g"].value
+        summary = await old.read_state_summary("g")
+
+    assert (2, 8) == (listed[HERE].value.start_offset, listed[HERE].value.lag)
+    assert summary[HERE].value.delivery_complete_count is None
 
 
 async def test_a_closed_admin_says_so(broker):
