@@ -32,7 +32,7 @@ _ADVICE: Final[Mapping[int, str]] = {
     Code.REBALANCE_IN_PROGRESS: "it has members; stop its consumers first",
     Code.INVALID_COMMIT_OFFSET_SIZE: "the commit is larger than brokers take; "
     "commit fewer partitions at a time",
-    Code.UNSTABLE_OFFSET_COMMIT: "a transaction is about to commit it; wait for its end",
+    Code.UNSTABLE_OFFSET_COMMIT: "a transaction is about to commit; wait for its end",
     Code.OFFSET_METADATA_TOO_LARGE: "the metadata is longer than brokers take",
     Code.TOPIC_AUTHORIZATION_FAILED: "this principal has no right to the topic",
     Code.GROUP_AUTHORIZATION_FAILED: "this principal has no right to the group",
