@@ -122,9 +122,7 @@ class Connection:
         self._busy = True
         try:
             with Troubles(f"{name} to {self.broker}", asking=True):
-                with anyio.fail_after(timeout):
-                    await self._wire.send(request)
-                    frame = await self._wire.receive()
+                frame = await self._wire.exchange(request, timeout)
                 return frame, frames.body_offset(frame, key, correlation_id)
         except BaseException:
             await self.aclose()
