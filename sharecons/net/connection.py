@@ -162,9 +162,7 @@ class Connection:
             with Troubles(
                 f"{name} to {self.broker}", asking=True, if_closed=self._if_closed
             ):
-                with anyio.fail_after(timeout):
-                    await self._wire.send(request)
-                    frame = await self._wire.receive()
+                frame = await self._wire.exchange(request, timeout)
                 self._if_closed = ""
                 return frame, frames.body_offset(frame, key, correlation_id)
         except BaseException:

@@ -7,6 +7,7 @@ stay.
 """
 
 import asyncio
+import math
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -71,6 +72,7 @@ class ProtocolWire(asyncio.BufferedProtocol):
 
     def __init__(self) -> None:
         self._buffer = FrameBuffer()
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._waiter: asyncio.Future[memoryview] | None = None
         self._error: Exception | None = None
@@ -102,11 +104,22 @@ class ProtocolWire(asyncio.BufferedProtocol):
     async def receive(self) -> memoryview:
         if self._error is not None:
             raise self._error
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self._loop.create_future()
         try:
             return await self._waiter
         finally:
             self._waiter = None
+
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        await self.send(data)
+        if timeout == math.inf:
+            return await self.receive()
+        # A cancel scope takes five times as long as a timer, at each request.
+        timer = self._loop.call_later(timeout, self._fail, TimeoutError())
+        try:
+            return await self.receive()
+        finally:
+            timer.cancel()
 
     async def aclose(self) -> None:
         self._fail(anyio.ClosedResourceError())
@@ -185,6 +198,11 @@ class SocketWire:
                 return frame
             if size < len(room):
                 await self._wait(anyio.wait_readable)
+
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        with anyio.fail_after(timeout):
+            await self.send(data)
+            return await self.receive()
 
     async def aclose(self) -> None:
         if not self._closed:

@@ -54,6 +54,13 @@ class Wire(Protocol):
         """
         ...
 
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        """Send, and receive the next frame, within `timeout` seconds.
+
+        As `send` and `receive`, but that it may raise `TimeoutError` too.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Close at once, without waiting for the other end; tells who waits."""
         ...
@@ -115,6 +122,11 @@ class StreamWire:
             frame = self._buffer.received(len(chunk))
             if frame is not None:
                 return frame
+
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        with anyio.fail_after(timeout):
+            await self.send(data)
+            return await self.receive()
 
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)
