@@ -1,9 +1,11 @@
 """A group from inside, in lines and in JSON."""
 
 import sys
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Final
 
-from sharecons.cli.tables import Column, Json, Row
+from sharecons.cli.tables import GAP, Column, Json, Row
 from sharecons.cli.tables import write as write_table
 from sharecons.inspection import (
     Finding,
@@ -20,23 +22,25 @@ from sharecons.untyped import TopicPartition
 __all__ = ["COLUMNS", "heading", "legend", "objects", "remarks", "rows", "write"]
 
 STRIP: Final = 40
-"""Characters of a strip."""
+NARROWEST: Final = 12
+WIDEST: Final = 100
+"""Characters of a strip: where there is no terminal, and on one."""
 
 COLUMNS: Final = (
-    Column("topic"),
-    Column("partition", right=True),
+    Column("topic", head=True),
+    Column("partition", "PART", right=True),
     Column("start_offset", "START", right=True),
     Column("end_offset", "END", right=True),
     Column("acknowledged", "ACKED", right=True),
-    Column("archived", right=True),
+    Column("archived", "ARCH", right=True),
     Column("available_or_locked", "OPEN", right=True),
     Column("above", right=True),
     Column("oldest", "OLDEST"),
-    Column("strip", "FROM THE START OFFSET ON"),
+    Column("strip", "OFFSETS"),
 )
 
 OFFSETS: Final = (
-    Column("topic"),
+    Column("topic", head=True),
     Column("partition", right=True),
     Column("first_offset", "FIRST", right=True),
     Column("last_offset", "LAST", right=True),
@@ -51,7 +55,7 @@ def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
     if as_json:
         write_table(objects(group), (), as_json=True)
         return
-    sys.stdout.write(f"{heading(group)}\n")
+    sys.stdout.write(f"{_wrapped(heading(group))}\n")
     if not group.partitions.found:
         return
     sys.stdout.write("\n")
@@ -59,9 +63,16 @@ def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
         write_table(_listed(group), OFFSETS, as_json=False)
     else:
         write_table(rows(group), COLUMNS, as_json=False)
-        sys.stdout.write(f"\n{legend()}\n")
+        sys.stdout.write(f"\n{legend()}\n\n")
     for line in remarks(group):
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{_wrapped(line)}\n")
+
+
+def _wrapped(line: str) -> str:
+    """Break a line between words, on a terminal."""
+    if not sys.stdout.isatty():
+        return line
+    return fill(line, get_terminal_size().columns, subsequent_indent="    ")
 
 
 def heading(group: GroupInside) -> str:
@@ -86,8 +97,32 @@ _SOURCES: Final = {
 
 
 def rows(group: GroupInside) -> list[Row]:
-    """Give a row for each partition that could be seen."""
-    return [_row(strip, group.at) for strip in strips_of(group)]
+    """Give a row for each partition that could be seen; strips fill the terminal."""
+    strips = strips_of(group)
+    bare = [_row(strip, group.at) for strip in strips]
+    width = _room(bare)
+    return [
+        {**row, "strip": _drawn(strip, width)}
+        for row, strip in zip(bare, strips, strict=True)
+    ]
+
+
+def _room(bare: list[Row]) -> int:
+    """Reckon how many characters are left for a strip."""
+    if not sys.stdout.isatty():
+        return STRIP
+    columns = COLUMNS[:-1]
+    needed = [
+        len(GAP) + max(len(column.heading), *(len(column.cell(row)) for row in bare))
+        for column in columns
+        if bare
+    ]
+    whole = get_terminal_size().columns - 1
+    room = whole - sum(needed)
+    if room < STRIP:
+        # The topic then stands above its rows.
+        room = whole - sum(needed[1:])
+    return max(NARROWEST, min(WIDEST, room))
 
 
 def legend() -> str:
@@ -97,8 +132,13 @@ def legend() -> str:
         f"{LOOKS[each].sign if known else LOOKS[each].plain} {LOOKS[each].words}"
         for each in LEGEND
     )
-    digits = "a digit is how often an open one was delivered"
-    return f"{'   '.join(signs)}\n{digits}; + goes on to the right"
+    return "\n".join(
+        (
+            "   ".join(signs),
+            "a digit is how often an open one was delivered; a sign shows what the "
+            "others of its place wait for; + goes on",
+        )
+    )
 
 
 def remarks(group: GroupInside) -> list[str]:
@@ -122,7 +162,7 @@ def _row(strip: Strip, at: float) -> Row:
     inside = strip.inside
     oldest = inside.oldest
     age = None if oldest is None else duration(at - oldest.timestamp / 1000)
-    return {**_counts(strip.key, inside), "oldest": age, "strip": _drawn(strip)}
+    return {**_counts(strip.key, inside), "oldest": age}
 
 
 def _counts(key: TopicPartition, inside: PartitionInside) -> dict[str, Json]:
@@ -135,9 +175,9 @@ def _counts(key: TopicPartition, inside: PartitionInside) -> dict[str, Json]:
     }
 
 
-def _drawn(strip: Strip) -> str:
+def _drawn(strip: Strip, width: int) -> str:
     known = _can_draw()
-    signs = [_sign(cell, known) for cell in cells_of(strip, STRIP)]
+    signs = [_sign(cell, known) for cell in cells_of(strip, width)]
     drawn = "".join(signs).rstrip()
     return f"{drawn}+" if strip.beyond else drawn
 

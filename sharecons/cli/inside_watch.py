@@ -36,7 +36,13 @@ async def watch(look: Look, interval: float, *, as_json: bool) -> Exit:
     from rich.live import Live
 
     console = Console(highlight=False, markup=False, emoji=False)
-    with Live(console=console, screen=True, auto_refresh=False) as live:
+    with Live(
+        console=console,
+        screen=True,
+        auto_refresh=False,
+        # Its stand-in for stdout has no encoding, and strips would be plain.
+        redirect_stdout=False,
+    ) as live:
 
         def update(seen: GroupInside) -> None:
             live.update(_screen(seen, interval, console.height), refresh=True)
@@ -90,7 +96,9 @@ def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType
     remarks = _worst(group)
     room = max(3, height - 7 - min(len(remarks), height // 3))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in inside_text.COLUMNS:
+    topics = {key.topic for key in group.partitions.found}
+    columns = inside_text.COLUMNS[1 if len(topics) == 1 else 0 :]
+    for column in columns:
         table.add_column(
             column.heading,
             justify="right" if column.right else "left",
@@ -98,13 +106,13 @@ def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType
             header_style="bold",
         )
     for row in rows[:room]:
-        table.add_row(*(Text(column.cell(row)) for column in inside_text.COLUMNS))
+        table.add_row(*(Text(column.cell(row)) for column in columns))
     at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
     more = f"… and {len(rows) - room} more partitions" if len(rows) > room else ""
     lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in remarks]
     return Group(
         Text(f"{at}, every {interval:g} s. {inside_text.heading(group)}", style="bold"),
-        Text(),
+        Text(f"topic {topics.pop()}" if len(topics) == 1 else ""),
         table,
         Text(more),
         *lines[: height // 3],

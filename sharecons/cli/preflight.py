@@ -10,7 +10,7 @@ from sharecons.cli import connecting, tables
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.outcome import Exit
-    from sharecons.inspection import Check
+    from sharecons.protocol.checks import Check
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
 
 async def _check(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
     from sharecons.cli.outcome import Exit
-    from sharecons.inspection import Verdict, check_cluster
+    from sharecons.inspection.checks import check_cluster
+    from sharecons.protocol.checks import Verdict
 
     checks = await check_cluster(admin, topics=options.topics, groups=options.groups)
     if options.json:

@@ -4,6 +4,7 @@ import enum
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sharecons.admin import (
     ConfigEntry,
@@ -21,8 +22,11 @@ from sharecons.inspection.side_by_side import log_bounds, side_by_side
 from sharecons.protocol.codes import Code
 from sharecons.protocol.findings import Finding, GroupFacts, findings_of
 from sharecons.protocol.insides import PartitionInside, Stretch, stretches_of
-from sharecons.protocol.share_states import RecordedState
 from sharecons.untyped import TopicPartition
+
+if TYPE_CHECKING:
+    # Loaded by who reads records; most looks do not.
+    from sharecons.protocol.share_states import RecordedState
 
 __all__ = ["GroupInside", "Source", "inspect_group"]
 
@@ -225,7 +229,7 @@ async def _states(
 async def _recorded(
     admin: ShareGroupAdmin, group_id: str, keys: tuple[TopicPartition, ...]
 ) -> Results[TopicPartition, _State]:
-    def state(recorded: RecordedState | None) -> _State:
+    def state(recorded: "RecordedState | None") -> _State:
         if recorded is None:
             nothing = SharePartitionState(start_offset=None, state_epoch=0, batches=())
             return _State(state=nothing)

@@ -12,8 +12,9 @@ from sharecons.admin import (
     TopicPartitionInfo,
 )
 from sharecons.errors import BrokerError, ConnectionFailedError
-from sharecons.inspection import Verdict, check_cluster
+from sharecons.inspection.checks import check_cluster
 from sharecons.protocol.checks import (
+    Verdict,
     check_configs,
     check_features,
     check_group,
