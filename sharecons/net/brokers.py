@@ -129,7 +129,8 @@ class Brokers:
                     self.reached = True
                     return answer
                 await anyio.sleep(backoff.next_delay())
-        text = f"no answer within {deadline.timeout:g} s"
+        asked = ", ".join(map(str, self._cluster.bootstrap))
+        text = f"{asked}: no answer within {deadline.timeout:g} s"
         raise RequestTimedOutError(
             f"{text}; last heard: {heard}" if heard else text
         ) from heard
