@@ -483,7 +483,7 @@ def test_what_is_for_others_is_passed_over(name):
 @pytest.mark.parametrize(
     ("name", "near"),
     [
-        ("ssl.truststore.loction", "did you mean ssl.truststore.location?"),
+        ("ssl.truststore.locashun", "did you mean ssl.truststore.location?"),
         ("sasl.mechanizm", "did you mean sasl.mechanism?"),
         ("bootstrap.server", "did you mean bootstrap.servers?"),
         ("security.protocols", "did you mean security.protocol?"),
