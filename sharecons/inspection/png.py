@@ -24,7 +24,7 @@ MARGIN: Final = 2.1
 
 THICK: Final = 0.6
 LINE: Final = 84
-LONGEST: Final = 22
+LONGEST: Final = 18
 """Characters: of a line beside a strip, and of a topic's name before it."""
 
 MOST_TICKS: Final = 8
