@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from sharecons.admin import ShareGroupAdmin
     from sharecons.batch import Batch
     from sharecons.build import COMPILED
     from sharecons.consumer import ShareConsumer
     from sharecons.errors import Error
     from sharecons.protocol.acknowledgements import AcknowledgeError, AcknowledgeResult
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
+    from sharecons.security import Security
 
 __all__ = [
     "COMPILED",
@@ -25,7 +27,9 @@ __all__ = [
     "Batch",
     "Error",
     "Record",
+    "Security",
     "ShareConsumer",
+    "ShareGroupAdmin",
     "TimestampType",
     "TopicPartition",
 ]
@@ -40,7 +44,9 @@ _HOMES: Final[Mapping[str, str]] = {
     "Batch": "batch",
     "Error": "errors",
     "Record": "record",
+    "Security": "security",
     "ShareConsumer": "consumer",
+    "ShareGroupAdmin": "admin",
     "TimestampType": "record",
     "TopicPartition": "record",
 }

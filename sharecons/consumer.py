@@ -26,13 +26,13 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.driver import FOREVER, Bell
 from sharecons.net.member import Member
-from sharecons.net.transport import Network, TcpNetwork
+from sharecons.net.transport import Network
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.values import FetchSettings
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
-from sharecons.start import prepare_group, read_delivery_limit
+from sharecons.security import Security
+from sharecons.start import prepare
 from sharecons.version import VERSION
-from sharecons.wire import apis
 
 __all__ = ["ShareConsumer"]
 
@@ -82,9 +82,10 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         key_deserializer, value_deserializer: make objects of bytes; None stays None.
             A record that cannot be deserialized raises `DeserializationError` and is
             released unless you reject it.
+        security: TLS and SASL, as one value; plain TCP by default.
         connect_timeout: seconds to reach a broker in, when entering.
         request_timeout: seconds to wait for one answer.
-        network: how to connect, for tests; plain TCP by default.
+        network: how to connect, for tests.
 
     Raises:
         ConfigurationError: an argument makes no sense.
@@ -108,6 +109,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         on_acknowledged: Acknowledged | None = None,
         key_deserializer: Callable[[bytes], KeyT] | None = None,
         value_deserializer: Callable[[bytes], ValueT] | None = None,
+        security: Security | None = None,
         connect_timeout: float = 10.0,
         request_timeout: float = 30.0,
         network: Network | None = None,
@@ -134,9 +136,10 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         )
         self._cluster = Cluster(
             options.parse_bootstrap(bootstrap_servers),
-            network if network is not None else TcpNetwork(),
+            network,
             client_id=client_id,
             software_version=VERSION,
+            security=security,
         )
         self._implicit = acknowledgement == "implicit"
         self._rack = client_rack
@@ -157,6 +160,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
 
         Raises:
             ConnectionFailedError: no broker answered within `connect_timeout`.
+            AuthenticationError: one did, and it or we could not prove who that is.
             UnsupportedVersionError: the broker has no share groups.
             AuthorizationError: `auto_offset_reset` may not be set.
         """
@@ -164,7 +168,9 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             raise ConsumerStateError("a consumer can be entered once; make another one")
         connection = await self._cluster.connect_any(timeout=self._connect_timeout)
         try:
-            await self._prepare(connection)
+            self._delivery_limit = await prepare(
+                connection, self._settings, self._offset_reset, self._request_timeout
+            )
         except BaseException:
             await connection.aclose()
             raise
@@ -328,18 +334,6 @@ class ShareConsumer(Generic[KeyT, ValueT]):
     def metrics(self) -> Mapping[str, int]:
         """Count what happened so far, under KIP-932's names ("Client metrics")."""
         return self._counters.snapshot()
-
-    async def _prepare(self, connection: Connection) -> None:
-        apis.check_share_groups(connection.served, connection.broker)
-        if self._settings.record_limit:
-            apis.check_record_limit(connection.served, connection.broker)
-        if self._offset_reset is not None:
-            await prepare_group(
-                connection, self.group_id, self._offset_reset, self._request_timeout
-            )
-        self._delivery_limit = await read_delivery_limit(
-            connection, self.group_id, self._request_timeout
-        )
 
     def _make(self, connection: Connection) -> None:
         """Make the parts that need to know the running event loop."""

@@ -12,10 +12,12 @@
     ├── ConnectionFailedError                  no broker, or a broken connection
     │   ├── RequestTimedOutError               no answer in time
     │   └── ProtocolError                      an answer that is not Kafka's
+    ├── AuthenticationError                    a broker does not know us, or we it
     ├── BrokerError                            the broker answered with an error code
     │   ├── AuthorizationError                 not allowed
     │   └── GroupError                         the group does not admit this member
     ├── UnsupportedVersionError                the broker is too old
+    ├── OutdatedPlanError                      a group moved on since it was planned
     └── CommitTimeoutError (also TimeoutError) results still under way
 
 A class exists only where a caller would act differently; what else there is to
@@ -23,6 +25,7 @@ know is an attribute. A test compares this drawing with the classes.
 """
 
 __all__ = [
+    "AuthenticationError",
     "AuthorizationError",
     "BrokerError",
     "ClosedError",
@@ -35,6 +38,7 @@ __all__ = [
     "Error",
     "GroupError",
     "NotSubscribedError",
+    "OutdatedPlanError",
     "ProtocolError",
     "RecordStateError",
     "RecordsError",
@@ -128,6 +132,13 @@ class ProtocolError(ConnectionFailedError):
     """What came back is not what Kafka would say; the connection was dropped."""
 
 
+class AuthenticationError(Error):
+    """The broker does not take us for who we say we are, or shows no good certificate.
+
+    Asking again changes nothing, so nothing is asked again by itself.
+    """
+
+
 class BrokerError(Error):
     """The broker answered with an error code that this client cannot mend.
 
@@ -152,6 +163,10 @@ class GroupError(BrokerError):
 
 class UnsupportedVersionError(Error):
     """The broker does not speak what is needed."""
+
+
+class OutdatedPlanError(Error):
+    """A group moved on since its migration was planned: plan again."""
 
 
 class CommitTimeoutError(Error, TimeoutError):

@@ -3,24 +3,29 @@
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import inf
 from typing import Final
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 from sharecons.errors import ConfigurationError
 from sharecons.protocol.values import Endpoint
+from sharecons.untyped import TopicPartition
 
 __all__ = [
     "ACQUIRE_MODES",
+    "HOUR",
     "INT32_MAX",
     "MODES",
     "check_callable",
     "check_choice",
     "check_count",
     "check_group_id",
+    "check_group_ids",
+    "check_names",
     "check_number",
     "check_offset_reset",
+    "check_partitions",
     "check_timeout",
     "check_topics",
     "member_id_of",
@@ -28,6 +33,7 @@ __all__ = [
 ]
 
 INT32_MAX: Final = 0x7FFFFFFF
+HOUR: Final = 3600.0
 MODES: Final = ("implicit", "explicit")
 ACQUIRE_MODES: Final = ("batch_optimized", "record_limit")
 
@@ -68,6 +74,40 @@ def check_group_id(group_id: str) -> str:
     if not isinstance(group_id, str) or not group_id.strip():
         raise ConfigurationError(f"group_id must be a name, not {group_id!r}")
     return group_id
+
+
+def check_group_ids(group_ids: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(check_group_id, group_ids))
+
+
+def check_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    """See that these are names; one text alone would be taken for its letters."""
+    given = names if isinstance(names, str) else tuple(names)
+    if isinstance(given, str) or not all(
+        isinstance(name, str) and name.strip() for name in given
+    ):
+        raise ConfigurationError(f"{what} must be several names, not {given!r}")
+    return given
+
+
+def check_partitions(
+    partitions: Iterable[TopicPartition] | None,
+) -> tuple[TopicPartition, ...] | None:
+    """See that these are partitions, or pairs that could be; None stays None."""
+    if partitions is None:
+        return None
+    given = tuple(partitions)
+    for each in given:
+        if not isinstance(each, tuple) or not _is_partition(*each):
+            raise ConfigurationError(
+                f"partitions must be of TopicPartition(topic, number), not {each!r}"
+            )
+    return tuple(TopicPartition(*each) for each in given)
+
+
+def _is_partition(topic: object = None, number: object = None, *more: object) -> bool:
+    named = isinstance(topic, str) and bool(topic.strip())
+    return named and isinstance(number, int) and number >= 0 and not more
 
 
 def check_topics(topics: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a consumer asks of a group's configs before it joins."""
+"""What a consumer asks before it joins: versions, and the group's configs."""
 
 from typing import Final
 
@@ -12,10 +12,12 @@ from sharecons.protocol.values import (
     AlterGroupConfig,
     ConfigAltered,
     DescribeGroupConfig,
+    FetchSettings,
     GroupConfig,
 )
+from sharecons.wire import apis
 
-__all__ = ["DEFAULT_DELIVERY_LIMIT", "prepare_group", "read_delivery_limit"]
+__all__ = ["DEFAULT_DELIVERY_LIMIT", "prepare"]
 
 OFFSET_RESET: Final = "share.auto.offset.reset"
 DELIVERY_LIMIT: Final = "share.delivery.count.limit"
@@ -30,6 +32,28 @@ _FORBIDDEN: Final = (
 )
 
 _log = get_logger(__name__)
+
+
+async def prepare(
+    connection: Connection,
+    settings: FetchSettings,
+    offset_reset: str | None,
+    timeout: float,
+) -> int:
+    """See that the broker serves what is wanted, and set the group's offset reset.
+
+    Gives how often a record is delivered before it is archived.
+
+    Raises:
+        UnsupportedVersionError: the broker has no share groups, or no record limit.
+        AuthorizationError, BrokerError: as of `prepare_group`.
+    """
+    apis.check_share_groups(connection.served, connection.broker)
+    if settings.record_limit:
+        apis.check_record_limit(connection.served, connection.broker)
+    if offset_reset is not None:
+        await prepare_group(connection, settings.group_id, offset_reset, timeout)
+    return await read_delivery_limit(connection, settings.group_id, timeout)
 
 
 async def prepare_group(

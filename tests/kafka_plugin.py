@@ -398,9 +398,13 @@ def _of(cluster: KafkaCluster | EmbeddedCluster) -> Kafka:
     return Kafka(cluster.bootstrap_servers, Admin(cluster.bootstrap_servers), cluster)
 
 
+AT_ONCE: Final = {"group.share.assignment.interval.ms": "100"}
+"""A second less for each member that joins; Kafka's default is for the real one."""
+
+
 @contextmanager
 def _embedded(brokers: int) -> Iterator[Kafka]:
-    with EmbeddedBroker(brokers=brokers, settings=TESTS) as broker:
+    with EmbeddedBroker(brokers=brokers, settings={**TESTS, **AT_ONCE}) as broker:
         yield _of(EmbeddedCluster(broker))
 
 

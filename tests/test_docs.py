@@ -25,7 +25,7 @@ def test_every_guard_that_the_design_names_exists() -> None:
 
 
 def test_every_module_is_on_the_map() -> None:
-    packages = ("records", "wire", "testing", "cli", "demo")
+    packages = ("admin", "records", "wire", "testing", "cli", "demo")
     modules = [
         path.relative_to(ROOT / "sharecons")
         for path in (ROOT / "sharecons").rglob("*.py")

@@ -5,25 +5,58 @@ what it needs when it runs: help is to come at once.
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final, NoReturn
 
-from sharecons.cli import broker, demo
 from sharecons.version import VERSION
 
 __all__ = ["main"]
 
-COMMANDS = (broker, demo)
+COMMANDS: Final = (
+    "broker",
+    "completion",
+    "demo",
+    "exporter",
+    "groups",
+    "migrate",
+    "peek",
+    "preflight",
+)
+"""Modules of this package, each with the command of its name."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong, and takes no option by half its name.
+
+    What is to be deleted should not depend on which options there are.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code."""
-    parser = argparse.ArgumentParser(
+    from sharecons.cli.outcome import piped
+
+    # kio loads hypothesis if it is there: 0.3 s that no command has a use for.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    options = parser().parse_args(arguments)
+    return piped(lambda: options.run(options))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Make the parser of all commands."""
+    whole = Parser(
         prog="sharecons", description="Kafka share groups (KIP-932) from Python."
     )
-    parser.add_argument("--version", action="version", version=f"sharecons {VERSION}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    whole.add_argument("--version", action="version", version=f"sharecons {VERSION}")
+    subparsers = whole.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
-        command.add_parser(subparsers)
-    options = parser.parse_args(arguments)
-    code: int = options.run(options)
-    return code
+        import_module(f"sharecons.cli.{command}").add_parser(subparsers)
+    return whole

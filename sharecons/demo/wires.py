@@ -49,5 +49,9 @@ class _MortalWire:
     async def receive(self) -> memoryview:
         return await self._wire.receive()
 
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        self._network.check()
+        return await self._wire.exchange(data, timeout)
+
     async def aclose(self) -> None:
         await self._wire.aclose()

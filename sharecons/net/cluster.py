@@ -5,10 +5,16 @@ from typing import Any, Final
 
 import anyio
 
-from sharecons.errors import ConnectionFailedError, Error, UnsupportedVersionError
+from sharecons.errors import (
+    AuthenticationError,
+    ConnectionFailedError,
+    Error,
+    UnsupportedVersionError,
+)
 from sharecons.net.connection import Connection
-from sharecons.net.transport import Network
+from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.values import Endpoint
+from sharecons.security import Security
 
 __all__ = ["Cluster", "Link"]
 
@@ -50,18 +56,24 @@ class Link:
 
 
 class Cluster:
-    """The addresses of one cluster, and how to connect to them."""
+    """The addresses of one cluster, and how to connect to them.
+
+    A `network` of one's own sees to TLS by itself; SASL goes on over it.
+    """
 
     def __init__(
         self,
         bootstrap: Sequence[Endpoint],
-        network: Network,
+        network: Network | None = None,
         *,
         client_id: str,
         software_version: str,
+        security: Security | None = None,
     ) -> None:
+        security = security or Security()
         self.bootstrap = tuple(bootstrap)
-        self._network = network
+        self._network = network or TcpNetwork(security.ssl_context)
+        self._credentials = security.credentials
         self._client_id = client_id
         self._software_version = software_version
 
@@ -75,6 +87,7 @@ class Cluster:
             client_id=self._client_id,
             software_version=self._software_version,
             timeout=timeout,
+            credentials=self._credentials,
         )
 
     async def connect_any(
@@ -84,6 +97,7 @@ class Cluster:
 
         Raises:
             ConnectionFailedError: none did; names each address and its reason.
+            AuthenticationError: one did, and does not let us in.
         """
         endpoints = list(dict.fromkeys([*known, *self.bootstrap]))
         failures: list[str] = []
@@ -92,7 +106,7 @@ class Cluster:
         for endpoint in endpoints:
             try:
                 return await self.connect(endpoint, share)
-            except UnsupportedVersionError:
+            except (AuthenticationError, UnsupportedVersionError):
                 raise
             except Error as error:
                 failures.append(str(error))

@@ -9,19 +9,25 @@ for: the connection is of no use then, and closes itself.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import anyio
 
 from sharecons.errors import ConnectionFailedError
+from sharecons.net.login import Login
 from sharecons.net.transport import Network, Troubles, Wire
+from sharecons.protocol.credentials import Credentials
 from sharecons.protocol.values import Endpoint
-from sharecons.wire import api_versions, apis, frames
+from sharecons.wire import api_versions, frames, registry
 from sharecons.wire.api_versions import VersionRange
 
 __all__ = ["Connection"]
 
 SOFTWARE: Final = "sharecons"
+
+WANTS_SASL: Final = "; perhaps this listener wants SASL: see `security`"
+"""What ApiVersions is answered without; Kafka hangs up on whatever comes next."""
 
 
 class Connection:
@@ -33,7 +39,13 @@ class Connection:
         closed: it cannot be used any more.
     """
 
-    def __init__(self, wire: Wire, broker: str, client_id: str) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        broker: str,
+        client_id: str,
+        credentials: Credentials | None = None,
+    ) -> None:
         self.broker = broker
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
@@ -41,6 +53,10 @@ class Connection:
         self._client_id = client_id
         self._correlation_id = 0
         self._busy = False
+        self._login: Login | None = None
+        self._if_closed = ""
+        if credentials is not None:
+            self._login = Login(credentials, broker)
 
     @classmethod
     async def open(
@@ -51,19 +67,21 @@ class Connection:
         client_id: str,
         software_version: str,
         timeout: float,
+        credentials: Credentials | None = None,
     ) -> "Connection":
-        """Connect, and ask which versions are spoken.
+        """Connect, ask which versions are spoken, and say who we are.
 
         Raises:
             ConnectionFailedError: nobody is there, or it is no Kafka broker.
+            AuthenticationError: the broker does not let us in, or proved not itself.
             RequestTimedOutError: all that took longer than `timeout` seconds.
         """
         with Troubles(f"connecting to {endpoint}"):
             with anyio.fail_after(timeout):
                 wire = await network.connect(endpoint)
-                connection = cls(wire, str(endpoint), client_id)
+                connection = cls(wire, str(endpoint), client_id, credentials)
                 try:
-                    await connection._ask_versions(software_version)
+                    await connection._introduce(software_version)
                 except BaseException:
                     await connection.aclose()
                     raise
@@ -79,9 +97,15 @@ class Connection:
             UnsupportedVersionError: the broker does not speak it; nothing was sent.
             RequestTimedOutError: no answer within `timeout` seconds.
             ConnectionFailedError: the connection broke, or the answer is garbage.
+            AuthenticationError: the broker does not know us any more.
         """
-        api = apis.APIS[type(request)]
-        version = apis.choose_version(api, self.served, self.broker)
+        if self._login is not None and self._login.due:
+            await self._log_in(self._login, timeout)
+        return await self._ask(request, timeout)
+
+    async def _ask(self, request: Any, timeout: float) -> Any:
+        api = registry.api_of(type(request))
+        version = registry.choose_version(api, self.served, self.broker)
         body = api.write(request, version)
         frame, offset = await self._exchange(api.key, version, api.name, body, timeout)
         try:
@@ -97,10 +121,24 @@ class Connection:
             self.closed = True
             await self._wire.aclose()
 
+    async def _introduce(self, software_version: str) -> None:
+        # The caller's time limit holds for all of it.
+        await self._ask_versions(software_version)
+        if self._login is None:
+            self._if_closed = WANTS_SASL
+        else:
+            await self._log_in(self._login, float("inf"))
+
+    async def _log_in(self, login: Login, timeout: float) -> None:
+        try:
+            await login.run(partial(self._ask, timeout=timeout))
+        except BaseException:
+            await self.aclose()
+            raise
+
     async def _ask_versions(self, software_version: str) -> None:
         body = api_versions.write_versions_request(SOFTWARE, software_version)
         key, version = api_versions.KEY, api_versions.VERSION
-        # The caller's time limit holds for this one.
         frame, offset = await self._exchange(
             key, version, "ApiVersions", body, float("inf")
         )
@@ -121,10 +159,11 @@ class Connection:
         )
         self._busy = True
         try:
-            with Troubles(f"{name} to {self.broker}", asking=True):
-                with anyio.fail_after(timeout):
-                    await self._wire.send(request)
-                    frame = await self._wire.receive()
+            with Troubles(
+                f"{name} to {self.broker}", asking=True, if_closed=self._if_closed
+            ):
+                frame = await self._wire.exchange(request, timeout)
+                self._if_closed = ""
                 return frame, frames.body_offset(frame, key, correlation_id)
         except BaseException:
             await self.aclose()

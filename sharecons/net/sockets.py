@@ -1,4 +1,4 @@
-"""Plain TCP: connecting, and wires straight on the system's sockets.
+"""TCP: connecting, and wires straight on the system's sockets.
 
 Byte streams of anyio's give chunks, which then have to be put together. At the rates
 that this client reads at, that took more time than all else (on asyncio, an answer of
@@ -7,10 +7,12 @@ stay.
 """
 
 import asyncio
+import math
 import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Final, cast
 
 import anyio
@@ -27,9 +29,16 @@ STAGGER: Final = 0.25
 """Seconds until a name's next address is tried beside those before (RFC 8305)."""
 
 
-async def connect(endpoint: Endpoint) -> "ProtocolWire | SocketWire":
-    """Connect to the first of a name's addresses that answers; raises `OSError`."""
+async def connect(
+    endpoint: Endpoint, ssl_context: SSLContext | None = None
+) -> "ProtocolWire | SocketWire":
+    """Connect to the first of a name's addresses that answers; raises `OSError`.
+
+    TLS is asyncio's own, which puts plain bytes where they are to stay as well; trio's
+    sockets have none.
+    """
     if in_trio():
+        assert ssl_context is None, "its streams have TLS"
         return SocketWire(await _connected_in_trio(endpoint))
     addresses = await anyio.getaddrinfo(
         endpoint.host, endpoint.port, type=socket.SOCK_STREAM
@@ -39,7 +48,7 @@ async def connect(endpoint: Endpoint) -> "ProtocolWire | SocketWire":
     except RuntimeError as error:  # of uvloop's, for what the system refuses
         raise OSError(str(error)) from error
     try:
-        return await ProtocolWire.on(connected)
+        return await ProtocolWire.on(connected, endpoint.host, ssl_context)
     except BaseException:
         connected.close()
         raise
@@ -63,16 +72,27 @@ class ProtocolWire(asyncio.BufferedProtocol):
 
     def __init__(self) -> None:
         self._buffer = FrameBuffer()
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._waiter: asyncio.Future[memoryview] | None = None
         self._error: Exception | None = None
 
     @classmethod
-    async def on(cls, connected: socket.socket) -> "ProtocolWire":
+    async def on(
+        cls,
+        connected: socket.socket,
+        host: str = "",
+        ssl_context: SSLContext | None = None,
+    ) -> "ProtocolWire":
         """Take over a connected socket that does not block."""
         _at_once(connected)
         loop = asyncio.get_running_loop()
-        _, wire = await loop.create_connection(cls, sock=connected)
+        _, wire = await loop.create_connection(
+            cls,
+            sock=connected,
+            ssl=ssl_context,
+            server_hostname=host if ssl_context else None,
+        )
         return wire
 
     async def send(self, data: bytes) -> None:
@@ -84,11 +104,22 @@ class ProtocolWire(asyncio.BufferedProtocol):
     async def receive(self) -> memoryview:
         if self._error is not None:
             raise self._error
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self._loop.create_future()
         try:
             return await self._waiter
         finally:
             self._waiter = None
+
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        await self.send(data)
+        if timeout == math.inf:
+            return await self.receive()
+        # A cancel scope takes five times as long as a timer, at each request.
+        timer = self._loop.call_later(timeout, self._fail, TimeoutError())
+        try:
+            return await self.receive()
+        finally:
+            timer.cancel()
 
     async def aclose(self) -> None:
         self._fail(anyio.ClosedResourceError())
@@ -167,6 +198,11 @@ class SocketWire:
                 return frame
             if size < len(room):
                 await self._wait(anyio.wait_readable)
+
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        with anyio.fail_after(timeout):
+            await self.send(data)
+            return await self.receive()
 
     async def aclose(self) -> None:
         if not self._closed:

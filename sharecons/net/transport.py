@@ -1,14 +1,14 @@
 """Wires to brokers; where other people's exceptions become ours.
 
 `Network` is the one door to sockets: a test, or a broker in memory, passes its
-own. TLS and SASL have their place here, around the wire that `connect` gives.
+own. TLS is in what `connect` gives; SASL is the connection's.
 """
 
 import os
 from socket import gaierror
-from ssl import SSLError
+from ssl import SSLContext, SSLEOFError, SSLError
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 import anyio
 from anyio.abc import ByteStream
@@ -20,10 +20,20 @@ from sharecons.errors import (
     RequestTimedOutError,
 )
 from sharecons.net import sockets
+from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
+from sharecons.net.tls import HANDSHAKE_CUT, explained
 from sharecons.protocol.values import Endpoint
 
 __all__ = ["Network", "StreamWire", "TcpNetwork", "Troubles", "Wire"]
+
+
+CUT: Final = (
+    anyio.EndOfStream,
+    anyio.BrokenResourceError,
+    ConnectionResetError,
+    SSLEOFError,
+)
 
 
 class Wire(Protocol):
@@ -44,6 +54,13 @@ class Wire(Protocol):
         """
         ...
 
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        """Send, and receive the next frame, within `timeout` seconds.
+
+        As `send` and `receive`, but that it may raise `TimeoutError` too.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Close at once, without waiting for the other end; tells who waits."""
         ...
@@ -58,10 +75,33 @@ class Network(Protocol):
 
 
 class TcpNetwork:
-    """Plain TCP."""
+    """TCP, plain or with TLS in it."""
+
+    def __init__(self, ssl_context: SSLContext | None = None) -> None:
+        self._ssl_context = ssl_context
 
     async def connect(self, endpoint: Endpoint) -> Wire:
-        return await sockets.connect(endpoint)
+        if self._ssl_context is None:
+            return await sockets.connect(endpoint)
+        try:
+            return await self._connect_tls(endpoint, self._ssl_context)
+        except CUT as error:
+            raise ConnectionFailedError(
+                f"connecting to {endpoint}: {HANDSHAKE_CUT}"
+            ) from error
+
+    async def _connect_tls(self, endpoint: Endpoint, context: SSLContext) -> Wire:
+        if not in_trio():
+            return await sockets.connect(endpoint, context)
+        stream = await anyio.connect_tcp(
+            endpoint.host,
+            endpoint.port,
+            happy_eyeballs_delay=sockets.STAGGER,
+            ssl_context=context,
+            # A frame tells its own length, so that nothing is gained by a last word.
+            tls_standard_compatible=False,
+        )
+        return StreamWire(stream)
 
 
 class StreamWire:
@@ -83,6 +123,11 @@ class StreamWire:
             if frame is not None:
                 return frame
 
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        with anyio.fail_after(timeout):
+            await self.send(data)
+            return await self.receive()
+
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)
 
@@ -93,15 +138,20 @@ class Troubles:
     Args:
         doing: what was tried, and with whom.
         asking: it was a question, so that garbage is an answer to it.
+        if_closed: what to say besides where the broker hangs up.
 
     Raises:
         RequestTimedOutError: for `TimeoutError`.
+        AuthenticationError: for certificates that are not believed.
         ConnectionFailedError: for all that a socket may raise.
     """
 
-    def __init__(self, doing: str, *, asking: bool = False) -> None:
+    def __init__(
+        self, doing: str, *, asking: bool = False, if_closed: str = ""
+    ) -> None:
         self._doing = doing
         self._asking = asking
+        self._if_closed = if_closed
 
     def __enter__(self) -> Self:
         return self
@@ -120,23 +170,26 @@ class Troubles:
             raise RequestTimedOutError(f"{self._doing}: no answer in time") from error
         if isinstance(error, anyio.EndOfStream):
             raise ConnectionFailedError(
-                f"{self._doing}: the broker closed the connection"
+                f"{self._doing}: the broker closed the connection{self._if_closed}"
             ) from error
+        told = error if isinstance(error, SSLError) else _cause(error)
+        if isinstance(told, SSLError):
+            raise explained(told, self._doing) from error
         if isinstance(
             error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError
         ):
-            reason = _innermost(error)
+            reason = _reason(_cause(error))
             raise ConnectionFailedError(f"{self._doing}: {reason}") from error
 
 
-def _innermost(error: BaseException) -> str:
-    """What the system said; anyio wraps it, more than once for several addresses."""
+def _cause(error: BaseException) -> BaseException:
+    """What the system raised; anyio wraps it, more than once for several addresses."""
     while True:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
         if cause is None:
-            return _reason(error)
+            return error
         error = cause
 
 

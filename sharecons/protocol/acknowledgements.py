@@ -84,6 +84,11 @@ class Acknowledgements:
         """True while a renewal is to be sent; `freeze` first."""
         return any(piece.renews for piece in self._waiting)
 
+    @property
+    def releases(self) -> bool:
+        """True while a release is to be sent; `freeze` first."""
+        return any(piece.releases for piece in self._waiting)
+
     # What leases tell.
 
     def acquired(self, lease: Lease) -> None:

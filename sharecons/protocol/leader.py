@@ -1,9 +1,7 @@
 """One leader of share partitions: what to ask it next, and what its answers mean.
 
-Rule 1: whether a ShareFetch or a ShareAcknowledge goes out, and when, is decided
-here; numbers come from `session`, contents from `acknowledgements`, amounts from
-`pace`.
-Rule 2: as in all of this package: no socket, clock, chance or log.
+Whether a ShareFetch or a ShareAcknowledge goes out, and when, is decided here;
+numbers come from `session`, contents from `acknowledgements`, amounts from `pace`.
 
 Theory of operation
 -------------------
@@ -17,9 +15,8 @@ Where more records lie ready than a fetch brings, the next one is sent while the
 are worked. Where none do, it waits until the application asks: it then carries the
 acknowledgements of these, and may wait long.
 
-Acknowledgements ride on the next fetch if one is due. If none is, they go by
-themselves, after ACK_DELAY, which lets those of neighbouring records travel
-together. Renewals never ride on a fetch: a renewing fetch may not fetch.
+Acknowledgements ride on a fetch that is due, or go by themselves; `gathering` says
+when. Renewals never ride on a fetch: a renewing fetch may not fetch.
 
 What the answers bring for others, `happened` collects: leases for the consumer,
 hints of new leaders, errors to raise. A lost connection ends the session's term;
@@ -29,11 +26,12 @@ what was under way then has an unknown outcome and is not sent again.
 from dataclasses import replace
 from typing import Final
 
-from sharecons.errors import Error, UnsupportedVersionError
+from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgements
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
+from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.happenings import (
     Acquired,
     EndpointsTold,
@@ -53,6 +51,7 @@ from sharecons.protocol.session import CLOSING, ShareSession
 from sharecons.protocol.values import (
     FetchedPartition,
     FetchSettings,
+    Range,
     ShareAcknowledge,
     ShareAcknowledged,
     ShareFetch,
@@ -66,7 +65,6 @@ __all__ = ["Leader"]
 
 NEVER: Final = float("inf")
 
-ACK_DELAY: Final = 0.003
 SHORT_WAIT: Final = 0.01
 LONGEST_SHORT_WAIT: Final = 0.1
 BACKLOG_SHARE: Final = 4
@@ -109,8 +107,7 @@ class Leader:
         self._session = ShareSession()
         self._backoff = Backoff(spread_of(settings.member_id))
         self._not_before = 0.0
-        self._due_acks = NEVER
-        self._urgent = False
+        self._gathering = Gathering()
         self._closing = False
         self._short_wait = SHORT_WAIT
         self._acquired_at = 0.0
@@ -126,7 +123,7 @@ class Leader:
 
     def hasten(self) -> None:
         """Somebody waits for acknowledgements: do not let them gather."""
-        self._urgent = True
+        self._gathering.urgent = True
 
     def close(self) -> None:
         """Fetch no more; say what is to be said, and close the session."""
@@ -146,9 +143,9 @@ class Leader:
     def next_deadline(self, now: float) -> float:
         if self.finished:
             return NEVER
-        due = self._due_acks
+        due = self._gathering.due
         acknowledgements = self.acknowledgements
-        at_once = self._urgent or due == NEVER or acknowledgements.unseen
+        at_once = self._gathering.urgent or due == NEVER or acknowledgements.unseen
         if self._closing or (at_once and acknowledgements.pending):
             due = now
         if self.wanted:
@@ -197,7 +194,7 @@ class Leader:
     def failed(self, request: Request, error: Error, now: float) -> None:
         self._under_way = False
         self._lose(f"the connection to node {self.node_id} was lost: {error}")
-        if isinstance(error, UnsupportedVersionError):
+        if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
             self.happened.append(Refused(error))
             self.finished = True
         elif self._closing:
@@ -237,19 +234,18 @@ class Leader:
         acknowledgements = self.acknowledgements
         acknowledgements.freeze()
         if not acknowledgements.pending:
-            self._gathered()
+            self._gathering.end()
             return False
         if not self._session.is_open:
-            self._due_acks = NEVER
+            self._gathering.due = now
             return False
-        if self._due_acks == NEVER:
-            self._due_acks = now + ACK_DELAY
+        self._gathering.begin(now)
         if acknowledgements.renews:
             return True
-        return not fetching and (self._urgent or now >= self._due_acks)
+        return not fetching and self._gathering.leaves(now)
 
     def _acknowledge(self, now: float) -> ShareAcknowledge:
-        self._gathered()
+        self._gathering.end()
         said = self.acknowledgements.take(now)
         return ShareAcknowledge(
             group_id=self._settings.group_id,
@@ -260,10 +256,8 @@ class Leader:
         )
 
     def _fetch(self, now: float, *, opening_only: bool = False) -> ShareFetch:
-        self._gathered()
         self.acknowledgements.forget_ended(now)
-        # Nothing may be acknowledged in the request that opens a session.
-        said = self.acknowledgements.take(now) if self._session.is_open else {}
+        said = self._riding(now)
         released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
         added, forgotten = self._session.changes(self.wanted, said.keys())
         limit = self._pace.share(self.leaders, len(self.wanted))
@@ -275,7 +269,7 @@ class Leader:
             share_session_epoch=self._session.epoch,
             # What is released with this fetch is there only after it, and would not
             # end its wait.
-            max_wait=0.0 if opening_only or released else self._wait(),
+            max_wait=0.0 if opening_only or released else self._wait(now),
             min_bytes=self._settings.min_bytes,
             # With no bytes to give the broker acquires nothing: only the session is
             # opened, for acknowledgements that outlived the one before.
@@ -289,16 +283,23 @@ class Leader:
             acknowledgements=said,
         )
 
-    def _wait(self) -> float:
+    def _riding(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
+        """Pick what is acknowledged with the fetch that goes out now."""
+        if not self._session.is_open:
+            return {}  # nothing may be, in the request that opens a session
+        at_once = self._backlog or self.acknowledgements.releases
+        if at_once or self._gathering.rides(now):
+            self._gathering.end()
+            return self.acknowledgements.take(now)
+        return {}
+
+    def _wait(self, now: float) -> float:
         # What comes at the end of a wait must still have most of its lock before it.
         longest = min(self._settings.max_wait, self._lock_timeout * WAIT_SHARE)
+        longest = min(longest, self._gathering.due - now)
         if self.acknowledgements.has_open or not self._pace.waiting:
             return min(self._short_wait, longest)
         return longest
-
-    def _gathered(self) -> None:
-        self._due_acks = NEVER
-        self._urgent = False
 
     # What the answers mean.
 
@@ -390,7 +391,7 @@ class Leader:
         held = self.acknowledgements.held
         self._session.lost(why)
         self.acknowledgements.lost(term)
-        self._gathered()
+        self._gathering.end()
         if held and not self._closing:
             self.happened.append(LocksLost(why, held))
 

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sharecons.errors import (
+    AuthenticationError,
     AuthorizationError,
     BrokerError,
     Error,
@@ -193,7 +194,7 @@ class Membership:
             return
         if self.state is State.LEAVING:
             self._leave_delayed(request, now)
-        elif isinstance(error, UnsupportedVersionError):
+        elif isinstance(error, AuthenticationError | UnsupportedVersionError):
             self._refuse(error)
         else:
             self._find_coordinator(now)

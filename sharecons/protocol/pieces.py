@@ -22,7 +22,7 @@ from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import Run, ranges_of, runs_of, split
 from sharecons.protocol.results import Ticket, results_of
 from sharecons.protocol.values import Range, SharePartition
-from sharecons.untyped import RENEW
+from sharecons.untyped import RELEASE, RENEW
 
 __all__ = ["Piece", "choose", "merged"]
 
@@ -66,6 +66,10 @@ class Piece:
     @property
     def renews(self) -> bool:
         return any(RENEW in r.kinds for r in self.ranges)
+
+    @property
+    def releases(self) -> bool:
+        return any(RELEASE in r.kinds for r in self.ranges)
 
     def waited_for(self, tickets: tuple[Ticket, ...]) -> "Piece":
         """Note who waits for it too; gives the piece."""

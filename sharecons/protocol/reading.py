@@ -29,20 +29,21 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
+from sharecons.protocol.admin_values import LogOffset, OffsetSpec
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.cursors import Cursor, Span
 from sharecons.protocol.fetches import Fetch, Fetched, FetchedFrom, FetchFrom
+from sharecons.protocol.questions import ListLogOffsets, Reply
 from sharecons.protocol.values import (
     DescribeTopics,
     Endpoint,
-    ListOffsets,
-    OffsetsListed,
     SharePartition,
     TopicDescription,
     TopicId,
     TopicsDescribed,
 )
 from sharecons.records.columns_reader import next_offset
+from sharecons.untyped import TopicPartition
 
 __all__ = ["Ask", "Happened", "Lost", "Piece", "Reading"]
 
@@ -57,7 +58,9 @@ FEWEST_TRIES: Final = 3
 
 _GONE: Final = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
-Request = Fetch | ListOffsets | DescribeTopics
+OffsetsListed = Mapping[TopicPartition, Reply[LogOffset]]
+
+Request = Fetch | ListLogOffsets | DescribeTopics
 Answer = Fetched | OffsetsListed | TopicsDescribed
 
 
@@ -179,12 +182,12 @@ class Reading:
             partitions=partitions,
         )
 
-    def _lookup(self, cursors: Iterable[Cursor]) -> ListOffsets:
-        topics: dict[str, tuple[int, ...]] = {}
-        for place in sorted(cursor.place for cursor in cursors):
-            name = self._names[place.topic_id]
-            topics[name] = (*topics.get(name, ()), place.partition)
-        return ListOffsets(which="earliest", partitions=topics)
+    def _lookup(self, cursors: Iterable[Cursor]) -> ListLogOffsets:
+        places = sorted(cursor.place for cursor in cursors)
+        return ListLogOffsets(
+            specs=dict.fromkeys(map(self._named, places), OffsetSpec.EARLIEST),
+            read_committed=False,
+        )
 
     def _unled(self) -> list[Cursor]:
         return [c for c in self._cursors.values() if c.leader is None]
@@ -197,12 +200,12 @@ class Reading:
             case Fetched():
                 assert isinstance(ask.request, Fetch), "what was asked"
                 happened = self._fetched(ask.request, answer, now)
-            case OffsetsListed():
-                assert isinstance(ask.request, ListOffsets), "what was asked"
-                happened = self._listed(ask.request, answer, now)
             case TopicsDescribed():
                 assert isinstance(ask.request, DescribeTopics), "what was asked"
                 happened = self._described(ask.request, answer, now)
+            case _:
+                assert isinstance(ask.request, ListLogOffsets), "what was asked"
+                happened = self._listed(ask.request, answer, now)
         self._cursors = {p: c for p, c in self._cursors.items() if not c.finished}
         return happened
 
@@ -219,19 +222,17 @@ class Reading:
         match request:
             case Fetch():
                 places: Iterable[SharePartition] = request.partitions
-            case ListOffsets():
+            case ListLogOffsets():
                 places = self._looked_up(request)
             case DescribeTopics():
                 places = [c.place for c in self._unled()]
         return [self._cursors[place] for place in places if place in self._cursors]
 
-    def _looked_up(self, request: ListOffsets) -> list[SharePartition]:
+    def _looked_up(self, request: ListLogOffsets) -> list[SharePartition]:
         return [
             place
             for place, cursor in self._cursors.items()
-            if cursor.astray
-            and place.partition
-            in request.partitions.get(self._names[place.topic_id], ())
+            if cursor.astray and self._named(place) in request.specs
         ]
 
     # Records.
@@ -272,22 +273,18 @@ class Reading:
     # Where the log begins.
 
     def _listed(
-        self, request: ListOffsets, answer: OffsetsListed, now: float
+        self, request: ListLogOffsets, answer: OffsetsListed, now: float
     ) -> list[Happened]:
-        told = {(each.topic, each.partition): each for each in answer.partitions}
         lost: list[Happened] = []
         for place in self._looked_up(request):
             cursor = self._cursors[place]
             cursor.astray = False
-            got = told.get((self._names[place.topic_id], place.partition))
-            if got is None or got.error != Code.NONE:
-                code = Code.UNKNOWN_SERVER_ERROR if got is None else got.error
+            begin, code = _begin(answer.get(self._named(place)))
+            if begin is None:
                 self._troubled(cursor, f"ListOffsets: {code_name(code)}", now)
-            elif got.offset > cursor.offset:
-                why = (
-                    f"the log begins at {got.offset}: retention removed what was before"
-                )
-                lost.append(Lost(place, *cursor.lose(got.offset), why))
+            elif begin > cursor.offset:
+                why = f"the log begins at {begin}: retention removed what was before"
+                lost.append(Lost(place, *cursor.lose(begin), why))
             else:
                 lost += self._found_beyond(cursor, now)
         return lost
@@ -367,3 +364,15 @@ class Reading:
 
     def _name(self, place: SharePartition) -> str:
         return f"{self._names[place.topic_id]}-{place.partition}"
+
+    def _named(self, place: SharePartition) -> TopicPartition:
+        return TopicPartition(self._names[place.topic_id], place.partition)
+
+
+def _begin(reply: Reply[LogOffset] | None) -> tuple[int | None, int]:
+    """Give where a log begins; if that was not told, None and the error code."""
+    if reply is None or reply.value is None:
+        return None, Code.UNKNOWN_SERVER_ERROR
+    if reply.code != Code.NONE:
+        return None, reply.code
+    return reply.value.offset, Code.UNKNOWN_SERVER_ERROR

@@ -16,7 +16,6 @@ __all__ = [
     "ConfigAltered",
     "CoordinatorFound",
     "DescribeGroupConfig",
-    "DescribeShareGroupOffsets",
     "DescribeTopics",
     "Endpoint",
     "FetchSettings",
@@ -25,18 +24,13 @@ __all__ = [
     "GroupConfig",
     "Heartbeat",
     "HeartbeatAnswer",
-    "ListOffsets",
-    "OffsetListed",
-    "OffsetsListed",
     "PartitionLeader",
     "Range",
     "ShareAcknowledge",
     "ShareAcknowledged",
     "ShareFetch",
     "ShareFetched",
-    "ShareGroupOffsets",
     "SharePartition",
-    "SharePartitionOffset",
     "TopicDescription",
     "TopicId",
     "TopicsDescribed",
@@ -261,46 +255,3 @@ class FetchSettings:
     max_bytes: int
     max_records: int
     record_limit: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeShareGroupOffsets:
-    """How far a share group is, in all its topics."""
-
-    group_id: str
-
-
-class SharePartitionOffset(NamedTuple):
-    """Where a share partition starts; an unknown lag or start is -1."""
-
-    topic: str
-    share_partition: SharePartition
-    start_offset: int
-    lag: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupOffsets:
-    error: int
-    message: str | None
-    partitions: tuple[SharePartitionOffset, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOffsets:
-    """The "latest" or the "earliest" offset of partitions, by topic."""
-
-    which: str
-    partitions: Mapping[str, tuple[int, ...]]
-
-
-class OffsetListed(NamedTuple):
-    topic: str
-    partition: int
-    error: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsListed:
-    partitions: tuple[OffsetListed, ...]

@@ -16,6 +16,7 @@ import anyio
 from anyio.from_thread import BlockingPortal
 from anyio.to_thread import run_sync
 
+from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
@@ -66,6 +67,7 @@ class Driver:
         self,
         joining: Joining,
         cluster: Cluster,
+        admin: ShareGroupAdmin,
         ledger: Ledger,
         keeper: Keeper,
         *,
@@ -75,7 +77,7 @@ class Driver:
         self.standing = Standing()
         self.began_at = ledger.end
         self._joining = joining
-        self._cluster = cluster
+        self._admin = admin
         self._ledger = ledger
         self._keeper = keeper
         self._most_ahead = most_ahead
@@ -220,7 +222,7 @@ class Driver:
 
     async def _main(self) -> None:
         self._stop = anyio.Event()
-        async with BlockingPortal() as portal:
+        async with BlockingPortal() as portal, self._admin:
             self._portal = portal
             try:
                 await self._look()
@@ -291,25 +293,25 @@ class Driver:
 
     async def _look(self) -> None:
         """See what is there, before anything is acquired of it."""
-        timeout = self._joining.request_timeout
-        logs = await read_logs(self._cluster, self._joining.topics, timeout)
+        logs = await read_logs(self._admin, self._joining.topics)
         self._ledger.agree(logs.topic_ids, adopt=self._adopt)
         self.standing = await self._standing_now()
-        self._goal = Goal(logs.bounds, self.standing.partitions, self._ledger.end)
+        self._goal = Goal(logs.bounds, self.standing.offsets, self._ledger.end)
 
     async def _standing_now(self) -> Standing:
-        group_id = self._joining.settings.group_id
-        timeout = self._joining.request_timeout
-        return await read_standing(self._cluster, group_id, timeout)
+        return await read_standing(self._admin, self._joining.settings.group_id)
 
     def _note(self, standing: Standing) -> None:
         self.standing = standing
         with self._changed:
-            for place, start in standing.starts.items():
-                if start > 0:
-                    self._ledger.passed(place.topic_id, place.partition, start)
+            for (topic, partition), start in standing.starts.items():
+                # The ledger's id of it: while this driver runs a topic made anew ends
+                # it before anything of that is entered.
+                topic_id = self._ledger.topics.get(topic)
+                if topic_id is not None and start > 0:
+                    self._ledger.passed(topic_id, partition, start)
             if self._goal is not None:
-                self._goal.passed(standing.partitions)
+                self._goal.passed(standing.offsets)
             self._changed.notify_all()
 
     def _stop_now(self) -> None:

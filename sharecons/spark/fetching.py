@@ -11,12 +11,13 @@ from typing import Any, Final
 from sharecons.errors import ConfigurationError, RecordsError
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
-from sharecons.net.transport import Network, TcpNetwork
+from sharecons.net.transport import Network
 from sharecons.options import parse_bootstrap
 from sharecons.protocol.cursors import spans_by_partition
 from sharecons.protocol.reading import Lost, Piece, Reading
 from sharecons.records.columns_reader import ColumnsReader
 from sharecons.records.damage import DamagedError
+from sharecons.security import Security
 from sharecons.spark.arrow import SCHEMA, record_batch
 from sharecons.spark.background import Background
 from sharecons.spark.errors import DataLostError
@@ -42,6 +43,7 @@ def read_ranges(
     client_id: str = "sharecons-spark",
     request_timeout: float = 30.0,
     timeout: float = TIMEOUT,
+    security: Security | None = None,
     network: Network | None = None,
 ) -> Iterator[Any]:
     """Read all records of the ranges, ascending within each partition.
@@ -55,6 +57,7 @@ def read_ranges(
         isolation: a group gives only what its own `share.isolation.level` admits, so
             that all of it may be read; "read_committed" leaves out what was aborted.
         timeout: seconds after which a partition that brings nothing is given up.
+        security: TLS and SASL; None for plain TCP.
 
     Raises:
         DataLostError: the log no longer has some of it; with `fail_on_data_loss` false
@@ -62,6 +65,7 @@ def read_ranges(
         RecordsError: a batch is damaged.
         RequestTimedOutError: brokers could not be reached, or brought nothing.
         AuthorizationError: a topic may not be read.
+        AuthenticationError: the brokers do not let us in.
     """
     if isolation not in ISOLATIONS:
         known = " or ".join(map(repr, ISOLATIONS))
@@ -75,9 +79,10 @@ def read_ranges(
     )
     cluster = Cluster(
         parse_bootstrap(bootstrap_servers),
-        network or TcpNetwork(),
+        network,
         client_id=client_id,
         software_version=VERSION,
+        security=security,
     )
     if reading.finished:
         return iter(())

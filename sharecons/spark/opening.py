@@ -2,21 +2,26 @@
 
 from typing import Final, NamedTuple
 
+from sharecons.admin.client import ShareGroupAdmin
 from sharecons.net.cluster import Cluster
-from sharecons.net.transport import TcpNetwork
 from sharecons.options import parse_bootstrap
 from sharecons.protocol.values import FetchSettings
 from sharecons.spark.acquiring import Joining
 from sharecons.spark.driver import Driver
-from sharecons.spark.options import SourceOptions
+from sharecons.spark.options import SourceOptions, security_of
 from sharecons.spark.store import Store
 from sharecons.version import VERSION
 
-__all__ = ["Opened", "cluster_of", "open_driver"]
+__all__ = ["Opened", "open_driver"]
 
 PATIENCE: Final = 3.0
 """For the driver before this one, on this machine, to leave: Spark starts a query anew
 without waiting for what it has just stopped."""
+
+
+ASKING: Final = 10.0
+"""For what the topics hold and how far the group is, while Spark waits. After that a
+partition whose leader is away is left out."""
 
 
 class Opened(NamedTuple):
@@ -24,15 +29,6 @@ class Opened(NamedTuple):
 
     driver: Driver
     ledger_id: str
-
-
-def cluster_of(options: SourceOptions) -> Cluster:
-    return Cluster(
-        parse_bootstrap(options.bootstrap_servers),
-        TcpNetwork(),
-        client_id=options.client_id,
-        software_version=VERSION,
-    )
 
 
 def open_driver(options: SourceOptions) -> Opened:
@@ -48,7 +44,8 @@ def open_driver(options: SourceOptions) -> Opened:
     ledger = store.load(options.group_id, patience=PATIENCE)
     driver = Driver(
         _joining(options, store.member_id),
-        cluster_of(options),
+        _cluster(options),
+        _admin(options),
         ledger,
         store,
         most_ahead=options.most_ahead,
@@ -61,6 +58,24 @@ def open_driver(options: SourceOptions) -> Opened:
         driver.stop()
         raise
     return Opened(driver, store.identity.ledger_id)
+
+
+def _cluster(options: SourceOptions) -> Cluster:
+    return Cluster(
+        parse_bootstrap(options.bootstrap_servers),
+        client_id=options.client_id,
+        software_version=VERSION,
+        security=security_of(options.security),
+    )
+
+
+def _admin(options: SourceOptions) -> ShareGroupAdmin:
+    return ShareGroupAdmin(
+        options.bootstrap_servers,
+        client_id=options.client_id,
+        security=security_of(options.security),
+        timeout=min(ASKING, options.request_timeout),
+    )
 
 
 def _joining(options: SourceOptions, member_id: str) -> Joining:

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from sharecons import options as client_options
 from sharecons.errors import ConfigurationError
+from sharecons.properties.names import READ, complaint
+from sharecons.security import Security
 
-__all__ = ["SourceOptions", "parse_duration", "read_options"]
+__all__ = ["SourceOptions", "parse_duration", "read_options", "security_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,8 @@ class SourceOptions:
     Attributes:
         most_ahead: offsets that may wait in the ledger for Spark before no more are
             acquired.
+        security: what `kafka.*` says of TLS and SASL, without that prefix. Tasks get
+            it as it is, since TLS contexts cannot be pickled.
     """
 
     bootstrap_servers: str
@@ -48,7 +52,8 @@ class SourceOptions:
     min_bytes: int = 1
     max_bytes: int = 8 << 20
     max_records: int = 12_000
-    ledger_options: Mapping[str, str] = field(default_factory=dict)
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ledger_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceOptions:
@@ -60,12 +65,12 @@ def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceO
     # One dictionary for all spellings: Spark's ignores case, and so do we.
     lower = {name.lower(): (name, value) for name, value in given.items()}
     _refuse(lower)
-    read: dict[str, Any] = {"ledger_options": {}}
+    read: dict[str, Any] = {"ledger_options": {}, "security": {}}
     for key, (name, value) in lower.items():
         if key.startswith(LEDGER_PREFIX):
             read["ledger_options"][name[len(LEDGER_PREFIX) :]] = value
-        elif key in _IGNORED:
-            continue
+        elif key.startswith(SECURITY_PREFIXES):
+            read["security"][key.removeprefix("kafka.")] = value
         else:
             option = _OPTIONS[key]
             read[option.attribute] = option.read(option.name, value)
@@ -77,6 +82,28 @@ def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceO
 
 LEDGER_PREFIX: Final = "ledger."
 """`ledger.*` are options of the ledger's filesystem."""
+
+SECURITY_PREFIXES: Final = (
+    "kafka.security.",
+    "kafka.ssl.",
+    "kafka.sasl.",
+    "kafka.enable.ssl.certificate.verification",
+)
+"""Kafka's properties of TLS and SASL, Java's names and librdkafka's."""
+
+
+def security_of(properties: Mapping[str, str]) -> Security | None:
+    """Make of `SourceOptions.security` what clients take; reads the files it names.
+
+    Raises:
+        ConfigurationError: names the option, and says what is wrong with it.
+    """
+    if not properties:
+        return None
+    try:
+        return Security.from_properties(properties)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"kafka.{error}") from error
 
 
 # How one value is read.
@@ -149,15 +176,6 @@ def _position(name: str, value: str) -> int | str:
     )
 
 
-def _protocol(name: str, value: str) -> str:
-    if value.strip().upper() != "PLAINTEXT":
-        raise ConfigurationError(
-            f"{name} is {value!r}, but this version of sharecons connects by PLAINTEXT "
-            "only"
-        )
-    return ""
-
-
 _UNITS: Final[Mapping[str, float]] = {
     "us": 1e-6,
     "ms": 1e-3,
@@ -223,9 +241,6 @@ _REQUIRED: Final = (
     "ledgerLocation",
 )
 
-_IGNORED: Final = frozenset({"kafka.security.protocol"})
-"""Read where it is refused."""
-
 _GROUP_DECIDES: Final = (
     "a share group's brokers decide what is delivered; where a new group begins, "
     "kafka.share.auto.offset.reset says (earliest, latest, by_duration:PT1H)"
@@ -262,26 +277,27 @@ _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def _refuse(lower: Mapping[str, tuple[str, str]]) -> None:
-    for key, (name, value) in lower.items():
+    for key, (name, _) in lower.items():
         if key in _REFUSED:
             spelt, reason = _REFUSED[key]
             raise ConfigurationError(f"{spelt} has no meaning here: {reason}")
-        if key == "kafka.security.protocol":
-            _protocol(name, value)
-        elif key.startswith(("kafka.ssl.", "kafka.sasl.")):
-            raise ConfigurationError(
-                f"{name} is of no use: this version of sharecons connects by PLAINTEXT "
-                "only"
-            )
-        elif key not in _OPTIONS and not key.startswith(LEDGER_PREFIX):
+        if not _known(key):
             raise ConfigurationError(f"{name} is no option of sharegroup{_near(key)}")
+
+
+def _known(key: str) -> bool:
+    if key.startswith(SECURITY_PREFIXES):
+        return complaint(key.removeprefix("kafka.")) is None
+    return key in _OPTIONS or key.startswith(LEDGER_PREFIX)
 
 
 def _near(key: str) -> str:
     from difflib import get_close_matches
 
-    found = get_close_matches(key, _OPTIONS, n=1, cutoff=0.75)
-    return f"; did you mean {_OPTIONS[found[0]].name}?" if found else ""
+    names = {known: option.name for known, option in _OPTIONS.items()}
+    names |= {f"kafka.{name}": f"kafka.{name}" for name in READ}
+    found = get_close_matches(key, names, n=1, cutoff=0.75)
+    return f"; did you mean {names[found[0]]}?" if found else ""
 
 
 def _check_present(read: Mapping[str, Any]) -> None:
@@ -319,6 +335,17 @@ def _check_together(
                 "checkpoint"
             )
     _check_positions(options)
+    _check_security(options.security)
+
+
+def _check_security(properties: Mapping[str, str]) -> None:
+    # Kafka's own clients would go over the network in the open.
+    if properties and "security.protocol" not in properties:
+        raise ConfigurationError(
+            f"kafka.security.protocol is missing: kafka.{min(properties)} is of no use "
+            "without it; give SSL, SASL_PLAINTEXT or SASL_SSL"
+        )
+    security_of(properties)
 
 
 def _check_positions(options: SourceOptions) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from sharecons.protocol.values import SharePartition, SharePartitionOffset
+from sharecons.protocol.admin_values import GroupOffset
 from sharecons.spark.ledger import Taken
+from sharecons.untyped import TopicPartition
 
 __all__ = ["Admission", "Goal", "Patience", "plan_tasks"]
 
@@ -49,15 +50,14 @@ class Goal:
 
     def __init__(
         self,
-        bounds: Mapping[SharePartition, tuple[int, int]],
-        standing: Iterable[SharePartitionOffset],
+        bounds: Mapping[TopicPartition, tuple[int, int]],
+        standing: Mapping[TopicPartition, GroupOffset],
         position: int,
     ) -> None:
-        self._ends: dict[SharePartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
         self.most = position
-        known = {each.share_partition: each for each in standing}
         for place, (first, end) in bounds.items():
-            lacking = _lacking(first, end, known.get(place))
+            lacking = _lacking(first, end, standing.get(place))
             if lacking:
                 self._ends[place] = end
                 self.most += lacking
@@ -69,33 +69,32 @@ class Goal:
     def entered(self, taken: Iterable[Taken]) -> None:
         """The group gave this."""
         for each in taken:
-            if each.last_offset + 1 >= self._end(each.share_partition):
-                del self._ends[each.share_partition]
-
-    def passed(self, standing: Iterable[SharePartitionOffset]) -> None:
-        """So far is the group now."""
-        for each in standing:
-            place = each.share_partition
-            if place in self._ends and (
-                each.start_offset >= self._end(place) or not each.lag
-            ):
+            place = TopicPartition(each.topic, each.partition)
+            if each.last_offset + 1 >= self._end(place):
                 del self._ends[place]
 
-    def _end(self, place: SharePartition) -> float:
+    def passed(self, standing: Mapping[TopicPartition, GroupOffset]) -> None:
+        """So far is the group now."""
+        for place in standing.keys() & self._ends.keys():
+            each = standing[place]
+            if each.lag == 0 or (each.start_offset or 0) >= self._end(place):
+                del self._ends[place]
+
+    def _end(self, place: TopicPartition) -> float:
         return self._ends.get(place, inf)
 
 
-def _lacking(first: int, end: int, known: SharePartitionOffset | None) -> int:
+def _lacking(first: int, end: int, known: GroupOffset | None) -> int:
     """Count the offsets that a group has still to give.
 
     The lag knows those that were accepted beyond the start, which is written down
     late: after all of 100 offsets were accepted, 4.3.0 tells a start of 0 and a lag
-    of 0. Both are unknown (-1) as long as nothing was accepted.
+    of 0. Both are unknown as long as nothing was accepted.
     """
-    if known is None or known.start_offset < 0:
+    if known is None or known.start_offset is None:
         return end - first
     rest = end - max(first, known.start_offset)
-    return rest if known.lag < 0 else min(rest, known.lag)
+    return rest if known.lag is None else min(rest, known.lag)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import InputPartition
 from sharecons.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
 from sharecons.spark.fetching import read_ranges
 from sharecons.spark.ledger import Taken
-from sharecons.spark.options import SourceOptions
+from sharecons.spark.options import SourceOptions, security_of
 
 __all__ = ["RangesPartition", "for_tasks", "read_partition"]
 
@@ -36,10 +36,14 @@ def read_partition(partition: RangesPartition, options: SourceOptions) -> Iterat
         fail_on_data_loss=options.fail_on_data_loss,
         client_id=options.client_id,
         request_timeout=options.request_timeout,
+        security=security_of(options.security),
     )
     return batches
 
 
 def for_tasks(options: SourceOptions) -> SourceOptions:
-    """The options without the keys to the ledger's store: tasks do not go there."""
+    """The options without the keys to the ledger's store: tasks do not go there.
+
+    They go to the brokers, so that what is said of TLS and SASL stays.
+    """
     return replace(options, ledger_options={})

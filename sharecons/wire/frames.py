@@ -12,6 +12,7 @@ from sharecons.errors import ProtocolError
 from sharecons.wire.api import Frame
 from sharecons.wire.api_versions import KEY as API_VERSIONS
 from sharecons.wire.fields import NO_TAGS
+from sharecons.wire.sasl_handshake import KEY as SASL_HANDSHAKE
 
 __all__ = [
     "LENGTH_SIZE",
@@ -33,19 +34,20 @@ _HEADER: Final = Struct(">ihhih")
 def request_frame(
     key: int, version: int, correlation_id: int, client_id: str, body: bytes
 ) -> bytes:
-    """Write a request, with its header of version 2.
+    """Write a request, with its header of version 2; of SaslHandshake it is 1.
 
     Raises:
         ProtocolError: the client id is too long.
     """
     name = client_id.encode()
+    tags = b"" if key == SASL_HANDSHAKE else NO_TAGS
     # By hand, since each fetch has one: kio's writer takes longer than all of this.
-    length = _HEADER.size - LENGTH_SIZE + len(name) + len(NO_TAGS) + len(body)
+    length = _HEADER.size - LENGTH_SIZE + len(name) + len(tags) + len(body)
     try:
         header = _HEADER.pack(length, key, version, correlation_id, len(name))
     except struct.error as error:
         raise ProtocolError(f"cannot write a request's header: {error}") from error
-    return b"".join((header, name, NO_TAGS, body))
+    return b"".join((header, name, tags, body))
 
 
 def frame_length(prefix: Frame, limit: int) -> int:
@@ -76,8 +78,8 @@ def body_offset(frame: Frame, key: int, correlation_id: int) -> int:
     got = int.from_bytes(frame[:CORRELATION_SIZE], "big", signed=True)
     if got != correlation_id:
         raise ProtocolError(f"an answer to request {got}, where {correlation_id} waits")
-    if key == API_VERSIONS:
-        return CORRELATION_SIZE  # header version 0, so that any client can read it
+    if key in (API_VERSIONS, SASL_HANDSHAKE):
+        return CORRELATION_SIZE  # header version 0, which any client can read
     return _after_tags(frame, CORRELATION_SIZE)
 
 

@@ -1,60 +1,69 @@
-"""ListOffsets (2): where a partition's log begins and ends; its leader knows."""
+"""ListOffsets (2): offsets of partitions' logs, by time or at either end.
 
-from importlib import import_module
+Version 7 brought the highest timestamp; what came after 8 is for tiered storage.
+"""
 
-from sharecons.protocol.values import ListOffsets, OffsetListed, OffsetsListed
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sharecons.protocol.admin_values import LogOffset
+from sharecons.protocol.questions import ListLogOffsets, Reply
+from sharecons.untyped import TopicPartition
 from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.lazily import by_topic, known, schema
 
 __all__ = ["LIST_OFFSETS"]
 
-VERSIONS = range(6, 10)
+Listed = Mapping[TopicPartition, Reply[LogOffset]]
 
-CONSUMER = -1
-READ_UNCOMMITTED = 0
-LATEST, EARLIEST = -1, -2
-ASKED = {"latest": LATEST, "earliest": EARLIEST}
-
-_SCHEMAS = {
-    version: import_module(f"kio.schema.list_offsets.v{version}")
-    for version in VERSIONS
-}
+CONSUMER: Final = -1
+"""The replica id of those who are none."""
 
 
-def _write(request: ListOffsets, version: int) -> bytes:
-    schema = _SCHEMAS[version]
-    kinds = schema.request
-    topics = tuple(
-        kinds.ListOffsetsTopic(
-            name=topic,
-            partitions=tuple(
-                kinds.ListOffsetsPartition(
-                    partition_index=partition, timestamp=ASKED[request.which]
+def _write(request: ListLogOffsets, version: int) -> bytes:
+    v = schema("list_offsets", version)
+    return write_entity(
+        v.ListOffsetsRequest(
+            replica_id=CONSUMER,
+            isolation_level=int(request.read_committed),
+            topics=tuple(
+                v.request.ListOffsetsTopic(
+                    name=topic,
+                    partitions=tuple(
+                        _partition(v, request, TopicPartition(topic, partition))
+                        for partition in partitions
+                    ),
                 )
-                for partition in partitions
+                for topic, partitions in by_topic(request.specs).items()
             ),
         )
-        for topic, partitions in request.partitions.items()
     )
-    return write_entity(
-        schema.ListOffsetsRequest(
-            replica_id=CONSUMER, isolation_level=READ_UNCOMMITTED, topics=topics
+
+
+def _partition(v: Any, request: ListLogOffsets, partition: TopicPartition) -> Any:
+    return v.request.ListOffsetsPartition(
+        partition_index=partition.partition,
+        timestamp=request.specs[partition].timestamp,
+    )
+
+
+def _read(frame: Frame, offset: int, version: int) -> Listed:
+    kind = schema("list_offsets", version).ListOffsetsResponse
+    return {
+        TopicPartition(topic.name, partition.partition_index): Reply(
+            int(partition.error_code),
+            None,
+            LogOffset(
+                offset=known(partition.offset),
+                timestamp=known(partition.timestamp),
+                leader_epoch=known(partition.leader_epoch),
+            ),
         )
-    )
+        for topic in read_entity(kind, frame, offset).topics
+        for partition in topic.partitions
+    }
 
 
-def _read(frame: Frame, offset: int, version: int) -> OffsetsListed:
-    answer = read_entity(_SCHEMAS[version].ListOffsetsResponse, frame, offset)
-    return OffsetsListed(
-        partitions=tuple(
-            OffsetListed(
-                topic.name, each.partition_index, int(each.error_code), each.offset
-            )
-            for topic in answer.topics
-            for each in topic.partitions
-        )
-    )
-
-
-LIST_OFFSETS: Api[ListOffsets, OffsetsListed] = Api(
-    key=2, name="ListOffsets", versions=VERSIONS, write=_write, read=_read
+LIST_OFFSETS: Api[ListLogOffsets, Listed] = Api(
+    key=2, name="ListOffsets", versions=range(7, 9), write=_write, read=_read
 )

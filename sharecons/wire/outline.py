@@ -37,6 +37,7 @@ SIZES: Final = {
     "int32": 4,
     "int64": 8,
     "timedelta_i32": 4,
+    "timedelta_i64": 8,
     "uuid": 16,
 }
 
@@ -95,7 +96,7 @@ def _part(kind: Any, field: Field[Any]) -> Part:
     if get_origin(declared) is tuple:
         return _array(get_args(declared)[0], field, flexible=kind.__flexible__)
     if not _is_entity(declared):
-        return _primitive(field)
+        return _primitive(field, flexible=kind.__flexible__)
     entity: Step = _outline(declared)
     return entity if declared is field.type else _nullable(entity)
 
@@ -104,12 +105,18 @@ def _is_entity(declared: Any) -> bool:
     return is_dataclass(declared)
 
 
-def _primitive(field: Field[Any]) -> Part:
-    return SIZES.get(field.metadata["kafka_type"], _skip_bytes)
+def _primitive(field: Field[Any], *, flexible: bool) -> Part:
+    kafka_type = field.metadata["kafka_type"]
+    if flexible:
+        return SIZES.get(kafka_type, _skip_bytes)
+    legacy = _skip_legacy_string if kafka_type == "string" else _skip_legacy_bytes
+    return SIZES.get(kafka_type, legacy)
 
 
 def _array(item: Any, field: Field[Any], *, flexible: bool) -> Step:
-    part: Part = _outline(item) if _is_entity(item) else _primitive(field)
+    part: Part = (
+        _outline(item) if _is_entity(item) else _primitive(field, flexible=flexible)
+    )
     size = _size(item) if _is_entity(item) else part
     ends_in_tags = _is_entity(item) and flexible
     count_of = _count if flexible else _legacy_count
@@ -153,6 +160,16 @@ def _nullable(step: Step) -> Step:
 
 def _skip_bytes(frame: bytes, at: int, cuts: list[Cut]) -> int:
     length, at = _count(frame, at)
+    return at + max(length, 0)
+
+
+def _skip_legacy_string(frame: bytes, at: int, cuts: list[Cut]) -> int:
+    length = int.from_bytes(frame[at : at + 2], "big", signed=True)
+    return at + 2 + max(length, 0)
+
+
+def _skip_legacy_bytes(frame: bytes, at: int, cuts: list[Cut]) -> int:
+    length, at = _legacy_count(frame, at)
     return at + max(length, 0)
 
 

@@ -193,3 +193,24 @@ def test_epochs_gone_by_end_where_the_next_one_begins():
     assert ("none", 4, 5) == end_of(ours, "topic", 5)
     assert ("none", 6, 5) == end_of(ours, "topic", 6)
     assert ("fenced_leader_epoch", -1, -1) == end_of(ours, "topic", 0, known=5)
+
+
+# SaslHandshake, SaslAuthenticate
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_listener_that_asks_nobody_who_he_is_says_so(broker, version):
+    answer = broker.ask("sasl_handshake", version, mechanism="PLAIN")
+
+    assert ("illegal_sasl_state", ()) == (answer.error_code.name, answer.mechanisms)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_who_says_who_he_is_unasked_is_refused(broker, version):
+    answer = broker.ask("sasl_authenticate", version, auth_bytes=b"x")
+
+    assert ("illegal_sasl_state", b"") == (answer.error_code.name, answer.auth_bytes)
+    assert (
+        "SaslAuthenticate request received after successful authentication"
+        == answer.error_message
+    )

@@ -11,6 +11,7 @@ from sharecons.errors import (
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.codes import Code
+from sharecons.protocol.gathering import ACK_DELAY, RIDE_AFTER
 from sharecons.protocol.happenings import (
     Acquired,
     EndpointsTold,
@@ -22,7 +23,7 @@ from sharecons.protocol.happenings import (
     Troubled,
 )
 from sharecons.protocol.journal import Journal
-from sharecons.protocol.leader import ACK_DELAY, SHORT_WAIT, Answer, Leader, Request
+from sharecons.protocol.leader import SHORT_WAIT, Answer, Leader, Request
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.reactions import Reaction
@@ -462,6 +463,65 @@ def test_acknowledgements_leave_by_themselves_after_a_moment():
     assert (1, False) == (request.share_session_epoch, request.renewing)
 
 
+def trickle(talk: Talk, offset: int) -> tuple[ShareFetch, list[Lease]]:
+    """The application asks, and its fetch brings one record, far from all it may."""
+    talk.pace.waiting = 1
+    request = talk.fetch()
+    talk.answer(request, fetched(part(P0, (offset, offset))))
+    talk.pace.waiting = 0
+    return request, talk.leases()
+
+
+def trickling() -> tuple[Talk, Lease]:
+    """A leader that may ask for many, and found one."""
+    talk = Talk()
+    talk.pace.allowance = 500
+    _, (lease,) = trickle(talk, 0)
+    return talk, lease
+
+
+def test_acknowledgements_of_single_records_do_not_ride_with_each_fetch():
+    talk, lease = trickling()
+    lease.acknowledge(0, ACCEPT)
+
+    at_once, (second,) = trickle(talk, 1)
+    second.acknowledge(1, ACCEPT)
+    talk.now += RIDE_AFTER
+    later, _ = trickle(talk, 2)
+
+    assert {} == at_once.acknowledgements
+    assert ACK_DELAY == pytest.approx(at_once.max_wait)  # no longer in their way
+    assert {0: ACCEPT, 1: ACCEPT} == each(later.acknowledgements[P0])
+
+
+def test_a_release_rides_with_the_next_fetch():
+    talk, lease = trickling()
+    lease.acknowledge(0, RELEASE)
+
+    request, _ = trickle(talk, 1)
+
+    assert {0: RELEASE} == each(request.acknowledgements[P0])
+
+
+def test_what_somebody_waits_for_rides_with_the_next_fetch():
+    talk, lease = trickling()
+    lease.acknowledge(0, ACCEPT)
+    talk.leader.hasten()
+
+    request, _ = trickle(talk, 1)
+
+    assert {0: ACCEPT} == each(request.acknowledgements[P0])
+
+
+def test_where_more_lies_ready_acknowledgements_ride_with_each_fetch():
+    talk, lease = trickling()
+    talk.open_more(part(P0, (1, 500)))
+    lease.acknowledge(0, ACCEPT)
+    talk.pace.waiting = 1
+
+    assert {0: ACCEPT} == each(talk.fetch().acknowledgements[P0])
+
+
 def test_marks_made_meanwhile_travel_along():
     talk = Talk()
     (lease,) = talk.open(part(P0, (0, 3)))
@@ -613,7 +673,7 @@ def test_a_wrong_epoch_of_an_acknowledgement_opens_anew_to_say_it_again():
     talk.now = talk.leader.next_deadline(talk.now)
     opening = talk.fetch()
     talk.answer(opening, fetched())
-    again = talk.flush()
+    again = talk.acknowledge()  # it has waited long enough
     talk.answer(again, acknowledged(part(P0)))
 
     assert (0, 0.0, 0) == (

@@ -12,8 +12,10 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
+from sharecons.protocol.admin_values import LogOffset, OffsetSpec
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetches import Fetch, Fetched, FetchedFrom
+from sharecons.protocol.questions import ListLogOffsets, Reply
 from sharecons.protocol.reading import (
     MAX_BYTES,
     TOPIC_PATIENCE,
@@ -25,9 +27,6 @@ from sharecons.protocol.reading import (
 from sharecons.protocol.values import (
     DescribeTopics,
     Endpoint,
-    ListOffsets,
-    OffsetListed,
-    OffsetsListed,
     PartitionLeader,
     SharePartition,
     TopicDescription,
@@ -35,10 +34,12 @@ from sharecons.protocol.values import (
 )
 from sharecons.records.columns_reader import next_offset
 from sharecons.records.encoder import NewRecord, encode
+from sharecons.untyped import TopicPartition
 
 T, U = b"t" * 16, b"u" * 16
 NAMES = {T: "t", U: "u"}
 FIRST, SECOND = SharePartition(T, 0), SharePartition(T, 1)
+HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 1)
 BROKERS = {1: Endpoint("one", 1), 2: Endpoint("two", 2)}
 
 
@@ -238,15 +239,19 @@ def astray(*wanted, leader=1):
 
 
 def listed(*offsets, error=0):
-    return OffsetsListed(
-        partitions=tuple(OffsetListed("t", p, error, at) for p, at in offsets)
-    )
+    return {
+        TopicPartition("t", p): Reply(
+            error, None, LogOffset(offset=at, timestamp=None, leader_epoch=None)
+        )
+        for p, at in offsets
+    }
 
 
 def test_an_offset_out_of_range_has_the_leader_asked_where_the_log_begins():
     _, ask = astray((FIRST, 5, 29), (SECOND, 5, 29))
 
-    assert Ask(1, ListOffsets(which="earliest", partitions={"t": (0, 1)})) == ask
+    specs = dict.fromkeys((HERE, THERE), OffsetSpec.EARLIEST)
+    assert Ask(1, ListLogOffsets(specs=specs, read_committed=False)) == ask
 
 
 def test_what_lies_before_the_log_is_lost_and_the_rest_is_read():
@@ -276,7 +281,7 @@ def test_what_lies_beyond_the_log_is_lost_when_that_was_found_three_times():
 
 
 @pytest.mark.parametrize(
-    "answer", [listed((0, -1), error=Code.NOT_LEADER_OR_FOLLOWER), listed()]
+    "answer", [listed((0, None), error=Code.NOT_LEADER_OR_FOLLOWER), listed()]
 )
 def test_a_log_whose_beginning_is_not_told_is_fetched_again(answer):
     machine, ask = astray((FIRST, 5, 29))
@@ -413,7 +418,7 @@ def answer_of(ask, of, trouble, room):
             if trouble == "unknown":
                 return described({}, error=Code.UNKNOWN_TOPIC_ID)
             return described(dict.fromkeys((p.partition for p in of), 1))
-        case ListOffsets():
+        case ListLogOffsets():
             error = Code.NOT_LEADER_OR_FOLLOWER if trouble == "moved" else 0
             begins = [(place.partition, log.start) for place, log in of.items()]
             return listed(*begins, error=error)

@@ -45,10 +45,22 @@ async def take(
     return taken
 
 
-async def left_over(queue: Queue, *, within: float = 2.5) -> list[Record[Any, Any]]:
-    """What the group would deliver to somebody new."""
+async def left_over(queue: Queue, *, calm: float = 1.0) -> list[Record[Any, Any]]:
+    """What the group would deliver to somebody new.
+
+    Ends when nothing has come for so many seconds to a member that has partitions, and
+    has had an answer.
+    """
+    found: list[Record[Any, Any]] = []
     async with queue.consumer(acknowledgement="explicit") as consumer:
-        return await take(aiter(consumer), 1_000_000, within=within)
+        records = aiter(consumer)
+        with anyio.fail_after(60):
+            while True:
+                looks = consumer.assignment and consumer.metrics()["fetch-total"] > 1
+                more = await take(records, 1_000, within=calm)
+                if looks and not more:
+                    return found
+                found += more
 
 
 def offsets(records: Sequence[Record[Any, Any]]) -> list[int]:

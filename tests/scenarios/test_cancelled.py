@@ -24,6 +24,7 @@ class CountedNetwork(TcpNetwork):
     """Plain TCP that knows which of its wires nobody closed."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.open: set[Wire] = set()
 
     async def connect(self, endpoint: Endpoint) -> Wire:

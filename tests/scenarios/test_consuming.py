@@ -482,6 +482,6 @@ async def test_consumers_opened_and_closed_over_waiting_records_archive_none(
     # The first record was in hand five times, and that was its last delivery. No
     # other was let go, not even once.
     assert in_hand == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
-    rest = await left_over(queue, within=6)
+    rest = await left_over(queue)
     assert {record.delivery_count for record in rest} == {1}
     assert offsets(rest) == list(range(1, 2000))

@@ -136,8 +136,8 @@ def run_with_a_kill(workers: Workers, mode: str) -> int:
     workers.start(mode)
     workers.start(mode)
     workers.wait_for(RECORDS // 3, 60)
-    victim.kill()
     killed_at = time.monotonic_ns()
+    victim.kill()
     victim.wait()
     workers.wait_for(RECORDS, 100)
     workers.wait_for_quiet()  # whatever should not come again has time to
@@ -196,6 +196,7 @@ def test_killed_explicit_consumer_keeps_to_what_was_said(workers: Workers) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.punctual
 @pytest.mark.timeout(200)
 def test_killed_consumer_of_a_kept_member_id_is_back_at_once(
     kafka: Kafka, tmp_path: Path
@@ -206,7 +207,7 @@ def test_killed_consumer_of_a_kept_member_id_is_back_at_once(
     config = {"share.auto.offset.reset": "earliest"}
     session = 45  # seconds: Kafka's own default is what is looked at
     if isinstance(kafka.started, EmbeddedCluster):
-        session = 15
+        session = 6
         config["share.session.timeout.ms"] = str(session * 1000)
     admin.set_group_config(group, config)
     for partition in (0, 1):

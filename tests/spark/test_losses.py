@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from tests.spark.fetched import Logs
-from tests.spark.sparks import Query, kept, session
+from tests.spark.sparks import Query, kept
 
 pytestmark = [
     pytest.mark.slow,
@@ -16,13 +16,6 @@ pytestmark = [
 ]
 
 SKIP = {"failOnDataLoss": "false"}
-
-
-@pytest.fixture(scope="module")
-def spark():
-    spark = session()
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """Options: read, refused, and why."""
 
+import pickle
+
 import pytest
 
 from sharecons.errors import ConfigurationError
-from sharecons.spark.options import parse_duration, read_options
+from sharecons.spark.options import parse_duration, read_options, security_of
 
 NEEDED = {
     "kafka.bootstrap.servers": "localhost:9092",
@@ -116,15 +118,80 @@ def test_unknown_option_is_refused_and_its_neighbour_named():
         ("ledgerLocation", " "),
         ("kafka.bootstrap.servers", "localhost"),
         ("kafka.share.auto.offset.reset", "first"),
-        ("kafka.security.protocol", "SSL"),
-        ("kafka.ssl.truststore.location", "/x"),
-        ("kafka.sasl.mechanism", "PLAIN"),
+        ("kafka.security.protocol", "TLS"),
     ],
 )
 def test_value_that_makes_no_sense_is_refused(name, value):
     text = refusal(**{name: value})
 
     assert name in text or "topics" in text
+
+
+LOGIN = {
+    "kafka.security.protocol": "SASL_PLAINTEXT",
+    "kafka.sasl.mechanism": "SCRAM-SHA-512",
+    "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+    'required username="alice" password="alice-Secret";',
+}
+
+
+def test_security_is_what_kafkas_own_properties_say():
+    options = read_options(NEEDED | LOGIN)
+
+    security = security_of(options.security)
+    assert security.protocol == "SASL_PLAINTEXT"
+    assert security.credentials.username == "alice"
+    assert security.credentials.password == "alice-Secret"
+    assert security_of(read_options(NEEDED).security) is None
+
+
+def test_secrets_are_not_shown():
+    options = read_options(NEEDED | LOGIN | {"ledger.key": "ledger-Secret"})
+
+    assert "Secret" not in repr(options)
+
+
+def test_tasks_get_the_keys_to_the_brokers_and_not_those_to_the_ledger():
+    pytest.importorskip("pyspark", reason="needs sharecons[spark]")
+    from sharecons.spark.tasks import for_tasks
+
+    options = read_options(NEEDED | LOGIN | {"ledger.key": "ledger-Secret"})
+
+    given = pickle.loads(pickle.dumps(for_tasks(options)))
+
+    assert given.security == options.security
+    assert given.ledger_options == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        (
+            {"kafka.sasl.mechanism": "PLAIN"},
+            "kafka.security.protocol is missing: kafka.sasl.mechanism is of no use "
+            "without it; give SSL, SASL_PLAINTEXT or SASL_SSL",
+        ),
+        (
+            {
+                "kafka.security.protocol": "SSL",
+                "kafka.ssl.truststore.location": "/not/here.pem",
+            },
+            "kafka.ssl.truststore.location: /not/here.pem: No such file or directory",
+        ),
+        (
+            LOGIN | {"kafka.sasl.jaas.config": 'x required username="alice";'},
+            "kafka.sasl.password: missing, or password in sasl.jaas.config: "
+            "SCRAM-SHA-512 needs it",
+        ),
+        (
+            LOGIN | {"kafka.sasl.mechanizm": "PLAIN"},
+            "kafka.sasl.mechanizm is no option of sharegroup; did you mean "
+            "kafka.sasl.mechanism?",
+        ),
+    ],
+)
+def test_security_that_makes_no_sense_is_refused(more, text):
+    assert refusal(**more) == text
 
 
 def test_limits_that_contradict_each_other_are_refused():

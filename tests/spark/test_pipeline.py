@@ -14,7 +14,6 @@ from sharecons.spark.pipeline import __main__ as program
 from sharecons.spark.pipeline.figures import BatchFigures, table
 from sharecons.spark.pipeline.picture import picture
 from sharecons.spark.pipeline.settings import parse
-from tests.spark.sparks import session
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
 NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
@@ -94,13 +93,6 @@ def test_picture_has_a_point_for_each_batch_in_each_line(count):
 
 
 # The whole of it.
-
-
-@pytest.fixture(scope="module")
-def spark():
-    spark = session()
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.values import SharePartition, SharePartitionOffset
+from sharecons.protocol.admin_values import GroupOffset
 from sharecons.spark.ledger import Taken
 from sharecons.spark.planning import Admission, Goal, Patience, plan_tasks
+from sharecons.untyped import TopicPartition
 
 ID = bytes(range(16))
-P0, P1 = SharePartition(ID, 0), SharePartition(ID, 1)
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def taken(first, last, partition=0, count=1, topic="orders"):
@@ -49,18 +50,18 @@ def test_nothing_held_is_nothing_to_cover_however_overdue():
 # The goal of Trigger.AvailableNow.
 
 
-def stands(place, start, lag=-1):
-    return SharePartitionOffset("orders", place, start, lag)
+def stands(start, lag=None):
+    return GroupOffset(start_offset=start, leader_epoch=3, lag=lag)
 
 
 def test_goal_of_empty_topics_is_reached_at_once():
-    assert Goal({}, [], 7).reached
-    assert Goal({P0: (0, 0)}, [], 7).reached
-    assert Goal({P0: (5, 5)}, [stands(P0, 5)], 7).reached
+    assert Goal({}, {}, 7).reached
+    assert Goal({P0: (0, 0)}, {}, 7).reached
+    assert Goal({P0: (5, 5)}, {P0: stands(5)}, 7).reached
 
 
 def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
-    goal = Goal({P0: (0, 10), P1: (0, 5)}, [], 0)
+    goal = Goal({P0: (0, 10), P1: (0, 5)}, {}, 0)
     goal.entered([taken(0, 8)])
     goal.entered([taken(0, 4, partition=1)])
     assert not goal.reached
@@ -71,29 +72,29 @@ def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
 
 
 def test_goal_is_reached_when_the_group_has_passed_it_without_us():
-    goal = Goal({P0: (0, 10)}, [stands(P0, 3)], 0)
-    goal.passed([stands(P0, 9), stands(P1, 50)])
+    goal = Goal({P0: (0, 10)}, {P0: stands(3)}, 0)
+    goal.passed({P0: stands(9), P1: stands(50)})
     assert not goal.reached
-    goal.passed([stands(P0, 10)])
+    goal.passed({P0: stands(10)})
     assert goal.reached
 
 
 def test_goal_is_reached_when_the_group_has_no_lag_though_it_starts_before():
-    goal = Goal({P0: (0, 10)}, [stands(P0, 0, 4)], 0)
-    goal.passed([stands(P0, 0, 1)])
+    goal = Goal({P0: (0, 10)}, {P0: stands(0, 4)}, 0)
+    goal.passed({P0: stands(0, 1)})
     assert not goal.reached
-    goal.passed([stands(P0, 0, 0)])
+    goal.passed({P0: stands(0, 0)})
     assert goal.reached
-    assert Goal({P0: (0, 10)}, [stands(P0, 0, 0)], 0).reached
+    assert Goal({P0: (0, 10)}, {P0: stands(0, 0)}, 0).reached
 
 
 def test_goal_names_the_position_that_what_is_lacking_leads_to():
-    # From where the group starts; where its log begins if that is unknown (-1).
+    # From where the group starts; where its log begins if that is unknown.
     assert Goal(
-        {P0: (0, 10), P1: (2, 5)}, [stands(P0, 4), stands(P1, -1)], 100
+        {P0: (0, 10), P1: (2, 5)}, {P0: stands(4), P1: stands(None)}, 100
     ).most == (109)
-    assert Goal({P0: (8, 10)}, [stands(P0, 4)], 0).most == 2
-    assert Goal({P0: (0, 10)}, [stands(P0, 4, 2)], 0).most == 2
+    assert Goal({P0: (8, 10)}, {P0: stands(4)}, 0).most == 2
+    assert Goal({P0: (0, 10)}, {P0: stands(4, 2)}, 0).most == 2
 
 
 def test_patience_ends_when_nothing_came_for_long():

@@ -2,7 +2,6 @@
 
 import pytest
 
-from sharecons.protocol.values import SharePartition
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.ledger import Ledger, Taken
@@ -10,6 +9,7 @@ from sharecons.spark.opening import Opened
 from sharecons.spark.options import read_options
 from sharecons.spark.planning import Goal
 from sharecons.spark.stream import StreamQuery
+from sharecons.untyped import TopicPartition
 
 ID = bytes(range(16))
 LEDGER = "0123abcd"
@@ -31,8 +31,8 @@ class FakeDriver:
         self.planned_to = 0
         self.stopped = 0
         self.last_came = self.now
-        bounds = {SharePartition(ID, 0): (0, lacking)} if lacking else {}
-        self.goal = Goal(bounds, [], self.ledger.end)
+        bounds = {TopicPartition("orders", 0): (0, lacking)} if lacking else {}
+        self.goal = Goal(bounds, {}, self.ledger.end)
 
     def open(self):
         self.began_at = self.end
@@ -237,8 +237,8 @@ def test_available_now_does_not_run_after_producers():
 
 def test_available_now_ends_though_others_hold_what_is_lacking_and_producers_go_on():
     driver = FakeDriver()
-    places = {SharePartition(ID, 0): (0, 10), SharePartition(ID, 1): (0, 10)}
-    driver.goal = Goal(places, [], 0)
+    places = {TopicPartition("orders", n): (0, 10) for n in (0, 1)}
+    driver.goal = Goal(places, {}, 0)
     driver.coming = [(100 + second, 50) for second in range(1, 100)]
     run_available_now(driver)
 

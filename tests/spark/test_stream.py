@@ -14,7 +14,7 @@ import sharecons.records.columns
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.testing import EmbeddedBroker
 from tests.spark.faults import meet
-from tests.spark.sparks import Query, kept, session
+from tests.spark.sparks import Query, kept
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,13 +22,6 @@ pytestmark = [
     # Spark's own: pandas 3, and sockets that its gateway leaves open.
     pytest.mark.filterwarnings("ignore"),
 ]
-
-
-@pytest.fixture(scope="module")
-def spark():
-    spark = session()
-    yield spark
-    spark.stop()
 
 
 @pytest.fixture(scope="module")

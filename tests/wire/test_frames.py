@@ -9,6 +9,7 @@ from sharecons.wire.frames import body_offset, check_alone, frame_length, reques
 from tests.wire.oracle import read, schema, spelt
 
 API_VERSIONS = 18
+SASL_HANDSHAKE = 17
 SHARE_FETCH = 78
 LIMIT = 1000
 
@@ -40,7 +41,7 @@ def test_client_id_that_does_not_fit():
 
 
 @given(
-    key=st.integers(0, 100),
+    key=st.integers(0, 100).filter(lambda key: key != SASL_HANDSHAKE),
     version=st.integers(0, 20),
     correlation_id=st.integers(0, 0x7FFFFFFF),
     client_id=st.text(max_size=20),
@@ -61,6 +62,17 @@ def test_kio_reads_the_header_as_it_was_meant(
         header.correlation_id,
         header.client_id,
     )
+
+
+def test_request_of_sasl_handshake_has_no_tagged_fields():
+    """It has no flexible version: Kafka would take them for its body."""
+    from kio.schema.request_header.v1 import RequestHeader
+
+    frame = request_frame(SASL_HANDSHAKE, 1, 7, "me", b"the-body")
+
+    header = read(RequestHeader, frame[4 : -len(b"the-body")])
+    assert ("me", 7) == (header.client_id, header.correlation_id)
+    assert len(frame) == 4 + int.from_bytes(frame[:4], "big")
 
 
 @pytest.mark.parametrize("length", [4, 5, LIMIT])
@@ -90,8 +102,9 @@ def test_body_begins_after_the_header():
     assert 5 == body_offset(spelt("0000002a 00 ff"), SHARE_FETCH, 42)
 
 
-def test_body_of_api_versions_begins_after_the_correlation_id():
-    assert 4 == body_offset(spelt("0000002a 0000"), API_VERSIONS, 42)
+@pytest.mark.parametrize("key", [API_VERSIONS, SASL_HANDSHAKE])
+def test_body_of_what_any_client_can_read_begins_after_the_correlation_id(key):
+    assert 4 == body_offset(spelt("0000002a 0000"), key, 42)
 
 
 @pytest.mark.parametrize("got", [-1, 41, 43])
@@ -121,14 +134,18 @@ def test_every_version_that_is_spoken_has_the_headers_that_are_written():
     """Request header 2 and response header 1 are for flexible versions only."""
     from sharecons.wire.apis import APIS
 
+    inflexible = {SASL_HANDSHAKE: (1, 0)}
     for api in APIS.values():
+        headers = inflexible.get(api.key, (2, 1))
         for version in api.versions:
             module = schema(_snake(api.name), version)
             request = getattr(module, f"{api.name}Request")
             response = getattr(module, f"{api.name}Response")
 
-            assert request.__header_schema__.__version__ == 2, api.name
-            assert response.__header_schema__.__version__ == 1, api.name
+            assert headers == (
+                request.__header_schema__.__version__,
+                response.__header_schema__.__version__,
+            ), api.name
             assert request.__api_key__ == api.key, api.name
 
 

@@ -68,24 +68,6 @@ def answers():
             ),
             version,
         )
-    for version in range(13, 18):
-        v = schema("fetch", version).response
-        partition = v.PartitionData(
-            partition_index=0,
-            error_code=ErrorCode.none,
-            high_watermark=9,
-            aborted_transactions=(v.AbortedTransaction(producer_id=1, first_offset=2),),
-            records=b"some records",
-        )
-        topic = v.FetchableTopicResponse(topic_id=TOPIC, partitions=(partition,))
-        yield (
-            v.FetchResponse(
-                throttle_time=SECOND,
-                error_code=ErrorCode.none,
-                responses=(topic, topic),
-            ),
-            version,
-        )
     v = schema("share_group_heartbeat", 1).response
     assigned = v.TopicPartitions(topic_id=TOPIC, partitions=(0, 1))
     yield (
@@ -115,6 +97,21 @@ def answers():
             ),
             version,
         )
+    v = schema("sasl_handshake", 1).response
+    yield (
+        v.SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=("PLAIN", "X")),
+        1,
+    )
+    v = schema("sasl_authenticate", 2).response
+    yield (
+        v.SaslAuthenticateResponse(
+            error_code=ErrorCode.none,
+            error_message="m",
+            auth_bytes=b"bytes",
+            session_lifetime=SECOND,
+        ),
+        2,
+    )
     for version in (12, 13):
         v = schema("metadata", version).response
         partition = v.MetadataResponsePartition(
@@ -166,38 +163,6 @@ def answers():
         v.IncrementalAlterConfigsResponse(throttle_time=SECOND, responses=(result,)),
         1,
     )
-    for version in range(6, 10):
-        v = schema("list_offsets", version).response
-        partition = v.ListOffsetsPartitionResponse(
-            partition_index=0, error_code=ErrorCode.none, offset=9
-        )
-        topic = v.ListOffsetsTopicResponse(name="t", partitions=(partition, partition))
-        yield (
-            v.ListOffsetsResponse(throttle_time=SECOND, topics=(topic, topic)),
-            version,
-        )
-    for version in (0, 1):
-        v = schema("describe_share_group_offsets", version).response
-        partition = v.DescribeShareGroupOffsetsResponsePartition(
-            partition_index=0,
-            start_offset=9,
-            leader_epoch=1,
-            error_code=ErrorCode.none,
-            error_message="m",
-        )
-        topic = v.DescribeShareGroupOffsetsResponseTopic(
-            topic_name="t", topic_id=TOPIC, partitions=(partition, partition)
-        )
-        group = v.DescribeShareGroupOffsetsResponseGroup(
-            group_id="g",
-            topics=(topic,),
-            error_code=ErrorCode.none,
-            error_message="m",
-        )
-        yield (
-            v.DescribeShareGroupOffsetsResponse(throttle_time=SECOND, groups=(group,)),
-            version,
-        )
     for version in (0, 3):
         v = schema("api_versions", version).response
         api = v.ApiVersion(api_key=78, min_version=1, max_version=2)

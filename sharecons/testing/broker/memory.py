@@ -98,6 +98,11 @@ class MemoryWire:
         del self._received[: 4 + length]
         return memoryview(frame)
 
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        with anyio.fail_after(timeout):
+            await self.send(data)
+            return await self.receive()
+
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)
 

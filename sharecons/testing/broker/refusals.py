@@ -132,6 +132,14 @@ _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
             inner=_parts("partitions", "partitions", "partition"),
         ),
     ),
+    "ReadShareGroupStateSummary": (
+        _parts(
+            "results",
+            "topics",
+            "topic_id",
+            inner=_parts("partitions", "partitions", "partition"),
+        ),
+    ),
     "DescribeShareGroupOffsets": (_parts("groups", "groups", "group_id"),),
 }
 

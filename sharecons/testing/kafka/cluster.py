@@ -16,7 +16,12 @@ from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.node import Node, stop_all
 from sharecons.testing.kafka.ports import HOST, free_ports, is_free
 from sharecons.testing.kafka.readiness import wait_until_up
-from sharecons.testing.kafka.settings import addresses, as_properties, defaults
+from sharecons.testing.kafka.settings import (
+    Listeners,
+    addresses,
+    as_properties,
+    defaults,
+)
 from sharecons.testing.kafka.storage import format_storage, random_id
 
 __all__ = ["KafkaCluster"]
@@ -65,6 +70,8 @@ class KafkaCluster:
         patience: Seconds until a broker that is not up has failed.
         java_options: For the brokers' JVMs. The default starts quickly and
             runs at half speed.
+        listeners: Listeners beside the plain one: their names, and the security
+            protocol of each. What those need is for `config` to say.
     """
 
     def __init__(
@@ -77,11 +84,13 @@ class KafkaCluster:
         port: int | None = None,
         patience: float = 60.0,
         java_options: Sequence[str] = QUICK_START,
+        listeners: Mapping[str, str] | None = None,
     ) -> None:
         self.version = version
         self._ports = dict(enumerate(_client_ports(brokers, port), start=1))
         quorum = free_ports(brokers, beside=self._ports.values())
         self._controllers = dict(enumerate(quorum, start=1))
+        self._listeners = self._more_ports(listeners or {})
         self._config = dict(config or {})
         self._directory = directory
         self._patience = patience
@@ -100,6 +109,13 @@ class KafkaCluster:
     def bootstrap_servers(self) -> str:
         """Every broker's address, as clients take them."""
         return ",".join(self.brokers.values())
+
+    def listener(self, name: str) -> str:
+        """Every broker's address at one of the listeners beside the plain one."""
+        for (named, _), ports in self._listeners.items():
+            if named == name:
+                return ",".join(f"{HOST}:{port}" for port in ports.values())
+        raise KeyError(name)
 
     @property
     def running(self) -> frozenset[int]:
@@ -177,6 +193,14 @@ class KafkaCluster:
     ) -> None:
         self.stop()
 
+    def _more_ports(self, listeners: Mapping[str, str]) -> Listeners:
+        taken = [*self._ports.values(), *self._controllers.values()]
+        ports = iter(free_ports(len(self._ports) * len(listeners), beside=taken))
+        return {
+            listener: {node_id: next(ports) for node_id in self._ports}
+            for listener in listeners.items()
+        }
+
     @cached_property
     def _programs(self) -> tuple[Path, Path]:
         return find_java(), fetch_jars(self.version)
@@ -210,7 +234,7 @@ class KafkaCluster:
         node.properties.parent.mkdir(parents=True, exist_ok=True)
         settings = {
             **defaults(len(self._ports)),
-            **addresses(node.node_id, self._ports, self._controllers),
+            **addresses(node.node_id, self._ports, self._controllers, self._listeners),
             "log.dirs": str(node.data),
             **self._config,
         }

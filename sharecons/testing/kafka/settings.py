@@ -5,7 +5,10 @@ from typing import Final
 
 from sharecons.testing.kafka.ports import HOST
 
-__all__ = ["addresses", "as_properties", "defaults"]
+__all__ = ["Listeners", "addresses", "as_properties", "defaults"]
+
+Listeners = Mapping[tuple[str, str], Mapping[int, int]]
+"""Each listener's name and security protocol, and its port on each node."""
 
 # The controllers' listener asks for a password, so that brokers have a name of
 # their own there and may do everything. As ANONYMOUS three nodes never form a
@@ -16,9 +19,9 @@ LOGIN: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
     f'username="{NAME}" password="{NAME}" user_{NAME}="{NAME}";'
 )
+PROTOCOLS: Final = "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
 NODES: Final[Mapping[str, str]] = {
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
     "sasl.mechanism.controller.protocol": "PLAIN",
     "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
     "listener.name.controller.plain.sasl.jaas.config": LOGIN,
@@ -73,18 +76,32 @@ def defaults(brokers: int) -> dict[str, str]:
 
 
 def addresses(
-    node_id: int, ports: Mapping[int, int], controllers: Mapping[int, int]
+    node_id: int,
+    ports: Mapping[int, int],
+    controllers: Mapping[int, int],
+    beside: Listeners | None = None,
 ) -> dict[str, str]:
-    """Give who a node is and where it and the others of its quorum listen."""
-    client = f"PLAINTEXT://{HOST}:{ports[node_id]}"
+    """Give who a node is and where it and the others of its quorum listen.
+
+    `beside` are listeners beside the plain one, where clients have to prove things.
+    """
+    beside = beside or {}
+    clients = [f"PLAINTEXT://{HOST}:{ports[node_id]}"]
+    clients += [
+        f"{name}://{HOST}:{there[node_id]}" for (name, _), there in beside.items()
+    ]
+    protocols = [f"{name}:{protocol}" for name, protocol in beside]
     voters = (f"{node}@{HOST}:{port}" for node, port in controllers.items())
     return {
         **NODES,
         "process.roles": "broker,controller",
         "node.id": str(node_id),
+        "listener.security.protocol.map": ",".join((PROTOCOLS, *protocols)),
         "controller.quorum.voters": ",".join(voters),
-        "listeners": f"{client},CONTROLLER://{HOST}:{controllers[node_id]}",
-        "advertised.listeners": client,
+        "listeners": ",".join(
+            (*clients, f"CONTROLLER://{HOST}:{controllers[node_id]}")
+        ),
+        "advertised.listeners": ",".join(clients),
     }
 
 

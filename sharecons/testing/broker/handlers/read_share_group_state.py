@@ -5,14 +5,20 @@ they are in the leader's memory only. A leader epoch older than one already seen
 fenced, a newer one is remembered.
 """
 
-from sharecons.testing.broker.cluster import Cluster
+from typing import Final
+
+from sharecons.testing.broker.access import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.share.partitions import Key
 
-__all__ = ["handle"]
+__all__ = ["handle", "refused"]
 
-SHARE = 2  # the key type of FindCoordinator
+SHARE: Final = 2
+"""The key type of FindCoordinator."""
+
+UNINITIALIZED: Final = "Read operation on uninitialized share partition not allowed."
+FENCED: Final = "The leader epoch in the request is older than the epoch on the broker."
 
 
 async def handle(request: Request, context: Context) -> Response:
@@ -36,15 +42,24 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _partition(context: Context, key: Key, leader_epoch: int) -> Response:
-    cluster = context.cluster
-    code = _refusal(context, key)
-    state = cluster.share_partitions.state(key)
-    if code is None and state is None:
-        code = ErrorCode.invalid_request
-    if code is None and state is not None and leader_epoch < state.leader_epoch:
-        code = ErrorCode.fenced_leader_epoch
-    if code is not None or state is None:
-        return {"partition": key.partition, "error_code": code}
+    answer = refused(context, key)
+    if answer is not None:
+        return answer
+    state = context.cluster.share_partitions.state(key)
+    if state is None:
+        code, message = ErrorCode.invalid_request, UNINITIALIZED
+        return {
+            "partition": key.partition,
+            "error_code": code,
+            "error_message": message,
+        }
+    if leader_epoch < state.leader_epoch:
+        code, message = ErrorCode.fenced_leader_epoch, FENCED
+        return {
+            "partition": key.partition,
+            "error_code": code,
+            "error_message": message,
+        }
     state.read(leader_epoch)
     return {
         "partition": key.partition,
@@ -62,15 +77,12 @@ def _partition(context: Context, key: Key, leader_epoch: int) -> Response:
     }
 
 
-def _refusal(context: Context, key: Key) -> ErrorCode | None:
+def refused(context: Context, key: Key) -> Response | None:
+    """Refuse who may not ask, and who asks the wrong broker."""
     cluster = context.cluster
-    if _coordinator(cluster, key) != context.node_id:
-        return ErrorCode.not_coordinator
-    topic = cluster.topics.with_id(key.topic_id)
-    if topic is None or topic.partition(key.partition) is None:
-        return ErrorCode.unknown_topic_or_partition
+    if cluster.access.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+        code = ErrorCode.cluster_authorization_failed
+        return {"partition": key.partition, "error_code": code}
+    if cluster.coordinators.of(SHARE, key.spelt, cluster.running) != context.node_id:
+        return {"partition": key.partition, "error_code": ErrorCode.not_coordinator}
     return None
-
-
-def _coordinator(cluster: Cluster, key: Key) -> int:
-    return cluster.coordinators.of(SHARE, key.spelt, cluster.running)

@@ -1,0 +1,57 @@
+"""Administration: share groups from outside, as an operator sees them.
+
+`ShareGroupAdmin` asks; all else here is what it answers.
+"""
+
+from sharecons.admin.client import ShareGroupAdmin
+from sharecons.protocol.admin_values import (
+    Broker,
+    ClusterDescription,
+    CommittedOffset,
+    ConfigEntry,
+    ConsumerGroup,
+    ConsumerMember,
+    DeliveryState,
+    FeatureRange,
+    Features,
+    GroupListing,
+    GroupOffset,
+    ListedGroup,
+    LogOffset,
+    OffsetSpec,
+    ShareGroup,
+    ShareMember,
+    SharePartitionState,
+    StateBatch,
+    StateSummary,
+    Topic,
+    TopicPartitionInfo,
+)
+from sharecons.protocol.outcomes import Outcome, Results
+
+__all__ = [
+    "Broker",
+    "ClusterDescription",
+    "CommittedOffset",
+    "ConfigEntry",
+    "ConsumerGroup",
+    "ConsumerMember",
+    "DeliveryState",
+    "FeatureRange",
+    "Features",
+    "GroupListing",
+    "GroupOffset",
+    "ListedGroup",
+    "LogOffset",
+    "OffsetSpec",
+    "Outcome",
+    "Results",
+    "ShareGroup",
+    "ShareGroupAdmin",
+    "ShareMember",
+    "SharePartitionState",
+    "StateBatch",
+    "StateSummary",
+    "Topic",
+    "TopicPartitionInfo",
+]

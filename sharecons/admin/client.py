@@ -1,0 +1,361 @@
+"""`ShareGroupAdmin`: questions to a cluster about its groups, and changes to them."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from sharecons import options
+from sharecons.admin import (
+    altering,
+    cluster,
+    committed,
+    configs,
+    groups,
+    logs,
+    offsets,
+    state,
+)
+from sharecons.errors import ClosedError
+from sharecons.net.brokers import Brokers, Deadline
+from sharecons.net.cluster import Cluster
+from sharecons.net.questions import Questions
+from sharecons.net.transport import Network
+from sharecons.protocol.admin_values import (
+    ClusterDescription,
+    CommittedOffset,
+    ConfigEntry,
+    ConsumerGroup,
+    Features,
+    GroupListing,
+    GroupOffset,
+    LogOffset,
+    OffsetSpec,
+    ShareGroup,
+    SharePartitionState,
+    StateSummary,
+    Topic,
+)
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.security import Security
+from sharecons.untyped import TopicPartition
+from sharecons.version import VERSION
+
+if TYPE_CHECKING:
+    # Records, with their compression, are loaded when somebody reads some: most
+    # commands do not, and are to start fast.
+    from sharecons.protocol.log_pieces import LogPiece
+    from sharecons.protocol.share_states import RecordedState
+
+__all__ = ["ShareGroupAdmin"]
+
+
+class ShareGroupAdmin:
+    """Asks brokers about groups, and changes them (KIP-932, "Admin").
+
+        async with ShareGroupAdmin("localhost:9092") as admin:
+            described = await admin.describe_groups("billing")
+            print(described["billing"].value.state)
+
+    Entering connects to nothing; the first question does. Questions may be asked
+    side by side from several tasks. Whatever is asked about several things gives
+    `Results`: for each its value or its own error, so that one group's trouble hides
+    nothing of the others. What is told of a broker (coordinator moved, loading, no
+    leader, connection lost) is asked again within `timeout`.
+
+    Cancelling a question loses nothing; of a change it is then unknown whether it
+    was made.
+
+    Args:
+        bootstrap_servers: `host:port`, several with commas or as a sequence.
+        client_id: for brokers' logs and quotas.
+        security: TLS and SASL; None is plain TCP.
+        timeout: seconds that one call may take in all.
+        network: how to connect, for tests.
+
+    Raises:
+        ConfigurationError: an argument makes no sense.
+
+    Every method may raise, where nothing could be asked at all:
+        ConnectionFailedError: no broker was reached within `timeout`, and why.
+        UnsupportedVersionError: the cluster does not serve this question.
+        ConfigurationError: an argument makes no sense; nothing was sent.
+        ClosedError: it was closed.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        *,
+        client_id: str = "sharecons",
+        security: Security | None = None,
+        timeout: float = 30.0,
+        network: Network | None = None,
+    ) -> None:
+        options.check_number("timeout", timeout, 0.001, options.HOUR)
+        self._brokers = Brokers(
+            Cluster(
+                options.parse_bootstrap(bootstrap_servers),
+                network,
+                client_id=client_id,
+                software_version=VERSION,
+                security=security,
+            )
+        )
+        self._timeout = timeout
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; may be called again."""
+        self._closed = True
+        await self._brokers.aclose()
+
+    # Groups.
+
+    async def list_groups(
+        self, *, states: Collection[str] = (), types: Collection[str] = ("share",)
+    ) -> GroupListing:
+        """List groups of all brokers, by state and type; no `types` lists every one.
+
+        States and types are taken in any case ("stable", "Stable").
+        """
+        names = (
+            options.check_names("states", states),
+            options.check_names("types", types),
+        )
+        return await groups.list_groups(self._questions(), *names)
+
+    async def describe_groups(
+        self, *group_ids: str, authorized_operations: bool = False
+    ) -> Results[str, ShareGroup]:
+        """Describe share groups: state, epochs, coordinator, members, assignment.
+
+        A group that is not there, or is no share group, has a `BrokerError` of
+        GROUP_ID_NOT_FOUND.
+        """
+        names = options.check_group_ids(group_ids)
+        questions = self._questions()
+        return await groups.describe_groups(questions, names, authorized_operations)
+
+    async def describe_consumer_groups(
+        self, *group_ids: str, authorized_operations: bool = False
+    ) -> Results[str, ConsumerGroup]:
+        """Describe consumer groups, classic and new ones (KIP-848) alike."""
+        names = options.check_group_ids(group_ids)
+        return await groups.describe_consumer_groups(
+            self._questions(), names, authorized_operations
+        )
+
+    async def delete_groups(self, *group_ids: str) -> Results[str, None]:
+        """Delete share groups, with all that they know; a group of another type stays.
+
+        A group with members has a `BrokerError` of NON_EMPTY_GROUP.
+        """
+        names = options.check_group_ids(group_ids)
+        return await groups.delete_groups(self._questions(), names)
+
+    # Where share groups stand.
+
+    async def list_offsets(
+        self, *group_ids: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[str, Results[TopicPartition, GroupOffset]]:
+        """List start offset, leader epoch and lag of groups, partition by partition.
+
+        None as `partitions` is all that the group knows of. The lag counts records not
+        yet delivered to an end (KIP-1226): those acknowledged out of order are off.
+        """
+        names = options.check_group_ids(group_ids)
+        wanted = options.check_partitions(partitions)
+        return await offsets.list_offsets(self._questions(), names, wanted)
+
+    async def alter_offsets(
+        self, group_id: str, wanted: Mapping[TopicPartition, int | OffsetSpec]
+    ) -> Results[TopicPartition, int]:
+        """Set start offsets of an empty group; gives the offsets that were set.
+
+        Records above the new start offset are delivered anew, also those that were
+        acknowledged. An `OffsetSpec` is looked up first; a time after the last
+        record's means the end. A group that is not there is made.
+        """
+        options.check_group_id(group_id)
+        options.check_partitions(wanted)
+        altering.check_offsets(wanted)
+        return await altering.alter_offsets(self._questions(), group_id, wanted)
+
+    async def delete_offsets(
+        self, group_id: str, topics: Iterable[str]
+    ) -> Results[str, None]:
+        """Make an empty group forget topics; it would begin them anew."""
+        options.check_group_id(group_id)
+        names = options.check_names("topics", topics)
+        return await altering.delete_offsets(self._questions(), group_id, names)
+
+    async def read_state(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[TopicPartition, SharePartitionState]:
+        """Read what the share coordinator keeps of share-partitions, offset by offset.
+
+        It disturbs nobody. Needs CLUSTER_ACTION on the cluster, as brokers have it.
+        """
+        options.check_group_id(group_id)
+        wanted = options.check_partitions(partitions)
+        return await state.read_state(self._questions(), group_id, wanted)
+
+    async def read_state_summary(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[TopicPartition, StateSummary]:
+        """Read the outline of share-partitions; needs what `read_state` does."""
+        options.check_group_id(group_id)
+        wanted = options.check_partitions(partitions)
+        return await state.read_state_summary(self._questions(), group_id, wanted)
+
+    async def read_state_records(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> "Results[TopicPartition, RecordedState | None]":
+        """Read the same from the records of `__share_group_state`; None: none is there.
+
+        For who has READ on that topic but no CLUSTER_ACTION. Also tells when the state
+        was last written. Takes longer: it reads what was written of other groups too.
+
+        Raises:
+            ProtocolError: the records are of a kind that this client does not know.
+        """
+        options.check_group_id(group_id)
+        from sharecons.admin.state_records import read_state_records
+
+        wanted = options.check_partitions(partitions)
+        return await read_state_records(self._questions(), group_id, wanted)
+
+    # Configs.
+
+    async def describe_configs(
+        self, *group_ids: str
+    ) -> Results[str, Mapping[str, ConfigEntry]]:
+        """Read groups' configs by name, with their defaults."""
+        names = options.check_group_ids(group_ids)
+        return await configs.describe_configs(self._questions(), names)
+
+    async def alter_configs(
+        self,
+        group_id: str,
+        wanted: Mapping[str, str | int | bool | None],
+        *,
+        validate_only: bool = False,
+    ) -> Outcome[None]:
+        """Set configs of a group; None sets one back to its default.
+
+        All or nothing. Waits until the coordinator shows them.
+
+        Raises:
+            ConfigurationError: no such config, or a value out of bounds (those of the
+                KIP, and of the brokers where they may be read); nothing was sent.
+        """
+        options.check_group_id(group_id)
+        return await configs.alter_configs(
+            self._questions(), group_id, wanted, validate_only
+        )
+
+    async def describe_broker_configs(
+        self, *names: str, node_id: int | None = None
+    ) -> Mapping[str, ConfigEntry]:
+        """Read configs of a broker, any one if `node_id` is None; no names reads all.
+
+        Raises:
+            AuthorizationError, BrokerError: the broker does not tell.
+        """
+        return await cluster.describe_broker_configs(self._questions(), names, node_id)
+
+    # Topics and their logs.
+
+    async def topics(
+        self, *names: str, authorized_operations: bool = False
+    ) -> Results[str, Topic]:
+        """Describe topics: ids, partitions, leaders; no names are all of them."""
+        wanted = options.check_names("topics", names)
+        return await logs.topics(self._questions(), wanted, authorized_operations)
+
+    async def log_offsets(
+        self,
+        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, OffsetSpec],
+        spec: OffsetSpec = OffsetSpec.LATEST,
+        *,
+        read_committed: bool = False,
+    ) -> Results[TopicPartition, LogOffset]:
+        """Look up offsets in the partitions' logs; a mapping says a spec for each."""
+        wanted = options.check_partitions(partitions) or ()
+        specs = dict.fromkeys(wanted, spec)
+        if isinstance(partitions, Mapping):
+            specs = dict(partitions)
+        return await logs.log_offsets(self._questions(), specs, read_committed)
+
+    async def read_log(
+        self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
+    ) -> "Results[TopicPartition, LogPiece]":
+        """Read records from these offsets on, without consuming them.
+
+        One request to each leader, which waits for nothing: what is there comes, up to
+        about `max_bytes` of a partition. Read on from each piece's `next_offset`.
+        Records of open and aborted transactions are among them.
+        """
+        from sharecons.admin.reading import read_log
+
+        options.check_partitions(offsets)
+        return await read_log(self._questions(), offsets, max_bytes)
+
+    # Consumer groups' offsets, to move over from and to.
+
+    async def fetch_committed(
+        self, *group_ids: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> Results[str, Results[TopicPartition, CommittedOffset | None]]:
+        """Read what consumer groups, classic or new, committed.
+
+        None as `partitions` is all that they committed; a partition that was named
+        and has nothing committed has None.
+        """
+        names = options.check_group_ids(group_ids)
+        wanted = options.check_partitions(partitions)
+        return await committed.fetch_committed(self._questions(), names, wanted)
+
+    async def commit_offsets(
+        self, group_id: str, wanted: Mapping[TopicPartition, int | CommittedOffset]
+    ) -> Results[TopicPartition, None]:
+        """Commit for a consumer group without members, as no member of it.
+
+        A group that is not there is made, as a classic one. One with members has
+        UNKNOWN_MEMBER_ID for each partition.
+        """
+        options.check_group_id(group_id)
+        options.check_partitions(wanted)
+        committing = {
+            key: CommittedOffset(offset=offset) if isinstance(offset, int) else offset
+            for key, offset in wanted.items()
+        }
+        return await committed.commit_offsets(self._questions(), group_id, committing)
+
+    # The cluster.
+
+    async def describe_cluster(
+        self, *, authorized_operations: bool = False
+    ) -> ClusterDescription:
+        """Describe the cluster: its id, brokers, and controller."""
+        questions = self._questions()
+        return await cluster.describe_cluster(questions, authorized_operations)
+
+    async def features(self, *, node_id: int | None = None) -> Features:
+        """Read features and API versions of a broker, any one if `node_id` is None."""
+        return await cluster.features(self._questions(), node_id)
+
+    def _questions(self) -> Questions:
+        if self._closed:
+            raise ClosedError("the admin is closed; make another one")
+        return Questions(self._brokers, Deadline(self._timeout))

@@ -1,0 +1,74 @@
+"""The cluster itself: its brokers, what they speak, and their configs."""
+
+from collections.abc import Mapping
+
+from sharecons.net.questions import Questions
+from sharecons.protocol.admin_values import (
+    ClusterDescription,
+    ConfigEntry,
+    Features,
+)
+from sharecons.protocol.codes import Code
+from sharecons.protocol.questions import (
+    DescribeCluster,
+    DescribeConfigs,
+    DescribeFeatures,
+    Reply,
+    Resource,
+    ResourceKind,
+)
+from sharecons.protocol.refusals import refusal
+
+__all__ = ["describe_broker_configs", "describe_cluster", "features"]
+
+
+async def describe_cluster(
+    questions: Questions, authorized_operations: bool
+) -> ClusterDescription:
+    request = DescribeCluster(authorized_operations=authorized_operations)
+    reply: Reply[ClusterDescription] = await questions.ask_any(request)
+    if reply.code != Code.NONE or reply.value is None:
+        raise refusal("describe", "the cluster", reply.code, reply.message)
+    return reply.value
+
+
+async def features(questions: Questions, node_id: int | None) -> Features:
+    async def ask(asked: int) -> Reply[Features]:
+        reply: Reply[Features] = await questions.ask(asked, DescribeFeatures())
+        return reply
+
+    if node_id is None:
+        node_id = await _any_node(questions)
+    told = await questions.of_brokers([node_id], "read the features of", ask)
+    if node_id not in told:
+        raise _unknown(node_id)
+    return told[node_id].value
+
+
+async def describe_broker_configs(
+    questions: Questions, names: tuple[str, ...], node_id: int | None
+) -> Mapping[str, ConfigEntry]:
+    if node_id is None:
+        node_id = await _any_node(questions)
+    resource = Resource(ResourceKind.BROKER, str(node_id))
+    request = DescribeConfigs(resources=(resource,), names=names or None)
+
+    async def ask(asked: int) -> Reply[Mapping[str, ConfigEntry]]:
+        answer = await questions.ask(asked, request)
+        reply: Reply[Mapping[str, ConfigEntry]] = answer[resource]
+        return reply
+
+    told = await questions.of_brokers([node_id], "read the configs of", ask)
+    if node_id not in told:
+        raise _unknown(node_id)
+    return told[node_id].value
+
+
+async def _any_node(questions: Questions) -> int:
+    answer = await questions.brokers.ask_topics((), questions.deadline)
+    return min(answer.brokers)
+
+
+def _unknown(node_id: int) -> Exception:
+    code = Code.BROKER_NOT_AVAILABLE
+    return refusal("ask", f"broker {node_id}", code, "the cluster has none of that id")

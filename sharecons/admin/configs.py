@@ -1,0 +1,121 @@
+"""Group configs: read, checked, set, and seen to be applied."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import anyio
+
+from sharecons.admin.cluster import describe_broker_configs
+from sharecons.errors import Error
+from sharecons.net.questions import Questions
+from sharecons.protocol.admin_values import ConfigEntry
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.codes import Code
+from sharecons.protocol.errands import PASSING, outcomes
+from sharecons.protocol.group_configs import (
+    Wanted,
+    bound_names,
+    check_configs,
+    read_bounds,
+)
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.questions import (
+    AlterConfigs,
+    DescribeConfigs,
+    Reply,
+    Resource,
+    ResourceKind,
+)
+from sharecons.protocol.refusals import refusal
+
+__all__ = ["alter_configs", "describe_configs"]
+
+Entries = Mapping[str, ConfigEntry]
+Described = Mapping[Resource, Reply[Entries]]
+
+APPLIED_WITHIN: Final = 5.0
+"""Brokers show what was set after some 20 ms; one that takes so long is in trouble."""
+
+
+async def describe_configs(
+    questions: Questions, group_ids: tuple[str, ...]
+) -> Results[str, Entries]:
+    resources = tuple(Resource(ResourceKind.GROUP, name) for name in group_ids)
+    request = DescribeConfigs(resources=resources, names=None)
+    answer: Described = await questions.ask_any(request) if resources else {}
+    silent: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no answer", None)
+    replies = {each.name: answer.get(each, silent) for each in resources}
+    return outcomes(replies, "read the configs of", lambda key: f"group {key!r}")
+
+
+async def alter_configs(
+    questions: Questions, group_id: str, wanted: Wanted, validate_only: bool
+) -> Outcome[None]:
+    present = (await describe_configs(questions, (group_id,)))[group_id]
+    values = {} if present.error else _values(present.value)
+    spelt = check_configs(wanted, read_bounds(await _limits(questions)), values)
+    request = AlterConfigs(
+        resource=Resource(ResourceKind.GROUP, group_id),
+        configs=spelt,
+        validate_only=validate_only,
+    )
+    reply = await _altered(questions, request)
+    if reply.code != Code.NONE:
+        doing = "set the configs of"
+        what = f"group {group_id!r}"
+        return Outcome(error=refusal(doing, what, reply.code, reply.message))
+    if present.error is None and not validate_only:
+        await _applied(questions, group_id, spelt)
+    return Outcome(None)
+
+
+async def _limits(questions: Questions) -> Mapping[str, str | None]:
+    """The brokers' bounds; where they may not be read, the brokers will say no."""
+    names = tuple(bound for name in read_bounds({}) for bound in bound_names(name))
+    try:
+        return _values(await describe_broker_configs(questions, names, None))
+    except Error:
+        return {}
+
+
+def _values(entries: Entries) -> dict[str, str | None]:
+    return {name: entry.value for name, entry in entries.items()}
+
+
+async def _altered(questions: Questions, request: AlterConfigs) -> Reply[None]:
+    backoff = Backoff()
+    while True:
+        reply: Reply[None] = await questions.ask_any(request)
+        delay = backoff.next_delay()
+        if reply.code not in PASSING or delay >= questions.deadline.left:
+            return reply
+        await anyio.sleep(delay)
+
+
+async def _applied(
+    questions: Questions, group_id: str, spelt: Mapping[str, str | None]
+) -> None:
+    """Wait until the group's coordinator shows what was set; brokers differ for a bit.
+
+    It was set all the same: what is in the way of looking is not told as an error.
+    """
+    resource = Resource(ResourceKind.GROUP, group_id)
+    request = DescribeConfigs(resources=(resource,), names=tuple(spelt))
+
+    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Entries]]:
+        answer: Described = await questions.ask(node_id, request)
+        code, message, entries = answer[resource]
+        if code == Code.NONE and entries is not None and not _shows(entries, spelt):
+            return {group_id: Reply(Code.OFFSET_NOT_AVAILABLE, "not applied yet", None)}
+        return {group_id: Reply(code, message, entries)}
+
+    with anyio.move_on_after(APPLIED_WITHIN):
+        await questions.of_groups([group_id], "see the configs of", ask)
+
+
+def _shows(entries: Entries, spelt: Mapping[str, str | None]) -> bool:
+    return all(
+        entries[name].is_default if value is None else entries[name].value == value
+        for name, value in spelt.items()
+        if name in entries
+    )

@@ -1,0 +1,148 @@
+"""Groups: which there are, who is in them, and deleting them."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from sharecons.errors import Error, UnsupportedVersionError
+from sharecons.net.questions import Questions
+from sharecons.protocol.admin_values import (
+    NOBODY,
+    Broker,
+    ConsumerGroup,
+    GroupListing,
+    ListedGroup,
+    ShareGroup,
+)
+from sharecons.protocol.codes import Code
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.questions import (
+    DeleteGroups,
+    DescribeClassicGroups,
+    DescribeConsumerGroups,
+    DescribeShareGroups,
+    ListGroups,
+    Reply,
+)
+from sharecons.protocol.refusals import is_code
+
+__all__ = [
+    "delete_groups",
+    "describe_consumer_groups",
+    "describe_groups",
+    "list_groups",
+]
+
+
+async def list_groups(
+    questions: Questions, states: Collection[str], types: Collection[str]
+) -> GroupListing:
+    request = ListGroups(states=tuple(states), types=tuple(types))
+
+    async def ask(node_id: int) -> Reply[tuple[ListedGroup, ...]]:
+        answer: Reply[tuple[ListedGroup, ...]] = await questions.ask(node_id, request)
+        return answer
+
+    listed = await questions.of_brokers(None, "list the groups of", ask)
+    groups = (group for groups in listed.found.values() for group in groups)
+    by_id = {group.group_id: group for group in groups}
+    return GroupListing(groups=dict(sorted(by_id.items())), errors=listed.errors)
+
+
+async def describe_groups(
+    questions: Questions,
+    group_ids: Iterable[str],
+    authorized_operations: bool = False,
+    doing: str = "describe share",
+) -> Results[str, ShareGroup]:
+    async def ask(
+        node_id: int, keys: tuple[str, ...]
+    ) -> Mapping[str, Reply[ShareGroup]]:
+        answer: Mapping[str, Reply[ShareGroup]] = await questions.ask(
+            node_id,
+            DescribeShareGroups(
+                group_ids=keys, authorized_operations=authorized_operations
+            ),
+        )
+        coordinator = _known(questions, node_id)
+        return {
+            key: reply._replace(value=replace(reply.value, coordinator=coordinator))
+            for key, reply in answer.items()
+            if reply.value is not None
+        }
+
+    return await questions.of_groups(group_ids, doing, ask)
+
+
+async def describe_consumer_groups(
+    questions: Questions, group_ids: Iterable[str], authorized_operations: bool
+) -> Results[str, ConsumerGroup]:
+    """Ask for new groups first; what is none may be a classic one."""
+    wanted = tuple(group_ids)
+    new = await _describe_consumer_groups(
+        questions, wanted, DescribeConsumerGroups, authorized_operations
+    )
+    others = [key for key, error in new.errors.items() if _may_be_classic(error)]
+    classic = await _describe_consumer_groups(
+        questions, others, DescribeClassicGroups, authorized_operations
+    )
+    return Results({key: classic.get(key, new[key]) for key in new})
+
+
+def _may_be_classic(error: Error) -> bool:
+    # Kafka before 4.0 serves classic groups only.
+    return isinstance(error, UnsupportedVersionError) or is_code(
+        error, Code.GROUP_ID_NOT_FOUND, Code.UNSUPPORTED_VERSION
+    )
+
+
+async def _describe_consumer_groups(
+    questions: Questions,
+    group_ids: Iterable[str],
+    request: type[DescribeConsumerGroups] | type[DescribeClassicGroups],
+    authorized_operations: bool,
+) -> Results[str, ConsumerGroup]:
+    async def ask(
+        node_id: int, keys: tuple[str, ...]
+    ) -> Mapping[str, Reply[ConsumerGroup]]:
+        answer: Mapping[str, Reply[ConsumerGroup]] = await questions.ask(
+            node_id,
+            request(group_ids=keys, authorized_operations=authorized_operations),
+        )
+        coordinator = _known(questions, node_id)
+        return {
+            key: reply._replace(value=replace(reply.value, coordinator=coordinator))
+            for key, reply in answer.items()
+            if reply.value is not None
+        }
+
+    return await questions.of_groups(group_ids, "describe consumer", ask)
+
+
+async def delete_groups(
+    questions: Questions, group_ids: Iterable[str]
+) -> Results[str, None]:
+    """Delete those that are share groups: the request itself does not mind types."""
+    doing = "delete share"
+    described = await describe_groups(questions, group_ids, doing=doing)
+
+    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
+        answer: Mapping[str, Reply[None]] = await questions.ask(
+            node_id, DeleteGroups(group_ids=keys)
+        )
+        return {key: _deleted(reply) for key, reply in answer.items()}
+
+    deleted = await questions.of_groups(described.found, doing, ask)
+    failed = {key: Outcome[None](error=e) for key, e in described.errors.items()}
+    return Results({key: failed.get(key) or deleted[key] for key in described})
+
+
+def _deleted(reply: Reply[None]) -> Reply[None]:
+    # It was there a moment ago: the answer to an earlier try was lost, or somebody
+    # else was faster. It is gone either way.
+    if reply.code == Code.GROUP_ID_NOT_FOUND:
+        return Reply(Code.NONE, None, None)
+    return reply
+
+
+def _known(questions: Questions, node_id: int) -> Broker:
+    return questions.brokers.broker(node_id) or NOBODY

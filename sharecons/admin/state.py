@@ -1,0 +1,156 @@
+"""What share coordinators keep of share-partitions, read without disturbing anybody."""
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from sharecons.admin.offsets import list_offsets
+from sharecons.net.questions import Questions
+from sharecons.protocol.admin_values import SharePartitionState, StateSummary, Topic
+from sharecons.protocol.codes import Code
+from sharecons.protocol.errands import place
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.questions import ReadState, ReadStateSummary, Reply
+from sharecons.protocol.refusals import refusal
+from sharecons.protocol.values import SharePartition
+from sharecons.untyped import TopicPartition
+
+__all__ = ["named_partitions", "read_state", "read_state_summary"]
+
+Partitions = tuple[TopicPartition, ...]
+Named = Mapping[TopicPartition, SharePartition]
+Summaries = Mapping[SharePartition, Reply[StateSummary]]
+States = Mapping[SharePartition, Reply[SharePartitionState]]
+
+V = TypeVar("V")
+
+DOING: Final = "read the state of"
+
+
+async def read_state(
+    questions: Questions, group_id: str, partitions: Partitions | None
+) -> Results[TopicPartition, SharePartitionState]:
+    """Read states under the leader epoch that their coordinator knows already.
+
+    The coordinator takes whatever epoch is higher to be a new leader's, and fences the
+    leader that it has; so the epoch is asked for first, and again if it grew meanwhile.
+    """
+    named = await named_partitions(questions, group_id, partitions)
+
+    async def ask(
+        node_id: int, keys: Partitions
+    ) -> Mapping[TopicPartition, Reply[SharePartitionState]]:
+        wanted = tuple(named.found[key] for key in keys)
+        summaries = await _summaries(questions, node_id, group_id, wanted)
+        epochs = {
+            each: reply.value.leader_epoch
+            for each, reply in summaries.items()
+            if _has_begun(reply) and reply.value is not None
+        }
+        states = await _states(questions, node_id, group_id, epochs)
+        return {
+            key: states.get(each) or _outline(summaries[each])
+            for key, each in zip(keys, wanted, strict=True)
+            if each in summaries
+        }
+
+    read = await questions.of_share_partitions(group_id, named.found, DOING, ask)
+    return _joined(named, read)
+
+
+async def read_state_summary(
+    questions: Questions, group_id: str, partitions: Partitions | None
+) -> Results[TopicPartition, StateSummary]:
+    named = await named_partitions(questions, group_id, partitions)
+
+    async def ask(
+        node_id: int, keys: Partitions
+    ) -> Mapping[TopicPartition, Reply[StateSummary]]:
+        wanted = tuple(named.found[key] for key in keys)
+        summaries = await _summaries(questions, node_id, group_id, wanted)
+        return {
+            key: summaries[each]
+            for key, each in zip(keys, wanted, strict=True)
+            if each in summaries
+        }
+
+    read = await questions.of_share_partitions(group_id, named.found, DOING, ask)
+    return _joined(named, read)
+
+
+async def _summaries(
+    questions: Questions,
+    node_id: int,
+    group_id: str,
+    wanted: tuple[SharePartition, ...],
+) -> Summaries:
+    request = ReadStateSummary(group_id=group_id, partitions=wanted)
+    answer: Summaries = await questions.ask(node_id, request)
+    return answer
+
+
+async def _states(
+    questions: Questions,
+    node_id: int,
+    group_id: str,
+    leader_epochs: Mapping[SharePartition, int],
+) -> States:
+    if not leader_epochs:
+        return {}
+    request = ReadState(group_id=group_id, leader_epochs=leader_epochs)
+    answer: States = await questions.ask(node_id, request)
+    return answer
+
+
+def _has_begun(reply: Reply[StateSummary]) -> bool:
+    summary = reply.value
+    return (
+        reply.code == Code.NONE
+        and summary is not None
+        and summary.start_offset is not None
+    )
+
+
+def _outline(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
+    """What is to be said where there is no state to be read: nothing, or why."""
+    if reply.code != Code.NONE or reply.value is None:
+        return Reply(reply.code, reply.message, None)
+    state = SharePartitionState(
+        start_offset=None, state_epoch=reply.value.state_epoch, batches=()
+    )
+    return Reply(Code.NONE, None, state)
+
+
+async def named_partitions(
+    questions: Questions, group_id: str, partitions: Partitions | None
+) -> Results[TopicPartition, SharePartition]:
+    """Name the share-partitions by their topics' ids; None are the group's own."""
+    if partitions is None:
+        listed = await list_offsets(questions, [group_id], None)
+        partitions = tuple(listed[group_id].value)
+    if not partitions:
+        return Results({})
+    names = (partition.topic for partition in partitions)
+    topics = (await questions.brokers.ask_topics(names, questions.deadline)).topics
+    return Results({key: _share_partition(key, topics) for key in partitions})
+
+
+def _share_partition(
+    key: TopicPartition, topics: Mapping[str, Reply[Topic]]
+) -> Outcome[SharePartition]:
+    code, message, placed = place(topics, key)
+    topic = topics[key.topic].value
+    if placed is None or topic is None:
+        what = f"{key.topic}-{key.partition}"
+        return Outcome(error=refusal(DOING, what, code, message))
+    return Outcome(SharePartition(topic.topic_id, key.partition))
+
+
+def _joined(
+    named: Results[TopicPartition, SharePartition], read: Results[TopicPartition, V]
+) -> Results[TopicPartition, V]:
+    return Results(
+        {
+            key: read[key] if key in read else Outcome(error=one.error)
+            for key, one in named.items()
+        }
+    )

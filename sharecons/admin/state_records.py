@@ -1,0 +1,135 @@
+"""Share-partitions' states from the records that their coordinators write.
+
+For those who may read `__share_group_state` but are no broker (CLUSTER_ACTION).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sharecons.admin.logs import log_offsets
+from sharecons.admin.reading import read_log
+from sharecons.admin.state import named_partitions
+from sharecons.errors import Error, RequestTimedOutError
+from sharecons.net.questions import Questions
+from sharecons.protocol.admin_values import OffsetSpec
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.questions import coordinator_key
+from sharecons.protocol.share_states import (
+    RecordedState,
+    ShareStates,
+    StateKey,
+    home_of,
+)
+from sharecons.protocol.values import SharePartition
+from sharecons.untyped import Record, TopicPartition
+from sharecons.wire.share_state_records import (
+    SHARE_GROUP_STATE,
+    read_key,
+    read_value,
+)
+
+__all__ = ["read_state_records"]
+
+PIECE: Final = 1 << 20
+"""Bytes of each partition that one request asks for."""
+
+
+async def read_state_records(
+    questions: Questions,
+    group_id: str,
+    partitions: tuple[TopicPartition, ...] | None,
+) -> Results[TopicPartition, RecordedState | None]:
+    """Read what was written of share-partitions; None where nothing was.
+
+    Only those partitions of the state topic are read that their keys go to, each from
+    its beginning to where it ended a moment ago.
+    """
+    named = await named_partitions(questions, group_id, partitions)
+    homes = await _homes(questions, group_id, named.found)
+    states = ShareStates()
+    failed = await _replay(questions, group_id, set(homes.values()), states)
+
+    def outcome(key: TopicPartition) -> Outcome[RecordedState | None]:
+        if (home := homes.get(key)) is None:
+            return Outcome(error=named[key].error)
+        if home in failed:
+            return Outcome(error=failed[home])
+        return Outcome(states.state(StateKey(group_id, named[key].value)))
+
+    return Results({key: outcome(key) for key in named})
+
+
+async def _homes(
+    questions: Questions,
+    group_id: str,
+    share_partitions: Mapping[TopicPartition, SharePartition],
+) -> dict[TopicPartition, TopicPartition]:
+    answer = await questions.brokers.ask_topics(
+        (SHARE_GROUP_STATE,), questions.deadline
+    )
+    topic = answer.topics[SHARE_GROUP_STATE].value
+    count = len(topic.partitions) if topic is not None else 0
+    return {
+        key: TopicPartition(
+            SHARE_GROUP_STATE,
+            # Without partitions there is an error to be told: of the first one.
+            home_of(coordinator_key(group_id, each), count) if count else 0,
+        )
+        for key, each in share_partitions.items()
+    }
+
+
+async def _replay(
+    questions: Questions,
+    group_id: str,
+    wanted: Iterable[TopicPartition],
+    states: ShareStates,
+) -> dict[TopicPartition, Error]:
+    """Tell `states` all records of these partitions; gives those that failed."""
+    earliest = await log_offsets(
+        questions, dict.fromkeys(wanted, OffsetSpec.EARLIEST), False
+    )
+    latest = await log_offsets(
+        questions, dict.fromkeys(earliest.found, OffsetSpec.LATEST), False
+    )
+    failed = {**earliest.errors, **latest.errors}
+    starts = earliest.found
+    ends = {key: found.offset or 0 for key, found in latest.found.items()}
+    reading = {
+        key: starts[key].offset or 0
+        for key, end in ends.items()
+        if (starts[key].offset or 0) < end
+    }
+    while reading:
+        if not questions.deadline.left:
+            return {**failed, **dict.fromkeys(reading, _too_late(questions))}
+        pieces = await read_log(questions, reading, PIECE)
+        failed |= pieces.errors
+        for key, piece in pieces.found.items():
+            for record in piece.records:
+                _tell(states, group_id, record)
+            reading[key] = piece.next_offset
+        reading = {
+            key: at
+            for key, at in reading.items()
+            if key not in failed and at < ends[key]
+        }
+    return failed
+
+
+def _tell(states: ShareStates, group_id: str, record: Record) -> None:
+    if record.key is None:
+        return
+    read = read_key(record.key)
+    if read is None or read[0].group_id != group_id:
+        return
+    key, kind = read
+    value = None if record.value is None else read_value(kind, record.value)
+    states.told(key, value, record.timestamp)
+
+
+def _too_late(questions: Questions) -> Error:
+    return RequestTimedOutError(
+        f"{SHARE_GROUP_STATE} was not read to its end within "
+        f"{questions.deadline.timeout:g} s; give it more time"
+    )

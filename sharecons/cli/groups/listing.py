@@ -1,0 +1,37 @@
+"""`sharecons groups list`."""
+
+import sys
+from typing import Final
+
+from sharecons.admin import ShareGroupAdmin
+from sharecons.cli.groups.answer import ended
+from sharecons.cli.groups.request import Request
+from sharecons.cli.outcome import Exit
+from sharecons.cli.tables import Column
+
+__all__ = ["list_groups"]
+
+STATES: Final = (Column("group"), Column("state"))
+TYPES: Final = (Column("group"), Column("type"), Column("state"), Column("protocol"))
+
+
+async def list_groups(admin: ShareGroupAdmin, request: Request) -> Exit:
+    """List groups; by their names alone, as scripts read them, unless more is asked."""
+    types = ("share",) if request.types is None else request.types
+    listing = await admin.list_groups(states=request.states, types=types)
+    groups = [listing.groups[group_id] for group_id in sorted(listing.groups)]
+    errors = list(listing.errors.values())
+    if not (request.with_states or request.types or request.as_json):
+        sys.stdout.writelines(f"{group.group_id}\n" for group in groups)
+        return await ended(admin, request, (), (), others=errors)
+    rows = [
+        {
+            "group": group.group_id,
+            "type": group.group_type,
+            "state": group.state,
+            "protocol": group.protocol,
+        }
+        for group in groups
+    ]
+    columns = TYPES if request.types else STATES
+    return await ended(admin, request, rows, columns, others=errors)

@@ -1,0 +1,142 @@
+"""Groups as rows of tables and JSON, with the columns of kafka-share-groups.sh."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
+
+from sharecons.admin import GroupOffset, ShareGroup, ShareMember
+from sharecons.cli.tables import NOTHING, Column, Json, Row
+from sharecons.untyped import TopicPartition
+
+__all__ = [
+    "MEMBERS",
+    "OFFSETS",
+    "STATE",
+    "VERBOSE_MEMBERS",
+    "VERBOSE_OFFSETS",
+    "VERBOSE_STATE",
+    "member_rows",
+    "offset_rows",
+    "state_row",
+]
+
+
+def _assignment(value: Json) -> str:
+    """Spell `[{"topic": "t", "partitions": [0, 1]}]` as `t:0,1`."""
+    topics = cast("Sequence[Mapping[str, Json]]", value)
+    return ";".join(f"{each['topic']}:{_numbers(each)}" for each in topics) or NOTHING
+
+
+def _coordinator(value: Json) -> str:
+    broker = cast("Mapping[str, Json]", value)
+    return f"{broker['host']}:{broker['port']} ({broker['id']})"
+
+
+def _numbers(each: Mapping[str, Json]) -> str:
+    partitions = cast("Sequence[int]", each["partitions"])
+    return ",".join(str(number) for number in partitions)
+
+
+_GROUP: Final = Column("group", head=True)
+_TOPIC: Final = Column("topic", head=True)
+_PARTITION: Final = Column("partition", right=True)
+_EPOCH: Final = Column("leader_epoch", right=True)
+_START: Final = Column("start_offset", right=True)
+_LAG: Final = Column("lag", right=True)
+
+OFFSETS: Final = (_GROUP, _TOPIC, _PARTITION, _START, _LAG)
+VERBOSE_OFFSETS: Final = (_GROUP, _TOPIC, _PARTITION, _EPOCH, _START, _LAG)
+
+_MEMBER: Final = Column("member_id", "CONSUMER-ID")
+_HOST: Final = Column("client_host", "HOST")
+_CLIENT: Final = Column("client_id")
+_COUNT: Final = Column("partitions", "#PARTITIONS", right=True)
+_ASSIGNMENT: Final = Column("assignment", fold=True, text=_assignment)
+_OF_MEMBERS: Final = (_GROUP, _MEMBER, _HOST, _CLIENT, _COUNT)
+
+MEMBERS: Final = (*_OF_MEMBERS, _ASSIGNMENT)
+VERBOSE_MEMBERS: Final = (
+    *_OF_MEMBERS,
+    Column("member_epoch", right=True),
+    _ASSIGNMENT,
+    Column("rack"),
+    Column("subscription", fold=True),
+)
+
+_COORDINATOR: Final = Column("coordinator", "COORDINATOR (ID)", text=_coordinator)
+_STATE: Final = Column("state")
+_MEMBERS: Final = Column("members", "#MEMBERS", right=True)
+
+STATE: Final = (_GROUP, _COORDINATOR, _STATE, _MEMBERS)
+VERBOSE_STATE: Final = (
+    _GROUP,
+    _COORDINATOR,
+    _STATE,
+    Column("group_epoch", right=True),
+    Column("assignment_epoch", right=True),
+    _MEMBERS,
+    Column("assignor"),
+    Column("authorized_operations", fold=True),
+)
+
+
+def offset_rows(
+    group_id: str, offsets: Mapping[TopicPartition, GroupOffset]
+) -> list[Row]:
+    """Make a row of each partition."""
+    return [
+        {
+            "group": group_id,
+            "topic": topic,
+            "partition": partition,
+            "start_offset": offset.start_offset,
+            "leader_epoch": offset.leader_epoch,
+            "lag": offset.lag,
+        }
+        for (topic, partition), offset in sorted(offsets.items())
+    ]
+
+
+def member_rows(group: ShareGroup) -> list[Row]:
+    """Make a row of each member."""
+    members = sorted(group.members, key=lambda member: member.member_id)
+    return [_member(group.group_id, member) for member in members]
+
+
+def _member(group_id: str, member: ShareMember) -> Row:
+    return {
+        "group": group_id,
+        "member_id": member.member_id,
+        "member_epoch": member.member_epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rack": member.rack,
+        "partitions": len(member.assignment),
+        "assignment": _by_topic(member.assignment),
+        "subscription": sorted(member.subscription),
+    }
+
+
+def _by_topic(assignment: Iterable[TopicPartition]) -> list[Json]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(assignment):
+        topics.setdefault(topic, []).append(partition)
+    return [{"topic": name, "partitions": numbers} for name, numbers in topics.items()]
+
+
+def state_row(group: ShareGroup) -> Row:
+    """Make the row of a group's state."""
+    operations = group.authorized_operations
+    return {
+        "group": group.group_id,
+        "coordinator": {
+            "id": group.coordinator.node_id,
+            "host": group.coordinator.host,
+            "port": group.coordinator.port,
+        },
+        "state": group.state,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor": group.assignor,
+        "members": len(group.members),
+        "authorized_operations": None if operations is None else sorted(operations),
+    }

@@ -1,0 +1,258 @@
+"""A group from inside, in lines and in JSON."""
+
+import sys
+from shutil import get_terminal_size
+from textwrap import fill
+from typing import Final
+
+from sharecons.cli.tables import GAP, Column, Json, Row
+from sharecons.cli.tables import write as write_table
+from sharecons.inspection import (
+    Finding,
+    GroupInside,
+    PartitionInside,
+    Severity,
+    Standing,
+    Stretch,
+)
+from sharecons.inspection.strips import LEGEND, LOOKS, Strip, cells_of, strips_of
+from sharecons.protocol.findings import duration
+from sharecons.untyped import TopicPartition
+
+__all__ = ["COLUMNS", "heading", "legend", "objects", "remarks", "rows", "write"]
+
+STRIP: Final = 40
+NARROWEST: Final = 12
+WIDEST: Final = 100
+"""Characters of a strip: where there is no terminal, and on one."""
+
+COLUMNS: Final = (
+    Column("topic", head=True),
+    Column("partition", "PART", right=True),
+    Column("start_offset", "START", right=True),
+    Column("end_offset", "END", right=True),
+    Column("acknowledged", "ACKED", right=True),
+    Column("archived", "ARCH", right=True),
+    Column("available_or_locked", "OPEN", right=True),
+    Column("above", right=True),
+    Column("oldest", "OLDEST"),
+    Column("strip", "OFFSETS"),
+)
+
+OFFSETS: Final = (
+    Column("topic", head=True),
+    Column("partition", right=True),
+    Column("first_offset", "FIRST", right=True),
+    Column("last_offset", "LAST", right=True),
+    Column("count", "OFFSETS", right=True),
+    Column("standing"),
+    Column("delivery_count", "DELIVERIES", right=True),
+)
+
+
+def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
+    """Write to stdout what was seen; `offsets` lists them instead of counting."""
+    if as_json:
+        write_table(objects(group), (), as_json=True)
+        return
+    sys.stdout.write(f"{_wrapped(heading(group))}\n")
+    if not group.partitions.found:
+        return
+    sys.stdout.write("\n")
+    if offsets:
+        write_table(_listed(group), OFFSETS, as_json=False)
+    else:
+        write_table(rows(group), COLUMNS, as_json=False)
+        sys.stdout.write(f"\n{legend()}\n\n")
+    for line in remarks(group):
+        sys.stdout.write(f"{_wrapped(line)}\n")
+
+
+def _wrapped(line: str) -> str:
+    """Break a line between words, on a terminal."""
+    if not sys.stdout.isatty():
+        return line
+    return fill(line, get_terminal_size().columns, subsequent_indent="    ")
+
+
+def heading(group: GroupInside) -> str:
+    """Say in a line what was looked at, and what its limits are."""
+    facts = group.facts
+    members = "1 member" if facts.members == 1 else f"{facts.members} members"
+    parts = [f"group {group.group.group_id}: {group.group.state}, {members}"]
+    if facts.record_locks is not None:
+        parts.append(f"a window of {facts.record_locks:,} offsets")
+    if facts.delivery_limit is not None:
+        parts.append(f"{facts.delivery_limit} deliveries at most")
+    if facts.lock_duration is not None:
+        parts.append(f"locks of {duration(facts.lock_duration)}")
+    parts.append(f"read from {_SOURCES[group.source.value]}")
+    return "; ".join(parts)
+
+
+_SOURCES: Final = {
+    "coordinator": "the share coordinator",
+    "records": "__share_group_state",
+}
+
+
+def rows(group: GroupInside) -> list[Row]:
+    """Give a row for each partition that could be seen; strips fill the terminal."""
+    strips = strips_of(group)
+    bare = [_row(strip, group.at) for strip in strips]
+    width = _room(bare)
+    return [
+        {**row, "strip": _drawn(strip, width)}
+        for row, strip in zip(bare, strips, strict=True)
+    ]
+
+
+def _room(bare: list[Row]) -> int:
+    """Reckon how many characters are left for a strip."""
+    if not sys.stdout.isatty():
+        return STRIP
+    columns = COLUMNS[:-1]
+    needed = [
+        len(GAP) + max(len(column.heading), *(len(column.cell(row)) for row in bare))
+        for column in columns
+        if bare
+    ]
+    whole = get_terminal_size().columns - 1
+    room = whole - sum(needed)
+    if room < STRIP:
+        # The topic then stands above its rows.
+        room = whole - sum(needed[1:])
+    return max(NARROWEST, min(WIDEST, room))
+
+
+def legend() -> str:
+    """Say what the signs of the strips mean."""
+    known = _can_draw()
+    signs = (
+        f"{LOOKS[each].sign if known else LOOKS[each].plain} {LOOKS[each].words}"
+        for each in LEGEND
+    )
+    return "\n".join(
+        (
+            "   ".join(signs),
+            "a digit is how often an open one was delivered; a sign shows what the "
+            "others of its place wait for; + goes on",
+        )
+    )
+
+
+def remarks(group: GroupInside) -> list[str]:
+    """Give a line for all that is more than a note, and for notes of the worst kind."""
+    return [
+        f"{key.topic}-{key.partition}: {_loud(finding)}{finding.text}"
+        for key, found in group.findings.items()
+        for finding in found
+        if finding.severity > Severity.FINE
+    ]
+
+
+def objects(group: GroupInside) -> list[Row]:
+    """Give an object for each partition, with all that is known of it."""
+    return [
+        _object(key, inside, group) for key, inside in group.partitions.found.items()
+    ]
+
+
+def _row(strip: Strip, at: float) -> Row:
+    inside = strip.inside
+    oldest = inside.oldest
+    age = None if oldest is None else duration(at - oldest.timestamp / 1000)
+    return {**_counts(strip.key, inside), "oldest": age}
+
+
+def _counts(key: TopicPartition, inside: PartitionInside) -> dict[str, Json]:
+    return {
+        "topic": key.topic,
+        "partition": key.partition,
+        "start_offset": inside.start_offset,
+        "end_offset": inside.end_offset,
+        **{each.value: inside.count(each) for each in LEGEND},
+    }
+
+
+def _drawn(strip: Strip, width: int) -> str:
+    known = _can_draw()
+    signs = [_sign(cell, known) for cell in cells_of(strip, width)]
+    drawn = "".join(signs).rstrip()
+    return f"{drawn}+" if strip.beyond else drawn
+
+
+def _sign(stretch: Stretch | None, known: bool) -> str:
+    if stretch is None:
+        return " "
+    if stretch.standing is Standing.OPEN and stretch.delivery_count:
+        return str(min(9, stretch.delivery_count))
+    looks = LOOKS[stretch.standing]
+    return looks.sign if known else looks.plain
+
+
+def _can_draw() -> bool:
+    signs = "".join(looks.sign for looks in LOOKS.values())
+    try:
+        signs.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _loud(finding: Finding) -> str:
+    if finding.severity < Severity.WARNING:
+        return ""
+    return f"{finding.severity.name}: "
+
+
+def _object(key: TopicPartition, inside: PartitionInside, group: GroupInside) -> Row:
+    oldest = inside.oldest
+    return {
+        "group": group.group.group_id,
+        **_counts(key, inside),
+        "log_start_offset": inside.log_start_offset,
+        "window": inside.window,
+        "delivery_counts": {
+            str(count): number for count, number in inside.delivery_counts.items()
+        },
+        "oldest_offset": None if oldest is None else oldest.offset,
+        "oldest_timestamp": None if oldest is None else oldest.timestamp,
+        "oldest_age": None
+        if oldest is None
+        else round(group.at - oldest.timestamp / 1000, 3),
+        "members": list(inside.members),
+        "source": group.source.value,
+        "stretches": [_stretch(each) for each in inside.stretches],
+        "findings": [
+            {
+                "reason": finding.reason.value,
+                "severity": finding.severity.name.lower(),
+                "text": finding.text,
+            }
+            for finding in group.findings[key]
+        ],
+    }
+
+
+def _stretch(stretch: Stretch) -> dict[str, Json]:
+    return {
+        "first_offset": stretch.first_offset,
+        "last_offset": stretch.last_offset,
+        "standing": stretch.standing.value,
+        "delivery_count": stretch.delivery_count,
+    }
+
+
+def _listed(group: GroupInside) -> list[Row]:
+    return [
+        {
+            "topic": key.topic,
+            "partition": key.partition,
+            **_stretch(each),
+            "count": each.count,
+            "standing": LOOKS[each.standing].words,
+        }
+        for key, inside in group.partitions.found.items()
+        for each in inside.stretches
+    ]

@@ -1,0 +1,193 @@
+"""Readings in Prometheus' words."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, final
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from sharecons.exporter.readings import PartitionReading, Readings
+from sharecons.protocol.insides import Standing
+from sharecons.version import VERSION
+
+__all__ = ["Metrics", "registry_of"]
+
+GROUP: Final = "kafka_share_group"
+OWN: Final = "sharecons_exporter"
+STATES: Final = ("Empty", "Stable", "Dead")
+PARTITION: Final = ("group", "topic", "partition")
+QUESTIONS: Final = ("cluster", "groups", "offsets", "logs", "states", "records")
+UNTOLD: Final = (Standing.ABOVE, Standing.REMOVED)
+"""Offsets of which no delivery count is known, or that are none any more."""
+
+Value = Callable[[PartitionReading, float], float | None]
+
+GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
+    (
+        "lag_records",
+        "Offsets from the start offset to the log's end that are not settled "
+        "(KIP-1226): those settled out of order are left out.",
+        lambda one, _: one.lag,
+    ),
+    (
+        "start_offset",
+        "The share-partition's start offset: all before it is settled.",
+        lambda one, _: one.start_offset,
+    ),
+    (
+        "log_end_offset",
+        "The next offset that will be written to the partition.",
+        lambda one, _: one.end_offset,
+    ),
+    (
+        "available_or_locked_records",
+        "Offsets that were handed out and are not settled, as far as the share "
+        "coordinator keeps them: in flight. Brokers keep locks in memory alone, so "
+        "nobody can tell which are locked; those locked for the first time above all "
+        "that was ever settled or let go are left out.",
+        lambda one, _: _open(one),
+    ),
+    (
+        "oldest_unsettled_age_seconds",
+        "Seconds since the timestamp of the oldest record that is not settled; 0 if "
+        "there is none.",
+        lambda one, at: one.age(at),
+    ),
+)
+"""Metrics of each partition: name, help, and value."""
+
+
+def registry_of(metrics: "Metrics") -> CollectorRegistry:
+    """Make a registry of its own, with the process's numbers beside."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    ProcessCollector(registry=registry)
+    return registry
+
+
+@final
+class Metrics(Collector):
+    """The latest readings, for whoever scrapes; from any thread.
+
+    A scrape asks no broker. After a collection that failed there is no old value to
+    be taken for a new one: what could not be read is left out.
+    """
+
+    def __init__(self) -> None:
+        self._latest: Readings | None = None
+        self._collections = 0
+        self._failures: Counter[str] = Counter()
+
+    def read(self, readings: Readings) -> None:
+        """Take new readings."""
+        self._collections += 1
+        # A new one each time: a scrape in another thread may be counting the old one.
+        self._failures = self._failures + Counter(readings.failures)
+        self._latest = readings
+
+    def collect(self) -> Iterable[Metric]:
+        """Say everything (prometheus-client asks)."""
+        latest = self._latest
+        yield from self._own(latest)
+        if latest is not None:
+            yield from _of_groups(latest)
+            yield from _of_partitions(latest)
+            yield _delivery_counts(latest)
+
+    def _own(self, latest: Readings | None) -> Iterator[Metric]:
+        reached = latest is not None and latest.reached
+        yield _gauge(
+            f"{OWN}_up", "1 if the last collection reached the cluster.", reached
+        )
+        yield CounterMetricFamily(
+            f"{OWN}_collections", "Collections that ended.", self._collections
+        )
+        errors = CounterMetricFamily(
+            f"{OWN}_errors",
+            "What could not be read, by what was asked.",
+            labels=["what"],
+        )
+        for question in QUESTIONS:
+            errors.add_metric([question], self._failures[question])
+        yield errors
+        yield InfoMetricFamily(f"{OWN}_build", "The version.", {"version": VERSION})
+        if latest is not None:
+            yield _gauge(
+                f"{OWN}_last_collection_timestamp_seconds",
+                "When the last collection ended, in seconds since 1970.",
+                latest.at,
+            )
+            yield _gauge(
+                f"{OWN}_last_collection_duration_seconds",
+                "How long the last collection took.",
+                latest.duration,
+            )
+
+
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help_text, value)
+
+
+def _of_groups(latest: Readings) -> Iterator[Metric]:
+    members = GaugeMetricFamily(
+        f"{GROUP}_members", "Members of the group.", labels=["group"]
+    )
+    states = GaugeMetricFamily(
+        f"{GROUP}_state",
+        "1 for the state that the group is in, 0 for the others.",
+        labels=["group", "state"],
+    )
+    for group_id, reading in latest.groups.items():
+        if reading.members is not None:
+            members.add_metric([group_id], reading.members)
+        if reading.state is not None:
+            for state in dict.fromkeys((*STATES, reading.state)):
+                states.add_metric([group_id, state], state == reading.state)
+    yield members
+    yield states
+
+
+def _of_partitions(latest: Readings) -> Iterator[Metric]:
+    for name, help_text, value_of in GAUGES:
+        gauge = GaugeMetricFamily(f"{GROUP}_{name}", help_text, labels=PARTITION)
+        for labels, one in _partitions(latest):
+            value = value_of(one, latest.at)
+            if value is not None:
+                gauge.add_metric(labels, value)
+        yield gauge
+
+
+def _delivery_counts(latest: Readings) -> Metric:
+    gauge = GaugeMetricFamily(
+        f"{GROUP}_records_by_delivery_count",
+        "Offsets from the start offset on by how often they were delivered, and how "
+        "they stand: acknowledged, archived, or available_or_locked.",
+        labels=(*PARTITION, "standing", "delivery_count"),
+    )
+    for labels, one in _partitions(latest):
+        counts: Counter[tuple[str, int]] = Counter()
+        for each in one.stretches or ():
+            if each.standing not in UNTOLD and each.delivery_count is not None:
+                counts[each.standing.value, each.delivery_count] += each.count
+        for (standing, deliveries), count in sorted(counts.items()):
+            gauge.add_metric([*labels, standing, str(deliveries)], count)
+    return gauge
+
+
+def _partitions(latest: Readings) -> Iterator[tuple[list[str], PartitionReading]]:
+    for group_id, reading in latest.groups.items():
+        for key, one in sorted(reading.partitions.items()):
+            yield [group_id, key.topic, str(key.partition)], one
+
+
+def _open(one: PartitionReading) -> int | None:
+    if one.stretches is None:
+        return None
+    return sum(e.count for e in one.stretches if e.standing is Standing.OPEN)

@@ -1,0 +1,27 @@
+"""Share groups seen from inside, and clusters before they are used.
+
+`inspect_group` tells what has become of each offset, and why a partition stands still;
+`oldest_records` how long records wait. What else there is, is a module away, so that
+each command loads its own: `peeking.peek`, `checks.check_cluster`, `html.page`,
+`png.draw`.
+"""
+
+from sharecons.inspection.looking import GroupInside, Source, inspect_group
+from sharecons.inspection.oldest import oldest_records
+from sharecons.protocol.findings import Finding, GroupFacts, Reason, Severity
+from sharecons.protocol.insides import Oldest, PartitionInside, Standing, Stretch
+
+__all__ = [
+    "Finding",
+    "GroupFacts",
+    "GroupInside",
+    "Oldest",
+    "PartitionInside",
+    "Reason",
+    "Severity",
+    "Source",
+    "Standing",
+    "Stretch",
+    "inspect_group",
+    "oldest_records",
+]

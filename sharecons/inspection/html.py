@@ -1,0 +1,214 @@
+"""A look at a group as one HTML page that needs nothing beside it."""
+
+from datetime import UTC, datetime
+from html import escape
+from typing import Final
+
+from sharecons.inspection.looking import GroupInside
+from sharecons.inspection.strips import LEGEND, LOOKS, Piece, Strip, shade, strips_of
+from sharecons.protocol.findings import Severity, duration
+from sharecons.protocol.insides import Standing, Stretch
+
+__all__ = ["page"]
+
+WIDTH: Final = 1000
+HEIGHT: Final = 22
+NARROWEST: Final = 3
+"""Of what is not settled: one record in a window of thousands is still to be seen."""
+
+_STYLE: Final = """
+:root { color-scheme: light; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 1500px;
+  padding: 0 1.5rem; color: #1b1f24; background: #fff; }
+h1 { font-size: 1.4rem; margin: 0 0 .2rem; }
+p { margin: .2rem 0; color: #444c56; }
+ul.legend { list-style: none; padding: 0; margin: 1rem 0; display: flex;
+  flex-wrap: wrap; gap: .4rem 1.4rem; }
+ul.legend svg { width: 26px; height: 14px; vertical-align: -2px; margin-right: .4rem; }
+table { border-collapse: collapse; width: 100%; }
+th { text-align: left; font-weight: 600; color: #444c56; font-size: 12px;
+  border-bottom: 1px solid #c8d0d8; padding: .3rem .6rem; }
+td { padding: .35rem .6rem; border-bottom: 1px solid #e7ebef; vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums;
+  white-space: nowrap; }
+td.strip { width: 42%; min-width: 320px; }
+td.oldest { font-size: 13px; white-space: nowrap; }
+td.strip svg { width: 100%; height: 22px; display: block; }
+td.name { font-weight: 600; white-space: nowrap; }
+td.says { font-size: 13px; min-width: 220px; }
+b.stalled, b.warning { padding: 0 .35em; border-radius: 3px; margin-right: .4em; }
+b.stalled { background: #8c2d04; color: #fff; }
+b.warning { background: #f5c66b; color: #1b1f24; }
+"""
+
+_PATTERNS: Final = f"""
+<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
+<pattern id="archived" width="6" height="6" patternUnits="userSpaceOnUse"
+ patternTransform="rotate(45)"><rect width="6" height="6" fill="#d5d9dd"/>
+<rect width="3" height="6" fill="{LOOKS[Standing.ARCHIVED].colour}"/></pattern>
+<pattern id="above" width="6" height="6" patternUnits="userSpaceOnUse">
+<rect width="6" height="6" fill="{LOOKS[Standing.ABOVE].colour}"/>
+<circle cx="3" cy="3" r="0.9" fill="#9aa7b2"/></pattern>
+</defs></svg>
+"""
+
+
+def page(group: GroupInside) -> str:
+    """Draw each partition as a strip, with its numbers and what there is to say."""
+    title = f"Share group {group.group.group_id} from inside"
+    limit = group.facts.delivery_limit
+    rows = "".join(_row(strip, group, limit) for strip in strips_of(group))
+    rows += "".join(
+        f'<tr><td class="name">{_name(*key)}</td><td colspan="7">'
+        f"{escape(str(error))}</td></tr>"
+        for key, error in group.partitions.errors.items()
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"{_PATTERNS}<h1>{escape(title)}</h1>{_lead(group)}{_legend()}"
+        "<table><thead><tr><th>partition</th><th>from its start offset on</th>"
+        '<th class="n">start</th><th class="n">settled</th>'
+        '<th class="n">available<br>or locked</th><th class="n">above</th>'
+        "<th>oldest not settled</th><th>what there is to say</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></body></html>\n"
+    )
+
+
+def _lead(group: GroupInside) -> str:
+    at = datetime.fromtimestamp(group.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    facts = group.facts
+    says = [f"{group.group.state}, members: {facts.members}", f"seen at {at}"]
+    if facts.record_locks is not None:
+        says.append(f"a window of {facts.record_locks:,} offsets")
+    if facts.delivery_limit is not None:
+        says.append(f"{facts.delivery_limit} deliveries at most")
+    if facts.lock_duration is not None:
+        says.append(f"locks last {duration(facts.lock_duration)}")
+    strips = strips_of(group)
+    scale = f"Each strip is {strips[0].span:,} offsets wide" if strips else ""
+    if any(strip.limit is not None for strip in strips):
+        scale += "; the dashed line is where the window is full"
+    told = (
+        "Locks are in the memory of each partition's leader alone: what is not settled "
+        "may be available or locked."
+    )
+    return f"<p>{escape('; '.join(says))}.</p><p>{escape(f'{scale}. {told}')}</p>"
+
+
+def _legend() -> str:
+    def item(fill: str, words: str) -> str:
+        return (
+            '<li><svg viewBox="0 0 26 14"><rect width="26" height="14" '
+            f'fill="{fill}" stroke="#7b8794" stroke-width=".6"/></svg>'
+            f"{escape(words)}</li>"
+        )
+
+    items = []
+    for standing in LEGEND:
+        if standing is Standing.OPEN:
+            for count, words in ((1, "delivered once"), (4, "near its last delivery")):
+                sample = Stretch(
+                    first_offset=0,
+                    last_offset=0,
+                    standing=standing,
+                    delivery_count=count,
+                )
+                items.append(
+                    item(shade(sample, 5), f"{LOOKS[standing].words}, {words}")
+                )
+        else:
+            items.append(item(_fill(standing), LOOKS[standing].words))
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _row(strip: Strip, group: GroupInside, limit: int | None) -> str:
+    inside = strip.inside
+    settled = inside.count(Standing.ACKNOWLEDGED, Standing.ARCHIVED)
+    cells = (
+        "-" if inside.start_offset is None else f"{inside.start_offset}",
+        f"{settled:,}",
+        f"{inside.count(Standing.OPEN):,}",
+        f"{inside.count(Standing.ABOVE):,}",
+    )
+    numbers = "".join(f'<td class="n">{each}</td>' for each in cells)
+    return (
+        f'<tr><td class="name">{_name(*strip.key)}</td>'
+        f'<td class="strip">{_svg(strip, limit)}</td>{numbers}'
+        f'<td class="oldest">{_oldest(strip, group)}</td>'
+        f'<td class="says">{_says(strip, group)}</td></tr>'
+    )
+
+
+def _oldest(strip: Strip, group: GroupInside) -> str:
+    oldest = strip.inside.oldest
+    if oldest is None:
+        return "-"
+    return f"{duration(group.at - oldest.timestamp / 1000)}<br>offset {oldest.offset}"
+
+
+def _says(strip: Strip, group: GroupInside) -> str:
+    parts = []
+    first, *others = group.findings[strip.key]
+    bad = (each for each in others if each.severity >= Severity.WARNING)
+    for finding in (first, *bad):
+        text = escape(finding.text)
+        if finding.severity >= Severity.WARNING:
+            name = finding.severity.name.lower()
+            text = f'<b class="{name}">{name}</b>{text}'
+        parts.append(text)
+    return "<br>".join(parts)
+
+
+def _svg(strip: Strip, limit: int | None) -> str:
+    # What is not settled is drawn last, so that nothing lies over it.
+    pieces = sorted(
+        strip.pieces, key=lambda piece: piece.stretch.standing is Standing.OPEN
+    )
+    drawn = "".join(_rect(piece, limit) for piece in pieces)
+    if strip.limit is not None:
+        x = strip.limit * WIDTH
+        drawn += (
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}" stroke="#000" '
+            'stroke-width="1.5" stroke-dasharray="3 2" '
+            'vector-effect="non-scaling-stroke"/>'
+        )
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" '
+        f'shape-rendering="crispEdges" role="img" '
+        f'aria-label="{_name(*strip.key)}"><rect width="{WIDTH}" height="{HEIGHT}" '
+        f'fill="#fff" stroke="#c8d0d8"/>{drawn}</svg>'
+    )
+
+
+def _rect(piece: Piece, limit: int | None) -> str:
+    stretch = piece.stretch
+    left, width = piece.left * WIDTH, (piece.right - piece.left) * WIDTH
+    fill = _fill(stretch.standing)
+    if stretch.standing is Standing.OPEN:
+        fill = shade(stretch, limit)
+        width = max(width, NARROWEST)
+        left = min(left, WIDTH - width)
+    return (
+        f'<rect x="{left:.2f}" width="{width:.2f}" height="{HEIGHT}" fill="{fill}">'
+        f"<title>{escape(_words(stretch))}</title></rect>"
+    )
+
+
+def _fill(standing: Standing) -> str:
+    if standing in (Standing.ARCHIVED, Standing.ABOVE):
+        return f"url(#{standing.value})"
+    return LOOKS[standing].colour
+
+
+def _words(stretch: Stretch) -> str:
+    where = f"offsets {stretch.first_offset:,} to {stretch.last_offset:,}"
+    words = f"{where}: {LOOKS[stretch.standing].words}"
+    if stretch.delivery_count is not None:
+        words += f", delivery count {stretch.delivery_count}"
+    return words
+
+
+def _name(topic: str, partition: int) -> str:
+    return escape(f"{topic}-{partition}", quote=True)

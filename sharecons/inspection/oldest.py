@@ -1,0 +1,73 @@
+"""The oldest record of each partition that a group has not settled."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sharecons.admin import ShareGroupAdmin
+from sharecons.protocol.insides import UNSETTLED, Oldest, Stretch
+from sharecons.protocol.log_pieces import LogPiece
+from sharecons.untyped import TopicPartition
+
+__all__ = ["oldest_records"]
+
+FIRST_TRY: Final = 64 << 10
+"""Bytes of each partition; a batch may be larger, and is asked for again then."""
+
+TRIES: Final = 5
+"""Each with eight times the bytes: the last goes beyond what brokers take by default.
+
+Also for logs whose records were compacted away where the first is looked for."""
+
+
+@dataclass(slots=True)
+class _Search:
+    wanted: Sequence[Stretch]
+    offset: int
+
+
+async def oldest_records(
+    admin: ShareGroupAdmin, stretches: Mapping[TopicPartition, Sequence[Stretch]]
+) -> dict[TopicPartition, Oldest]:
+    """Read the first record of each partition that stands unsettled.
+
+    A partition is left out if all of it is settled, or the record cannot be read.
+    """
+    found: dict[TopicPartition, Oldest] = {}
+    searches = {
+        key: _Search(wanted, wanted[0].first_offset)
+        for key, each in stretches.items()
+        if (wanted := [one for one in each if one.standing in UNSETTLED])
+    }
+    max_bytes = FIRST_TRY
+    for _ in range(TRIES):
+        if not searches:
+            break
+        offsets = {key: search.offset for key, search in searches.items()}
+        pieces = (await admin.read_log(offsets, max_bytes=max_bytes)).found
+        for key in tuple(searches):
+            if key not in pieces or _looked(searches[key], pieces[key], key, found):
+                del searches[key]
+        max_bytes *= 8
+    return found
+
+
+def _looked(
+    search: _Search,
+    piece: LogPiece,
+    key: TopicPartition,
+    found: dict[TopicPartition, Oldest],
+) -> bool:
+    """Look through a piece; tells whether the search has ended."""
+    for record in piece.records:
+        if _is_wanted(search.wanted, record.offset):
+            found[key] = Oldest(offset=record.offset, timestamp=record.timestamp)
+            return True
+    search.offset = piece.next_offset
+    return piece.next_offset > search.wanted[-1].last_offset
+
+
+def _is_wanted(wanted: Sequence[Stretch], offset: int) -> bool:
+    index = bisect_right(wanted, offset, key=lambda each: each.first_offset) - 1
+    return index >= 0 and offset <= wanted[index].last_offset

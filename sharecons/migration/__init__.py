@@ -1,0 +1,22 @@
+"""Moving over: a consumer group's place becomes a share group's, and the way back.
+
+    async with ShareGroupAdmin("localhost:9092") as admin:
+        planned = await migration.plan(admin, "orders", "orders-shared")
+        print(planned.twice, planned.missed)
+        results = await migration.carry_out(admin, planned)
+
+A plan changes nothing. It says for each partition where the target is to begin, and
+what is then delivered twice or not at all; see `Move`.
+"""
+
+from sharecons.migration.carrying_out import carry_out
+from sharecons.migration.planning import plan
+from sharecons.protocol.migration_values import (
+    Direction,
+    Log,
+    Migration,
+    Move,
+    Unplaced,
+)
+
+__all__ = ["Direction", "Log", "Migration", "Move", "Unplaced", "carry_out", "plan"]

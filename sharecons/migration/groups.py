@@ -1,0 +1,127 @@
+"""What the two groups are: of which kind, and whether anybody is in them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sharecons.admin import ConsumerGroup, Results, ShareGroup, ShareGroupAdmin
+from sharecons.errors import BrokerError, ConfigurationError, Error
+from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.migration_values import Direction
+from sharecons.protocol.refusals import is_code, refusal
+
+__all__ = ["Pair", "look_at"]
+
+SHARE: Final = "share"
+CONSUMER: Final = "consumer"
+KINDS: Final[Mapping[Direction, tuple[str, str]]] = {
+    Direction.TO_SHARE_GROUP: (CONSUMER, SHARE),
+    Direction.TO_CONSUMER_GROUP: (SHARE, CONSUMER),
+}
+"""Of which kind source and target are."""
+
+# A group that is not there is "Dead" to brokers before 4.0.
+UNKNOWN: Final = "Dead"
+EMPTY: Final = ("Empty", UNKNOWN)
+
+Group = ShareGroup | ConsumerGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Source and target as they are now; a target that is not there will be made."""
+
+    direction: Direction
+    source: Group
+    target: Group | None
+
+    @property
+    def obstacles(self) -> tuple[Error, ...]:
+        """Who is in the way. Brokers take care of the target, of the source nobody."""
+        groups = [("move from", self.source)]
+        if self.target is not None:
+            groups.append(("move to", self.target))
+        return tuple(
+            _has_members(doing, group) for doing, group in groups if _is_in_use(group)
+        )
+
+
+async def look_at(
+    admin: ShareGroupAdmin, source: str, target: str, direction: Direction | None
+) -> Pair:
+    """See what the groups are; no direction is the one that the source's kind allows.
+
+    Raises:
+        ConfigurationError: it is one group.
+        BrokerError: the source is not there, or one of them is of the wrong kind.
+    """
+    if source == target:
+        raise ConfigurationError(
+            f"group {source!r} cannot move to itself: name a target that is to be "
+            "a group of the other kind"
+        )
+    share, consumer = await _described(admin, source, target)
+    if direction is None:
+        direction = _direction_from(source, share, consumer)
+    kinds = {SHARE: share, CONSUMER: consumer}
+    source_kind, target_kind = KINDS[direction]
+    found = kinds[source_kind].get(source)
+    if found is None:
+        raise _other_kind("from", source, source_kind, kinds[target_kind].get(source))
+    if target in kinds[source_kind]:
+        raise _other_kind("to", target, target_kind, kinds[source_kind][target])
+    return Pair(
+        direction=direction, source=found, target=kinds[target_kind].get(target)
+    )
+
+
+async def _described(
+    admin: ShareGroupAdmin, *ids: str
+) -> tuple[Mapping[str, Group], Mapping[str, Group]]:
+    share = await admin.describe_groups(*ids)
+    consumer = await admin.describe_consumer_groups(*ids)
+    return _there(share), _there(consumer)
+
+
+def _there(
+    described: Results[str, ShareGroup] | Results[str, ConsumerGroup],
+) -> dict[str, Group]:
+    for error in described.errors.values():
+        if not is_code(error, Code.GROUP_ID_NOT_FOUND):
+            raise error
+    return {
+        key: group for key, group in described.found.items() if group.state != UNKNOWN
+    }
+
+
+def _direction_from(
+    source: str, share: Mapping[str, Group], consumer: Mapping[str, Group]
+) -> Direction:
+    if source in share:
+        return Direction.TO_CONSUMER_GROUP
+    if source in consumer:
+        return Direction.TO_SHARE_GROUP
+    raise _failure(f"cannot move from {source!r}: there is no such group")
+
+
+def _other_kind(way: str, group_id: str, wanted: str, other: Group | None) -> Error:
+    what = f"cannot move {way} {wanted} group {group_id!r}"
+    if other is None:
+        return _failure(f"{what}: there is no such group")
+    kind = SHARE if isinstance(other, ShareGroup) else CONSUMER
+    return _failure(f"{what}: it is a {kind} group")
+
+
+def _failure(text: str) -> BrokerError:
+    # The code that brokers have for it, whichever they were asked.
+    code = Code.GROUP_ID_NOT_FOUND
+    return BrokerError(text, code=code, name=code_name(code))
+
+
+def _is_in_use(group: Group) -> bool:
+    return bool(group.members or group.state not in EMPTY)
+
+
+def _has_members(doing: str, group: Group) -> Error:
+    many = f"{len(group.members)} members, {group.state}"
+    return refusal(doing, f"group {group.group_id!r}", Code.NON_EMPTY_GROUP, many)

@@ -1,0 +1,54 @@
+"""What goes wrong with TLS, in words that say what to do about it."""
+
+from ssl import SSLCertVerificationError, SSLError
+from typing import Final
+
+from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
+
+__all__ = ["HANDSHAKE_CUT", "explained"]
+
+HANDSHAKE_CUT: Final = (
+    "the broker closed the connection in the midst of the TLS handshake; is this a TLS "
+    "listener? (security.protocol SSL or SASL_SSL, and not PLAINTEXT, on its side)"
+)
+
+NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
+"""What OpenSSL says of bytes that are none of TLS."""
+
+REFUSALS: Final = (
+    "CERTIFICATE_REQUIRED",
+    "BAD_CERTIFICATE",
+    "CERTIFICATE_UNKNOWN",
+    "CERTIFICATE_EXPIRED",
+    "UNSUPPORTED_CERTIFICATE",
+    "UNKNOWN_CA",
+    "ACCESS_DENIED",
+)
+"""Alerts about our own certificate."""
+
+
+def explained(error: SSLError, doing: str) -> Error:
+    """Make an error of ours of one of OpenSSL's; `doing` says what, and with whom."""
+    if isinstance(error, SSLCertVerificationError):
+        return AuthenticationError(
+            f"{doing}: the broker's certificate was not believed: "
+            f"{error.verify_message.rstrip('.')}; see ca_file "
+            "(ssl.truststore.location, ssl.ca.location), or check_hostname "
+            "(ssl.endpoint.identification.algorithm)"
+        )
+    reason = getattr(error, "reason", None) or ""  # those raised in Python have none
+    if reason in NO_TLS:
+        return ConnectionFailedError(
+            f"{doing}: what answers speaks no TLS; connect with security.protocol "
+            "PLAINTEXT or SASL_PLAINTEXT, or to another port"
+        )
+    if "ALERT" in reason and reason.endswith(REFUSALS):
+        return AuthenticationError(
+            f"{doing}: the broker wants a certificate of ours that it can believe "
+            f"({_words(reason)}); see cert_file and key_file (ssl.keystore.location)"
+        )
+    return ConnectionFailedError(f"{doing}: TLS: {_words(reason) or error}")
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ").lower()

@@ -1,0 +1,31 @@
+"""PKCS12 stores, by the extra `keystores`."""
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["opened"]
+
+# By name: where a wheel is compiled, types are checked without extras.
+pkcs12: Any = import_module("cryptography.hazmat.primitives.serialization.pkcs12")
+serialization: Any = import_module("cryptography.hazmat.primitives.serialization")
+
+
+def opened(data: bytes, password: str) -> tuple[bytes, str]:
+    """Give the key, if there is one, and all certificates, as PEM.
+
+    Raises:
+        ValueError: the password is wrong, or this is no such store.
+    """
+    pem = serialization.Encoding.PEM
+    store = pkcs12.load_pkcs12(data, password.encode() or None)
+    own = [store.cert] if store.cert is not None else []
+    certificates = "".join(
+        each.certificate.public_bytes(pem).decode()
+        for each in (*own, *store.additional_certs)
+    )
+    if store.key is None:
+        return b"", certificates
+    key = store.key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return key, certificates

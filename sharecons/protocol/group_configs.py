@@ -1,0 +1,191 @@
+"""The configs of a share group: which there are, and what they may be set to.
+
+Rule 1: what a value must look like is said here, with the bounds of the KIP
+(KIP-932, "Broker configuration" and "Group configuration").
+Rule 2: bounds of the cluster's own come in as values; who reads them is not known here.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, NamedTuple
+
+from sharecons.errors import ConfigurationError
+
+__all__ = ["Bounds", "Wanted", "bound_names", "check_configs", "read_bounds"]
+
+Wanted = Mapping[str, str | int | bool | None]
+"""Values by name; None sets one back to its default."""
+
+INT32_MAX: Final = 0x7FFFFFFF
+
+
+class Bounds(NamedTuple):
+    """Lowest and highest value, both included; `by` says whose bounds they are."""
+
+    lowest: int
+    highest: int
+    by: str
+
+
+_NUMBERS: Final[Mapping[str, Bounds]] = {
+    name: Bounds(lowest, highest, "Kafka")
+    for name, lowest, highest in (
+        ("share.assignment.interval.ms", 0, INT32_MAX),
+        ("share.delivery.count.limit", 2, 10),
+        ("share.heartbeat.interval.ms", 1, INT32_MAX),
+        ("share.partition.max.record.locks", 100, 10_000),
+        ("share.record.lock.duration.ms", 1_000, 3_600_000),
+        ("share.session.timeout.ms", 1, INT32_MAX),
+    )
+}
+"""How far brokers let their own bounds be moved; within that, theirs hold."""
+
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "share.isolation.level": ("read_committed", "read_uncommitted"),
+    "share.renew.acknowledge.enable": ("true", "false"),
+}
+
+RESET: Final = "share.auto.offset.reset"
+HEARTBEAT: Final = "share.heartbeat.interval.ms"
+SESSION: Final = "share.session.timeout.ms"
+
+_DURATION: Final = re.compile(
+    r"by_duration:P(?=\d|T)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?"
+)
+
+
+def bound_names(name: str) -> tuple[str, str]:
+    """Give the brokers' configs that bound a group's, the lower one first."""
+    bare = name.removeprefix("share.")
+    return f"group.share.min.{bare}", f"group.share.max.{bare}"
+
+
+def read_bounds(brokers: Mapping[str, str | None]) -> dict[str, Bounds]:
+    """Give the bounds of each number, from the brokers' configs as far as known."""
+    return {name: _bounds(name, brokers, own) for name, own in _NUMBERS.items()}
+
+
+def _bounds(name: str, brokers: Mapping[str, str | None], own: Bounds) -> Bounds:
+    lowest, highest = (_number(brokers.get(bound)) for bound in bound_names(name))
+    if lowest is None and highest is None:
+        return own
+    by = "the brokers' " + " and ".join(bound_names(name))
+    return Bounds(
+        own.lowest if lowest is None else lowest,
+        own.highest if highest is None else highest,
+        by,
+    )
+
+
+def check_configs(
+    wanted: Wanted, bounds: Mapping[str, Bounds], present: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """See that configs may be set so, and spell them as brokers read them.
+
+    `present` are the group's configs as they are, under every name that its brokers
+    know; empty if they may not be read.
+
+    Raises:
+        ConfigurationError: says for each that may not, why.
+    """
+    spelt = {name: _spelt(value) for name, value in wanted.items()}
+    complaints = [
+        complaint
+        for name, value in spelt.items()
+        if (complaint := _complaint(name, value, bounds, present))
+    ]
+    if not complaints and (complaint := _too_slow(spelt, present)):
+        complaints.append(complaint)
+    if not wanted:
+        complaints.append("no config to set")
+    if complaints:
+        raise ConfigurationError("; ".join(complaints))
+    return spelt
+
+
+def _spelt(value: str | int | bool | None) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value).strip()
+
+
+def _complaint(
+    name: str,
+    value: str | None,
+    bounds: Mapping[str, Bounds],
+    present: Mapping[str, str | None],
+) -> str | None:
+    known = set(present) or {*_NUMBERS, *_CHOICES, RESET}
+    if name not in known:
+        return f"there is no group config {name!r}{_nearest(name, known)}"
+    if value is None:
+        return None
+    if name in bounds:
+        return _number_complaint(name, value, bounds[name])
+    check = _CHECKS.get(name)
+    return None if check is None else check(name, value)
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    # People leave the prefix out.
+    if f"share.{name}" in known:
+        near = [f"share.{name}"]
+    if near:
+        return f"; {near[0]!r} is meant, perhaps"
+    share = ", ".join(sorted(each for each in known if each.startswith("share.")))
+    return f"; those of share groups are {share}"
+
+
+def _number_complaint(name: str, value: str, bounds: Bounds) -> str | None:
+    number = _number(value)
+    if number is None:
+        return f"{name} must be a whole number, not {value!r}"
+    if not bounds.lowest <= number <= bounds.highest:
+        return (
+            f"{name} must be from {bounds.lowest} to {bounds.highest} "
+            f"(by {bounds.by}), not {number}"
+        )
+    return None
+
+
+def _choice_complaint(name: str, value: str) -> str | None:
+    choices = _CHOICES[name]
+    if value.lower() in choices:
+        return None
+    return f"{name} must be {' or '.join(choices)}, not {value!r}"
+
+
+def _reset_complaint(name: str, value: str) -> str | None:
+    if value in ("earliest", "latest") or _DURATION.fullmatch(value):
+        return None
+    return (
+        f"{name} must be earliest, latest or by_duration: with an ISO 8601 duration "
+        f"(as in by_duration:PT1H), not {value!r}"
+    )
+
+
+_CHECKS: Final[Mapping[str, Callable[[str, str], str | None]]] = {
+    **dict.fromkeys(_CHOICES, _choice_complaint),
+    RESET: _reset_complaint,
+}
+
+
+def _too_slow(
+    spelt: Mapping[str, str | None], present: Mapping[str, str | None]
+) -> str | None:
+    """A member must be able to send a heartbeat within its session."""
+    if not {HEARTBEAT, SESSION} & spelt.keys():
+        return None
+    heartbeat = _number(spelt.get(HEARTBEAT) or present.get(HEARTBEAT))
+    session = _number(spelt.get(SESSION) or present.get(SESSION))
+    if heartbeat is None or session is None or heartbeat < session:
+        return None
+    return f"{HEARTBEAT} ({heartbeat}) must be less than {SESSION} ({session})"
+
+
+def _number(text: str | None) -> int | None:
+    if text is None or not re.fullmatch(r"[+-]?\d{1,18}", text):
+        return None
+    return int(text)

@@ -1,0 +1,68 @@
+"""What a broker's error code says to an operator: what, where, and what to do.
+
+Rule 1: the sentence for each code of administration's is here, and nowhere else.
+Rule 2: nothing here knows how the question was asked.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.protocol.codes import Code, code_name
+
+__all__ = ["is_code", "refusal"]
+
+_FORBIDDEN: Final = (
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.GROUP_AUTHORIZATION_FAILED,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+)
+
+_ADVICE: Final[Mapping[int, str]] = {
+    Code.NON_EMPTY_GROUP: "it has members; stop its consumers first",
+    Code.GROUP_ID_NOT_FOUND: "there is no such group of this type",
+    Code.GROUP_SUBSCRIBED_TO_TOPIC: "its members read the topic; stop them first",
+    Code.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    Code.UNKNOWN_TOPIC_ID: "there is no such topic any more",
+    Code.INVALID_GROUP_ID: "this is no name for a group",
+    Code.INVALID_TOPIC_EXCEPTION: "this is no name for a topic",
+    Code.UNKNOWN_MEMBER_ID: "it has members; stop its consumers first",
+    Code.ILLEGAL_GENERATION: "it has members; stop its consumers first",
+    Code.STALE_MEMBER_EPOCH: "it has members; stop its consumers first",
+    Code.REBALANCE_IN_PROGRESS: "it has members; stop its consumers first",
+    Code.INVALID_COMMIT_OFFSET_SIZE: "the commit is larger than brokers take; "
+    "commit fewer partitions at a time",
+    Code.UNSTABLE_OFFSET_COMMIT: "a transaction is about to commit; wait for its end",
+    Code.OFFSET_METADATA_TOO_LARGE: "the metadata is longer than brokers take",
+    Code.TOPIC_AUTHORIZATION_FAILED: "this principal has no right to the topic",
+    Code.GROUP_AUTHORIZATION_FAILED: "this principal has no right to the group",
+    Code.CLUSTER_AUTHORIZATION_FAILED: "this principal has no right to the cluster",
+}
+
+
+_PLAIN: Final = (Code.GROUP_ID_NOT_FOUND, Code.UNKNOWN_TOPIC_OR_PARTITION)
+"""Brokers that add words to these say what it is that is not there, and better."""
+
+_EMPTY_WORDS: Final = ("This server does not host this topic-partition",)
+"""What brokers say where they have nothing to say."""
+
+
+def refusal(doing: str, what: str, code: int, message: str | None) -> BrokerError:
+    """Make an error of a code: `doing` what was tried ("describe"), `what` with."""
+    name = code_name(code)
+    kind = AuthorizationError if code in _FORBIDDEN else BrokerError
+    words = (message or "").rstrip(".")
+    if words in _EMPTY_WORDS:
+        words = ""
+    advice = _ADVICE.get(code, "")
+    if words and code in _PLAIN:
+        advice = ""
+    text = f"cannot {doing} {what}: {name}"
+    text += f" ({words})" if words else ""
+    text += f": {advice}" if advice else ""
+    return kind(text, code=code, name=name)
+
+
+def is_code(error: Error | None, *codes: int) -> bool:
+    """Tell whether an error is the broker's, with one of these codes."""
+    return isinstance(error, BrokerError) and error.code in codes

@@ -1,0 +1,57 @@
+"""ReadShareGroupStateSummary 0 and 1 (KIP-932; version 1 counts: KIP-1226).
+
+Unlike ReadShareGroupState it neither believes the leader epoch of a request nor fences
+by it, and tells of a share partition that nobody has begun as of one at -1.
+"""
+
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.handlers.read_share_group_state import refused
+from sharecons.testing.broker.share.coordinator_state import CoordinatorState
+from sharecons.testing.broker.share.partitions import Key
+
+__all__ = ["handle"]
+
+NOT_HOSTED: Final = "This server does not host this topic-partition."
+
+
+async def handle(request: Request, context: Context) -> Response:
+    return {
+        "results": [
+            {
+                "topic_id": topic.topic_id,
+                "partitions": [
+                    _partition(
+                        context,
+                        Key(request.group_id, topic.topic_id, int(each.partition)),
+                    )
+                    for each in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ]
+    }
+
+
+def _partition(context: Context, key: Key) -> Response:
+    answer = refused(context, key)
+    if answer is not None:
+        return answer
+    cluster = context.cluster
+    topic = cluster.topics.with_id(key.topic_id)
+    if topic is None or topic.partition(key.partition) is None:
+        return {
+            "partition": key.partition,
+            "error_code": ErrorCode.unknown_topic_or_partition,
+            "error_message": NOT_HOSTED,
+        }
+    state = cluster.share_partitions.state(key) or CoordinatorState()
+    return {
+        "partition": key.partition,
+        "state_epoch": state.state_epoch,
+        "leader_epoch": state.leader_epoch,
+        "start_offset": state.start_offset,
+        "delivery_complete_count": state.delivery_complete,
+    }

@@ -1,0 +1,16 @@
+"""SaslAuthenticate 0 to 2: as SaslHandshake, in Kafka's own words."""
+
+from sharecons.testing.broker.codec import ErrorCode, Request, Response
+from sharecons.testing.broker.context import Context
+
+__all__ = ["handle"]
+
+
+async def handle(request: Request, context: Context) -> Response:
+    return {
+        "error_code": ErrorCode.illegal_sasl_state,
+        "error_message": (
+            "SaslAuthenticate request received after successful authentication"
+        ),
+        "auth_bytes": b"",
+    }

@@ -1,0 +1,42 @@
+"""DeleteShareGroupOffsets (92): an empty group forgets topics (KIP-932)."""
+
+from collections.abc import Mapping
+
+from sharecons.protocol.questions import DeleteShareOffsets, Reply
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.lazily import schema
+
+__all__ = ["DELETE_SHARE_GROUP_OFFSETS"]
+
+Deleted = Reply[Mapping[str, Reply[None]]]
+
+
+def _write(request: DeleteShareOffsets, version: int) -> bytes:
+    v = schema("delete_share_group_offsets", version)
+    kind = v.request.DeleteShareGroupOffsetsRequestTopic
+    return write_entity(
+        v.DeleteShareGroupOffsetsRequest(
+            group_id=request.group_id,
+            topics=tuple(kind(topic_name=topic) for topic in request.topics),
+        )
+    )
+
+
+def _read(frame: Frame, offset: int, version: int) -> Deleted:
+    v = schema("delete_share_group_offsets", version)
+    answer = read_entity(v.DeleteShareGroupOffsetsResponse, frame, offset)
+    deleted: Mapping[str, Reply[None]] = {
+        topic.topic_name: Reply(int(topic.error_code), topic.error_message, None)
+        for topic in answer.responses
+    }
+    return Reply(int(answer.error_code), answer.error_message, deleted)
+
+
+DELETE_SHARE_GROUP_OFFSETS: Api[DeleteShareOffsets, Deleted] = Api(
+    key=92,
+    name="DeleteShareGroupOffsets",
+    versions=range(0, 1),
+    write=_write,
+    read=_read,
+    since="4.1",
+)

@@ -1,0 +1,53 @@
+"""DescribeCluster (60): the cluster's id, its brokers and the controller.
+
+Version 2 tells of fenced brokers too (KIP-1073). With KRaft the controller that is
+named is a broker, any one, that passes controllers' requests on.
+"""
+
+from typing import Any, Final
+
+from sharecons.protocol.admin_values import Broker, ClusterDescription
+from sharecons.protocol.questions import DescribeCluster, Reply
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.lazily import known, operations, schema
+
+__all__ = ["DESCRIBE_CLUSTER"]
+
+FENCED_SINCE: Final = 2
+
+
+def _write(request: DescribeCluster, version: int) -> bytes:
+    kind = schema("describe_cluster", version).DescribeClusterRequest
+    fields = {"include_cluster_authorized_operations": request.authorized_operations}
+    if version >= FENCED_SINCE:
+        fields["include_fenced_brokers"] = True
+    return write_entity(kind(**fields))
+
+
+def _read(frame: Frame, offset: int, version: int) -> Reply[ClusterDescription]:
+    kind = schema("describe_cluster", version).DescribeClusterResponse
+    answer = read_entity(kind, frame, offset)
+    described = ClusterDescription(
+        cluster_id=answer.cluster_id,
+        controller_id=known(answer.controller_id),
+        brokers={
+            broker.broker_id: _broker(broker, version) for broker in answer.brokers
+        },
+        authorized_operations=operations(answer.cluster_authorized_operations),
+    )
+    return Reply(int(answer.error_code), answer.error_message, described)
+
+
+def _broker(broker: Any, version: int) -> Broker:
+    return Broker(
+        node_id=broker.broker_id,
+        host=broker.host,
+        port=broker.port,
+        rack=broker.rack,
+        fenced=broker.is_fenced if version >= FENCED_SINCE else False,
+    )
+
+
+DESCRIBE_CLUSTER: Api[DescribeCluster, Reply[ClusterDescription]] = Api(
+    key=60, name="DescribeCluster", versions=range(0, 3), write=_write, read=_read
+)

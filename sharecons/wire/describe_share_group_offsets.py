@@ -1,0 +1,92 @@
+"""DescribeShareGroupOffsets (90): where share groups stand (KIP-932).
+
+Version 1 has the lag (KIP-1226), from Kafka 4.2 on.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sharecons.protocol.admin_values import GroupOffset
+from sharecons.protocol.questions import (
+    LAG_UNTOLD,
+    DescribeShareOffsets,
+    Partitions,
+    Reply,
+)
+from sharecons.untyped import TopicPartition
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.lazily import by_topic, known, schema
+
+__all__ = ["DESCRIBE_SHARE_GROUP_OFFSETS"]
+
+GroupOffsets = Mapping[TopicPartition, Reply[GroupOffset]]
+Described = Mapping[str, Reply[GroupOffsets]]
+
+LAG_SINCE = 1
+
+
+def _write(request: DescribeShareOffsets, version: int) -> bytes:
+    v = schema("describe_share_group_offsets", version)
+    kind = v.request.DescribeShareGroupOffsetsRequestGroup
+    return write_entity(
+        v.DescribeShareGroupOffsetsRequest(
+            groups=tuple(
+                kind(group_id=group_id, topics=_topics(v, partitions))
+                for group_id, partitions in request.groups.items()
+            )
+        )
+    )
+
+
+def _topics(v: Any, partitions: Partitions | None) -> tuple[Any, ...] | None:
+    if partitions is None:
+        return None
+    kind = v.request.DescribeShareGroupOffsetsRequestTopic
+    return tuple(
+        kind(topic_name=topic, partitions=tuple(indexes))
+        for topic, indexes in by_topic(partitions).items()
+    )
+
+
+def _read(frame: Frame, offset: int, version: int) -> Described:
+    v = schema("describe_share_group_offsets", version)
+    answer = read_entity(v.DescribeShareGroupOffsetsResponse, frame, offset)
+    return {
+        group.group_id: Reply(
+            int(group.error_code), group.error_message, _offsets(group, version)
+        )
+        for group in answer.groups
+    }
+
+
+def _offsets(group: Any, version: int) -> GroupOffsets:
+    return {
+        TopicPartition(topic.topic_name, partition.partition_index): Reply(
+            int(partition.error_code),
+            partition.error_message,
+            _offset(partition, version),
+        )
+        for topic in group.topics
+        for partition in topic.partitions
+    }
+
+
+def _offset(partition: Any, version: int) -> GroupOffset:
+    start_offset = known(partition.start_offset)
+    if start_offset is None:
+        return GroupOffset(start_offset=None, leader_epoch=None, lag=None)
+    return GroupOffset(
+        start_offset=start_offset,
+        leader_epoch=known(partition.leader_epoch),
+        lag=known(partition.lag) if version >= LAG_SINCE else LAG_UNTOLD,
+    )
+
+
+DESCRIBE_SHARE_GROUP_OFFSETS: Api[DescribeShareOffsets, Described] = Api(
+    key=90,
+    name="DescribeShareGroupOffsets",
+    versions=range(0, 2),
+    write=_write,
+    read=_read,
+    since="4.1",
+)

@@ -1,0 +1,37 @@
+"""FindCoordinator (10) for many keys at once, of groups or of share-partitions' state.
+
+`find_coordinator` is the same for the one group of a consumer.
+"""
+
+from collections.abc import Mapping
+
+from sharecons.protocol.admin_values import Broker
+from sharecons.protocol.questions import FindCoordinators, Reply
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.lazily import schema
+
+__all__ = ["FIND_COORDINATORS"]
+
+Found = Mapping[str, Reply[Broker]]
+
+
+def _write(request: FindCoordinators, version: int) -> bytes:
+    kind = schema("find_coordinator", version).FindCoordinatorRequest
+    return write_entity(kind(key_type=int(request.kind), coordinator_keys=request.keys))
+
+
+def _read(frame: Frame, offset: int, version: int) -> Found:
+    kind = schema("find_coordinator", version).FindCoordinatorResponse
+    return {
+        found.key: Reply(
+            int(found.error_code),
+            found.error_message,
+            Broker(node_id=found.node_id, host=found.host, port=found.port),
+        )
+        for found in read_entity(kind, frame, offset).coordinators
+    }
+
+
+FIND_COORDINATORS: Api[FindCoordinators, Found] = Api(
+    key=10, name="FindCoordinator", versions=range(4, 7), write=_write, read=_read
+)

@@ -1,0 +1,37 @@
+"""ListGroups (16): the groups that one broker coordinates, of every type.
+
+Version 5 filters by type (KIP-848); no broker with share groups is without it.
+"""
+
+from sharecons.protocol.admin_values import ListedGroup
+from sharecons.protocol.questions import ListGroups, Reply
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.lazily import schema
+
+__all__ = ["LIST_GROUPS"]
+
+
+def _write(request: ListGroups, version: int) -> bytes:
+    kind = schema("list_groups", version).ListGroupsRequest
+    return write_entity(kind(states_filter=request.states, types_filter=request.types))
+
+
+def _read(frame: Frame, offset: int, version: int) -> Reply[tuple[ListedGroup, ...]]:
+    answer = read_entity(
+        schema("list_groups", version).ListGroupsResponse, frame, offset
+    )
+    groups = tuple(
+        ListedGroup(
+            group_id=group.group_id,
+            state=group.group_state,
+            group_type=group.group_type.lower(),
+            protocol=group.protocol_type,
+        )
+        for group in answer.groups
+    )
+    return Reply(int(answer.error_code), None, groups)
+
+
+LIST_GROUPS: Api[ListGroups, Reply[tuple[ListedGroup, ...]]] = Api(
+    key=16, name="ListGroups", versions=range(5, 6), write=_write, read=_read
+)

@@ -1,0 +1,40 @@
+"""SaslAuthenticate (36): a mechanism's bytes, and how long the session lives."""
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+from sharecons.protocol.authentication import SaslAuthenticate, SaslAuthenticated
+from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
+
+__all__ = ["SASL_AUTHENTICATE"]
+
+
+@cache
+def _schema(version: int) -> ModuleType:
+    # Loaded by those who use SASL, and by nobody else.
+    return import_module(f"kio.schema.sasl_authenticate.v{version}")
+
+
+def _write(request: SaslAuthenticate, version: int) -> bytes:
+    kind = _schema(version).SaslAuthenticateRequest
+    return write_entity(kind(auth_bytes=request.payload))
+
+
+def _read(frame: Frame, offset: int, version: int) -> SaslAuthenticated:
+    answer = read_entity(_schema(version).SaslAuthenticateResponse, frame, offset)
+    return SaslAuthenticated(
+        error=int(answer.error_code),
+        message=answer.error_message,
+        payload=bytes(answer.auth_bytes),
+        session_lifetime=seconds(answer.session_lifetime),
+    )
+
+
+SASL_AUTHENTICATE: Api[SaslAuthenticate, SaslAuthenticated] = Api(
+    key=36,
+    name="SaslAuthenticate",
+    versions=range(2, 3),
+    write=_write,
+    read=_read,
+)

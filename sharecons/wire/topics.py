@@ -1,0 +1,74 @@
+"""Metadata (3) with all that it tells of topics; `metadata` is what a consumer needs.
+
+A topic that is asked for and not there is not made.
+"""
+
+from typing import Any
+
+from sharecons.protocol.admin_values import Broker, Topic, TopicPartitionInfo
+from sharecons.protocol.questions import AskTopics, Reply, TopicsAnswered
+from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.lazily import known, operations, schema
+from sharecons.wire.topic_ids import topic_id_of
+
+__all__ = ["TOPICS"]
+
+
+def _write(request: AskTopics, version: int) -> bytes:
+    v = schema("metadata", version)
+    names = request.names
+    kind = v.request.MetadataRequestTopic
+    return write_entity(
+        v.MetadataRequest(
+            topics=None
+            if names is None
+            else tuple(kind(topic_id=None, name=name) for name in names),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=request.authorized_operations,
+        )
+    )
+
+
+def _read(frame: Frame, offset: int, version: int) -> TopicsAnswered:
+    kind = schema("metadata", version).MetadataResponse
+    answer = read_entity(kind, frame, offset)
+    return TopicsAnswered(
+        brokers={
+            broker.node_id: Broker(
+                node_id=broker.node_id,
+                host=broker.host,
+                port=broker.port,
+                rack=broker.rack,
+            )
+            for broker in answer.brokers
+        },
+        topics={
+            topic.name: Reply(int(topic.error_code), None, _topic(topic))
+            for topic in answer.topics
+        },
+    )
+
+
+def _topic(topic: Any) -> Topic:
+    return Topic(
+        name=topic.name,
+        topic_id=topic_id_of(topic.topic_id),
+        internal=topic.is_internal,
+        partitions={
+            partition.partition_index: TopicPartitionInfo(
+                leader=known(partition.leader_id),
+                leader_epoch=known(partition.leader_epoch),
+                replicas=tuple(partition.replica_nodes),
+                in_sync=tuple(partition.isr_nodes),
+            )
+            for partition in sorted(
+                topic.partitions, key=lambda each: int(each.partition_index)
+            )
+        },
+        authorized_operations=operations(topic.topic_authorized_operations),
+    )
+
+
+TOPICS: Api[AskTopics, TopicsAnswered] = Api(
+    key=3, name="Metadata", versions=range(12, 14), write=_write, read=_read
+)

@@ -1,0 +1,29 @@
+"""Both Kafkas, a topic and a group of one's own, and an admin."""
+
+import uuid
+
+import pytest
+
+from sharecons import ShareGroupAdmin
+from tests.kafka_plugin import Admin, Kafka
+
+
+@pytest.fixture(scope="session")
+def kafka(any_kafka: Kafka) -> Kafka:
+    return any_kafka
+
+
+@pytest.fixture
+def tests_admin(kafka: Kafka) -> Admin:
+    return kafka.admin
+
+
+@pytest.fixture
+def group():
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def admin(kafka):
+    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=20) as admin:
+        yield admin

@@ -1,0 +1,55 @@
+"""Group configs read, checked and set, on both Kafkas."""
+
+import pytest
+
+from sharecons.errors import ConfigurationError
+
+pytestmark = pytest.mark.anyio
+
+LOCK = "share.record.lock.duration.ms"
+RESET = "share.auto.offset.reset"
+
+
+async def test_configs_are_set_and_set_back(admin, group):
+    done = await admin.alter_configs(group, {RESET: "earliest", LOCK: 20000})
+    first = (await admin.describe_configs(group))[group].value
+    undone = await admin.alter_configs(group, {RESET: None})
+    then = (await admin.describe_configs(group))[group].value
+
+    assert done.ok
+    assert ("earliest", "20000") == (first[RESET].value, first[LOCK].value)
+    assert not first[RESET].is_default
+    assert undone.ok
+    assert ("latest", "20000") == (then[RESET].value, then[LOCK].value)
+    assert then[RESET].is_default
+
+
+async def test_what_is_only_validated_is_not_set(admin, group):
+    done = await admin.alter_configs(group, {RESET: "earliest"}, validate_only=True)
+
+    assert done.ok
+    assert "latest" == (await admin.describe_configs(group))[group].value[RESET].value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        (LOCK, 999, "from 1000 to 60000 .*group.share.min.record.lock.duration.ms"),
+        ("share.delivery.count.limit", 11, "from 2 to 10"),
+        ("share.isolation.level", "none", "read_committed or read_uncommitted"),
+        (RESET, "by_duration:1h", "by_duration: with an ISO 8601 duration"),
+        ("auto.offset.reset", "latest", "'share.auto.offset.reset' is meant"),
+        ("share.heartbeat.interval.ms", "soon", "must be a whole number"),
+    ],
+)
+async def test_what_brokers_would_refuse_is_not_sent(
+    admin, group, name, value, complaint
+):
+    with pytest.raises(ConfigurationError, match=complaint):
+        await admin.alter_configs(group, {name: value})
+
+
+async def test_brokers_tell_their_bounds(admin):
+    configs = await admin.describe_broker_configs("group.share.max.session.timeout.ms")
+
+    assert ["60000"] == [entry.value for entry in configs.values()]

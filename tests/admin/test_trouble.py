@@ -1,0 +1,376 @@
+"""What goes wrong between an admin and brokers: asked again, or told clearly.
+
+On the embedded broker and virtual time: what would take half a minute takes none.
+"""
+
+import anyio
+import pytest
+
+from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.errors import (
+    AuthorizationError,
+    ClosedError,
+    ConfigurationError,
+    ConnectionFailedError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
+from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing.broker.access import (
+    Acl,
+    Operation,
+    Pattern,
+    Permission,
+    Resource,
+)
+from sharecons.testing.broker.apis import APIS
+
+pytestmark = pytest.mark.anyio
+
+HERE = TopicPartition("orders", 0)
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)
+
+
+@pytest.fixture
+async def broker():
+    async with EmbeddedBroker(brokers=3, listen=False, topics={"orders": 3}) as broker:
+        broker.produce("orders", ["a"] * 10, partition=0)
+        yield broker
+
+
+@pytest.fixture
+async def admin(broker):
+    async with admin_of(broker) as admin:
+        (await admin.alter_offsets("g", {HERE: 2})).check()
+        broker.forget_requests()
+        yield admin
+
+
+def admin_of(broker, **options):
+    return ShareGroupAdmin(broker.bootstrap_servers, network=broker.network, **options)
+
+
+def asked(broker, api):
+    return [each for each in broker.requests if each.api == api]
+
+
+READS = [
+    ("ListGroups", lambda admin: admin.list_groups()),
+    ("ShareGroupDescribe", lambda admin: admin.describe_groups("g")),
+    ("DescribeShareGroupOffsets", lambda admin: admin.list_offsets("g")),
+    ("ReadShareGroupState", lambda admin: admin.read_state("g")),
+    ("ReadShareGroupStateSummary", lambda admin: admin.read_state_summary("g")),
+    ("ListOffsets", lambda admin: admin.log_offsets([HERE])),
+    ("OffsetFetch", lambda admin: admin.fetch_committed("g")),
+    ("Metadata", lambda admin: admin.topics("orders")),
+    ("FindCoordinator", lambda admin: admin.describe_groups("g")),
+    ("DescribeConfigs", lambda admin: admin.describe_configs("g")),
+    ("DescribeCluster", lambda admin: admin.describe_cluster()),
+]
+CHANGES = [
+    ("AlterShareGroupOffsets", lambda admin: admin.alter_offsets("g", {HERE: 5})),
+    ("DeleteShareGroupOffsets", lambda admin: admin.delete_offsets("g", ["orders"])),
+    ("DeleteGroups", lambda admin: admin.delete_groups("g")),
+    ("OffsetCommit", lambda admin: admin.commit_offsets("c", {HERE: 5})),
+    (
+        "IncrementalAlterConfigs",
+        lambda admin: admin.alter_configs("g", {"share.delivery.count.limit": 7}),
+    ),
+]
+every_question = pytest.mark.parametrize(
+    ("api", "ask"), [pytest.param(*each, id=each[0]) for each in READS + CHANGES]
+)
+
+
+def is_well(answer):
+    """True if there is no error in it."""
+    if hasattr(answer, "errors"):
+        inner = getattr(answer, "found", {}).values()
+        return not answer.errors and all(is_well(each) for each in inner)
+    return getattr(answer, "error", None) is None
+
+
+@every_question
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_connection_that_breaks_is_made_again(broker, admin, api, ask, after):
+    fault = broker.faults.on(api, times=2).cut(after=after)
+
+    assert is_well(await ask(admin))
+    assert 2 == fault.hits
+
+
+@every_question
+async def test_an_answer_that_is_lost_is_asked_for_again(broker, admin, api, ask):
+    fault = broker.faults.on(api, times=1).lose()
+
+    assert is_well(await ask(admin))
+    assert 1 == fault.hits
+
+
+@every_question
+async def test_cancelling_ends_it_and_the_admin_goes_on(broker, admin, api, ask):
+    with broker.faults.on(api).stall():
+        with anyio.move_on_after(1) as scope:
+            await ask(admin)
+
+    assert scope.cancelled_caught
+    assert is_well(await ask(admin))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "NOT_COORDINATOR",
+        "COORDINATOR_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+    ],
+)
+@pytest.mark.parametrize(
+    ("api", "ask"),
+    [pytest.param(*each, id=each[0]) for each in (*READS[1:5], *CHANGES[:4])],
+)
+async def test_a_coordinator_that_is_not_ready_is_asked_again(
+    broker, admin, api, ask, code
+):
+    fault = broker.faults.on(api, times=3).refuse(code)
+
+    assert is_well(await ask(admin))
+    assert 3 == fault.hits
+
+
+async def test_a_coordinator_that_moved_is_found(broker, admin):
+    first = await admin.describe_groups("g")
+    old = first["g"].value.coordinator.node_id
+    broker.move_coordinator("g", to=old % 3 + 1)
+    then = await admin.describe_groups("g")
+
+    assert old % 3 + 1 == then["g"].value.coordinator.node_id
+
+
+async def test_a_coordinator_that_died_is_replaced(broker, admin):
+    old = broker.coordinator("g")
+    await admin.describe_groups("g")
+    broker.stop_broker(old)
+
+    assert (await admin.describe_groups("g"))["g"].value.coordinator.node_id != old
+
+
+async def test_a_leader_that_moved_is_found(broker, admin):
+    await admin.log_offsets([HERE])
+    broker.move_leader("orders", 0, to=broker.leader("orders") % 3 + 1)
+
+    assert 10 == (await admin.log_offsets([HERE]))[HERE].value.offset
+
+
+async def test_one_partition_without_an_answer_hides_no_other(broker, admin):
+    partitions = [TopicPartition("orders", number) for number in range(3)]
+    silent = broker.leader("orders", 0)
+    others = [p for p in partitions if broker.leader("orders", p.partition) != silent]
+    with broker.faults.on("ListOffsets", times=None, node=silent).stall():
+        found = await admin.log_offsets(partitions)
+
+    assert isinstance(found[HERE].error, RequestTimedOutError)
+    assert others
+    assert all(found[each].ok for each in others)
+
+
+async def test_what_never_passes_ends_with_the_time_and_what_was_last_heard(broker):
+    async with admin_of(broker, timeout=7) as admin:
+        broker.faults.on("ShareGroupDescribe", times=None).refuse("NOT_COORDINATOR")
+        began = anyio.current_time()
+        described = await admin.describe_groups("g")
+        took = anyio.current_time() - began
+
+    assert 7 == pytest.approx(took, abs=0.1)
+    assert isinstance(described["g"].error, RequestTimedOutError)
+    assert (
+        "cannot describe share group 'g' within 7 s; last heard: NOT_COORDINATOR"
+    ) == str(described["g"].error)
+
+
+@every_question
+async def test_nothing_outlasts_its_time(broker, admin, api, ask):
+    broker.faults.on(api, times=None).lose()
+    began = anyio.current_time()
+    try:
+        answer = await ask(admin)
+    except ConnectionFailedError:
+        pass
+    else:
+        # That configs were applied is looked at, but no condition of their being set.
+        assert not is_well(answer)
+    assert anyio.current_time() - began <= 30.1
+
+
+async def test_a_broker_that_does_not_list_is_named(broker, admin):
+    with broker.faults.on("ListGroups", times=None, node=2).stall():
+        listed = await admin.list_groups(types=())
+
+    assert {2} == listed.errors.keys()
+    assert "broker 2" in str(listed.errors[2])
+
+
+async def test_a_group_deleted_by_a_try_whose_answer_was_lost_is_deleted(broker, admin):
+    broker.faults.on("DeleteGroups").cut(after=True)
+
+    assert (await admin.delete_groups("g"))["g"].ok
+    assert 2 == len(asked(broker, "DeleteGroups"))
+
+
+async def test_a_cluster_that_died_is_waited_for_as_long_as_there_is_time(broker):
+    async with admin_of(broker, timeout=5) as admin:
+        await admin.describe_cluster()
+        for node_id in (1, 2, 3):
+            broker.stop_broker(node_id)
+        began = anyio.current_time()
+        with pytest.raises(ConnectionFailedError):
+            await admin.describe_cluster()
+        described = await admin.describe_groups("g")
+
+    assert 4 <= anyio.current_time() - began <= 10.1
+    assert isinstance(described["g"].error, RequestTimedOutError)
+
+
+def deny(broker, kind, name):
+    broker.cluster.access.add(
+        Acl(
+            resource=Resource[kind],
+            name=name,
+            pattern=Pattern.LITERAL,
+            principal="User:*",
+            host="*",
+            operation=Operation.ALL,
+            permission=Permission.DENY,
+        )
+    )
+
+
+GROUP, TOPIC, CLUSTER = "GROUP", "TOPIC", "CLUSTER"
+NAMES = {GROUP: "g", TOPIC: "orders", CLUSTER: "kafka-cluster"}
+QUESTIONS = dict(READS + CHANGES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api"),
+    [
+        (GROUP, "ShareGroupDescribe"),
+        (GROUP, "DescribeShareGroupOffsets"),
+        (GROUP, "AlterShareGroupOffsets"),
+        (GROUP, "DeleteShareGroupOffsets"),
+        (GROUP, "DeleteGroups"),
+        (GROUP, "DescribeConfigs"),
+        (GROUP, "IncrementalAlterConfigs"),
+        (GROUP, "OffsetFetch"),
+        (TOPIC, "ListOffsets"),
+        (TOPIC, "Metadata"),
+        (TOPIC, "AlterShareGroupOffsets"),
+        (TOPIC, "OffsetCommit"),
+        (CLUSTER, "ReadShareGroupState"),
+        (CLUSTER, "ReadShareGroupStateSummary"),
+    ],
+)
+async def test_who_has_no_right_is_told_at_once(broker, admin, kind, api):
+    deny(broker, kind, NAMES[kind])
+    began = anyio.current_time()
+    answer = await QUESTIONS[api](admin)
+
+    error = getattr(answer, "error", None) or next(iter(answer.errors.values()))
+    assert isinstance(error, AuthorizationError)
+    assert f"{kind}_AUTHORIZATION_FAILED" == error.name
+    assert f"no right to the {kind.lower()}" in str(error)
+    assert 1 > anyio.current_time() - began
+
+
+async def test_who_may_not_read_the_brokers_bounds_may_set_configs(broker, admin):
+    deny(broker, CLUSTER, NAMES[CLUSTER])
+
+    assert (await admin.alter_configs("g", {"share.delivery.count.limit": 7})).ok
+
+
+async def test_an_older_kafka_says_what_would_serve(broker, admin):
+    def without_share_groups(request, context):
+        apis = [{"api_key": 10, "min_version": 0, "max_version": 6}]
+        apis += [{"api_key": 3, "min_version": 0, "max_version": 13}]
+        return {"api_keys": apis}
+
+    broker.faults.on("ApiVersions", times=None).respond(without_share_groups)
+    async with admin_of(broker) as old:
+        described = await old.describe_groups("g")
+
+    assert isinstance(described["g"].error, UnsupportedVersionError)
+    assert "Kafka 4.1 or newer" in str(described["g"].error)
+
+
+async def test_a_broker_that_tells_no_lag_has_it_reckoned(broker, admin):
+    def as_kafka_4_1(request, context):
+        highest = {90: 0, 87: 0}
+        return {
+            "api_keys": [
+                {
+                    "api_key": key,
+                    "min_version": api.versions[0],
+                    "max_version": highest.get(key, api.versions[-1]),
+                }
+                for key, api in APIS.items()
+            ]
+        }
+
+    broker.faults.on("ApiVersions", times=None).respond(as_kafka_4_1)
+    async with admin_of(broker) as old:
+        listed = (await old.list_offsets("g"))["g"].value
+        summary = await old.read_state_summary("g")
+
+    assert (2, 8) == (listed[HERE].value.start_offset, listed[HERE].value.lag)
+    assert summary[HERE].value.delivery_complete_count is None
+
+
+async def test_a_closed_admin_says_so(broker):
+    async with admin_of(broker) as admin:
+        await admin.describe_cluster()
+    await admin.aclose()
+
+    with pytest.raises(ClosedError):
+        await admin.describe_cluster()
+
+
+async def test_many_questions_side_by_side(broker, admin):
+    answers = []
+
+    async def ask(question):
+        answers.append(await question(admin))
+
+    async with anyio.create_task_group() as tasks:
+        for _, question in READS * 3:
+            tasks.start_soon(ask, question)
+
+    assert 3 * len(READS) == len(answers)
+    assert all(map(is_well, answers))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda admin: admin.describe_groups(""),
+        lambda admin: admin.list_groups(types="share"),
+        lambda admin: admin.list_offsets("g", partitions=["orders"]),
+        lambda admin: admin.delete_offsets("g", "orders"),
+        lambda admin: admin.alter_configs("g", {}),
+        lambda admin: admin.log_offsets([("orders", -1)]),
+    ],
+)
+async def test_arguments_that_make_no_sense_are_refused(admin, ask):
+    with pytest.raises(ConfigurationError):
+        await ask(admin)
+
+
+async def test_asking_about_nothing_asks_nothing_that_matters(broker, admin):
+    assert 0 == len(await admin.describe_groups())
+    assert 0 == len(await admin.list_offsets())
+    assert 0 == len(await admin.log_offsets([]))
+    assert 0 == len(await admin.alter_offsets("g", {}))
+    assert 0 == len(await admin.describe_configs())
+    assert [] == [each for each in broker.requests if each.api != "ApiVersions"]

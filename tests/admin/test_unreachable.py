@@ -1,0 +1,50 @@
+"""Nobody there, on real sockets and real time: told at once, or in time."""
+
+import socket
+
+import anyio
+import pytest
+
+from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.errors import ConnectionFailedError
+
+pytestmark = pytest.mark.anyio
+
+HERE = TopicPartition("orders", 0)
+QUESTIONS = [
+    pytest.param(ask, id=name)
+    for name, ask in {
+        "list_groups": lambda admin: admin.list_groups(),
+        "describe_groups": lambda admin: admin.describe_groups("g"),
+        "list_offsets": lambda admin: admin.list_offsets("g"),
+        "alter_configs": lambda admin: admin.alter_configs("g", {"a": 1}),
+        "log_offsets": lambda admin: admin.log_offsets([HERE]),
+        "describe_cluster": lambda admin: admin.describe_cluster(),
+    }.items()
+]
+
+
+@pytest.fixture
+def bound():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken
+
+
+@pytest.mark.parametrize("ask", QUESTIONS)
+async def test_a_port_where_nobody_listens_is_told_at_once(bound, ask):
+    address = f"127.0.0.1:{bound.getsockname()[1]}"
+    with anyio.fail_after(10):
+        async with ShareGroupAdmin(address) as admin:
+            with pytest.raises(ConnectionFailedError, match=f"{address}.*refused"):
+                await ask(admin)
+
+
+@pytest.mark.parametrize("ask", QUESTIONS)
+async def test_who_listens_and_is_silent_is_told_in_time(bound, ask):
+    bound.listen()
+    address = f"127.0.0.1:{bound.getsockname()[1]}"
+    with anyio.fail_after(10):
+        async with ShareGroupAdmin(address, timeout=0.3) as admin:
+            with pytest.raises(ConnectionFailedError, match=f"{address}.*no answer"):
+                await ask(admin)

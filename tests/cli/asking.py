@@ -1,0 +1,51 @@
+"""`sharecons`, asked as in a shell, but in this process; and what it answers."""
+
+import io
+import re
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+
+from sharecons.cli import main
+
+__all__ = ["Answer", "rows", "sharecons"]
+
+
+@dataclass
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self):
+        """What is said on stderr, line by line."""
+        return self.err.splitlines()
+
+
+def sharecons(*args):
+    """Run a command; give its exit code and what it says."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = main([str(arg) for arg in args])
+        except SystemExit as ended:
+            code = ended.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+    said = [each.buffer.getvalue().decode() for each in (out, err)]
+    return Answer(int(code or 0), *said)
+
+
+def rows(text):
+    """Read a table, ours or Java's; a table begins where a line begins with GROUP."""
+    found = []
+    head = []
+    for line in text.replace("COORDINATOR (ID)", "COORDINATOR ID").splitlines():
+        if line.startswith(("GROUP ", "TOPIC ")):
+            head = line.split()
+        elif not line.strip():
+            head = []
+        elif head:
+            found.append(dict(zip(head, re.split(r" +", line.strip()), strict=False)))
+    return found

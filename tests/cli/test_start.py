@@ -1,0 +1,40 @@
+"""Commands start fast: what they do not need is not loaded."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded(*args):
+    """Run a command; give the modules that it loaded."""
+    script = (
+        "import sys; from sharecons.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "sys.stderr.write(' '.join(name for name, m in sys.modules.items() if m))"
+    )
+    command = [sys.executable, "-c", script, *args]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(ended.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["groups", "--help"], ["groups", "delete", "--help"]]
+)
+def test_help_loads_no_client(args):
+    modules = loaded(*args)
+
+    heavy = ("kio", "anyio", "asyncio", "rich", "ssl", "structlog", "shtab", "difflib")
+    assert [] == [name for name in heavy if name in modules]
+    assert "sharecons.admin" not in modules
+
+
+def test_a_command_loads_what_it_asks_and_no_more(broker):
+    modules = loaded("groups", "list", "--bootstrap-server", broker.bootstrap_servers)
+
+    heavy = ("rich", "hypothesis", "trio", "structlog", "confluent_kafka")
+    assert [] == [name for name in heavy if name in modules]
+    apis = {name.split(".")[2] for name in modules if name.startswith("kio.schema.")}
+    assert "share_fetch" not in apis
+    assert "sharecons.consumer" not in modules

@@ -1,0 +1,120 @@
+"""Tables as people see them, on wide and narrow terminals and in pipes."""
+
+import io
+import json
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from sharecons.cli import tables
+from sharecons.cli.tables import Column
+from tests.cli.asking import rows
+
+COLUMNS = (
+    Column("group", head=True),
+    Column("member_id"),
+    Column("lag", right=True),
+    Column("assignment", fold=True),
+)
+LONG = ",".join(f"partition{number}" for number in range(12))
+ROWS = [
+    {"group": "g", "member_id": "one", "lag": 7, "assignment": LONG},
+    {"group": "g", "member_id": "another", "lag": None, "assignment": "a"},
+]
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    def show(width, rows=ROWS, columns=COLUMNS):
+        terminal = Terminal()
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr("sys.stdout", terminal)
+        tables.write(rows, columns, as_json=False)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())
+        return [line.rstrip() for line in plain.splitlines()]
+
+    return show
+
+
+def test_a_wide_terminal_shows_a_row_a_line(shown):
+    assert [
+        "GROUP  MEMBER-ID  LAG  ASSIGNMENT",
+        f"g      one          7  {LONG}",
+        "g      another      -  a",
+    ] == shown(200)
+
+
+def test_lists_break_at_their_commas(shown):
+    lines = shown(60)
+
+    assert "GROUP  MEMBER-ID  LAG  ASSIGNMENT" == lines[0]
+    assert all(line.endswith(",") for line in lines[1:-2])
+    assert LONG == "".join(line.split()[-1] for line in lines[1:-1])
+
+
+def test_what_rows_have_in_common_goes_above_them(shown):
+    lines = shown(44)
+
+    assert ["GROUP g", "MEMBER-ID  LAG  ASSIGNMENT"] == lines[:2]
+
+
+def test_a_row_becomes_a_block_where_nothing_else_fits(shown):
+    lines = shown(30)
+
+    assert ["GROUP       g", "MEMBER-ID   one", "LAG         7"] == lines[:3]
+    assert "GROUP       g" in lines[4:]
+    assert LONG in "".join(line[12:] for line in lines)
+
+
+@pytest.mark.parametrize("width", range(28, 120, 7))
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(shown, width):
+    lines = shown(width)
+
+    assert max(cell_len(line) for line in lines) <= width
+    text = "".join("".join(lines).split())
+    for word in (*LONG.split(","), "another"):
+        assert word in text
+
+
+def test_wide_characters_are_aligned(shown):
+    rows = [{"member_id": "日本"}, {"member_id": "abcde"}]
+
+    lines = shown(80, rows, (Column("member_id"), Column("lag")))
+
+    assert ["日本       -", "abcde      -"] == lines[1:]
+
+
+def test_no_name_reaches_the_terminal_as_a_command(shown):
+    rows = [{"member_id": "\x1b[31m[bold]\n:smile:"}]
+
+    assert r"\x1b[31m[bold]\n:smile:" == shown(80, rows, (Column("member_id"),))[1]
+
+
+def test_a_pipe_gets_one_line_a_row_however_narrow_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    tables.write(ROWS, COLUMNS, as_json=False)
+
+    first, second = rows(capsys.readouterr().out)
+    assert (LONG, "-") == (first["ASSIGNMENT"], second["LAG"])
+
+
+def test_json_has_all_of_a_row(capsys):
+    tables.write(ROWS, COLUMNS[:1], as_json=True)
+
+    assert ROWS == json.loads(capsys.readouterr().out)
+
+
+def test_no_rows_are_no_table_but_an_empty_list(capsys):
+    tables.write([], COLUMNS, as_json=False)
+    tables.write([], COLUMNS, as_json=True)
+
+    assert "[]\n" == capsys.readouterr().out

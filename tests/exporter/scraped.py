@@ -1,0 +1,45 @@
+"""What a scrape shows, by name and labels."""
+
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sharecons.exporter.metrics import registry_of
+
+GROUP = "kafka_share_group_"
+
+
+class Scrape:
+    """The samples of one text."""
+
+    def __init__(self, text):
+        self.text = text
+        self._samples = [
+            sample
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        ]
+
+    def value(self, name, **labels):
+        """The one sample of this name with these labels; None if there is none."""
+        values = self.values(name, **labels)
+        assert len(values) < 2, values
+        return values[0] if values else None
+
+    def values(self, name, **labels):
+        return [
+            sample.value
+            for sample in self._samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        ]
+
+    def by(self, label, name, **labels):
+        """Values by one of their labels."""
+        return {
+            sample.labels[label]: sample.value
+            for sample in self._samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        }
+
+
+def scrape(metrics):
+    return Scrape(generate_latest(registry_of(metrics)).decode())

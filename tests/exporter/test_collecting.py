@@ -1,0 +1,185 @@
+"""The numbers of groups, against what their consumers did; on both Kafkas."""
+
+import time
+
+import pytest
+
+from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons.exporter import Collecting
+from sharecons.exporter.metrics import Metrics
+from sharecons.untyped import TopicPartition
+from tests.exporter.scraped import GROUP, scrape
+from tests.kafka_plugin import BROKERS
+
+pytestmark = pytest.mark.anyio
+
+RECORDS = 100
+
+
+@pytest.fixture
+def topic(kafka):
+    name = kafka.admin.create_topic(2)
+    kafka.admin.produce(name, [b"%d" % n for n in range(RECORDS)], partition=0)
+    return name
+
+
+def consumer(kafka, topic, group):
+    return ShareConsumer(
+        topic,
+        group_id=group,
+        bootstrap_servers=kafka.bootstrap_servers,
+        acknowledgement="explicit",
+        auto_offset_reset="earliest",
+    )
+
+
+async def collected(admin, *groups):
+    metrics = Metrics()
+    readings = await Collecting(admin, groups).collect()
+    metrics.read(readings)
+    return scrape(metrics)
+
+
+async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group):
+    # The first is held, twenty are accepted, five rejected and five let go.
+    def settle(record):
+        if 1 <= record.offset <= 20:
+            record.accept()
+        elif 21 <= record.offset <= 25:
+            record.reject()
+        elif 26 <= record.offset <= 30:
+            record.release()
+
+    before = time.time()
+    async with consumer(kafka, topic, group) as reader:
+        seen = []
+        while len(seen) < 31:
+            seen += await reader.poll(timeout=20, max_records=31 - len(seen))
+        for record in seen:
+            settle(record)
+        await reader.commit()
+        shown = await collected(admin, group)
+    here = {"group": group, "topic": topic, "partition": "0"}
+
+    assert 1 == shown.value(f"{GROUP}members", group=group)
+    assert 1 == shown.value(f"{GROUP}state", group=group, state="Stable")
+    assert 0 == shown.value(f"{GROUP}state", group=group, state="Empty")
+    assert 0 == shown.value(f"{GROUP}start_offset", **here)
+    assert RECORDS == shown.value(f"{GROUP}log_end_offset", **here)
+    assert RECORDS - 25 == shown.value(f"{GROUP}lag_records", **here)
+    # The held one and those let go; the others above were never settled.
+    assert 6 == shown.value(f"{GROUP}available_or_locked_records", **here)
+    counts = f"{GROUP}records_by_delivery_count"
+    assert {"1": 20} == shown.by("delivery_count", counts, standing="acknowledged")
+    assert {"1": 5} == shown.by("delivery_count", counts, standing="archived")
+    assert 5 == shown.by("delivery_count", counts, standing="available_or_locked")["1"]
+    age = shown.value(f"{GROUP}oldest_unsettled_age_seconds", **here)
+    assert seen[0].timestamp / 1000 <= time.time() - age + 1
+    assert age < time.time() - before + 60
+    assert 1 == shown.value("sharecons_exporter_up")
+
+
+async def test_an_empty_partition_has_no_lag_and_no_age(admin, kafka, topic, group):
+    there = TopicPartition(topic, 1)
+    (await admin.alter_offsets(group, {there: 0})).check()
+    shown = await collected(admin, group)
+    here = {"group": group, "topic": topic, "partition": "1"}
+
+    assert 0 == shown.value(f"{GROUP}lag_records", **here)
+    assert 0 == shown.value(f"{GROUP}oldest_unsettled_age_seconds", **here)
+    assert 0 == shown.value(f"{GROUP}members", group=group)
+    assert 1 == shown.value(f"{GROUP}state", group=group, state="Empty")
+
+
+async def test_the_age_is_that_of_the_first_record_not_settled(
+    admin, kafka, topic, group
+):
+    there = TopicPartition(topic, 0)
+    (await admin.alter_offsets(group, {there: 40})).check()
+    collecting = Collecting(admin, [group])
+    first = (await collecting.collect()).groups[group].partitions[there]
+    again = (await collecting.collect()).groups[group].partitions[there]
+    (await admin.alter_offsets(group, {there: 60})).check()
+    moved = (await collecting.collect()).groups[group].partitions[there]
+
+    assert (40, 60) == (first.oldest.offset, moved.oldest.offset)
+    assert first.oldest is again.oldest
+    record = (await admin.read_log({there: 60}))[there].value.records[0]
+    assert record.timestamp == moved.oldest.timestamp
+
+
+async def test_patterns_choose_groups(admin, kafka, topic, group):
+    there = TopicPartition(topic, 0)
+    for name in (f"{group}-a", f"{group}-b"):
+        (await admin.alter_offsets(name, {there: 0})).check()
+
+    one = await Collecting(admin, [f"{group}-a"]).collect()
+    both = await Collecting(admin, [f"{group}-*"]).collect()
+
+    assert [f"{group}-a"] == list(one.groups)
+    assert [f"{group}-a", f"{group}-b"] == list(both.groups)
+    assert not both.failures
+
+
+async def test_brokers_that_are_away_are_told_and_not_raised():
+    async with ShareGroupAdmin("localhost:1", timeout=0.5) as admin:
+        metrics = Metrics()
+        metrics.read(await Collecting(admin).collect())
+    shown = scrape(metrics)
+
+    assert 0 == shown.value("sharecons_exporter_up")
+    assert 1 == shown.value("sharecons_exporter_errors_total", what="cluster")
+    assert [] == shown.values(f"{GROUP}lag_records")
+
+
+@pytest.mark.skipif(BROKERS == "kafka", reason="faults are the embedded broker's")
+class TestInTrouble:
+    @pytest.fixture
+    def kafka(self, embedded_kafka):
+        yield embedded_kafka
+        embedded_kafka.cluster.broker.faults.clear()
+
+    @pytest.fixture
+    def faults(self, kafka):
+        return kafka.cluster.broker.faults
+
+    @pytest.fixture
+    async def groups(self, admin, topic, group):
+        names = [f"{group}-{letter}" for letter in "abc"]
+        for name in names:
+            (await admin.alter_offsets(name, {TopicPartition(topic, 0): 10})).check()
+        return names
+
+    async def test_without_the_right_to_states_the_rest_is_told(
+        self, admin, faults, groups, group
+    ):
+        fault = faults.on("ReadShareGroupStateSummary", times=None)
+        with fault.refuse("CLUSTER_AUTHORIZATION_FAILED"):
+            readings = await Collecting(admin, [f"{group}-*"]).collect()
+        metrics = Metrics()
+        metrics.read(readings)
+        shown = scrape(metrics)
+
+        (complaint,) = readings.complaints
+        assert "CLUSTER_ACTION on the cluster" in complaint
+        for name in groups:
+            assert 90 == shown.value(f"{GROUP}lag_records", group=name)
+            assert shown.value(f"{GROUP}oldest_unsettled_age_seconds", group=name) > 0
+        assert [] == shown.values(f"{GROUP}available_or_locked_records")
+
+    async def test_offsets_that_are_not_told_hide_nothing_else(
+        self, admin, faults, groups, group
+    ):
+        fault = faults.on("DescribeShareGroupOffsets", times=None)
+        with fault.refuse("GROUP_AUTHORIZATION_FAILED", each=True):
+            readings = await Collecting(admin, [f"{group}-*"]).collect()
+
+        assert {"offsets": 3} == dict(readings.failures)
+        assert {"Empty"} == {each.state for each in readings.groups.values()}
+
+    async def test_a_collection_that_takes_too_long_ends(self, admin, faults, groups):
+        with faults.on("ListGroups", times=None).stall():
+            readings = await Collecting(admin, limit=0.2).collect()
+
+        assert not readings.reached
+        assert "took more than 0.2 s" in readings.complaints[0]

@@ -1,0 +1,215 @@
+"""Is this cluster ready: what is said of one that is, and of those that are not."""
+
+import pytest
+
+from sharecons.admin import (
+    ConfigEntry,
+    FeatureRange,
+    Features,
+    Outcome,
+    ShareGroupAdmin,
+    Topic,
+    TopicPartitionInfo,
+)
+from sharecons.errors import BrokerError, ConnectionFailedError
+from sharecons.inspection.checks import check_cluster
+from sharecons.protocol.checks import (
+    Verdict,
+    check_configs,
+    check_features,
+    check_group,
+    check_rights,
+    check_state_topic,
+    check_topic,
+)
+from sharecons.testing import EmbeddedBroker
+from tests.scenarios.queue import Queue, take
+
+anyio_tests = pytest.mark.anyio
+
+OK, WARN, FAIL = Verdict
+
+
+def features(share_version, share_fetch=(1, 2), supported=True):
+    def only(found):
+        return {"share.version": FeatureRange(lowest=0, highest=found)}
+
+    apis = {}
+    if share_fetch:
+        apis[78] = FeatureRange(lowest=share_fetch[0], highest=share_fetch[1])
+    return Outcome(
+        Features(
+            finalized=only(share_version) if share_version else {},
+            supported=only(1) if supported else {},
+            apis=apis,
+        )
+    )
+
+
+def verdicts(checks):
+    return [each.verdict for each in checks]
+
+
+def test_a_cluster_of_today_is_ready():
+    assert [OK, OK] == verdicts(check_features({1: features(1), 2: features(1)}))
+
+
+def test_a_preview_is_worth_a_warning():
+    version, feature = check_features({1: features(1, (1, 1))})
+
+    assert (WARN, OK) == (version.verdict, feature.verdict)
+    assert "preview" in version.found
+
+
+def test_a_feature_that_is_off_says_how_it_is_switched_on():
+    _, feature = check_features({1: features(0)})
+
+    assert FAIL is feature.verdict
+    assert "upgrade --feature share.version=1" in feature.advice
+
+
+def test_an_old_cluster_says_what_to_upgrade_to():
+    version, feature = check_features({1: features(0, (), supported=False)})
+
+    assert (FAIL, FAIL) == (version.verdict, feature.verdict)
+    assert "4.2" in version.advice
+
+
+def test_one_old_broker_among_others_is_named():
+    version, _ = check_features({1: features(1), 2: features(0, ())})
+
+    assert "of 2 brokers 2 is without share groups" in version.found
+
+
+def a_topic(replicas=(1, 2, 3), in_sync=(1, 2, 3), leader=1):
+    return Outcome(
+        Topic(
+            name="orders",
+            topic_id=bytes(16),
+            internal=False,
+            partitions={
+                0: TopicPartitionInfo(
+                    leader=leader,
+                    leader_epoch=0,
+                    replicas=replicas,
+                    in_sync=in_sync,
+                )
+            },
+        )
+    )
+
+
+def test_the_state_topic_needs_copies_and_leaders():
+    assert OK is check_state_topic(a_topic(), 3).verdict
+    assert WARN is check_state_topic(a_topic(in_sync=(1,)), 3).verdict
+    assert WARN is check_state_topic(a_topic(replicas=(1,), in_sync=(1,)), 3).verdict
+    assert FAIL is check_state_topic(a_topic(leader=None), 3).verdict
+
+
+def gone(code=3):
+    return Outcome(error=BrokerError("there is none", code=code, name="NONE"))
+
+
+def test_a_topic_needs_a_leader_for_each_partition():
+    assert OK is check_topic("orders", a_topic()).verdict
+    assert FAIL is check_topic("orders", a_topic(leader=None)).verdict
+    assert FAIL is check_topic("orders", gone()).verdict
+
+
+def test_a_group_of_another_type_is_in_the_way():
+    check = check_group("billing", gone(69), "classic")
+
+    assert (FAIL, "there is a classic group of that name") == (
+        check.verdict,
+        check.found,
+    )
+    assert OK is check_group("billing", gone(69), None).verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("share.auto.offset.reset", "latest", WARN),
+        ("share.auto.offset.reset", "earliest", OK),
+        ("share.delivery.count.limit", "2", WARN),
+        ("share.record.lock.duration.ms", "1000", WARN),
+    ],
+)
+def test_defaults_that_surprise_are_named(name, value, wanted):
+    entry = ConfigEntry(name=name, value=value, source="DEFAULT_CONFIG")
+    (check,) = check_configs("billing", Outcome({name: entry}))
+
+    assert wanted is check.verdict
+
+
+def test_rights_that_lack_are_named_with_what_they_are_for():
+    needed = {"READ": "to consume it", "DESCRIBE": "to find its leaders"}
+    check = check_rights("topic orders", frozenset(("DESCRIBE",)), needed)
+
+    assert (FAIL, "no READ", "READ: to consume it") == (
+        check.verdict,
+        check.found,
+        check.advice,
+    )
+
+
+@anyio_tests
+async def test_each_thing_of_a_ready_cluster_has_its_line(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"])
+    async with queue.consumer() as consumer:
+        await take(aiter(consumer), 1)
+        checks = await check_cluster(
+            admin, topics=[queue.topic, "nix"], groups=[queue.group, "new"]
+        )
+    found = {each.name: each.verdict for each in checks}
+
+    assert FAIL is found.pop("topic nix")
+    assert WARN is found.pop("configs of new")
+    assert FAIL not in found.values()
+    assert {
+        "cluster",
+        "version",
+        "share.version",
+        "state topic",
+        f"topic {queue.topic}",
+        f"rights to topic {queue.topic}",
+        f"group {queue.group}",
+        f"configs of {queue.group}",
+        f"rights to group {queue.group}",
+        "group new",
+    } == found.keys()
+
+
+@anyio_tests
+async def test_a_kafka_of_yore_gets_lines_instead_of_an_error():
+    def old(request, context):
+        apis = {1: (4, 17), 3: (0, 12), 18: (0, 3), 60: (0, 0), 32: (1, 4), 16: (0, 4)}
+        return {
+            "api_keys": [
+                {"api_key": key, "min_version": low, "max_version": high}
+                for key, (low, high) in apis.items()
+            ],
+            "supported_features": [],
+            "finalized_features_epoch": 1,
+            "finalized_features": [],
+        }
+
+    async with EmbeddedBroker() as broker:
+        broker.create_topic("orders")
+        broker.faults.on("ApiVersions", times=None).respond(old)
+        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+            checks = await check_cluster(admin, topics=["orders"], groups=["billing"])
+    found = {each.name: each for each in checks}
+
+    assert FAIL is found["version"].verdict
+    assert "upgrade to Kafka 4.2 or newer" == found["version"].advice
+    assert FAIL is found["share.version"].verdict
+    assert OK is found["topic orders"].verdict
+
+
+@anyio_tests
+async def test_a_cluster_that_is_not_there_is_an_error():
+    async with ShareGroupAdmin("localhost:1", timeout=2) as admin:
+        with pytest.raises(ConnectionFailedError):
+            await check_cluster(admin)

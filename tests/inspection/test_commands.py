@@ -1,0 +1,213 @@
+"""`sharecons groups inspect`, `peek` and `preflight`, as people type them."""
+
+import json
+import re
+import subprocess
+import sys
+
+import anyio
+import pytest
+
+from sharecons.cli import main
+from sharecons.testing import EmbeddedBroker
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue, take
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def queue(broker):
+    """Ten records, of which the second is acknowledged and the third rejected."""
+    queue = Queue(Admin(broker.bootstrap_servers))
+    queue.produce([b'{"n": %d}' % number for number in range(10)])
+
+    async def work():
+        async with queue.consumer(acknowledgement="explicit") as consumer:
+            records = await take(aiter(consumer), 3)
+            records[1].accept()
+            records[2].reject()
+            await consumer.commit(timeout=10)
+
+    anyio.run(work)
+    return queue
+
+
+@pytest.fixture
+def run(broker, capsys):
+    def run(*arguments, at=broker.bootstrap_servers):
+        code = main([*arguments, "--bootstrap-server", at])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_inspect_shows_counts_a_strip_and_what_is_the_matter(run, queue):
+    code, out, err = run("groups", "inspect", queue.group)
+
+    assert (0, "") == (code, err)
+    assert f"group {queue.group}: Empty, 0 members; a window of 2,000 offsets" in out
+    (row,) = (line for line in out.splitlines() if line.startswith(queue.topic + " "))
+    assert ["0", "0", "10", "1", "1"] == row.split()[1:6]
+    assert f"{queue.topic}-0: STALLED: the group has no members" in out
+
+
+def test_inspect_lists_offsets(run, queue):
+    code, out, _ = run("groups", "inspect", queue.group, "--offsets")
+    rows = [line.split() for line in out.splitlines() if line.startswith(queue.topic)]
+
+    assert 0 == code
+    assert ["1", "1", "1", "acknowledged", "1"] == rows[1][2:]
+    assert ["2", "2", "1", "archived", "1"] == rows[2][2:]
+
+
+def test_inspect_gives_json(run, queue):
+    code, out, _ = run("groups", "inspect", queue.group, "--json")
+    (found,) = json.loads(out)
+
+    assert 0 == code
+    assert (queue.topic, 0, 0, 10, 1, 1) == tuple(
+        found[name]
+        for name in (
+            "topic",
+            "partition",
+            "start_offset",
+            "end_offset",
+            "acknowledged",
+            "archived",
+        )
+    )
+    assert 0 == found["oldest_offset"]
+    assert "no_members" == found["findings"][0]["reason"]
+    assert 10 == sum(
+        each["last_offset"] - each["first_offset"] + 1 for each in found["stretches"]
+    )
+
+
+def test_a_check_exits_with_1_if_something_stands_still(run, queue):
+    code, _, _ = run("groups", "inspect", queue.group, "--check")
+
+    assert 1 == code
+
+
+def test_a_page_is_written(run, queue, tmp_path):
+    path = tmp_path / "inside.html"
+    code, _, _ = run("groups", "inspect", queue.group, "--html", str(path))
+
+    assert 0 == code
+    assert path.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_page_that_cannot_be_written_is_one_line(run, queue, tmp_path):
+    path = tmp_path / "nowhere" / "inside.html"
+    code, _, err = run("groups", "inspect", queue.group, "--html", str(path))
+
+    assert 2 == code
+    assert re.fullmatch(r"sharecons groups inspect: cannot write the picture.*\n", err)
+
+
+def test_peek_shows_lines(run, queue):
+    code, out, _ = run("peek", queue.topic, "--max", "2")
+
+    assert 0 == code
+    first, second = out.splitlines()
+    assert first.startswith(f"{queue.topic}-0@0  ")
+    assert second.endswith('key=null  value={"n": 1}')
+
+
+@pytest.mark.parametrize(
+    ("where", "offsets"),
+    [
+        ("earliest", [0, 1]),
+        ("latest", [9]),
+        ("8", [8, 9]),
+        ("-1", [9]),
+        ("1999-01-01", [0, 1]),
+    ],
+)
+def test_peek_begins_where_it_is_told(run, queue, where, offsets):
+    code, out, _ = run("peek", queue.topic, "--from", where, "--max", "2", "--json")
+
+    assert 0 == code
+    assert offsets == [each["offset"] for each in json.loads(out)]
+
+
+def test_peek_takes_json_apart(run, queue):
+    _, out, _ = run("peek", queue.topic, "--max", "1", "--json", "--format", "json")
+
+    assert {"n": 0} == json.loads(out)[0]["value"]
+
+
+def test_peek_makes_bytes_harmless(run, broker):
+    broker.create_topic("wild")
+    broker.produce("wild", [b"\xff\x1b[31m\n"], headers=[("h", None)])
+    _, out, _ = run("peek", "wild")
+    _, made, _ = run("peek", "wild", "--json")
+    _, told, _ = run("peek", "wild", "--format", "hex")
+
+    assert out.endswith("headers={h=null}  value=\\xff\\x1b[31m\\n\n")
+    assert {"hex": "ff1b5b33316d0a"} == json.loads(made)[0]["value"]
+    assert "value=ff1b5b33316d0a" in told
+
+
+def test_preflight_has_a_line_for_each_thing(run, queue):
+    code, out, _ = run("preflight", "--topic", queue.topic, "--group", queue.group)
+
+    assert 0 == code
+    assert {"ok", "warn"} >= {line.split()[0] for line in out.splitlines()}
+    assert f"ok    topic {queue.topic}: 1 partition" in out
+
+
+def test_preflight_fails_for_a_topic_that_is_not_there(run, queue):
+    code, out, _ = run("preflight", "--topic", "nix", "--json")
+
+    assert 1 == code
+    (failed,) = (each for each in json.loads(out) if each["verdict"] == "fail")
+    assert "topic nix" == failed["check"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("groups", "inspect", "nobody"), 1, "GROUP_ID_NOT_FOUND"),
+        (("peek", "nix"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("peek", "nix", "--from", "soon"), 2, "neither earliest, latest, an offset"),
+        (("groups", "inspect", "g", "--topic", "t:x"), 2, "neither TOPIC nor"),
+        (("groups", "inspect", "g", "--watch", "--png", "x"), 2, "--watch draws"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_an_exit_code(run, arguments, code, words):
+    found, out, err = run(*arguments)
+
+    assert (code, "") == (found, out)
+    assert 1 == err.count("\n")
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [("groups", "inspect", "g"), ("peek", "t"), ("preflight",)]
+)
+def test_a_cluster_that_is_not_there_is_one_line(run, arguments):
+    code, out, err = run(*arguments, "--timeout", "2s", at="localhost:1")
+
+    assert (3, "", 1) == (code, out, err.count("\n"))
+
+
+def test_watching_writes_lines_where_there_is_no_terminal(broker, queue):
+    arguments = ("groups", "inspect", queue.group, "--watch", "0.1", "--json")
+    where = ("--bootstrap-server", broker.bootstrap_servers)
+    with subprocess.Popen(
+        [sys.executable, "-m", "sharecons", *arguments, *where],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.terminate()
+
+    assert {queue.topic} == {line["topic"] for line in lines}
+    assert lines[0]["at"] < lines[1]["at"] < lines[2]["at"]

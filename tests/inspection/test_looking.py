@@ -1,0 +1,222 @@
+"""What a look into a group tells, held against what its consumer did."""
+
+import time
+
+import anyio
+import pytest
+
+from sharecons.errors import BrokerError
+from sharecons.inspection import (
+    Reason,
+    Severity,
+    Source,
+    Standing,
+    inspect_group,
+)
+from sharecons.protocol.insides import UNSETTLED
+from sharecons.untyped import TopicPartition
+from tests.scenarios.queue import Queue, take
+
+pytestmark = pytest.mark.anyio
+
+
+def standings(inside):
+    return {
+        offset: each.standing
+        for each in inside.stretches
+        for offset in range(each.first_offset, each.last_offset + 1)
+    }
+
+
+def having(inside, standing):
+    found = standings(inside)
+    return {offset for offset, one in found.items() if one is standing}
+
+
+async def settled(consumer):
+    """What was said of records has reached the broker."""
+    for result in await consumer.commit(timeout=20):
+        assert result.error is None
+
+
+def only(seen):
+    (inside,) = seen.partitions.found.values()
+    (findings,) = seen.findings.values()
+    return inside, findings
+
+
+@pytest.mark.parametrize("source", [Source.COORDINATOR, Source.RECORDS])
+async def test_a_look_agrees_to_the_offset_with_what_the_consumer_said(
+    kafka, admin, source, request
+):
+    if source is Source.RECORDS and "embedded" in request.node.callspec.id:
+        pytest.skip("the embedded broker keeps states, but no records of them")
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 100)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        for record in await take(aiter(consumer), 100):
+            if record.offset % 10 == 3:
+                record.accept()
+            elif record.offset % 10 == 6:
+                record.reject()
+            elif record.offset >= 90:
+                record.release()
+        await settled(consumer)
+        # Others are held meanwhile, and what was released comes again.
+        seen = await inspect_group(admin, queue.group, source=source)
+
+    inside, _ = only(seen)
+    assert seen.source is source
+    assert set(range(3, 100, 10)) == having(inside, Standing.ACKNOWLEDGED)
+    assert set(range(6, 100, 10)) == having(inside, Standing.ARCHIVED)
+    left = {offset for offset in range(100) if offset % 10 not in (3, 6)}
+    found = standings(inside)
+    assert left == {offset for offset, one in found.items() if one in UNSETTLED}
+    counts = {e.first_offset: e.delivery_count for e in inside.stretches}
+    assert 1 == counts[90]
+    assert (0, 0, 100) == (
+        inside.start_offset,
+        inside.log_start_offset,
+        inside.end_offset,
+    )
+    assert 1 == len(inside.members)
+
+
+async def test_released_offsets_have_their_delivery_counts(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 4)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = aiter(consumer)
+        for record in await take(records, 4):
+            if record.offset in (0, 3):
+                record.accept()
+            else:
+                record.release()
+        await settled(consumer)
+        again = await take(records, 2)
+    inside, _ = only(await inspect_group(admin, queue.group))
+
+    assert [2, 2] == [record.delivery_count for record in again]
+    assert {1, 2} == having(inside, Standing.OPEN)
+    assert {2: 2} == inside.delivery_counts
+
+
+async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, admin):
+    queue = Queue(kafka.admin, **{"share.partition.max.record.locks": "100"})
+    kafka.admin.produce(queue.topic, [b"x"] * 300, batch_num_messages=10)
+    produced = time.time()
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        with anyio.move_on_after(20):
+            async for record in consumer:
+                if record.offset == 0:
+                    held = record
+                    continue
+                record.accept()
+                if record.offset >= 99:
+                    break
+        await settled(consumer)
+        seen = await inspect_group(admin, queue.group)
+        held.accept()
+
+    inside, (verdict, *_) = only(seen)
+    assert (Reason.WINDOW_FULL, Severity.STALLED) == (verdict.reason, verdict.severity)
+    assert "full behind one record" in verdict.text
+    assert "wait for offset 0, " in verdict.text
+    assert 0 == inside.oldest.offset
+    assert abs(inside.oldest.timestamp / 1000 - produced) < 30
+
+
+async def test_looking_a_hundred_times_disturbs_nobody(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 500)
+    looks = 0
+    taken = []
+
+    async def look():
+        nonlocal looks
+        for _ in range(100):
+            await inspect_group(admin, queue.group)
+            looks += 1
+
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = aiter(consumer)
+        first = await anext(records)
+        first.accept()
+        taken.append(first)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look)
+            while len(taken) < 500:
+                record = await anext(records)
+                # Something has to go on for as long as it is looked at.
+                if looks < 100:
+                    await anyio.sleep(0.001)
+                record.accept()
+                taken.append(record)
+        await settled(consumer)
+
+    assert 100 == looks
+    assert list(range(500)) == sorted(record.offset for record in taken)
+    assert {1} == {record.delivery_count for record in taken}
+    inside, _ = only(await inspect_group(admin, queue.group))
+    assert 0 == inside.count(*UNSETTLED)
+
+
+async def test_a_group_whose_members_left_is_said_to_have_none(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 5)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        for record in await take(aiter(consumer), 2):
+            record.accept()
+        await settled(consumer)
+    _, (verdict, *_) = only(await inspect_group(admin, queue.group))
+
+    assert Reason.NO_MEMBERS is verdict.reason
+
+
+async def test_the_oldest_record_is_found_behind_those_that_are_settled(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 20)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = await take(aiter(consumer), 20)
+        for record in records[:7]:
+            record.accept()
+        await settled(consumer)
+        inside, _ = only(await inspect_group(admin, queue.group))
+
+    assert (7, records[7].timestamp) == (
+        inside.oldest.offset,
+        inside.oldest.timestamp,
+    )
+
+
+async def test_a_look_after_a_look_tells_since_when_nothing_changed(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 20)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = await take(aiter(consumer), 20)
+        first = await inspect_group(admin, queue.group)
+        second = await inspect_group(admin, queue.group, before=first)
+        records[3].accept()
+        await settled(consumer)
+        third = await inspect_group(admin, queue.group, before=second)
+
+    key = TopicPartition(queue.topic, 0)
+    assert first.at == second.since[key] < second.at
+    assert third.at == third.since[key]
+
+
+async def test_a_group_that_is_not_there_is_an_error(kafka, admin):
+    with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
+        await inspect_group(admin, "nobody-ever-had-this")
+
+
+async def test_a_topic_that_the_group_does_not_read_has_its_own_error(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 5)
+    async with queue.consumer() as consumer:
+        await take(aiter(consumer), 1)
+        seen = await inspect_group(admin, queue.group, topics=[queue.topic, "nix"])
+
+    (error,) = seen.partitions.errors.values()
+    assert "does not read nix" in str(error)
+    assert [TopicPartition(queue.topic, 0)] == list(seen.partitions.found)

@@ -1,0 +1,188 @@
+"""Strips, pages and pictures: what they show, and that one record is never lost."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from sharecons.admin import (
+    DeliveryState,
+    Outcome,
+    Results,
+    ShareGroup,
+    SharePartitionState,
+    StateBatch,
+)
+from sharecons.errors import BrokerError
+from sharecons.inspection import (
+    GroupFacts,
+    GroupInside,
+    Oldest,
+    PartitionInside,
+    Source,
+    Standing,
+)
+from sharecons.inspection.html import page
+from sharecons.inspection.strips import cells_of, shade, strips_of
+from sharecons.protocol.findings import findings_of
+from sharecons.protocol.insides import Stretch, stretches_of
+from sharecons.untyped import TopicPartition
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+NOW = 1_795_000_000.0
+FACTS = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
+
+
+def inside(start, *batches, end):
+    state = SharePartitionState(
+        start_offset=start,
+        state_epoch=0,
+        batches=tuple(
+            StateBatch(first_offset=a, last_offset=b, state=s, delivery_count=c)
+            for a, b, s, c in batches
+        ),
+    )
+    return PartitionInside(
+        start_offset=start,
+        log_start_offset=0,
+        end_offset=end,
+        stretches=stretches_of(state, 0, end),
+        oldest=Oldest(offset=start or 0, timestamp=round((NOW - 90) * 1000)),
+        members=("ann",),
+    )
+
+
+def group(*insides, topic="orders", errors=(), facts=FACTS):
+    seen = {TopicPartition(topic, n): each for n, each in enumerate(insides)}
+    outcomes = {key: Outcome(each) for key, each in seen.items()}
+    outcomes |= {
+        TopicPartition("lost", n): Outcome(error=e) for n, e in enumerate(errors)
+    }
+    return GroupInside(
+        group=ShareGroup(
+            group_id="<billing> & co",
+            state="Stable",
+            group_epoch=1,
+            assignment_epoch=1,
+            assignor="simple",
+            members=(),
+        ),
+        facts=facts,
+        source=Source.COORDINATOR,
+        at=NOW,
+        partitions=Results(outcomes),
+        findings={key: findings_of(e, facts, now=NOW) for key, e in seen.items()},
+        since=dict.fromkeys(seen, NOW),
+    )
+
+
+STALLED = inside(1200, (1201, 3199, ACKNOWLEDGED, 1), end=45000)
+FRESH = inside(None, end=10)
+LONG = inside(7, end=1_000_000)
+
+
+def test_one_record_among_thousands_is_seen_in_the_narrowest_strip():
+    (strip,) = strips_of(group(STALLED))
+
+    for width in (1, 7, 40, 300):
+        standings = [cell and cell.standing for cell in cells_of(strip, width)]
+        assert Standing.OPEN is standings[0]
+        assert width == 1 or Standing.OPEN not in standings[1:]
+
+
+def test_all_strips_of_a_picture_have_one_scale():
+    strips = strips_of(group(STALLED, LONG, FRESH))
+
+    assert 1 == len({strip.span for strip in strips})
+    assert strips[0].span > 2000
+    assert strips[0].limit == pytest.approx(2000 / strips[0].span)
+    assert 1_000_000 - 7 == strips[1].span + strips[1].beyond
+
+
+@pytest.mark.parametrize("seen", [STALLED, LONG, inside(0, end=1), inside(3, end=3)])
+def test_pieces_stay_within_the_strip_and_follow_each_other(seen):
+    (strip,) = strips_of(group(seen))
+
+    at = 0.0
+    for piece in strip.pieces:
+        assert piece.left == pytest.approx(at)
+        assert piece.left < piece.right <= 1.0
+        at = piece.right
+
+
+def test_what_is_nearer_its_limit_is_darker():
+    def brightness(count):
+        colour = shade(
+            Stretch(
+                first_offset=0,
+                last_offset=0,
+                standing=Standing.OPEN,
+                delivery_count=count,
+            ),
+            5,
+        )
+        return sum(int(colour[at : at + 2], 16) for at in (1, 3, 5))
+
+    shades = [brightness(count) for count in (1, 2, 3, 4)]
+    assert sorted(set(shades), reverse=True) == shades
+
+
+class Tags(HTMLParser):
+    """Sees that what is opened is closed again."""
+
+    VOID = ("meta", "rect", "circle", "line", "br")
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_a_page_needs_nothing_beside_it_and_is_whole():
+    error = BrokerError("no <leader>", code=5, name="LEADER_NOT_AVAILABLE")
+    text = page(group(STALLED, LONG, FRESH, errors=[error]))
+    tags = Tags()
+    tags.feed(text)
+
+    assert [] == tags.open
+    assert not re.search(r"https?://|<script|<link|<img|url\((?!#)", text)
+    assert "&lt;billing&gt; &amp; co" in text
+    assert "<billing>" not in text
+    assert "no &lt;leader&gt;" in text
+    assert "the window is full behind one record" in text
+    for name in ("orders-0", "orders-1", "orders-2", "lost-0"):
+        assert f'<td class="name">{name}</td>' in text
+
+
+def test_a_page_says_of_each_stretch_what_it_is():
+    text = page(group(STALLED))
+
+    assert "offsets 1,200 to 1,200: available or locked" in text
+    assert "offsets 1,201 to 3,199: acknowledged, delivery count 1" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_a_picture_is_drawn_of_any_number_of_partitions(tmp_path, count):
+    pytest.importorskip("matplotlib")
+    from sharecons.inspection.png import draw
+
+    path = tmp_path / "inside.png"
+    seen = [STALLED, LONG, FRESH, inside(0, (0, 3, ARCHIVED, 5), end=9)] * 13
+    draw(group(*seen[:count], topic="a-topic-with-a-name-that-goes-on" * 3), path)
+
+    header = path.read_bytes()[:24]
+    width, height = (int.from_bytes(header[at : at + 4], "big") for at in (16, 20))
+    assert header.startswith(b"\x89PNG")
+    assert width > 1000
+    assert height > 200 + 50 * count

@@ -1,0 +1,108 @@
+"""Who may not ask the coordinator reads what it wrote, or is told what he needs."""
+
+import struct
+
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.admin import ShareGroupAdmin
+from sharecons.errors import AuthorizationError
+from sharecons.inspection import Source, Standing, inspect_group
+from sharecons.testing import EmbeddedBroker
+from sharecons.untyped import TopicPartition
+from tests.scenarios.queue import take
+
+pytestmark = pytest.mark.anyio
+
+STATES = "__share_group_state"
+
+
+@pytest.fixture
+async def broker():
+    async with EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+async def admin(broker):
+    async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        yield admin
+
+
+def forbid(broker, *denied):
+    access = broker.cluster.access
+    denies = access.denies
+    access.denies = lambda operation, kind, name: (
+        (operation, name) in denied or denies(operation, kind, name)
+    )
+
+
+CLUSTER_ACTION = ("CLUSTER_ACTION", "kafka-cluster")
+
+
+async def a_group(broker, admin):
+    """Five records of a group, two of them acknowledged."""
+    broker.create_topic("orders")
+    broker.set_group_config("billing", {"share.auto.offset.reset": "earliest"})
+    broker.produce("orders", ["x"] * 5)
+    async with ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        acknowledgement="explicit",
+    ) as consumer:
+        for record in await take(aiter(consumer), 3):
+            if record.offset:
+                record.accept()
+        await consumer.commit(timeout=10)
+
+
+def write_states(broker, topic_id):
+    """Write what a coordinator of Kafka's would have written of that."""
+    key = struct.pack(">h7s16si", 7, b"billing", topic_id, 0)
+    snapshot = struct.pack(">hiiiqqqBB", 0, 0, 1, 0, 0, 0, 0, 1, 0)
+    batch = struct.pack(">qqbhB", 1, 2, 2, 1, 0)
+    update = struct.pack(">hiiqB", 0, 0, 0, -1, 2) + batch + b"\0"
+    broker.create_topic(STATES)
+    broker.produce(
+        STATES, [snapshot, update], keys=[b"\0\0" + key, b"\0\1" + key], partition=0
+    )
+
+
+async def test_without_cluster_action_the_records_are_read(broker, admin):
+    await a_group(broker, admin)
+    topic = (await admin.topics("orders"))["orders"].value
+    write_states(broker, topic.topic_id)
+    forbid(broker, CLUSTER_ACTION)
+    seen = await inspect_group(admin, "billing")
+
+    assert seen.source is Source.RECORDS
+    inside = seen.partitions[TopicPartition("orders", 0)].value
+    assert [
+        (0, 0, Standing.OPEN, None),
+        (1, 2, Standing.ACKNOWLEDGED, 1),
+        (3, 4, Standing.ABOVE, None),
+    ] == [
+        (each.first_offset, each.last_offset, each.standing, each.delivery_count)
+        for each in inside.stretches
+    ]
+    assert inside.written is not None
+
+
+async def test_without_either_right_it_is_said_which_would_do(broker, admin):
+    await a_group(broker, admin)
+    broker.create_topic(STATES)
+    forbid(broker, CLUSTER_ACTION, ("READ", STATES), ("DESCRIBE", STATES))
+    with pytest.raises(AuthorizationError) as caught:
+        await inspect_group(admin, "billing")
+
+    assert "CLUSTER_ACTION on the cluster, or READ on that topic" in str(caught.value)
+
+
+async def test_the_coordinator_alone_is_asked_if_that_is_wanted(broker, admin):
+    await a_group(broker, admin)
+    forbid(broker, CLUSTER_ACTION)
+    seen = await inspect_group(admin, "billing", source=Source.COORDINATOR)
+
+    (error,) = seen.partitions.errors.values()
+    assert isinstance(error, AuthorizationError)

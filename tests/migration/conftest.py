@@ -1,0 +1,15 @@
+"""Both Kafkas, and an admin of ours on them."""
+
+import pytest
+
+from sharecons import ShareGroupAdmin
+
+
+@pytest.fixture
+def kafka(any_kafka):
+    return any_kafka
+
+
+@pytest.fixture
+def admin(kafka):
+    return ShareGroupAdmin(kafka.bootstrap_servers, timeout=15.0)

@@ -1,0 +1,129 @@
+"""`sharecons migrate`, as people and scripts run it."""
+
+import json
+import uuid
+
+import anyio
+import pytest
+
+from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.cli.outcome import Exit
+from tests.cli.asking import sharecons
+
+
+@pytest.fixture
+def topic(kafka):
+    name = kafka.admin.create_topic(2)
+    kafka.admin.produce(name, [b"%d" % n for n in range(100)], partition=0)
+    return name
+
+
+@pytest.fixture
+def groups(kafka, topic):
+    """A consumer group that stands at 40, and the name of a share group to be."""
+    old, new = (f"{word}-{uuid.uuid4().hex[:12]}" for word in ("old", "new"))
+
+    async def commit():
+        async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+            (await admin.commit_offsets(old, {TopicPartition(topic, 0): 40})).check()
+
+    anyio.run(commit)
+    return old, new
+
+
+@pytest.fixture
+def migrate(kafka):
+    def migrate(*arguments):
+        at = ("--bootstrap-server", kafka.bootstrap_servers)
+        return sharecons("migrate", *arguments, *at)
+
+    return migrate
+
+
+def test_nothing_is_done_without_being_told(kafka, migrate, groups):
+    old, new = groups
+    answer = migrate(old, new)
+    again = migrate(old, new, "--dry-run")
+
+    async def list_groups():
+        async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
+            return await admin.list_groups()
+
+    assert Exit.DONE == answer.code == again.code
+    assert answer.out == again.out
+    assert "--execute moves 1 partition." in answer.out
+    assert new not in anyio.run(list_groups).groups
+
+
+def test_it_is_done_and_told_for_programs(kafka, migrate, groups, topic):
+    old, new = groups
+    rows = json.loads(migrate(old, new, "--execute", "--json").out)
+    again = json.loads(migrate(old, new, "--execute", "--json").out)
+    back = json.loads(migrate(new, f"{old}-2", "--execute", "--json").out)
+
+    first, second = rows
+    assert (topic, 0, 40, None, 40) == (
+        first["topic"],
+        first["partition"],
+        first["source_offset"],
+        first["target_offset"],
+        first["new_offset"],
+    )
+    assert (0, 0, "moved", None) == (
+        first["twice"],
+        first["missed"],
+        first["result"],
+        first["error"],
+    )
+    assert ("left", None) == (second["result"], second["new_offset"])
+    assert ["there", "left"] == [row["result"] for row in again]
+    assert first.keys() == second.keys()
+    assert "moved" == back[0]["result"]
+
+
+def test_the_account_is_for_people(migrate, groups, topic):
+    old, new = groups
+    lines = migrate(old, new).out.splitlines()
+
+    assert "TOPIC PARTITION SOURCE TARGET BEGINS TWICE MISSED REWOUND RESULT" == (
+        " ".join(lines[0].split())
+    )
+    assert [topic, "0", "40", "-", "40", "0", "0", "0", "to", "move"] == (
+        lines[1].split()
+    )
+    assert any(line.startswith(f"{topic}-1: the source has no place") for line in lines)
+    assert (
+        f"From consumer group '{old}' to share group '{new}': 0 offsets are "
+        "delivered twice, 0 not at all." in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--topic", "no-such-topic"], "'no-such-topic'"),
+        (["--to-consumer-group"], "it is a consumer group"),
+    ],
+)
+def test_what_is_refused_is_one_line(migrate, groups, more, words):
+    answer = migrate(*groups, *more)
+
+    assert Exit.REFUSED == answer.code
+    (line,) = answer.lines
+    assert words in line
+
+
+def test_a_partition_that_is_not_there_is_a_line_beside_the_rest(
+    migrate, groups, topic
+):
+    answer = migrate(*groups, "--topic", f"{topic}:0,9", "--execute")
+
+    assert Exit.REFUSED == answer.code
+    (line,) = answer.lines
+    assert f"{topic}-9" in line
+    assert "Moved: 1 of 1 partition." in answer.out
+
+
+def test_options_that_make_no_sense_are_refused(migrate, groups):
+    for more in (["--execute", "--dry-run"], ["--topic", "t:x"], ["--unplaced", "?"]):
+        assert Exit.USAGE == migrate(*groups, *more).code

@@ -1,0 +1,449 @@
+"""Plans and what becomes of them, on both Kafkas."""
+
+import uuid
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.to_thread as to_thread
+import pytest
+from aiokafka import AIOKafkaConsumer
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ConfluentPartition
+
+from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    ConfigurationError,
+    OutdatedPlanError,
+)
+from sharecons.migration import Direction, Unplaced, carry_out, plan
+from sharecons.untyped import TopicPartition
+from tests.kafka_plugin import BROKERS, EmbeddedCluster
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+async def admin(kafka):
+    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=20) as admin:
+        yield admin
+
+
+@pytest.fixture
+def topic(kafka):
+    name = kafka.admin.create_topic(3)
+    for partition in (0, 1):
+        kafka.admin.produce(name, [b"%d" % n for n in range(100)], partition=partition)
+    return name
+
+
+@pytest.fixture
+def old():
+    return f"old-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def new(old):
+    return old.replace("old", "new")
+
+
+def places(topic, *offsets):
+    return {TopicPartition(topic, n): offset for n, offset in enumerate(offsets)}
+
+
+async def commit(admin, group, offsets):
+    (await admin.commit_offsets(group, offsets)).check()
+
+
+async def start(admin, group, offsets):
+    (await admin.alter_offsets(group, offsets)).check()
+
+
+async def started(admin, group):
+    listed = await admin.list_offsets(group)
+    return {
+        key: one.start_offset
+        for key, one in listed[group].value.found.items()
+        if one.start_offset is not None
+    }
+
+
+async def committed(admin, group):
+    fetched = await admin.fetch_committed(group)
+    return {key: one.offset for key, one in fetched[group].value.found.items() if one}
+
+
+def read_as_new_consumer(kafka, topic, group, count):
+    """Read with the protocol of KIP-848, and commit."""
+    reader = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    reader.subscribe([topic])
+    seen = 0
+    while seen < count:
+        seen += len(reader.consume(count - seen, PATIENCE))
+    reader.commit(asynchronous=False)
+    reader.close()
+
+
+class TestThereAndBack:
+    async def test_a_consumer_groups_offsets_become_start_offsets(
+        self, admin, topic, old, new
+    ):
+        await commit(admin, old, places(topic, 40, 100))
+        planned = await plan(admin, old, new)
+        nothing_yet = await admin.list_groups()
+        results = await carry_out(admin, planned)
+
+        assert Direction.TO_SHARE_GROUP is planned.direction
+        assert places(topic, 40, 100) == planned.offsets == results.found
+        assert new not in nothing_yet.groups
+        assert places(topic, 40, 100) == await started(admin, new)
+        assert places(topic, 40, 100) == await committed(admin, old)
+
+    async def test_start_offsets_become_a_consumer_groups_offsets(
+        self, admin, topic, old, new
+    ):
+        await start(admin, new, places(topic, 40, 100))
+        planned = await plan(admin, new, old)
+        (await carry_out(admin, planned)).check()
+
+        assert Direction.TO_CONSUMER_GROUP is planned.direction
+        assert (0, None) == (planned.twice, planned.moves[topic, 2].offset)
+        assert places(topic, 40, 100) == await committed(admin, old)
+
+    async def test_a_second_time_nothing_is_left_to_do(self, admin, topic, old, new):
+        await commit(admin, old, places(topic, 40, 100))
+        first = await plan(admin, old, new)
+        (await carry_out(admin, first)).check()
+
+        assert {} == (await plan(admin, old, new)).offsets
+        # A plan that was carried out may be carried out again.
+        assert places(topic, 40, 100) == (await carry_out(admin, first)).found
+
+    async def test_only_what_was_named_is_moved(self, admin, topic, old, new):
+        await commit(admin, old, places(topic, 40, 100))
+        one = TopicPartition(topic, 1)
+        planned = await plan(admin, old, new, topics=[one])
+        (await carry_out(admin, planned)).check()
+
+        assert {one: 100} == await started(admin, new)
+
+    async def test_partitions_without_a_commit_are_told_and_may_be_placed(
+        self, admin, topic, old, new
+    ):
+        await commit(admin, old, places(topic, 40))
+        left = await plan(admin, old, new)
+        placed = await plan(admin, old, new, unplaced=Unplaced.EARLIEST)
+
+        assert "share.auto.offset.reset=latest" in left.moves[topic, 1].notes[0]
+        assert (100, places(topic, 40)) == (left.missed, left.offsets)
+        assert (0, places(topic, 40, 0, 0)) == (placed.missed, placed.offsets)
+
+    async def test_what_the_log_dropped_is_counted(self, admin, kafka, topic, old, new):
+        await commit(admin, old, places(topic, 10, 100))
+        there = ConfluentPartition(topic, 0, 25)
+        deleted = kafka.admin._client.delete_records([there])
+        next(iter(deleted.values())).result(PATIENCE)
+        planned = await plan(admin, old, new)
+
+        assert (25, 15) == (planned.moves[topic, 0].offset, planned.missed)
+
+    async def test_a_group_of_the_new_protocol_moves_and_comes_back(
+        self, admin, kafka, topic, old, new
+    ):
+        if isinstance(kafka.started, EmbeddedCluster):
+            pytest.skip("the embedded broker has no groups of KIP-848")
+        await to_thread.run_sync(read_as_new_consumer, kafka, topic, old, 150)
+        there = await plan(admin, old, new)
+        (await carry_out(admin, there)).check()
+        one = TopicPartition(topic, 0)
+        await start(admin, new, {one: 77})
+        (await carry_out(admin, await plan(admin, new, old))).check()
+
+        described = (await admin.describe_consumer_groups(old))[old].value
+        assert "consumer" == described.group_type
+        assert 150 == sum(there.offsets.values())
+        assert 77 == (await committed(admin, old))[one]
+
+
+class TestRefused:
+    async def test_one_group_does_not_move_to_itself(self, admin, old):
+        with pytest.raises(ConfigurationError, match="to itself"):
+            await plan(admin, old, old)
+
+    async def test_a_group_that_is_not_there(self, admin, old, new):
+        with pytest.raises(BrokerError, match="there is no such group"):
+            await plan(admin, old, new)
+
+    @pytest.mark.parametrize(
+        ("direction", "words"),
+        [
+            (Direction.TO_SHARE_GROUP, "to share group '.*': it is a consumer group"),
+            (Direction.TO_CONSUMER_GROUP, "from share group '.*': it is a consumer"),
+        ],
+    )
+    async def test_groups_of_the_wrong_kind(
+        self, admin, topic, old, new, direction, words
+    ):
+        await commit(admin, old, places(topic, 40))
+        await commit(admin, new, places(topic, 40))
+        with pytest.raises(BrokerError, match=words):
+            await plan(admin, old, new, direction=direction)
+
+    async def test_a_misspelt_topic(self, admin, topic, old, new):
+        await commit(admin, old, places(topic, 40))
+        with pytest.raises(BrokerError, match="'no-such-topic'"):
+            await plan(admin, old, new, topics=["no-such-topic"])
+
+    async def test_a_partition_out_of_range_hides_nothing_else(
+        self, admin, topic, old, new
+    ):
+        await commit(admin, old, places(topic, 40))
+        here, nowhere = TopicPartition(topic, 0), TopicPartition(topic, 9)
+        planned = await plan(admin, old, new, topics=[nowhere, here])
+        (await carry_out(admin, planned)).check()
+
+        assert [nowhere] == list(planned.errors)
+        assert {here: 40} == await started(admin, new)
+
+    async def test_a_group_that_moved_on_since_the_plan(self, admin, topic, old, new):
+        await commit(admin, old, places(topic, 40, 100))
+        planned = await plan(admin, old, new)
+        await commit(admin, old, places(topic, 50))
+        results = await carry_out(admin, planned)
+        here, there = places(topic, 40, 100)
+
+        assert isinstance(results[here].error, OutdatedPlanError)
+        assert {there: 100} == results.found == await started(admin, new)
+
+
+class TestGroupsAtWork:
+    @asynccontextmanager
+    async def share_member(self, kafka, topic, group):
+        consumer = ShareConsumer(
+            topic, group_id=group, bootstrap_servers=kafka.bootstrap_servers
+        )
+        async with consumer:
+            with anyio.move_on_after(0.3):
+                await consumer.poll(timeout=0.3)
+            yield
+
+    async def test_a_share_group_with_members_is_no_source(
+        self, admin, kafka, topic, old, new
+    ):
+        await start(admin, new, places(topic, 40, 100))
+        async with self.share_member(kafka, topic, new):
+            planned = await plan(admin, new, old)
+            with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
+                await carry_out(admin, planned)
+
+        (obstacle,) = planned.obstacles
+        assert f"cannot move from group '{new}': NON_EMPTY_GROUP" in str(obstacle)
+        assert "stop its consumers first" in str(obstacle)
+
+    async def test_a_share_group_with_members_is_no_target(
+        self, admin, kafka, topic, old, new
+    ):
+        await commit(admin, old, places(topic, 40, 100))
+        planned = await plan(admin, old, new)
+        async with self.share_member(kafka, topic, new):
+            with pytest.raises(BrokerError, match="cannot move to group"):
+                await carry_out(admin, planned)
+
+    async def test_a_classic_group_with_members_is_neither(
+        self, admin, kafka, topic, old, new, anyio_backend_name
+    ):
+        if anyio_backend_name != "asyncio":
+            pytest.skip("aiokafka knows no other")
+        await start(admin, new, places(topic, 40, 100))
+        async with AIOKafkaConsumer(
+            topic, bootstrap_servers=kafka.bootstrap_servers, group_id=old
+        ) as consumer:
+            await consumer.getmany(timeout_ms=100)
+            back = await plan(admin, new, old)
+            there = await plan(admin, old, f"{new}-2")
+
+        for planned in (back, there):
+            (obstacle,) = planned.obstacles
+            assert f"group '{old}': NON_EMPTY_GROUP (1 members, Stable)" in str(
+                obstacle
+            )
+
+
+async def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
+    kafka, topic, old, new
+):
+    reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": old})
+    producer = kafka.admin.producer(transactional_id=f"t-{old}")
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    metadata = reader.consumer_group_metadata()
+    producer.send_offsets_to_transaction(
+        [ConfluentPartition(topic, 0, 40)], metadata, PATIENCE
+    )
+    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=1.0) as hasty:
+        early = await plan(hasty, old, new, topics=[TopicPartition(topic, 0)])
+    producer.commit_transaction(PATIENCE)
+    reader.close()
+    async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=20) as patient:
+        planned = await plan(patient, old, new, topics=[TopicPartition(topic, 0)])
+
+    (error,) = early.errors.values()
+    assert "UNSTABLE_OFFSET_COMMIT: a transaction is about to commit" in str(error)
+    assert places(topic, 40) == planned.offsets
+
+
+@pytest.mark.skipif(BROKERS == "kafka", reason="faults are the embedded broker's")
+class TestInTrouble:
+    @pytest.fixture
+    def kafka(self, embedded_kafka):
+        yield embedded_kafka
+        embedded_kafka.cluster.broker.faults.clear()
+
+    @pytest.fixture
+    def faults(self, kafka):
+        return kafka.cluster.broker.faults
+
+    async def settled_above(self, kafka, topic, group):
+        async with ShareConsumer(
+            topic,
+            group_id=group,
+            bootstrap_servers=kafka.bootstrap_servers,
+            acknowledgement="explicit",
+        ) as consumer:
+            records = []
+            while len(records) < 20:
+                records += await consumer.poll(timeout=20, max_records=20)
+            for record in records[5:]:
+                record.accept()
+            await consumer.commit()
+        return len(records[5:])
+
+    async def test_without_the_right_to_states_the_lag_tells_how_many(
+        self, admin, kafka, faults, topic, old, new
+    ):
+        await start(admin, new, places(topic, 0))
+        above = await self.settled_above(kafka, topic, new)
+        fault = faults.on("ReadShareGroupStateSummary", times=None)
+        with fault.refuse("CLUSTER_AUTHORIZATION_FAILED"):
+            planned = await plan(admin, new, old, topics=[TopicPartition(topic, 0)])
+
+        (move,) = planned.moves.values()
+        assert (above, None, None) == (move.twice, move.acknowledged, move.archived)
+
+    async def test_a_lost_answer_is_no_failure(self, admin, faults, topic, old, new):
+        await commit(admin, old, places(topic, 40, 100))
+        planned = await plan(admin, old, new)
+        with faults.on("AlterShareGroupOffsets").cut(after=True):
+            results = await carry_out(admin, planned)
+
+        assert places(topic, 40, 100) == results.found
+
+    async def test_part_of_it_may_fail_and_be_done_later(
+        self, admin, faults, topic, old, new
+    ):
+        await start(admin, new, places(topic, 40, 100))
+        planned = await plan(admin, new, old)
+
+        def refuse_one(request, context):
+            return {
+                "topics": [
+                    {
+                        "name": topic,
+                        "partitions": [
+                            {"partition_index": 0, "error_code": 0},
+                            {"partition_index": 1, "error_code": 28},
+                        ],
+                    }
+                ]
+            }
+
+        with faults.on("OffsetCommit").respond(refuse_one):
+            results = await carry_out(admin, planned)
+        again = await carry_out(admin, await plan(admin, new, old))
+
+        here, there = places(topic, 40, 100)
+        assert [here] == list(results.found)
+        assert "INVALID_COMMIT_OFFSET_SIZE" in str(results[there].error)
+        assert places(topic, 40, 100) == again.found == await committed(admin, old)
+
+    @pytest.mark.parametrize(
+        ("code", "words"),
+        [
+            ("GROUP_AUTHORIZATION_FAILED", "no right to the group"),
+            ("TOPIC_AUTHORIZATION_FAILED", "no right to the topic"),
+            ("OFFSET_METADATA_TOO_LARGE", "metadata"),
+            ("INVALID_GROUP_ID", "no name for a group"),
+            ("ILLEGAL_GENERATION", "stop its consumers first"),
+            ("UNKNOWN_MEMBER_ID", "stop its consumers first"),
+            ("STALE_MEMBER_EPOCH", "stop its consumers first"),
+            ("REBALANCE_IN_PROGRESS", "stop its consumers first"),
+            ("INVALID_COMMIT_OFFSET_SIZE", "commit fewer partitions"),
+        ],
+    )
+    async def test_each_code_of_a_commit_is_one_clear_line(
+        self, admin, faults, topic, old, new, code, words
+    ):
+        await start(admin, new, places(topic, 40))
+        planned = await plan(admin, new, old)
+        with faults.on("OffsetCommit", times=None).refuse(code):
+            results = await carry_out(admin, planned)
+
+        (error,) = results.errors.values()
+        assert f"{topic}-0 in group '{old}'" in str(error)
+        assert code in str(error)
+        assert words in str(error)
+        assert "\n" not in str(error)
+
+    async def test_a_topic_that_goes_meanwhile_is_told_when_time_is_up(
+        self, admin, kafka, faults, topic, old, new
+    ):
+        await start(admin, new, places(topic, 40))
+        fault = faults.on("OffsetCommit", times=None)
+        async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=1.0) as hasty:
+            planned = await plan(hasty, new, old)
+            with fault.refuse("UNKNOWN_TOPIC_OR_PARTITION"):
+                results = await carry_out(hasty, planned)
+
+        (error,) = results.errors.values()
+        assert "UNKNOWN_TOPIC_OR_PARTITION" in str(error)
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "COORDINATOR_NOT_AVAILABLE",
+            "COORDINATOR_LOAD_IN_PROGRESS",
+            "NOT_COORDINATOR",
+        ],
+    )
+    @pytest.mark.parametrize("api", ["OffsetFetch", "OffsetCommit"])
+    async def test_what_passes_is_asked_again(
+        self, admin, faults, topic, old, new, code, api
+    ):
+        await start(admin, new, places(topic, 40))
+        with faults.on(api).refuse(code, each=True) as fault:
+            (await carry_out(admin, await plan(admin, new, old))).check()
+            await committed(admin, old)
+
+        assert 1 == fault.hits
+        assert places(topic, 40) == await committed(admin, old)
+
+    async def test_a_group_that_may_not_be_read_is_refused_as_such(
+        self, admin, faults, topic, old, new
+    ):
+        await commit(admin, old, places(topic, 40))
+        with faults.on("OffsetFetch", times=None).refuse(
+            "GROUP_AUTHORIZATION_FAILED", each=True
+        ):
+            with pytest.raises(AuthorizationError, match="no right to the group"):
+                await plan(admin, old, new)

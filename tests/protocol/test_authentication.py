@@ -1,0 +1,243 @@
+"""One dialogue of SASL: what follows what, and what the broker's words mean."""
+
+import pytest
+from scramp import ScramMechanism
+
+from sharecons.errors import AuthenticationError, ConnectionFailedError
+from sharecons.protocol.authentication import (
+    Authentication,
+    SaslAuthenticate,
+    SaslAuthenticated,
+    SaslHandshake,
+    SaslHandshaken,
+)
+from sharecons.protocol.codes import Code
+from sharecons.protocol.credentials import MECHANISMS, OAUTHBEARER, SCRAM, Credentials
+
+PLAIN = Credentials(mechanism="PLAIN", username="alice", password="secret")
+BEARER = Credentials(mechanism=OAUTHBEARER, extensions={"scope": "orders"})
+NEVER = float("inf")
+
+
+def dialogue(credentials, token=""):
+    return Authentication(credentials, broker="b:1", nonce="n0nce", token=token)
+
+
+def handshaken(error=Code.NONE, mechanisms=MECHANISMS):
+    return SaslHandshaken(error=error, mechanisms=mechanisms)
+
+
+def authenticated(payload=b"", error=Code.NONE, message=None, lifetime=0.0):
+    return SaslAuthenticated(
+        error=error, message=message, payload=payload, session_lifetime=lifetime
+    )
+
+
+def shaken(credentials, token=""):
+    """A dialogue after its handshake, and the payload that follows."""
+    machine = dialogue(credentials, token)
+    request = machine.next_request(0.0)
+    assert SaslHandshake(mechanism=credentials.mechanism) == request
+    machine.answered(request, handshaken())
+    return machine, machine.next_request(1.0)
+
+
+def test_plain_is_one_message_and_its_end():
+    machine, request = shaken(PLAIN)
+
+    assert SaslAuthenticate(payload=b"\0alice\0secret") == request
+    machine.answered(request, authenticated())
+    assert machine.finished
+    assert machine.failure is None
+    assert machine.next_request(2.0) is None
+    assert machine.renew_at == NEVER
+
+
+def test_session_is_renewed_well_before_its_end():
+    """Reckoned from the last request: the session began after that was sent."""
+    machine, request = shaken(PLAIN)
+
+    machine.answered(request, authenticated(lifetime=100.0))
+
+    assert machine.renew_at == pytest.approx(1.0 + 85.0)
+
+
+def test_names_and_passwords_of_any_letters():
+    credentials = Credentials(mechanism="PLAIN", username="jörg", password="漢字=,")
+
+    _, request = shaken(credentials)
+
+    assert "\0jörg\0漢字=,".encode() == request.payload
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_scram_with_a_server_that_knows_the_password(mechanism):
+    server = scram_server(mechanism, "secret")
+    machine, request = shaken(of(mechanism, "secret"))
+
+    server.set_client_first(request.payload.decode())
+    machine.answered(request, authenticated(server.get_server_first().encode()))
+    request = machine.next_request(2.0)
+    server.set_client_final(request.payload.decode())
+    machine.answered(request, authenticated(server.get_server_final().encode()))
+
+    assert machine.finished
+    assert machine.failure is None
+
+
+def test_scram_proves_the_server_too():
+    """One that does not know the password cannot say the last word."""
+    server = scram_server("SCRAM-SHA-256", "secret")
+    machine, request = shaken(of("SCRAM-SHA-256", "secret"))
+
+    server.set_client_first(request.payload.decode())
+    machine.answered(request, authenticated(server.get_server_first().encode()))
+    request = machine.next_request(2.0)
+    machine.answered(request, authenticated(b"v=AAAAAAAAAAAAAAAAAAAAAAAAAAA="))
+
+    assert machine.finished
+    assert isinstance(machine.failure, AuthenticationError)
+    assert "SCRAM-SHA-256 as 'alice': the broker's answer is no good" in str(
+        machine.failure
+    )
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"", b"\xff", b"r=other,s=QSXCR+Q6sek8bf92,i=4096", b"r=n0nce,i=1"]
+)
+def test_scram_with_nonsense_for_a_challenge(nonsense):
+    machine, request = shaken(of("SCRAM-SHA-512", "secret"))
+
+    machine.answered(request, authenticated(nonsense))
+
+    assert isinstance(machine.failure, AuthenticationError)
+    assert machine.next_request(2.0) is None
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+@pytest.mark.parametrize("password", ["a\u0007b", "\u0221"])
+def test_scram_with_a_password_that_it_cannot_send(mechanism, password):
+    """SASLprep (RFC 4013) forbids them."""
+    machine = dialogue(of(mechanism, password))
+
+    assert machine.next_request(0.0) is None
+    assert machine.finished
+    assert password not in str(machine.failure)
+
+
+def test_token_and_extensions():
+    machine, request = shaken(BEARER, token="abc.def.")
+
+    assert b"n,,\x01auth=Bearer abc.def.\x01scope=orders\x01\x01" == request.payload
+    machine.answered(request, authenticated())
+    assert machine.failure is None
+    assert machine.finished
+
+
+def test_refused_token_is_confirmed_and_then_told():
+    machine, request = shaken(BEARER, token="abc")
+
+    machine.answered(request, authenticated(b'{"status":"invalid_token"}'))
+    assert not machine.finished
+    request = machine.next_request(2.0)
+    assert SaslAuthenticate(payload=b"\x01") == request
+    failed = authenticated(error=Code.SASL_AUTHENTICATION_FAILED, message="invalid")
+    machine.answered(request, failed)
+
+    assert "broker b:1: OAUTHBEARER: invalid" == str(machine.failure)
+
+
+@pytest.mark.parametrize("token", ["", "two words", "a\x01b", "b\n"])
+def test_what_is_no_token_is_not_sent(token):
+    machine = dialogue(BEARER, token)
+
+    assert machine.finished
+    assert "no" in str(machine.failure)
+    assert token not in str(machine.failure) or not token
+
+
+@pytest.mark.parametrize(
+    "extensions", [{"auth": "x"}, {"a1": "x"}, {"a": "b\x01c"}, {"": "x"}]
+)
+def test_extensions_that_cannot_be_sent(extensions):
+    credentials = Credentials(mechanism=OAUTHBEARER, extensions=extensions)
+
+    machine = dialogue(credentials, token="abc")
+
+    assert isinstance(machine.failure, AuthenticationError)
+
+
+def test_wrong_password_is_told_in_the_brokers_words():
+    machine, request = shaken(PLAIN)
+
+    machine.answered(
+        request,
+        authenticated(
+            error=Code.SASL_AUTHENTICATION_FAILED,
+            message="Authentication failed: Invalid username or password",
+        ),
+    )
+
+    assert machine.finished
+    assert isinstance(machine.failure, AuthenticationError)
+    assert (
+        "broker b:1: PLAIN as 'alice': Authentication failed: Invalid username or "
+        "password" == str(machine.failure)
+    )
+
+
+def test_mechanism_that_is_not_offered():
+    machine = dialogue(PLAIN)
+    request = machine.next_request(0.0)
+
+    machine.answered(
+        request, handshaken(Code.UNSUPPORTED_SASL_MECHANISM, ("SCRAM-SHA-512", "X"))
+    )
+
+    assert machine.finished
+    assert "does not offer it, but: SCRAM-SHA-512, X" in str(machine.failure)
+
+
+def test_listener_that_asks_nobody():
+    machine = dialogue(PLAIN)
+    request = machine.next_request(0.0)
+
+    machine.answered(request, handshaken(Code.ILLEGAL_SASL_STATE))
+
+    assert isinstance(machine.failure, AuthenticationError)
+    assert "connect without SASL" in str(machine.failure)
+
+
+@pytest.mark.parametrize("while_shaking", [True, False])
+def test_trouble_of_the_brokers_own_is_no_matter_of_passwords(while_shaking):
+    if while_shaking:
+        machine = dialogue(PLAIN)
+        machine.answered(machine.next_request(0.0), handshaken(Code.NETWORK_EXCEPTION))
+    else:
+        machine, request = shaken(PLAIN)
+        machine.answered(
+            request, authenticated(error=Code.NETWORK_EXCEPTION, message="later")
+        )
+
+    assert machine.finished
+    assert isinstance(machine.failure, ConnectionFailedError)
+    assert "NETWORK_EXCEPTION" in str(machine.failure)
+
+
+@pytest.mark.parametrize("name", ["username", "password"])
+def test_nul_would_be_taken_for_the_end(name):
+    credentials = Credentials(
+        mechanism="PLAIN", **{"username": "a", "password": "b", name: "x\0y"}
+    )
+
+    assert "NUL" in str(dialogue(credentials).failure)
+
+
+def of(mechanism, password):
+    return Credentials(mechanism=mechanism, username="alice", password=password)
+
+
+def scram_server(mechanism, password):
+    scheme = ScramMechanism(mechanism)
+    known = scheme.make_auth_info(password)
+    return scheme.make_server(lambda name: known)

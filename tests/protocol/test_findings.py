@@ -1,0 +1,178 @@
+"""Why a partition stands still: the verdicts, from values alone."""
+
+import pytest
+
+from sharecons.protocol.admin_values import (
+    DeliveryState,
+    SharePartitionState,
+    StateBatch,
+)
+from sharecons.protocol.findings import (
+    GroupFacts,
+    Reason,
+    Severity,
+    duration,
+    findings_of,
+)
+from sharecons.protocol.insides import Oldest, PartitionInside, stretches_of
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+NOW = 1_000_000.0
+GROUP = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
+
+
+def inside(start, *batches, end, members=("ann",), age=None, log_start=0):
+    state = SharePartitionState(
+        start_offset=start,
+        state_epoch=0,
+        batches=tuple(
+            StateBatch(first_offset=a, last_offset=b, state=s, delivery_count=c)
+            for a, b, s, c in batches
+        ),
+    )
+    stretches = stretches_of(state, log_start, end)
+    oldest = None
+    if age is not None:
+        oldest = Oldest(offset=start, timestamp=round((NOW - age) * 1000))
+    return PartitionInside(
+        start_offset=start,
+        log_start_offset=log_start,
+        end_offset=end,
+        stretches=stretches,
+        oldest=oldest,
+        members=members,
+    )
+
+
+def found(partition, group=GROUP, **more):
+    return findings_of(partition, group, now=NOW, **more)
+
+
+def reasons(*arguments, **more):
+    return [finding.reason for finding in found(*arguments, **more)]
+
+
+def test_a_window_full_behind_one_record_is_named_with_its_offset_and_age():
+    partition = inside(100, (101, 2099, ACKNOWLEDGED, 1), end=9000, age=7380)
+    (finding,) = found(partition)
+
+    assert (Reason.WINDOW_FULL, Severity.STALLED) == (finding.reason, finding.severity)
+    assert (
+        "the window is full behind one record: 1,999 of 2,000 offsets are settled and "
+        "wait for offset 100, 2 h 3 min old; nothing after 2099 is handed out before"
+    ) == finding.text
+
+
+def test_a_window_full_behind_many_says_how_many():
+    partition = inside(
+        0, (0, 499, AVAILABLE, 1), (500, 2005, ACKNOWLEDGED, 1), end=9000
+    )
+
+    assert "full behind 500 records" in found(partition)[0].text
+
+
+def test_a_full_window_of_settled_offsets_alone_stalls_nobody():
+    partition = inside(0, (0, 2000, ACKNOWLEDGED, 1), end=2001)
+
+    assert [Reason.SETTLED] == reasons(partition)
+
+
+def test_a_window_that_fills_up_is_a_warning():
+    partition = inside(0, (1, 1700, ACKNOWLEDGED, 1), end=9000)
+
+    assert [Reason.WINDOW_NEARLY_FULL] == reasons(partition)
+
+
+def test_one_record_that_others_wait_for_is_a_note_in_a_window_with_room():
+    partition = inside(0, (1, 99, ACKNOWLEDGED, 1), end=100, age=5)
+    (finding,) = found(partition)
+
+    assert (Reason.HELD_UP, Severity.NOTE) == (finding.reason, finding.severity)
+    assert "waits for offset 0, 5 s old, available or locked" in finding.text
+
+
+def test_a_group_without_members_stalls_where_records_wait():
+    nobody = GroupFacts(members=0, record_locks=2000)
+
+    assert [Reason.NO_MEMBERS] == reasons(inside(0, end=10, members=()), nobody)
+    assert [Reason.SETTLED] == reasons(inside(10, end=10, members=()), nobody)
+
+
+def test_a_partition_that_no_member_has_stalls():
+    assert [Reason.UNASSIGNED] == reasons(inside(0, end=10, members=()))
+
+
+@pytest.mark.parametrize(("count", "near"), [(3, False), (4, True), (5, True)])
+def test_the_delivery_limit_is_near_when_one_delivery_is_left(count, near):
+    partition = inside(0, (0, 2, AVAILABLE, count), end=3)
+
+    assert near == (Reason.DELIVERY_LIMIT in reasons(partition))
+
+
+def test_what_is_archived_is_near_no_limit():
+    assert [Reason.SETTLED] == reasons(inside(0, (0, 2, ARCHIVED, 5), end=3))
+
+
+def test_nobody_is_said_to_hold_locks():
+    (finding,) = found(inside(0, end=9000))
+
+    assert (Reason.MAY_BE_LOCKED, Severity.NOTE) == (finding.reason, finding.severity)
+    assert "its 1 member may hold up to 2,000 locks, or have not fetched yet" in (
+        finding.text
+    )
+
+
+def test_a_state_that_outlasts_its_locks_unchanged_is_a_warning():
+    partition = inside(0, end=10)
+
+    assert [Reason.WORKING] == reasons(partition, unchanged=30.0)
+    assert [Reason.NO_PROGRESS] == reasons(partition, unchanged=31.0)
+
+
+def test_nothing_to_do_is_no_lack_of_progress():
+    assert [Reason.SETTLED] == reasons(inside(10, end=10), unchanged=1e6)
+
+
+def test_records_removed_before_they_were_settled_are_told():
+    partition = inside(0, (0, 9, AVAILABLE, 1), end=20, log_start=5)
+
+    assert Reason.REMOVED in reasons(partition)
+    assert "removed 5 offsets" in found(partition)[0].text
+
+
+def test_a_group_that_has_not_begun_is_a_note():
+    assert [Reason.NOT_BEGUN] == reasons(PartitionInside(start_offset=None))
+
+
+def test_a_log_that_could_not_be_looked_at_is_told():
+    assert Reason.UNSEEN_LOG in reasons(PartitionInside(start_offset=3))
+
+
+def test_limits_that_could_not_be_read_are_not_guessed():
+    partition = inside(0, (1, 5000, ACKNOWLEDGED, 1), end=9000)
+
+    assert [Reason.HELD_UP] == reasons(partition, GroupFacts(members=1))
+
+
+def test_the_worst_comes_first():
+    partition = inside(0, (0, 0, AVAILABLE, 4), (1, 2000, ACKNOWLEDGED, 1), end=9000)
+    severities = [finding.severity for finding in found(partition)]
+
+    assert [Severity.STALLED, Severity.WARNING] == severities
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spelt"),
+    [
+        (0, "0 s"),
+        (59.6, "1 min"),
+        (61, "1 min 1 s"),
+        (3600, "1 h"),
+        (3601, "1 h"),
+        (90061, "1 d 1 h"),
+        (86400 + 60, "1 d"),
+        (-3, "0 s"),
+    ],
+)
+def test_times_are_spelt_in_two_units_at_most(seconds, spelt):
+    assert spelt == duration(seconds)

@@ -1,0 +1,103 @@
+"""What is named of each offset, and what is not."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.protocol.admin_values import (
+    DeliveryState,
+    SharePartitionState,
+    StateBatch,
+)
+from sharecons.protocol.insides import PartitionInside, Standing, stretches_of
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+
+
+def state(start, *batches):
+    return SharePartitionState(
+        start_offset=start,
+        state_epoch=0,
+        batches=tuple(
+            StateBatch(first_offset=a, last_offset=b, state=s, delivery_count=c)
+            for a, b, s, c in batches
+        ),
+    )
+
+
+def named(*arguments):
+    return [
+        (each.first_offset, each.last_offset, each.standing, each.delivery_count)
+        for each in stretches_of(*arguments)
+    ]
+
+
+def test_each_offset_from_the_start_to_the_end_has_a_name():
+    told = state(10, (10, 11, AVAILABLE, 2), (14, 15, ACKNOWLEDGED, 1))
+
+    assert [
+        (10, 11, Standing.OPEN, 2),
+        (12, 13, Standing.OPEN, None),
+        (14, 15, Standing.ACKNOWLEDGED, 1),
+        (16, 19, Standing.ABOVE, None),
+    ] == named(told, 0, 20)
+
+
+def test_a_group_that_has_not_begun_has_no_offsets():
+    assert [] == named(state(None), 0, 20)
+
+
+def test_without_an_end_it_ends_with_what_was_written():
+    assert [(0, 4, Standing.ARCHIVED, 5)] == named(
+        state(0, (0, 4, ARCHIVED, 5)), None, None
+    )
+
+
+def test_what_retention_removed_is_not_waited_for():
+    told = state(0, (0, 1, ACKNOWLEDGED, 1), (2, 5, AVAILABLE, 1))
+
+    assert [
+        (0, 1, Standing.ACKNOWLEDGED, 1),
+        (2, 3, Standing.REMOVED, None),
+        (4, 5, Standing.OPEN, 1),
+        (6, 7, Standing.ABOVE, None),
+    ] == named(told, 4, 8)
+
+
+def test_the_window_reaches_from_the_start_to_the_last_that_was_written():
+    told = state(100, (101, 109, ACKNOWLEDGED, 1))
+    inside = PartitionInside(
+        start_offset=100, end_offset=200, stretches=stretches_of(told, 0, 200)
+    )
+
+    assert 10 == inside.window
+    assert 100 == inside.first_unsettled
+    assert 9 == inside.count(Standing.ACKNOWLEDGED)
+    assert 91 == inside.count(Standing.OPEN, Standing.ABOVE)
+
+
+def test_delivery_counts_are_those_of_what_is_not_settled():
+    told = state(0, (0, 1, AVAILABLE, 2), (2, 2, ARCHIVED, 5), (4, 6, AVAILABLE, 1))
+    inside = PartitionInside(
+        start_offset=0, end_offset=9, stretches=stretches_of(told, 0, 9)
+    )
+
+    assert {1: 3, 2: 2} == inside.delivery_counts
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), max_size=8),
+    st.integers(0, 40),
+    st.integers(0, 80),
+)
+def test_stretches_leave_no_hole_and_never_overlap(pieces, log_start, end):
+    batches, at = [], 5
+    for gap, length in pieces:
+        batches.append((at + gap, at + gap + length - 1, AVAILABLE, 1))
+        at += gap + length
+    stretches = stretches_of(state(5, *batches), log_start, end)
+
+    due = 5
+    for each in stretches:
+        assert (due, True) == (each.first_offset, each.count > 0)
+        due = each.last_offset + 1
+    assert due == max(at, end, 5)

@@ -1,0 +1,92 @@
+"""Outcomes and refusals: the thing or its error, and what an error says."""
+
+import pytest
+
+from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.protocol.codes import Code
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.refusals import is_code, refusal
+
+ERROR = Error("no")
+
+
+def test_an_outcome_gives_its_value_or_raises_its_error():
+    assert 5 == Outcome(5).value
+    assert Outcome(None).ok
+    with pytest.raises(Error, match="no"):
+        _ = Outcome(error=ERROR).value
+
+
+def test_results_take_values_and_errors_apart():
+    results = Results({"a": Outcome(1), "b": Outcome(error=ERROR)})
+
+    assert {"a": 1} == results.found
+    assert {"b": ERROR} == results.errors
+    assert not results.ok
+    assert results.common_error is None
+    assert {"a": 2} == results.map(lambda value: value * 2).found
+    with pytest.raises(Error, match="no"):
+        results.check()
+
+
+def test_results_without_an_error_check_well():
+    results = Results({"a": Outcome(1)})
+
+    assert results is results.check()
+    assert results == Results({"a": Outcome(1)})
+
+
+def test_one_error_of_all_is_common():
+    assert ERROR is Results({"a": Outcome(error=ERROR)}).common_error
+    assert Results({}).common_error is None
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "expected"),
+    [
+        (
+            Code.NON_EMPTY_GROUP,
+            "The group is not empty.",
+            "cannot delete group 'g': NON_EMPTY_GROUP (The group is not empty): "
+            "it has members; stop its consumers first",
+        ),
+        (
+            Code.GROUP_ID_NOT_FOUND,
+            None,
+            "cannot delete group 'g': GROUP_ID_NOT_FOUND: there is no such group of "
+            "this type",
+        ),
+        (
+            Code.GROUP_ID_NOT_FOUND,
+            "Group g is not a share group.",
+            "cannot delete group 'g': GROUP_ID_NOT_FOUND "
+            "(Group g is not a share group)",
+        ),
+        (
+            Code.UNKNOWN_TOPIC_OR_PARTITION,
+            "This server does not host this topic-partition.",
+            "cannot delete group 'g': UNKNOWN_TOPIC_OR_PARTITION: there is no such "
+            "topic or partition",
+        ),
+        (9999, None, "cannot delete group 'g': error code 9999"),
+    ],
+)
+def test_a_refusal_says_what_where_and_what_to_do(code, message, expected):
+    error = refusal("delete", "group 'g'", code, message)
+
+    assert expected == str(error)
+    assert isinstance(error, BrokerError)
+    assert is_code(error, code)
+    assert not is_code(None, code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code.GROUP_AUTHORIZATION_FAILED,
+        Code.TOPIC_AUTHORIZATION_FAILED,
+        Code.CLUSTER_AUTHORIZATION_FAILED,
+    ],
+)
+def test_a_missing_right_is_an_error_of_its_own(code):
+    assert isinstance(refusal("delete", "it", code, None), AuthorizationError)

@@ -1,0 +1,145 @@
+"""What share coordinators keep, put together from their records."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.protocol.admin_values import DeliveryState, StateBatch
+from sharecons.protocol.share_states import (
+    ShareStates,
+    Snapshot,
+    StateKey,
+    Update,
+    combined,
+    home_of,
+)
+from sharecons.protocol.values import SharePartition
+
+ORDERS = SharePartition(bytes(range(16)), 3)
+KEY = StateKey("billing", ORDERS)
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+
+
+def batch(first, last, state=AVAILABLE, count=1):
+    return StateBatch(
+        first_offset=first, last_offset=last, state=state, delivery_count=count
+    )
+
+
+def snapshot(start=0, *batches, epoch=1):
+    return Snapshot(
+        state_epoch=epoch, leader_epoch=0, start_offset=start, batches=batches
+    )
+
+
+def update(*batches, start=None):
+    return Update(leader_epoch=None, start_offset=start, batches=batches)
+
+
+def told(*records):
+    states = ShareStates()
+    for timestamp, record in enumerate(records):
+        states.told(KEY, record, timestamp)
+    return states
+
+
+def test_updates_are_laid_over_the_snapshot_before_them():
+    found = told(
+        snapshot(10, batch(10, 19)),
+        update(batch(12, 13, ACKNOWLEDGED)),
+        update(batch(15, 15, AVAILABLE, 2), start=11),
+    ).state(KEY)
+
+    assert 11 == found.state.start_offset
+    assert 2 == found.written
+    assert (
+        batch(11, 11),
+        batch(12, 13, ACKNOWLEDGED),
+        batch(14, 14),
+        batch(15, 15, AVAILABLE, 2),
+        batch(16, 19),
+    ) == found.state.batches
+
+
+def test_a_snapshot_makes_void_what_came_before_it():
+    found = told(
+        snapshot(0, batch(0, 9)), update(batch(20, 29)), snapshot(7, epoch=5)
+    ).state(KEY)
+
+    assert (7, 5, ()) == (
+        found.state.start_offset,
+        found.state.state_epoch,
+        found.state.batches,
+    )
+
+
+def test_a_tombstone_leaves_nothing():
+    assert told(snapshot(0, batch(0, 9)), None).state(KEY) is None
+
+
+def test_an_update_without_its_snapshot_is_taken_as_it_is():
+    found = told(update(batch(5, 9, ACKNOWLEDGED), start=5)).state(KEY)
+
+    assert 5 == found.state.start_offset
+    assert (batch(5, 9, ACKNOWLEDGED),) == found.state.batches
+
+
+def test_another_groups_state_is_another_one():
+    assert told(snapshot()).state(StateKey("shipping", ORDERS)) is None
+
+
+STATES = st.sampled_from(DeliveryState)
+BATCHES = st.lists(
+    st.builds(
+        lambda first, length, state, count: batch(first, first + length, state, count),
+        st.integers(0, 30),
+        st.integers(0, 12),
+        STATES,
+        st.integers(1, 3),
+    ),
+    max_size=12,
+)
+
+
+@given(BATCHES, st.integers(0, 20))
+def test_of_each_offset_the_heaviest_batch_holds(batches, start):
+    laid = combined(batches, start)
+
+    wanted = {}
+    for each in batches:
+        for offset in range(each.first_offset, each.last_offset + 1):
+            weight = (each.delivery_count, each.state)
+            if offset >= start:
+                wanted[offset] = max(weight, wanted.get(offset, weight))
+    assert wanted == {
+        offset: (each.delivery_count, each.state)
+        for each in laid
+        for offset in range(each.first_offset, each.last_offset + 1)
+    }
+
+
+@given(BATCHES)
+def test_batches_come_in_order_and_no_two_neighbours_are_alike(batches):
+    laid = combined(batches, 0)
+
+    for one, other in zip(laid, laid[1:], strict=False):
+        assert one.last_offset < other.first_offset
+        alike = (one.state, one.delivery_count) == (other.state, other.delivery_count)
+        assert not (alike and one.last_offset + 1 == other.first_offset)
+
+
+def test_keys_go_where_kafka_4_3_0_wrote_them():
+    # Partitions as a broker chose them, of a state topic with three.
+    assert [0, 0, 1, 2] == [
+        home_of(key, 3)
+        for key in (
+            "inspg-insp-1ff8a4:Va26ZeLZQsiVeRlQZFcdbA:0",
+            "h1-g503522:5kLBZSr9S9yUVDGfT2sYPg:1",
+            "h1-g503522:5kLBZSr9S9yUVDGfT2sYPg:0",
+            "h1-x:ck0mA1dwTK6VLCADrIfPUg:0",
+        )
+    ]
+
+
+def test_javas_lowest_number_goes_to_the_first_partition():
+    # Its hash is -2147483648, which has no positive counterpart.
+    assert 0 == home_of("polygenelubricants", 7)

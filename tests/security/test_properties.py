@@ -1,0 +1,493 @@
+"""What a Kafka properties file says, as a `Security`; and what is wrong with it."""
+
+import ssl
+from base64 import urlsafe_b64decode
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from json import loads
+from threading import Thread
+from urllib.parse import parse_qs
+
+import anyio
+import pytest
+
+from sharecons import Security
+from sharecons.errors import ConfigurationError
+from sharecons.properties import files
+from sharecons.properties.broken import BrokenError
+from sharecons.properties.jaas import options_of
+from sharecons.properties.names import READ, complaint
+from tests.security.authority import PASSWORD
+
+MODULE = "org.apache.kafka.common.security"
+PLAIN = f"{MODULE}.plain.PlainLoginModule required"
+BEARER = f"{MODULE}.oauthbearer.OAuthBearerLoginModule required"
+NAMED = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+TLS = {"security.protocol": "SSL"}
+TOKENS = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+
+
+def security(*mappings, **more):
+    merged = {}
+    for mapping in mappings:
+        merged |= mapping
+    return Security.from_properties(merged | more)
+
+
+def complained(*mappings):
+    with pytest.raises(ConfigurationError) as caught:
+        security(*mappings)
+    return str(caught.value)
+
+
+# The file.
+
+
+def read(tmp_path, data):
+    file = tmp_path / "client.properties"
+    file.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return files.read(file)
+
+
+def test_lines_as_java_reads_them(tmp_path):
+    text = r"""
+# a comment
+! another
+plain=value
+spaced : value = with : marks
+bare value
+empty=
+escaped\ name=a\tb\u00e9\=\\c
+long=one,\
+     two,\
+     three
+last=1
+"""
+    assert [
+        ("plain", "value", 4),
+        ("spaced", "value = with : marks", 5),
+        ("bare", "value", 6),
+        ("empty", "", 7),
+        ("escaped name", "a\tbé=\\c", 8),
+        ("long", "one,two,three", 9),
+        ("last", "1", 12),
+    ] == read(tmp_path, text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_letters_in_either_encoding(tmp_path, encoding):
+    assert [("a", "müller", 1)] == read(tmp_path, "a=müller\r\n".encode(encoding))
+
+
+def test_broken_escape_is_told_with_its_line(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"client.properties, line 3: \\u12"):
+        read(tmp_path, "a=1\n\npassword=\\u12x\n")
+
+
+def test_file_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigurationError, match="none.properties: No such file"):
+        files.read(tmp_path / "none.properties")
+
+
+def test_directory_in_place_of_a_file(tmp_path):
+    with pytest.raises(ConfigurationError, match="Is a directory"):
+        files.read(tmp_path)
+
+
+def test_something_that_is_no_text(tmp_path):
+    with pytest.raises(ConfigurationError, match="no properties file"):
+        read(tmp_path, b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
+
+
+# Logins.
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('M required username="alice" password="a b";', ("alice", "a b")),
+        ("M required username='alice' password='x\"y';", ("alice", 'x"y')),
+        ("  M  REQUIRED username=alice\n password=secret ; ", ("alice", "secret")),
+        (r'M required username="a" password="q\"uo\\te\061;=";', ("a", 'q"uo\\te1;=')),
+        ('M optional username = "a" password = "";', ("a", "")),
+    ],
+)
+def test_login_options(text, expected):
+    options = options_of(text)
+
+    assert expected == (options["username"], options["password"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "semicolon"),
+        ('M required username="alice" password="hush"', "semicolon"),
+        ('M username="hush";', "required"),
+        ("M;", "required"),
+        ('M required username="hush;', "quotation mark"),
+        ('M required username "hush";', "as in username"),
+        ('M required username=="hush";', "as in username"),
+        ('M required username="hush" password;', "as in username"),
+        ('M required a=hush; N required b="hush";', "one login module"),
+    ],
+)
+def test_logins_that_are_misspelt(text, said):
+    with pytest.raises(BrokenError, match=said) as caught:
+        options_of(text)
+    assert "hush" not in str(caught.value)
+
+
+# SASL.
+
+
+def test_nothing_said_is_plain_tcp():
+    assert "PLAINTEXT" == security({}).protocol
+    assert "PLAINTEXT" == security({"sasl.username": "unused"}).protocol
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_name_and_password_of_a_login(mechanism):
+    found = security(
+        NAMED,
+        {
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f'{PLAIN} username="alice" password="hush";',
+        },
+    )
+
+    assert "SASL_PLAINTEXT" == found.protocol
+    assert (mechanism, "alice", "hush") == (
+        found.credentials.mechanism,
+        found.credentials.username,
+        found.credentials.password,
+    )
+
+
+def test_librdkafkas_names():
+    found = security(
+        {
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanisms": "SCRAM-SHA-256",
+            "sasl.username": "alice",
+            "sasl.password": "hush",
+        }
+    )
+
+    assert "SCRAM-SHA-256" == found.credentials.mechanism
+    assert "alice" == found.credentials.username
+
+
+def test_login_wins_over_name_and_password_beside_it():
+    login = f'{PLAIN} username="alice" password="hush";'
+    found = security(
+        NAMED,
+        {"sasl.username": "bob", "sasl.password": "x", "sasl.jaas.config": login},
+    )
+
+    assert "alice" == found.credentials.username
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"security.protocol": "TLS"}, "security.protocol: must be one of PLAINTEXT"),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism: GSSAPI is not spoken"),
+        ({}, "sasl.username: missing, or username in sasl.jaas.config: PLAIN"),
+        ({"sasl.username": "a"}, "sasl.password: missing"),
+        (
+            {"sasl.jaas.config": f"{PLAIN} username=a password=b tokenauth=true;"},
+            "delegation tokens",
+        ),
+    ],
+)
+def test_sasl_that_lacks_something(properties, said):
+    assert said in complained(NAMED, properties)
+
+
+def test_kafkas_default_mechanism_is_named_as_such():
+    said = complained({"security.protocol": "SASL_SSL"}, {"ssl.ca.location": ""})
+
+    assert "GSSAPI (Kafka's default) is not spoken here, only PLAIN" in said
+
+
+# Tokens.
+
+
+def token_of(found):
+    token = found.credentials.token()
+    return token if isinstance(token, str) else anyio.run(lambda: token)
+
+
+def test_unsecured_tokens():
+    found = security(
+        TOKENS,
+        {
+            "sasl.jaas.config": f'{BEARER} unsecuredLoginStringClaim_sub="alice" '
+            'extension_tenant="t1";'
+        },
+    )
+
+    header, claims, signature = token_of(found).split(".")
+    body = loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    assert ("alice", 3600) == (body["sub"], round(body["exp"] - body["iat"]))
+    assert "" == signature
+    assert header
+    assert {"tenant": "t1"} == found.credentials.extensions
+
+
+def test_tokens_of_a_file_are_read_each_time(tmp_path):
+    file = tmp_path / "token"
+    found = security(TOKENS, {ENDPOINT: file.as_uri()})
+
+    for token in ("first", "second"):
+        file.write_text(f"{token}\n")
+        assert token == token_of(found)
+
+
+class TokenServer(BaseHTTPRequestHandler):
+    answer = b'{"access_token": "abc", "expires_in": 3600}'
+    status = 200
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.asked.append((self.headers["Authorization"], parse_qs(body.decode())))
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def token_server():
+    """It answers once."""
+
+    class Handler(TokenServer):
+        pass
+
+    Handler.asked = []
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        Handler.url = f"http://127.0.0.1:{server.server_port}/token"
+        yield Handler
+        thread.join()
+
+
+def of_server(server, **options):
+    given = {"clientId": "me", "clientSecret": "hush", **options}
+    listed = " ".join(f'{name}="{value}"' for name, value in given.items())
+    return security(
+        TOKENS, {ENDPOINT: server.url, "sasl.jaas.config": f"{BEARER} {listed};"}
+    )
+
+
+async def fetched(found):
+    return await found.credentials.token()
+
+
+def test_tokens_of_a_server(token_server):
+    found = of_server(token_server, scope="kafka")
+
+    assert "abc" == anyio.run(fetched, found)
+    [(login, form)] = token_server.asked
+    assert "Basic bWU6aHVzaA==" == login
+    assert {"grant_type": ["client_credentials"], "scope": ["kafka"]} == form
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [(401, b"", "401"), (200, b"no", "without an acc"), (200, b"{}", "without an acc")],
+)
+def test_server_that_gives_no_token(token_server, status, answer, said):
+    token_server.status, token_server.answer = status, answer
+
+    with pytest.raises(OSError, match=said):
+        anyio.run(fetched, of_server(token_server))
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({}, f"{ENDPOINT}: missing"),
+        ({ENDPOINT: "ftp://x"}, "an http, https or file address"),
+        ({ENDPOINT: "https://x/token"}, "needs clientId and clientSecret"),
+    ],
+)
+def test_tokens_that_come_from_nowhere(properties, said):
+    assert said in complained(TOKENS, properties)
+
+
+# TLS.
+
+
+def trusted(found):
+    return len(found.ssl_context.get_ca_certs())
+
+
+def test_system_certificates_by_default():
+    context = security(TLS).ssl_context
+
+    assert context.check_hostname
+    assert ssl.CERT_REQUIRED == context.verify_mode
+
+
+@pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.ca.location"])
+def test_trusted_certificates_as_pem(authority, name):
+    assert 1 == trusted(security(TLS, {name: str(authority.ca_file)}))
+
+
+def test_trusted_certificates_as_pkcs12(authority):
+    """Whatever the type says: Java looks at the file as well."""
+    found = security(
+        TLS,
+        {
+            "ssl.truststore.location": str(authority.trust_store()),
+            "ssl.truststore.password": PASSWORD,
+            "ssl.truststore.type": "JKS",
+        },
+    )
+
+    assert 1 == trusted(found)
+
+
+@pytest.mark.parametrize("separator", ["\n", " ", "\\n"])
+def test_trusted_certificates_in_the_file_itself(authority, separator):
+    text = authority.ca_file.read_text().replace("\n", separator)
+    if separator == "\\n":  # as it is in a file; reading one makes lines of it
+        text = text.replace("\\n", "\n")
+
+    assert 1 == trusted(security(TLS, {"ssl.truststore.certificates": text}))
+
+
+@pytest.mark.parametrize("value", ["", "none"])
+def test_host_names_need_not_be_checked(value):
+    found = security(TLS, {"ssl.endpoint.identification.algorithm": value})
+
+    assert not found.ssl_context.check_hostname
+    assert ssl.CERT_REQUIRED == found.ssl_context.verify_mode
+
+
+def test_certificates_need_not_be_verified():
+    found = security(TLS, {"enable.ssl.certificate.verification": "false"})
+
+    assert ssl.CERT_NONE == found.ssl_context.verify_mode
+
+
+def keystores(authority):
+    pem = authority.issue("me@example.org", stem="mine")
+    key, certificate = pem.read_text().split("-----BEGIN CERTIFICATE", 1)
+    certificate = f"-----BEGIN CERTIFICATE{certificate}"
+    (authority.directory / "mine.key").write_text(key)
+    (authority.directory / "mine.crt").write_text(certificate)
+    return {
+        "PEM": {"ssl.keystore.location": str(pem), "ssl.keystore.type": "PEM"},
+        "PKCS12": {
+            "ssl.keystore.location": str(authority.key_store(pem)),
+            "ssl.keystore.password": PASSWORD,
+        },
+        "in the file itself": {
+            "ssl.keystore.key": key.replace("\n", " "),
+            "ssl.keystore.certificate.chain": certificate,
+        },
+        "librdkafka": {
+            "ssl.certificate.location": str(authority.directory / "mine.crt"),
+            "ssl.key.location": str(authority.directory / "mine.key"),
+        },
+    }
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12", "in the file itself", "librdkafka"])
+def test_certificates_of_ones_own(authority, monkeypatch, kind):
+    loaded = []
+    load = ssl.SSLContext.load_cert_chain
+    monkeypatch.setattr(
+        ssl.SSLContext,
+        "load_cert_chain",
+        lambda *args, **more: loaded.append(load(*args, **more)),
+    )
+
+    security(TLS, keystores(authority)[kind])
+
+    assert [None] == loaded
+
+
+def test_own_certificate_by_arguments(authority):
+    pem = authority.issue("me@example.org", stem="mine")
+
+    assert "SSL" == Security.tls(ca_file=authority.ca_file, cert_file=pem).protocol
+
+
+def test_stores_that_cannot_be_read(authority, tmp_path):
+    jks = tmp_path / "trust.jks"
+    jks.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
+    nonsense = tmp_path / "nonsense"
+    nonsense.write_bytes(b"nonsense")
+    missing = tmp_path / "missing.pem"
+    truncated = tmp_path / "truncated.pem"
+    truncated.write_bytes(authority.ca_file.read_bytes()[:200])
+    p12 = authority.trust_store()
+    for file, said in (
+        (missing, "No such file"),
+        (jks, "keytool -importkeystore"),
+        (nonsense, "neither PEM nor PKCS12"),
+        (truncated, "OpenSSL cannot read it"),
+        (p12, "is the password right"),
+    ):
+        told = complained(TLS, {"ssl.truststore.location": str(file)})
+
+        assert told.startswith("ssl.truststore.location: "), told
+        assert said in told, told
+
+
+def test_key_store_without_a_key(authority):
+    properties = {
+        "ssl.keystore.location": str(authority.trust_store()),
+        "ssl.keystore.password": PASSWORD,
+    }
+
+    assert "there is no key" in complained(TLS, properties)
+
+
+def test_certificate_without_its_key(authority):
+    told = complained(TLS, {"ssl.keystore.location": str(authority.ca_file)})
+
+    assert told.startswith("ssl.keystore.location: OpenSSL cannot read it")
+
+
+# Names.
+
+
+@pytest.mark.parametrize("name", sorted(READ))
+def test_what_is_read_is_known(name):
+    assert complaint(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "group.id",
+        "auto.offset.reset",
+        "ssl.cipher.suites",
+        "sasl.kerberos.service.name",
+        "sasl.login.callback.handler.class",
+        "my.own.thing",
+    ],
+)
+def test_what_is_for_others_is_passed_over(name):
+    assert complaint(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("ssl.truststore.locashun", "did you mean ssl.truststore.location?"),
+        ("sasl.mechanizm", "did you mean sasl.mechanism?"),
+        ("bootstrap.server", "did you mean bootstrap.servers?"),
+        ("security.protocols", "did you mean security.protocol?"),
+    ],
+)
+def test_misspelt_names_are_told(name, near):
+    assert near in complaint(name)

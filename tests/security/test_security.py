@@ -1,0 +1,84 @@
+"""`Security` as a value: what it takes, and what it shows."""
+
+import pickle
+import ssl
+
+import pytest
+
+from sharecons import Security
+from sharecons.errors import ConfigurationError
+
+
+def test_repr_shows_no_secret():
+    for security in (
+        Security.sasl("PLAIN", "alice", "hush", tls=False),
+        Security.sasl("SCRAM-SHA-512", "alice", "hush"),
+        Security.oauthbearer(lambda: "hush", extensions={"key": "hush"}),
+    ):
+        assert "hush" not in repr(security)
+        assert "hush" not in repr(security.credentials)
+        assert "hush" not in str(security)
+
+
+def test_repr_tells_the_rest():
+    security = Security.sasl("SCRAM-SHA-512", "alice", "hush")
+
+    assert "<Security SASL_SSL, SCRAM-SHA-512 as 'alice'>" == repr(security)
+    assert "<Security SSL>" == repr(Security.tls())
+    assert "<Security PLAINTEXT>" == repr(Security())
+
+
+def test_a_password_goes_over_tls_unless_asked_otherwise():
+    assert "SASL_SSL" == Security.sasl("PLAIN", "alice", "hush").protocol
+    plain = Security.sasl("PLAIN", "alice", "hush", tls=False)
+    assert "SASL_PLAINTEXT" == plain.protocol
+    assert "SASL_SSL" == Security.oauthbearer(lambda: "token").protocol
+
+
+def test_tls_of_sasl_may_be_a_context_or_a_security():
+    context = ssl.create_default_context()
+    tls = Security.tls(context)
+
+    for given in (context, tls):
+        security = Security.sasl("PLAIN", "alice", "hush", tls=given)
+        assert context is security.ssl_context
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER", "plain", ""])
+def test_mechanism_that_takes_no_password(mechanism):
+    with pytest.raises(ConfigurationError, match="mechanism must be one of PLAIN"):
+        Security.sasl(mechanism, "alice", "hush")
+
+
+@pytest.mark.parametrize("name", ["", None, 3])
+def test_name_that_is_none(name):
+    with pytest.raises(ConfigurationError, match="username"):
+        Security.sasl("PLAIN", name, "hush")
+
+
+def test_token_that_is_no_function():
+    with pytest.raises(ConfigurationError, match="token must be a function"):
+        Security.oauthbearer("hush")
+
+
+def test_files_that_are_not_there(tmp_path, authority):
+    missing = tmp_path / "missing.pem"
+    for given in ({"ca_file": missing}, {"cert_file": missing}):
+        with pytest.raises(
+            ConfigurationError, match=f"{next(iter(given))}.*missing.pem"
+        ):
+            Security.tls(**given)
+
+
+def test_context_comes_alone(authority):
+    context = ssl.create_default_context()
+
+    with pytest.raises(ConfigurationError, match="context"):
+        Security.tls(context, ca_file=authority.ca_file)
+
+
+def test_equal_values_are_equal():
+    one, other = (Security.sasl("PLAIN", "a", "b", tls=False) for _ in range(2))
+
+    assert one == other
+    assert one == pickle.loads(pickle.dumps(one))

@@ -1,0 +1,233 @@
+"""Where settings come from, and which of them wins."""
+
+import argparse
+import subprocess
+import sys
+
+import pytest
+
+from sharecons import settings
+from sharecons.cli import connecting
+from sharecons.errors import ConfigurationError
+
+LOGIN = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="alice" password="of the file";'
+)
+FILE = f"""
+bootstrap.servers=file:9092
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config={LOGIN}
+client.id=of-the-file
+request.timeout.ms=7000
+group.id=of-a-consumer
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_text(FILE)
+    return path
+
+
+def loaded(environ=None, **arguments):
+    return settings.load(environ=environ or {}, **arguments)
+
+
+def complained(environ=None, **arguments):
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(environ, **arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_servers_are_enough():
+    found = loaded(bootstrap_servers="b:1,c:2")
+
+    assert found == settings.ClientSettings(bootstrap_servers="b:1,c:2")
+    assert found.security is None
+
+
+def test_file_alone(file):
+    found = loaded(command_config=file)
+
+    assert "file:9092" == found.bootstrap_servers
+    assert ("of-the-file", 7.0, ()) == (found.client_id, found.timeout, found.warnings)
+    assert "of the file" == found.security.credentials.password
+
+
+def test_environment_wins_over_the_file(file):
+    found = loaded(
+        {
+            "SHARECONS_COMMAND_CONFIG": str(file),
+            "SHARECONS_BOOTSTRAP_SERVERS": "env:9092",
+            "SHARECONS_SASL_PASSWORD": "of the environment",
+            "SHARECONS_CLIENT_ID": "env",
+        }
+    )
+
+    assert ("env:9092", "env") == (found.bootstrap_servers, found.client_id)
+    assert "alice" == found.security.credentials.username
+    assert "of the environment" == found.security.credentials.password
+
+
+def test_arguments_win_over_both(file):
+    found = loaded(
+        {
+            "SHARECONS_COMMAND_CONFIG": "missing.properties",
+            "SHARECONS_BOOTSTRAP_SERVERS": "env:9092",
+            "SHARECONS_REQUEST_TIMEOUT_MS": "1000",
+        },
+        bootstrap_servers="argument:9092",
+        command_config=file,
+        properties={"security.protocol": "PLAINTEXT"},
+        timeout=2.5,
+    )
+
+    assert ("argument:9092", 2.5) == (found.bootstrap_servers, found.timeout)
+    assert found.security is None
+
+
+def test_api_timeout_goes_before_that_of_a_request(file):
+    found = loaded(command_config=file, properties={"default.api.timeout.ms": "9000"})
+
+    assert 9.0 == found.timeout
+
+
+def test_variables_of_others_are_passed_over():
+    found = loaded({"SHARECONS_PURE": "1", "HOME": "/"}, bootstrap_servers="b:1")
+
+    assert () == found.warnings
+
+
+def test_nobody_said_where():
+    assert "give --bootstrap-server HOST:PORT" in complained()
+
+
+def test_misspelt_names_are_warned_of(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=b:1\n\nssl.trustore.location=x\n")
+
+    [warning] = loaded(command_config=file).warnings
+
+    assert f"{file}, line 3: nobody knows the property ssl.trustore.location" in warning
+    assert warning.endswith("did you mean ssl.truststore.location?")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("bootstrap.servers=nonsense", "bootstrap.servers: 'nonsense' is no host:port"),
+        ("bootstrap.servers=,", "bootstrap.servers: bootstrap_servers is empty"),
+        ("security.protocol=TLS", "security.protocol: must be one of"),
+        ("sasl.jaas.config=nonsense", "sasl.jaas.config: it must end with a semicolon"),
+        ("request.timeout.ms=soon", "request.timeout.ms: must be milliseconds"),
+        ("a=\\u12", "\\u12 is not"),
+    ],
+)
+def test_broken_lines_are_told_with_their_number(file, line, said):
+    file.write_text(f"{FILE}{line}\n")
+
+    told = complained(command_config=file)
+
+    assert told.startswith(f"{file}, line 9: ")
+    assert said in told
+    assert "of the file" not in told
+
+
+def test_broken_variable_is_told_by_its_name(file):
+    told = complained({"SHARECONS_SECURITY_PROTOCOL": "TLS"}, command_config=file)
+
+    assert told.startswith("SHARECONS_SECURITY_PROTOCOL: security.protocol: must be")
+
+
+def test_other_name_of_a_property_is_told_with_its_place(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "bootstrap.servers=b:1\nsecurity.protocol=SSL\nssl.ca.location=/none\n"
+    )
+
+    assert complained(command_config=file).startswith(f"{file}, line 3: ")
+
+
+def test_file_that_is_not_there():
+    assert "none.properties: No such file" in complained(
+        command_config="none.properties"
+    )
+
+
+# Options of commands.
+
+
+def parsed(*arguments):
+    parser = argparse.ArgumentParser()
+    connecting.add_options(parser)
+    return parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize("option", ["--bootstrap-server", "--bootstrap-servers"])
+def test_both_spellings_of_the_servers(option):
+    assert "b:1" == connecting.load(parsed(option, "b:1")).bootstrap_servers
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5000", 5.0), ("20s", 20.0), ("1.5s", 1.5), ("2m", 120.0)]
+)
+def test_timeout_is_milliseconds_as_kafkas_tools_have_it(text, seconds):
+    options = parsed("--bootstrap-server", "b:1", "--timeout", text)
+
+    assert seconds == connecting.load(options).timeout
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "0", "5h"])
+def test_timeout_that_is_none(text, capsys):
+    with pytest.raises(SystemExit):
+        parsed(f"--timeout={text}")
+    assert "milliseconds" in capsys.readouterr().err
+
+
+def test_single_properties(file):
+    options = parsed(
+        "--command-config",
+        str(file),
+        "--command-property",
+        "client.id=a=b",
+        "--command-property",
+        "sasl.password=x",
+    )
+
+    found = connecting.load(options)
+
+    assert "a=b" == found.client_id
+    assert "x" == found.security.credentials.password
+
+
+def test_property_without_a_value(capsys):
+    with pytest.raises(SystemExit):
+        parsed("--command-property", "client.id")
+    assert "is not NAME=VALUE" in capsys.readouterr().err
+
+
+def test_warnings_go_to_stderr(capsys):
+    connecting.load(
+        parsed("--bootstrap-server", "b:1", "--command-property", "sasl.user=x")
+    )
+
+    said = capsys.readouterr().err
+    assert said.startswith("warning: --command-property: nobody knows the property")
+
+
+def test_help_loads_nothing_of_this():
+    """It is to come at once."""
+    program = (
+        "import sys, sharecons.cli.connecting, sharecons.settings;"
+        "print([m for m in ('ssl', 'anyio', 'kio', 'javaproperties') "
+        "if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert "[]" == done.stdout.strip()

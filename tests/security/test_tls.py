@@ -1,0 +1,218 @@
+"""TLS on each event loop, with a peer that says what it is told."""
+
+import ssl
+from functools import partial
+
+import anyio
+import pytest
+from anyio.streams.tls import TLSListener
+
+from sharecons import Security
+from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
+from sharecons.net.cluster import Cluster
+from sharecons.net.transport import TcpNetwork
+from sharecons.protocol.values import Endpoint, FindCoordinator
+from tests.net.streams import Peer, frame
+from tests.wire.oracle import spelt
+
+pytestmark = pytest.mark.anyio
+
+HOST = "127.0.0.1"
+QUESTION = FindCoordinator(group_id="billing")
+ANSWER = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+
+
+@pytest.fixture(params=["asyncio", "uvloop", "trio"])
+def anyio_backend(request):
+    if request.param != "uvloop":
+        return request.param
+    pytest.importorskip("uvloop")
+    return "asyncio", {"use_uvloop": True}
+
+
+class Quiet(TLSListener):
+    """A handshake that fails is for the client to tell."""
+
+    @staticmethod
+    async def handle_handshake_error(exc, stream):
+        await anyio.aclose_forcefully(stream)
+
+
+class Server:
+    """Listens with TLS, or without; each connection goes to `serve`."""
+
+    def __init__(self, serve, context=None):
+        self._serve = serve
+        self._context = context
+
+    async def __aenter__(self):
+        listener = await anyio.create_tcp_listener(local_host=HOST)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        if self._context is not None:
+            listener = Quiet(listener, self._context, standard_compatible=False)
+        self._listener = listener
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(listener.serve, self._handle)
+        return Endpoint(HOST, port)
+
+    async def __aexit__(self, *exception):
+        self._tasks.cancel_scope.cancel()
+        await self._tasks.__aexit__(None, None, None)
+        await self._listener.aclose()
+
+    async def _handle(self, stream):
+        try:
+            async with stream:
+                await self._serve(Peer(stream))
+        except (anyio.EndOfStream, anyio.BrokenResourceError, ssl.SSLError):
+            pass  # the client has gone
+
+
+@pytest.fixture
+def serving(authority):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue(HOST, stem="of-this-host"))
+    return context
+
+
+@pytest.fixture
+def of_another_host(authority):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.issue("broker.example.org", stem="of-another"))
+    return context
+
+
+async def answer_once(peer):
+    await peer.answer_versions()
+    await peer.request()
+    await peer.stream.send(frame(2, ANSWER))
+    await peer.gone()
+
+
+async def hang_up(peer):
+    await peer.stream.receive()
+
+
+async def asked(endpoint, security, timeout=5.0):
+    cluster = Cluster(
+        [endpoint], client_id="me", software_version="1", security=security
+    )
+    connection = await cluster.connect(endpoint, timeout)
+    try:
+        return await connection.ask(QUESTION, 5)
+    finally:
+        await connection.aclose()
+
+
+async def test_question_and_answer(authority, serving):
+    async with Server(answer_once, serving) as endpoint:
+        answer = await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+
+    assert answer.endpoint == Endpoint("b1", 9092)
+
+
+async def test_frames_longer_than_tls_has_them(authority, serving):
+    """TLS carries 16 KiB at a time; what comes out is whole, and in its place."""
+    content = bytes(range(256)) * (5 << 12)
+
+    async def answer(peer):
+        for _ in range(3):
+            await peer.request()
+            await peer.stream.send(len(content).to_bytes(4, "big") + content)
+        await peer.gone()
+
+    context = Security.tls(ca_file=authority.ca_file).ssl_context
+    async with Server(answer, serving) as endpoint:
+        wire = await TcpNetwork(context).connect(endpoint)
+        for _ in range(3):
+            await wire.send(b"\0\0\0\4ping")
+            got = await wire.receive()
+            assert got == content
+            del got
+        await wire.aclose()
+
+
+async def test_certificate_of_another_host(authority, of_another_host):
+    async with Server(answer_once, of_another_host) as endpoint:
+        with pytest.raises(AuthenticationError) as caught:
+            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+
+    said = str(caught.value)
+    assert f"connecting to {endpoint}: the broker's certificate" in said
+    assert "IP address mismatch" in said
+    assert "check_hostname" in said
+
+
+async def test_host_names_need_not_be_checked(authority, of_another_host):
+    security = Security.tls(ca_file=authority.ca_file, check_hostname=False)
+
+    async with Server(answer_once, of_another_host) as endpoint:
+        assert await asked(endpoint, security)
+
+
+async def test_certificate_of_an_authority_that_nobody_knows(stranger, serving):
+    async with Server(answer_once, serving) as endpoint:
+        with pytest.raises(AuthenticationError, match="unable to get local issuer"):
+            await asked(endpoint, Security.tls(ca_file=stranger.ca_file))
+
+
+async def test_tls_where_there_is_none(authority):
+    async with Server(hang_up) as endpoint:
+        with pytest.raises(ConnectionFailedError, match="is this a TLS listener"):
+            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+
+
+async def test_tls_where_something_else_answers(authority):
+    async def answer(peer):
+        await peer.stream.receive()
+        await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await peer.gone()
+
+    async with Server(answer) as endpoint:
+        with pytest.raises(ConnectionFailedError, match="speaks no TLS"):
+            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+
+
+async def test_no_tls_where_it_is_wanted(serving):
+    async with Server(answer_once, serving) as endpoint:
+        with pytest.raises(ConnectionFailedError):
+            await asked(endpoint, None)
+
+
+async def test_handshake_that_never_ends(authority):
+    async with Server(Peer.gone) as endpoint:
+        with pytest.raises(Error, match="no answer in time"):
+            await asked(endpoint, Security.tls(ca_file=authority.ca_file), timeout=0.2)
+
+
+async def test_broker_that_hangs_up(authority, serving):
+    async def go_after_versions(peer):
+        await peer.answer_versions()
+        await peer.request()
+
+    async with Server(go_after_versions, serving) as endpoint:
+        with pytest.raises(ConnectionFailedError, match="closed the connection|reset"):
+            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+
+
+async def test_closing_wakes_who_waits(authority, serving):
+    async def silent(peer):
+        await peer.answer_versions()
+        await peer.gone()
+
+    security = Security.tls(ca_file=authority.ca_file)
+    async with Server(silent, serving) as endpoint:
+        cluster = Cluster(
+            [endpoint], client_id="me", software_version="1", security=security
+        )
+        connection = await cluster.connect(endpoint)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(_fails, connection))
+            await anyio.wait_all_tasks_blocked()
+            await connection.aclose()
+
+
+async def _fails(connection):
+    with pytest.raises(ConnectionFailedError):
+        await connection.ask(QUESTION, 20)

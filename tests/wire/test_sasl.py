@@ -1,0 +1,81 @@
+"""SaslHandshake (17) version 1 and SaslAuthenticate (36) version 2."""
+
+from datetime import timedelta
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sharecons.errors import ProtocolError
+from sharecons.protocol.authentication import (
+    SaslAuthenticate,
+    SaslAuthenticated,
+    SaslHandshake,
+    SaslHandshaken,
+)
+from sharecons.wire.sasl_authenticate import SASL_AUTHENTICATE
+from sharecons.wire.sasl_handshake import SASL_HANDSHAKE
+from tests.wire.oracle import read, schema, spelt, written
+
+
+def test_handshake():
+    request = SaslHandshake(mechanism="PLAIN")
+
+    assert spelt("0005 'PLAIN'") == SASL_HANDSHAKE.write(request, 1)
+
+
+def test_handshake_answered():
+    answer = """
+        0021            ErrorCode: UNSUPPORTED_SASL_MECHANISM
+        00000003        Mechanisms: three
+        0005 'PLAIN'
+        000d 'SCRAM-SHA-512'
+        000b 'OAUTHBEARER'
+    """
+    offered = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER")
+    expected = SaslHandshaken(error=33, mechanisms=offered)
+
+    assert expected == SASL_HANDSHAKE.read(spelt(answer), 0, 1)
+
+
+def test_authenticate():
+    request = SaslAuthenticate(payload=b"\x00a\x00b")
+
+    assert spelt("05 00 'a' 00 'b'  00") == SASL_AUTHENTICATE.write(request, 2)[:5]
+    kind = schema("sasl_authenticate", 2).SaslAuthenticateRequest
+    got = read(kind, SASL_AUTHENTICATE.write(request, 2))
+    assert b"\x00a\x00b" == got.auth_bytes
+
+
+def test_authenticated():
+    answer = """
+        003a                  ErrorCode: SASL_AUTHENTICATION_FAILED
+        03 'no'               ErrorMessage
+        03 'xy'               AuthBytes
+        0000000000000bb8      SessionLifetimeMs: 3000
+        00                    (tagged fields)
+    """
+    expected = SaslAuthenticated(
+        error=58, message="no", payload=b"xy", session_lifetime=3.0
+    )
+
+    assert expected == SASL_AUTHENTICATE.read(spelt(answer), 0, 2)
+
+
+def test_answer_that_kio_writes_is_read_as_it_was_meant():
+    v = schema("sasl_authenticate", 2).response
+    answer = v.SaslAuthenticateResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        auth_bytes=b"",
+        session_lifetime=timedelta(0),
+    )
+    expected = SaslAuthenticated(
+        error=0, message=None, payload=b"", session_lifetime=0.0
+    )
+
+    assert expected == SASL_AUTHENTICATE.read(written(answer), 0, 2)
+
+
+def test_mechanisms_that_the_answer_has_no_room_for():
+    with pytest.raises(ProtocolError, match="sasl_handshake"):
+        SASL_HANDSHAKE.read(spelt("0000 7fffffff 0005 'PLAIN'"), 0, 1)

@@ -1,0 +1,86 @@
+"""Records of __share_group_state, as Kafka 4.3.0 wrote them."""
+
+import pytest
+
+from sharecons.errors import ProtocolError
+from sharecons.protocol.admin_values import DeliveryState, StateBatch
+from sharecons.protocol.share_states import Snapshot, StateKey, Update
+from sharecons.protocol.values import SharePartition
+from sharecons.wire.share_state_records import read_key, read_value
+
+TOPIC_ID = bytes.fromhex("55adba65e2d942c89579195064571d6c")
+KEY = bytes.fromhex("0001 0007 62696c6c696e67") + TOPIC_ID + bytes.fromhex("00000004")
+
+SNAPSHOT = bytes.fromhex(
+    "0000"  # version
+    "00000001 00000004 00000000"  # snapshot, state and leader epoch
+    "0000000000000005"  # start offset
+    "000001a1ff8eecc9 000001a1ff8eecc9"  # when it was made, and written
+    "01"  # no batches
+    "01 00 04 00000000"  # a tagged field: DeliveryCompleteCount
+)
+UPDATE = bytes.fromhex(
+    "0000"  # version
+    "00000000 00000000"  # snapshot and leader epoch
+    "ffffffffffffffff"  # start offset: as before
+    "03"  # two batches
+    "0000000000000028 000000000000002c 04 0001 00"
+    "0000000000000032 0000000000000036 00 0002 00"
+    "01 00 04 0000000f"
+)
+
+
+def test_a_key_says_whose_state_and_which_kind():
+    key = StateKey("billing", SharePartition(TOPIC_ID, 4))
+
+    assert (key, 1) == read_key(KEY)
+
+
+def test_a_kind_that_is_not_known_is_passed_over():
+    assert read_key(b"\0\x02" + KEY[2:]) is None
+
+
+def test_a_snapshot_has_all_of_the_state():
+    assert Snapshot(
+        state_epoch=4, leader_epoch=0, start_offset=5, batches=()
+    ) == read_value(0, SNAPSHOT)
+
+
+def test_an_update_has_what_was_changed():
+    assert Update(
+        leader_epoch=0,
+        start_offset=None,
+        batches=(
+            StateBatch(
+                first_offset=40,
+                last_offset=44,
+                state=DeliveryState.ARCHIVED,
+                delivery_count=1,
+            ),
+            StateBatch(
+                first_offset=50,
+                last_offset=54,
+                state=DeliveryState.AVAILABLE,
+                delivery_count=2,
+            ),
+        ),
+    ) == read_value(1, UPDATE)
+
+
+@pytest.mark.parametrize(("kind", "value"), [(0, SNAPSHOT), (1, UPDATE)])
+def test_a_value_that_is_cut_off_is_no_value(kind, value):
+    # The tagged fields at its end are not looked at: newer brokers may have more.
+    for length in range(len(value) - 7):
+        with pytest.raises(ProtocolError, match="no value of __share_group_state"):
+            read_value(kind, value[:length])
+
+
+def test_a_key_that_is_cut_off_is_no_key():
+    for length in range(len(KEY)):
+        with pytest.raises(ProtocolError, match="no key of __share_group_state"):
+            read_key(KEY[:length])
+
+
+def test_a_newer_version_is_refused_in_words():
+    with pytest.raises(ProtocolError, match="version 1 of its records is not known"):
+        read_value(0, b"\0\x01" + SNAPSHOT[2:])
