@@ -92,6 +92,25 @@ def test_picture_has_a_point_for_each_batch_in_each_line(count):
     assert all(0 <= y <= 430 for y in heights)
 
 
+@pytest.mark.parametrize(
+    ("rows", "marks"),
+    [
+        (0, ["0", "1"]),
+        (3, ["0", "1", "2", "3"]),
+        (937, ["0", "250", "500", "750", "1,000"]),
+        (41_234, ["0", "20,000", "40,000", "60,000"]),
+    ],
+)
+def test_axes_go_by_round_numbers_and_say_what_they_show(rows, marks):
+    batches = [figures(7, rows=rows, quarantined=0), figures(8, rows=1, quarantined=0)]
+    drawn = ElementTree.fromstring(picture(batches))
+
+    texts = [text.text for text in drawn.findall(".//{http://www.w3.org/2000/svg}text")]
+    assert texts[1 : 1 + len(marks)] == marks
+    assert texts[1 + len(marks) :][:2] == ["7", "8"]
+    assert texts[-1] == "batch"
+
+
 # The whole of it.
 
 
