@@ -292,6 +292,11 @@ def everything(scene, kafka, *others):
     return table, beside
 
 
+LONG_RUN = pytest.mark.skipif(
+    not LONG, reason="takes minutes; set SHARECONS_SPARK_RECORDS"
+)
+
+
 # The short run is to find what is broken, the long one what happens once in a while.
 @pytest.mark.parametrize("any_kafka3", HALVES if LONG else ["embedded"], indirect=True)
 def test_alone_in_its_group_a_query_has_every_record_exactly_once(any_kafka3, scene):
@@ -300,7 +305,7 @@ def test_alone_in_its_group_a_query_has_every_record_exactly_once(any_kafka3, sc
     assert missing(table) == []
 
 
-@pytest.mark.skipif(not LONG, reason="takes minutes; set SHARECONS_SPARK_RECORDS")
+@LONG_RUN
 @pytest.mark.parametrize("any_kafka3", HALVES, indirect=True)
 def test_with_another_member_it_has_exactly_once_what_it_was_given(any_kafka3, scene):
     table, beside = everything(scene, any_kafka3, Consuming)
@@ -310,6 +315,8 @@ def test_with_another_member_it_has_exactly_once_what_it_was_given(any_kafka3, s
     assert missing(table, taken) == []
 
 
+# Of a query in a program that goes on, tests/spark/test_stream.py has the same.
+@LONG_RUN
 def test_query_that_is_stopped_and_started_uses_up_no_delivery(embedded_kafka, scene):
     here = scene(embedded_kafka)
     producing = Producing(here, 2)

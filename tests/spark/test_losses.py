@@ -9,7 +9,9 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from tests.spark.fetched import Logs
 from tests.spark.sparks import Query, kept
 
+# What the embedded broker says to tasks there, tests/spark/test_fetching.py asks.
 pytestmark = [
+    pytest.mark.kafka,
     pytest.mark.slow,
     pytest.mark.timeout(240),
     pytest.mark.filterwarnings("ignore"),
@@ -19,10 +21,10 @@ SKIP = {"failOnDataLoss": "false"}
 
 
 @pytest.fixture
-def query(any_kafka, tmp_path):
-    topic = any_kafka.admin.create_topic()
+def query(kafka, tmp_path):
+    topic = kafka.admin.create_topic()
     group = f"spark-{uuid.uuid4().hex[:8]}"
-    return Query(any_kafka.bootstrap_servers, topic, group, tmp_path)
+    return Query(kafka.bootstrap_servers, topic, group, tmp_path)
 
 
 def values(first, end):
@@ -53,13 +55,11 @@ def failure(running):
     return str(caught.value)
 
 
-def test_range_that_retention_removed_is_an_error_or_passed_over(
-    spark, query, any_kafka
-):
+def test_range_that_retention_removed_is_an_error_or_passed_over(spark, query, kafka):
     topic = query.options["subscribe"]
-    any_kafka.admin.produce(topic, values(0, 100))
+    kafka.admin.produce(topic, values(0, 100))
     leave_unread(spark, query)
-    Logs(any_kafka.bootstrap_servers).delete_before(topic, 30)
+    Logs(kafka.bootstrap_servers).delete_before(topic, 30)
 
     text = failure(query.start(query.read(spark), availableNow=True))
     assert f"{topic}-0, offsets 0 to 29 cannot be read any more" in text
@@ -68,15 +68,15 @@ def test_range_that_retention_removed_is_an_error_or_passed_over(
     assert numbers(query) == list(range(30, 100))
 
 
-def test_topic_that_was_made_anew_is_an_error_or_gone_on_with(spark, query, any_kafka):
+def test_topic_that_was_made_anew_is_an_error_or_gone_on_with(spark, query, kafka):
     topic = query.options["subscribe"]
-    any_kafka.admin.produce(topic, values(0, 50))
+    kafka.admin.produce(topic, values(0, 50))
     query.run(spark)
-    any_kafka.admin.produce(topic, values(50, 60))
+    kafka.admin.produce(topic, values(50, 60))
     leave_unread(spark, query)
-    any_kafka.admin.delete_topic(topic)
-    any_kafka.admin.create_topic(name=topic)
-    any_kafka.admin.produce(topic, values(100, 120))
+    kafka.admin.delete_topic(topic)
+    kafka.admin.create_topic(name=topic)
+    kafka.admin.produce(topic, values(100, 120))
 
     text = failure(query.start(query.read(spark), availableNow=True))
     assert f"the topic {topic} was deleted and made anew" in text
