@@ -39,14 +39,13 @@ def numbers(query):
 def leave_unread(spark, query):
     """Have a batch fail after it was planned: what it has stands in the ledger."""
 
-    def fail(batches):
+    def fail(frame, batch):
         raise RuntimeError("on purpose")
-        yield from batches
 
-    frame = query.read(spark)
-    assert "on purpose" in failure(
-        query.start(frame.mapInArrow(fail, frame.schema), availableNow=True)
-    )
+    writing = query.read(spark).writeStream.foreachBatch(fail)
+    checkpoint = str(query.base / "checkpoint")
+    running = writing.option("checkpointLocation", checkpoint)
+    assert "on purpose" in failure(running.trigger(availableNow=True).start())
 
 
 def failure(running):
