@@ -179,6 +179,18 @@ class Driver:
             self.check()
         return self.end
 
+    def gather(self, position: int, size: int, timeout: float) -> int:
+        """Wait for so many offsets, or the goal; gives where the ledger ends then.
+
+        Raises:
+            Error: as `wait_beyond`.
+        """
+        end = position + size
+        self._wait(lambda: self._ledger.end >= end or self.goal.reached, timeout)
+        if self._ledger.end <= position:
+            self.check()
+        return self.end
+
     def check(self) -> None:
         """Raise what ended the member, if anything did.
 

@@ -6,14 +6,15 @@ Rule: plain decisions; no clock, no ledger, no Spark.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
 from sharecons.protocol.admin_values import GroupOffset
 from sharecons.spark.ledger import Taken
 from sharecons.untyped import TopicPartition
 
-__all__ = ["Admission", "Goal", "Patience", "plan_tasks"]
+__all__ = ["Admission", "Gathering", "Goal", "Patience", "plan_tasks"]
 
-WORTH_A_TASK = 1000
+WORTH_A_TASK: Final = 1000
 """Rows below which a task costs more than it saves: starting one takes Spark some
 20 ms, in which a task reads ten thousand."""
 
@@ -33,6 +34,13 @@ class Admission:
         if held - start < (self.least or 0) and not overdue:
             return start
         return held if self.most is None else min(held, start + self.most)
+
+
+PAUSE: Final = 0.5
+"""Seconds without anything new after which a batch is not made to grow any more."""
+
+LONGEST: Final = 1.0
+"""Seconds after which it runs as it is, though more is coming."""
 
 
 class Goal:
@@ -95,6 +103,29 @@ def _lacking(first: int, end: int, known: GroupOffset | None) -> int:
         return end - first
     rest = end - max(first, known.start_offset)
     return rest if known.lag is None else min(rest, known.lag)
+
+
+@dataclass(slots=True)
+class Gathering:
+    """How long Trigger.AvailableNow makes a batch grow before it runs.
+
+    A batch costs Spark some 0.3 s, however little is in it; but while it runs, the
+    next one grows. One is enough once it has `size` offsets, once it has grown for
+    some time, and if nothing more comes: others of the group may hold the rest.
+    """
+
+    position: int
+    size: int
+    _grows_since: float = inf
+
+    def is_enough(self, held: int, idle_since: float, now: float) -> bool:
+        gathered = held - self.position
+        if gathered > 0:
+            self._grows_since = min(self._grows_since, now)
+        if gathered >= self.size:
+            return True
+        idle = now - idle_since >= PAUSE
+        return gathered > 0 and (idle or now - self._grows_since >= LONGEST)
 
 
 @dataclass(slots=True)

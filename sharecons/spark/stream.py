@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.ledger import Taken
 from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import SourceOptions
-from sharecons.spark.planning import Admission, Goal, Patience, plan_tasks
+from sharecons.spark.planning import Admission, Gathering, Goal, Patience, plan_tasks
 
 __all__ = ["StreamQuery"]
 
@@ -16,7 +17,7 @@ PATIENCE: Final = 0.1
 """How long a question for more may be held up when there is nothing: Spark asks again
 after 10 ms, and an idle query would ask a hundred times a second."""
 
-LOOK: Final = 0.5
+LOOK: Final = 0.25
 """How often an available-now query that waits looks whether it has waited enough."""
 
 
@@ -58,7 +59,7 @@ class StreamQuery:
             held = self._driver.wait_beyond(position, PATIENCE)
             overdue = self._clock() - self._last_trigger >= self._delay
         else:
-            held, overdue = self._drained(position, self._goal), True
+            held, overdue = self._drained(position, most, self._goal), True
         end = Admission(most=most, least=least).end(position, held, overdue=overdue)
         if end > position:
             self._last_trigger = self._clock()
@@ -115,19 +116,18 @@ class StreamQuery:
 
     # Available now.
 
-    def _drained(self, position: int, goal: Goal) -> int:
-        """Wait for more before the goal; give where the ledger ends for this run."""
+    def _drained(self, position: int, most: int | None, goal: Goal) -> int:
+        """Gather a batch before the goal; give where the ledger ends for this run."""
+        size = min(most or inf, self._options.most_ahead)
+        gathering = Gathering(position, int(size))
         while self._over_at is None:
-            held = self._driver.wait_beyond(position, 0 if goal.reached else LOOK)
-            if goal.reached or self._out_of_patience(held):
+            held = self._driver.gather(position, gathering.size, LOOK)
+            now, idle_since = self._clock(), self._driver.idle_since()
+            if goal.reached or self._patience.is_over(held, idle_since, now):
                 self._over_at = held
-            elif held > position:
+            elif gathering.is_enough(held, idle_since, now):
                 return held
         return max(self._over_at, position)
-
-    def _out_of_patience(self, held: int) -> bool:
-        idle_since = self._driver.idle_since()
-        return self._patience.is_over(held, idle_since, self._clock())
 
     @property
     def _delay(self) -> float:

@@ -63,6 +63,17 @@ class FakeDriver:
                 self.give(self.coming.pop(0)[1])
         return self.end
 
+    def gather(self, position, size, timeout):
+        until = self.now + timeout
+        while self.end < position + size and not self.goal.reached:
+            if not self.coming or self.coming[0][0] > until:
+                self.now = until
+                break
+            when, count = self.coming.pop(0)
+            self.now = max(self.now, when)
+            self.give(count)
+        return self.end
+
     def planned(self, position):
         self.planned_to = position
 
@@ -188,8 +199,9 @@ def test_progress_shows_where_the_ledger_ends_and_the_figures():
 # Trigger.AvailableNow.
 
 
-def run_available_now(driver, **limits):
-    query = stream(driver)
+def run_available_now(driver, most=None, **options):
+    limits = {"most": most}
+    query = stream(driver, **options)
     query.end_when_drained()
     ends = [0]
     while (end := latest(query, ends[-1], **limits)) != ends[-1]:
@@ -203,6 +215,40 @@ def test_available_now_waits_for_all_that_was_there_and_ends():
     driver.coming = [(101, 60), (103, 40)]
 
     assert run_available_now(driver) == [60, 100]
+
+
+def coming_every(seconds, count, times):
+    return [(100 + n * seconds, count) for n in range(times)]
+
+
+def test_available_now_makes_a_batch_of_what_comes_without_a_pause():
+    driver = FakeDriver(lacking=100)
+    driver.coming = coming_every(0.04, 5, 20)
+
+    assert run_available_now(driver) == [100]
+
+
+def test_available_now_runs_a_batch_once_it_is_as_large_as_allowed():
+    driver = FakeDriver(lacking=100)
+    driver.coming = coming_every(0.04, 5, 20)
+
+    assert run_available_now(driver, most=40) == [40, 80, 100]
+    assert driver.now < 101
+
+
+def test_available_now_gathers_no_more_than_may_stand_ahead():
+    driver = FakeDriver(lacking=100)
+    driver.coming = coming_every(0.04, 5, 20)
+
+    assert run_available_now(driver, maxOffsetsAhead="50") == [50, 100]
+
+
+def test_available_now_does_not_gather_for_long_what_comes_slowly():
+    driver = FakeDriver(lacking=100)
+    driver.coming = coming_every(0.2, 1, 100)
+
+    first, *_ = run_available_now(driver)
+    assert 4 <= first <= 8
 
 
 def test_available_now_keeps_to_the_limit():
