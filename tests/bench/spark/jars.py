@@ -1,0 +1,104 @@
+"""The jars of Spark's own Kafka source, from Maven Central as Kafka's are.
+
+These four and nothing that they ask for: Spark brings the rest along. All was
+published for Spark 4.2 but the token provider, which serves for any Spark 4.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from sharecons.testing.kafka import LaunchError
+from sharecons.testing.kafka.cache import cached
+
+__all__ = ["ARTIFACTS", "source_jars"]
+
+ARTIFACTS: Final = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
+PATIENCE: Final = 900.0  # seconds for Maven: a slow line and an empty repository
+POM: Final = """<project>
+<modelVersion>4.0.0</modelVersion>
+<groupId>none</groupId><artifactId>jars</artifactId><version>1</version>
+<dependencies>{}</dependencies>
+</project>"""
+DEPENDENCY: Final = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+    "</exclusions></dependency>"
+)
+
+
+def source_jars() -> list[Path]:
+    """Give the jars, fetched the first time.
+
+    Raises:
+        LaunchError: no way of fetching them works here.
+    """
+    name = "-".join(("spark-source", *(each.split(":")[2] for each in ARTIFACTS)))
+    directory = cached(name, _fetch)
+    return [directory / _file(each) for each in ARTIFACTS]
+
+
+def _file(artifact: str) -> str:
+    _, name, version = artifact.split(":")
+    return f"{name}-{version}.jar"
+
+
+def _fetch(directory: Path) -> None:
+    ways: list[Callable[[Path], None]] = [_by_maven, _by_jgo]
+    refusals = []
+    for way in ways:
+        with tempfile.TemporaryDirectory(prefix="sharecons-") as scratch:
+            try:
+                way(Path(scratch))
+                for each in ARTIFACTS:
+                    shutil.copy(Path(scratch) / _file(each), directory)
+            except (LaunchError, OSError, RuntimeError) as error:
+                refusals.append(str(error))
+            else:
+                return
+    raise LaunchError(f"Spark's Kafka source was not fetched: {'; '.join(refusals)}")
+
+
+def _by_maven(directory: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise LaunchError("there is no mvn on PATH")
+    pom = directory / "pom.xml"
+    lines = (DEPENDENCY.format(*each.split(":")) for each in ARTIFACTS)
+    pom.write_text(POM.format("".join(lines)))
+    what = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+    try:
+        subprocess.run(
+            [maven, "-q", "-B", "-f", str(pom), *what],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        )
+    except subprocess.CalledProcessError as error:
+        said = error.stdout.strip().partition("\n")[0]
+        raise LaunchError(f"mvn failed: {said or error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise LaunchError(f"mvn failed: {error}") from error
+
+
+def _by_jgo(directory: Path) -> None:
+    """Get more than is wanted: jgo's copy has all that they ask for, too."""
+    try:
+        from sharecons.testing.kafka.resolver import copy_jars
+    except ImportError as error:
+        raise LaunchError(f"jgo is not installed ({error})") from error
+    place = directory / "jars"
+    place.mkdir()
+    copy_jars(ARTIFACTS, place)
+    for jar in place.iterdir():
+        jar.rename(directory / jar.name)

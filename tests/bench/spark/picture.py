@@ -1,0 +1,94 @@
+"""The picture: rows a second of both sources, a panel for each size of value."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from tests.bench.report.charts import ROOM, WHISKERS, bare, colour, grid
+from tests.bench.report.summary import (
+    Measurement,
+    Spread,
+    by_client,
+    distinct,
+    picked,
+    ratios,
+    speed,
+)
+from tests.bench.report.tables import size_of
+from tests.bench.spark.options import OURS, SINKS, THEIRS, WAYS
+from tests.bench.spark.page import NAMES
+
+__all__ = ["draw"]
+
+Measurements = Sequence[Measurement]
+
+THICK: Final = 0.38  # of a bar, where a pair has 1
+THOUSAND: Final = 1e3
+
+
+def draw(measurements: Measurements, path: Path) -> bool:
+    """Draw it, if there is anything to draw."""
+    pairs = [(what, sink) for what in WAYS for sink in SINKS]
+    found = [each for what in WAYS for each in picked(measurements, what)]
+    sizes = distinct(found, "size")
+    if not sizes:
+        return False
+    pyplot.switch_backend("Agg")  # there may be no screen
+    pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.grid": False})
+    figure, panels = grid(1, len(sizes), 2 * len(pairs) + 1)
+    for axes, size in zip(panels[0], sizes, strict=True):
+        _panel(axes, [each for each in found if each["size"] == size], pairs)
+        axes.set_title(f"values of {size_of(size)}")
+    inks = [Patch(color=colour(name), label=title) for name, title in NAMES.items()]
+    figure.legend(handles=inks, loc="outside lower center", ncols=2, frameon=False)
+    figure.savefig(path, dpi=130, metadata={"Software": None})
+    pyplot.close(figure)
+    return True
+
+
+def _panel(axes: Axes, found: Measurements, pairs: Sequence[tuple[str, str]]) -> None:
+    longest = 0.0
+    for client, side in ((OURS, -1), (THEIRS, 1)):
+        for place, (what, sink) in enumerate(pairs):
+            some = picked(found, what, sink=sink)
+            if (each := by_client(some, speed).get(client)) is None:
+                continue
+            ratio = ratios(some, speed, THEIRS).get(OURS) if client == OURS else None
+            _bar(axes, place + side * THICK / 2, client, each, ratio)
+            longest = max(longest, each.high / THOUSAND)
+    axes.set_xlim(0, ROOM * longest or 1)
+    axes.set_xlabel("thousand rows a second; in brackets, times the other source's")
+    axes.set_yticks(range(len(pairs)), [f"{what},\n{sink}" for what, sink in pairs])
+    axes.set_ylim(len(pairs) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    bare(axes)
+
+
+def _bar(
+    axes: Axes,
+    place: float,
+    client: str,
+    each: Spread,
+    ratio: Spread | None,
+) -> None:
+    middle = each.median / THOUSAND
+    reach = [[middle - each.low / THOUSAND], [each.high / THOUSAND - middle]]
+    axes.barh(
+        place,
+        middle,
+        height=THICK,
+        xerr=reach,
+        color=colour(client),
+        error_kw=WHISKERS,
+    )
+    axes.annotate(
+        f"{middle:,.0f}" + (f"  ({ratio.median:.2f})" if ratio else ""),
+        (each.high / THOUSAND, place),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+    )
