@@ -33,7 +33,7 @@ from tests.spark.sparks import kept
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(3600),
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -214,11 +214,11 @@ def lives(chance):
 def live(program, ends, chance, producing):
     """Have a program run until it is killed; tells whether it died as it was to.
 
-    One that does not come to its point in a minute is killed where it stands.
+    One that does not come to its point in time is killed where it stands.
     """
     timed = ends in ("time", "jvm")
     # From before the member has joined to well into its batches.
-    within = chance.uniform(0.5, 8.0) if timed else 60.0
+    within = chance.uniform(0.5, 8.0) if timed else 100.0
     program.go()
     end, left = time.monotonic() + within, PIECES
     while program.process.poll() is None and time.monotonic() < end:
@@ -263,7 +263,10 @@ def check_once(table):
 
 
 def everything(scene, kafka, *others):
-    """Kill what can be killed; gives what the query wrote, and who was beside it."""
+    """Kill what can be killed.
+
+    Gives what the query wrote, who was beside it, and where no driver could be killed.
+    """
     chance = random.Random(SEED)
     here = scene(kafka, replication=3)
     producing = Producing(here, KILLS * PIECES)
@@ -284,12 +287,9 @@ def everything(scene, kafka, *others):
     table = here.finish(following)
     check_once(table)
     report(ends, died)
-    missed = {point_of(end) for end in ends if not died[point_of(end)]}
-    # In the long run each has more than one try.
-    assert not (LONG and missed), missed
     # All that the query was given is there, and nothing else.
     assert here.given() == len(table)
-    return table, beside
+    return table, beside, {point_of(end) for end in ends if not died[point_of(end)]}
 
 
 LONG_RUN = pytest.mark.skipif(
@@ -300,19 +300,22 @@ LONG_RUN = pytest.mark.skipif(
 # The short run is to find what is broken, the long one what happens once in a while.
 @pytest.mark.parametrize("any_kafka3", HALVES if LONG else ["embedded"], indirect=True)
 def test_alone_in_its_group_a_query_has_every_record_exactly_once(any_kafka3, scene):
-    table, _ = everything(scene, any_kafka3)
+    table, _, missed = everything(scene, any_kafka3)
 
     assert missing(table) == []
+    # In the long run each point has more than one try.
+    assert not (LONG and missed)
 
 
 @LONG_RUN
 @pytest.mark.parametrize("any_kafka3", HALVES, indirect=True)
 def test_with_another_member_it_has_exactly_once_what_it_was_given(any_kafka3, scene):
-    table, beside = everything(scene, any_kafka3, Consuming)
+    table, beside, missed = everything(scene, any_kafka3, Consuming)
 
     taken = beside[-1].taken
     assert taken
     assert missing(table, taken) == []
+    assert not missed
 
 
 # Of a query in a program that goes on, tests/spark/test_stream.py has the same.

@@ -1,4 +1,4 @@
-"""Queries of a real PySpark in this process, on the embedded broker."""
+"""Queries of a real PySpark in this process, on both brokers."""
 
 import json
 import shutil
@@ -12,7 +12,6 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 import sharecons.records.columns
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
-from sharecons.testing import EmbeddedBroker
 from tests.spark.faults import meet
 from tests.spark.sparks import Query, kept
 
@@ -24,29 +23,21 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def broker():
-    with EmbeddedBroker() as broker:
-        yield broker
-
-
 @pytest.fixture
-def queue(broker, request, tmp_path):
+def queue(any_kafka, tmp_path):
     """A topic of two partitions, and a query on it."""
-    topic = f"t{abs(hash(request.node.name))}"
-    broker.create_topic(topic, partitions=2)
-    return Queue(broker, topic, tmp_path)
+    topic = any_kafka.admin.create_topic(partitions=2)
+    return Queue(any_kafka, topic, tmp_path)
 
 
 class Queue(Query):
-    def __init__(self, broker, topic, base):
-        super().__init__(broker.bootstrap_servers, topic, f"g-{topic}", base)
-        self.broker, self.topic = broker, topic
+    def __init__(self, kafka, topic, base):
+        super().__init__(kafka.bootstrap_servers, topic, f"g-{topic}", base)
+        self.admin, self.topic = kafka.admin, topic
 
-    def produce(self, count, partition=0, **more):
-        self.broker.produce(
-            self.topic, [b"%d" % n for n in range(count)], partition=partition, **more
-        )
+    def produce(self, count, partition=0):
+        values = [b"%d" % n for n in range(count)]
+        self.admin.produce(self.topic, values, partition=partition)
 
 
 def places(table):
@@ -83,7 +74,7 @@ def test_available_now_brings_all_that_is_there_once_and_ends(spark, queue):
 
 
 def test_columns_are_those_of_sparks_own_source(spark, queue):
-    queue.broker.produce(
+    queue.admin.produce(
         queue.topic,
         ["v"],
         keys=["k"],
