@@ -56,8 +56,11 @@ class Scene:
         self.kafka, self.base = kafka, Path(base)
         self.group = f"spark-{uuid.uuid4().hex[:8]}"
         self.topic = kafka.admin.create_topic(partitions=3, replication=replication)
+        # With its default of 5 a group of 300,000 archives a few records that a driver
+        # and the other member happened to let go five times between them.
+        limit = {"share.delivery.count.limit": 10}
         kafka.admin.set_group_config(
-            self.group, {"share.auto.offset.reset": "earliest"}
+            self.group, {"share.auto.offset.reset": "earliest"} | limit
         )
         self.programs = []
 
