@@ -191,6 +191,11 @@ class Driver:
             self.check()
         return self.end
 
+    @property
+    def ended(self) -> bool:
+        """Nothing more will come; `check` says why."""
+        return self._stopping or self._error is not None
+
     def check(self) -> None:
         """Raise what ended the member, if anything did.
 
@@ -350,7 +355,7 @@ class Driver:
 
     def _wait(self, until: Callable[[], bool], timeout: float) -> None:
         def done() -> bool:
-            return until() or self._error is not None or self._stopping
+            return until() or self.ended
 
         with self._changed:
             self._changed.wait_for(done, timeout)

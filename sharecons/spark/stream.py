@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from math import inf
 from typing import Any, Final
 
 from sharecons.spark.errors import LedgerLostError
@@ -118,14 +117,15 @@ class StreamQuery:
 
     def _drained(self, position: int, most: int | None, goal: Goal) -> int:
         """Gather a batch before the goal; give where the ledger ends for this run."""
-        size = min(most or inf, self._options.most_ahead)
-        gathering = Gathering(position, int(size))
+        ahead = self._options.most_ahead
+        gathering = Gathering(position, ahead if most is None else min(most, ahead))
         while self._over_at is None:
             held = self._driver.gather(position, gathering.size, LOOK)
             now, idle_since = self._clock(), self._driver.idle_since()
             if goal.reached or self._patience.is_over(held, idle_since, now):
                 self._over_at = held
-            elif gathering.is_enough(held, idle_since, now):
+            # What there is, if the member has ended: it is raised at the next asking.
+            elif self._driver.ended or gathering.is_enough(held, idle_since, now):
                 return held
         return max(self._over_at, position)
 

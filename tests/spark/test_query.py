@@ -30,6 +30,8 @@ class FakeDriver:
         self.coming = []
         self.planned_to = 0
         self.stopped = 0
+        self.ended = False
+        self.asked = 0
         self.last_came = self.now
         bounds = {TopicPartition("orders", 0): (0, lacking)} if lacking else {}
         self.goal = Goal(bounds, {}, self.ledger.end)
@@ -64,6 +66,9 @@ class FakeDriver:
         return self.end
 
     def gather(self, position, size, timeout):
+        self.asked += 1
+        if self.ended:
+            return self.end
         until = self.now + timeout
         while self.end < position + size and not self.goal.reached:
             if not self.coming or self.coming[0][0] > until:
@@ -249,6 +254,17 @@ def test_available_now_does_not_gather_for_long_what_comes_slowly():
 
     first, *_ = run_available_now(driver)
     assert 4 <= first <= 8
+
+
+def test_available_now_hands_out_at_once_what_a_member_that_ended_has_entered():
+    driver = FakeDriver(lacking=100)
+    driver.give(60)
+    driver.ended = True
+    query = stream(driver)
+    query.end_when_drained()
+
+    assert latest(query, 0) == 60
+    assert driver.asked == 1
 
 
 def test_available_now_keeps_to_the_limit():
