@@ -24,9 +24,10 @@ from sharecons.metrics import Counters
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.driver import FOREVER, Bell
+from sharecons.net.driver import Bell
 from sharecons.net.member import Member
 from sharecons.net.transport import Network
+from sharecons.net.waiting import FOREVER, new_waiter
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.values import FetchSettings
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
@@ -339,6 +340,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         """Make the parts that need to know the running event loop."""
         self._deliveries = Deliveries(
             clock=running_clock(),
+            waiter=new_waiter(),
             counters=self._counters,
             deserializers=self._deserializers,
             implicit=self._implicit,

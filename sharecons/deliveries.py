@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Protocol
 
-import anyio
 from anyio.lowlevel import checkpoint
 
 from sharecons.deserializers import Deserializers
@@ -24,7 +23,7 @@ from sharecons.hands import Hand
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
 from sharecons.net.clock import Clock
-from sharecons.net.driver import wait_until
+from sharecons.net.waiting import Waiter
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
@@ -68,6 +67,7 @@ class Deliveries:
         *,
         implicit: bool,
         clock: Clock,
+        waiter: Waiter,
         counters: Counters,
         deserializers: Deserializers,
         delivery_limit: int,
@@ -87,7 +87,7 @@ class Deliveries:
         self._ready: deque[Lease] = deque()
         self._errors: deque[Exception] = deque()
         self._refusal: Error | None = None
-        self._arrived: anyio.Event | None = None
+        self._waiter = waiter
         self._pause_at = clock()
         self._log = get_logger(__name__)
 
@@ -110,7 +110,7 @@ class Deliveries:
         while place and self._ready[place - 1].highest_delivery_count < count:
             place -= 1
         self._ready.insert(place, lease)
-        self._ring()
+        self._waiter.wake()
 
     def lost(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
@@ -120,15 +120,15 @@ class Deliveries:
         if self._asker is not None:
             self._asker.interrupt()
         self._counters.add("locks-lost-total", sum(lease.count for lease in leases))
-        self._ring()
+        self._waiter.wake()
 
     def troubled(self, error: Error) -> None:
         self._errors.append(error)
-        self._ring()
+        self._waiter.wake()
 
     def refused(self, error: Error) -> None:
         self._refusal = self._refusal or error
-        self._ring()
+        self._waiter.wake()
 
     def acknowledged(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]
@@ -143,7 +143,7 @@ class Deliveries:
         except Exception as error:  # noqa: BLE001
             # The callback is the application's: so is its exception, at its next call.
             self._errors.append(error)
-            self._ring()
+            self._waiter.wake()
 
     # What askers do.
 
@@ -173,7 +173,7 @@ class Deliveries:
                 "another loop or poll() has taken over this consumer's records; use "
                 "one at a time, or a consumer for each task"
             )
-        if self._arrived is not None:
+        if self._waiter.waits:
             raise ConsumerStateError(
                 "another task is waiting for this consumer's records already; use a "
                 "consumer for each task"
@@ -202,6 +202,7 @@ class Deliveries:
         while not self._serve():
             if not await self._wait(deadline):
                 return None
+            self._pause_at = self.clock() + SLICE  # others have run
             self.check(asker)
         return self.lease
 
@@ -263,12 +264,10 @@ class Deliveries:
         """Wait for something to serve, or raise; False if the deadline passed."""
         self._pace.asked(self.clock())
         self._pace.waiting += 1
-        self._arrived = anyio.Event()
         self._wake()
         try:
-            return await wait_until(self._arrived, deadline)
+            return await self._waiter.wait(deadline)
         finally:
-            self._arrived = None
             self._pace.waiting -= 1
 
     def remaining(self) -> int:
@@ -295,13 +294,9 @@ class Deliveries:
         self.closed = True
         self._count_unworked(self._unworked())
         self._forget_unworked()
-        self._ring()
+        self._waiter.wake()
 
     # Small things.
-
-    def _ring(self) -> None:
-        if self._arrived is not None:
-            self._arrived.set()
 
     def _deserialize_until(self, lease: Lease, start: int, stop: int) -> int:
         """Deserialize; end before the first that cannot be, unless it is the first."""

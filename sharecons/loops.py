@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Self
 from sharecons.batch import Batch
 from sharecons.deliveries import SLICE, Deliveries
 from sharecons.errors import ClosedError
-from sharecons.net.driver import FOREVER
+from sharecons.net.waiting import FOREVER
 from sharecons.protocol.leases import Lease
 from sharecons.record import KeyT, Record, ValueT
 
@@ -71,7 +71,8 @@ class RecordLoop(Generic[KeyT, ValueT]):
         self._records = deliveries.records
         deliveries.hand()
         self._pause_at = min(self._clock() + SLICE, lease.deadline)
-        self._tick()
+        if len(self._records) - lease.cursor > 1:
+            self._tick()  # of a single record nothing is passed before the next asking
         return lease
 
 

@@ -10,6 +10,7 @@ from sharecons.deliveries import Deliveries
 from sharecons.deserializers import Deserializers
 from sharecons.loops import Poller
 from sharecons.metrics import Counters
+from sharecons.net.waiting import EventWaiter
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.leases import Lease
@@ -42,6 +43,7 @@ class Bench:
         self.deliveries = Deliveries(
             implicit=implicit,
             clock=lambda: self.now,
+            waiter=EventWaiter(),
             counters=self.counters,
             deserializers=deserializers,
             delivery_limit=delivery_limit,

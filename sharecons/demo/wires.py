@@ -1,10 +1,15 @@
 """Connections that can be cut: what a network sees of a process that is killed."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.transport import Network, Wire
 from sharecons.protocol.values import Endpoint
 
 __all__ = ["MortalNetwork"]
+
+T = TypeVar("T")
 
 
 class MortalNetwork:
@@ -49,9 +54,11 @@ class _MortalWire:
     async def receive(self) -> memoryview:
         return await self._wire.receive()
 
-    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
         self._network.check()
-        return await self._wire.exchange(data, timeout)
+        return await self._wire.exchange(data, timeout, read)
 
     async def aclose(self) -> None:
         await self._wire.aclose()

@@ -129,11 +129,23 @@ class Brokers:
                     self.reached = True
                     return answer
                 await anyio.sleep(backoff.next_delay())
-        asked = ", ".join(map(str, self._cluster.bootstrap))
-        text = f"{asked}: no answer within {deadline.timeout:g} s"
+        if not self.reached:
+            raise self.unreached(deadline)
+        text = self._silence(deadline)
         raise RequestTimedOutError(
             f"{text}; last heard: {heard}" if heard else text
         ) from heard
+
+    def unreached(self, deadline: Deadline) -> ConnectionFailedError:
+        """Make the error for a deadline that came before any broker's answer.
+
+        On a busy machine it may come before the time limit of connecting.
+        """
+        return ConnectionFailedError(self._silence(deadline))
+
+    def _silence(self, deadline: Deadline) -> str:
+        asked = ", ".join(map(str, self._cluster.bootstrap))
+        return f"{asked}: no answer within {deadline.timeout:g} s"
 
     async def ask(self, node_id: int, request: Any, deadline: Deadline) -> Any:
         """Ask one broker, once.

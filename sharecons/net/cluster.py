@@ -11,7 +11,7 @@ from sharecons.errors import (
     Error,
     UnsupportedVersionError,
 )
-from sharecons.net.connection import Connection
+from sharecons.net.connection import Connection, nobody
 from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.values import Endpoint
 from sharecons.security import Security
@@ -32,17 +32,24 @@ class Link:
         self._connect = connect
         self._connection: Connection | None = None
         self._closed = False
-        # Whoever finds it free goes on at once; a round of the loop costs as much as a
-        # request's bytes.
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._turn = anyio.Lock()
 
-    async def ask(self, request: Any, timeout: float) -> Any:
-        async with self._turn:
+    async def ask(
+        self, request: Any, timeout: float, hear: Callable[[Any], None] = nobody
+    ) -> Any:
+        try:
+            # Most find it free: a check for cancels is as long as a request's bytes.
+            self._turn.acquire_nowait()
+        except anyio.WouldBlock:
+            await self._turn.acquire()
+        try:
             if self._closed:
                 raise ConnectionFailedError("the consumer is closing")
             if self._connection is None or self._connection.closed:
                 self._connection = await self._connect()
-            return await self._connection.ask(request, timeout)
+            return await self._connection.ask(request, timeout, hear)
+        finally:
+            self._turn.release()
 
     def use(self, connection: Connection) -> None:
         """Start with a connection that is there already."""

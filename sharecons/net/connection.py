@@ -8,9 +8,10 @@ An `ask` that is cancelled or fails leaves an answer on its way that nobody wait
 for: the connection is of no use then, and closes itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, TypeVar
 
 import anyio
 
@@ -22,12 +23,18 @@ from sharecons.protocol.values import Endpoint
 from sharecons.wire import api_versions, frames, registry
 from sharecons.wire.api_versions import VersionRange
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "nobody"]
+
+T = TypeVar("T")
 
 SOFTWARE: Final = "sharecons"
 
 WANTS_SASL: Final = "; perhaps this listener wants SASL: see `security`"
 """What ApiVersions is answered without; Kafka hangs up on whatever comes next."""
+
+
+def nobody(answer: object) -> None:
+    """Hear nothing: who asks is given the answer."""
 
 
 class Connection:
@@ -87,8 +94,13 @@ class Connection:
                     raise
         return connection
 
-    async def ask(self, request: Any, timeout: float) -> Any:
+    async def ask(
+        self, request: Any, timeout: float, hear: Callable[[Any], None] = nobody
+    ) -> Any:
         """Send a request and wait for its answer.
+
+        `hear` is told the answer as soon as it is read, perhaps outside of any task
+        (see `Wire.exchange`): it must not raise.
 
         If this is cancelled or raises, the connection is closed and whether the
         broker acted is unknown.
@@ -101,19 +113,21 @@ class Connection:
         """
         if self._login is not None and self._login.due:
             await self._log_in(self._login, timeout)
-        return await self._ask(request, timeout)
+        return await self._ask(request, timeout, hear)
 
-    async def _ask(self, request: Any, timeout: float) -> Any:
+    async def _ask(
+        self, request: Any, timeout: float, hear: Callable[[Any], None] = nobody
+    ) -> Any:
         api = registry.api_of(type(request))
         version = registry.choose_version(api, self.served, self.broker)
         body = api.write(request, version)
-        frame, offset = await self._exchange(api.key, version, api.name, body, timeout)
-        try:
-            with Troubles(f"{api.name} to {self.broker}", asking=True):
-                return api.read(frame, offset, version)
-        except BaseException:
-            await self.aclose()
-            raise
+
+        def read(frame: memoryview, offset: int) -> Any:
+            answer = api.read(frame, offset, version)
+            hear(answer)
+            return answer
+
+        return await self._exchange(api.key, version, api.name, body, timeout, read)
 
     async def aclose(self) -> None:
         """Close at once, without waiting for anybody; may be called again."""
@@ -127,7 +141,7 @@ class Connection:
         if self._login is None:
             self._if_closed = WANTS_SASL
         else:
-            await self._log_in(self._login, float("inf"))
+            await self._log_in(self._login, inf)
 
     async def _log_in(self, login: Login, timeout: float) -> None:
         try:
@@ -139,15 +153,19 @@ class Connection:
     async def _ask_versions(self, software_version: str) -> None:
         body = api_versions.write_versions_request(SOFTWARE, software_version)
         key, version = api_versions.KEY, api_versions.VERSION
-        frame, offset = await self._exchange(
-            key, version, "ApiVersions", body, float("inf")
+        self.served = await self._exchange(
+            key, version, "ApiVersions", body, inf, api_versions.read_versions
         )
-        with Troubles(f"ApiVersions to {self.broker}", asking=True):
-            self.served = api_versions.read_versions(frame, offset)
 
     async def _exchange(
-        self, key: int, version: int, name: str, body: bytes, timeout: float
-    ) -> tuple[memoryview, int]:
+        self,
+        key: int,
+        version: int,
+        name: str,
+        body: bytes,
+        timeout: float,
+        read: Callable[[memoryview, int], T],
+    ) -> T:
         if self.closed or self._busy:
             raise ConnectionFailedError(
                 f"{name} to {self.broker}: the connection is closed"
@@ -157,14 +175,17 @@ class Connection:
         request = frames.request_frame(
             key, version, correlation_id, self._client_id, body
         )
+
+        def received(frame: memoryview) -> T:
+            self._if_closed = ""
+            return read(frame, frames.body_offset(frame, key, correlation_id))
+
         self._busy = True
         try:
             with Troubles(
                 f"{name} to {self.broker}", asking=True, if_closed=self._if_closed
             ):
-                frame = await self._wire.exchange(request, timeout)
-                self._if_closed = ""
-                return frame, frames.body_offset(frame, key, correlation_id)
+                return await self._wire.exchange(request, timeout, received)
         except BaseException:
             await self.aclose()
             raise

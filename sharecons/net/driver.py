@@ -1,16 +1,13 @@
 """The one loop that carries a machine out, and the bell that wakes it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
-
-import anyio
+from typing import Any, Protocol
 
 from sharecons.errors import Error
 from sharecons.net.clock import running_clock
+from sharecons.net.waiting import Waiter, new_waiter
 
-__all__ = ["FOREVER", "Bell", "Machine", "drive", "wait_until"]
-
-FOREVER: Final = float("inf")
+__all__ = ["Bell", "Machine", "drive"]
 
 
 class Machine(Protocol):
@@ -33,34 +30,21 @@ class Bell:
 
     def __init__(self) -> None:
         self._rung = False
-        self._event: anyio.Event | None = None
+        self._waiter: Waiter | None = None
 
     def ring(self) -> None:
         self._rung = True
-        if self._event is not None:
-            self._event.set()
+        if self._waiter is not None:
+            self._waiter.wake()
 
     async def wait_until(self, deadline: float) -> None:
         """Wait for a ring, or until the deadline on `anyio.current_time()`'s clock."""
         if not self._rung:
-            self._event = anyio.Event()
-            try:
-                await wait_until(self._event, deadline)
-            finally:
-                self._event = None
+            if self._waiter is None:
+                # Bells are made where no event loop runs, too.
+                self._waiter = new_waiter()
+            await self._waiter.wait(deadline)
         self._rung = False
-
-
-async def wait_until(event: anyio.Event, deadline: float) -> bool:
-    """Wait for an event; False if the deadline came before it."""
-    if deadline == FOREVER:
-        # A scope takes as long as all else that a waiting asker does.
-        await event.wait()
-        return True
-    with anyio.CancelScope(deadline=deadline):
-        await event.wait()
-        return True
-    return False
 
 
 async def drive(
@@ -71,8 +55,9 @@ async def drive(
 ) -> None:
     """Do what a machine says, until it is finished.
 
-    `told` runs after each thing that the machine was told: it takes what the
-    machine has for others. Cancelling this leaves a request with unknown outcome.
+    `send` gives the answer, or None if it told the machine already. `told` runs after
+    each thing that the machine was told: it takes what the machine has for others.
+    Cancelling this leaves a request with unknown outcome.
     """
     clock = running_clock()
     while not machine.finished:
@@ -87,5 +72,6 @@ async def drive(
         except Error as error:
             machine.failed(request, error, clock())
         else:
-            machine.answered(request, answer, clock())
+            if answer is not None:
+                machine.answered(request, answer, clock())
         told()

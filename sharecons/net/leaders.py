@@ -14,13 +14,15 @@ from anyio.abc import TaskGroup
 
 from sharecons.errors import BrokerError
 from sharecons.metrics import Counters
+from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import Bell, drive
 from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
 from sharecons.protocol.codes import Code
-from sharecons.protocol.happenings import Happened
+from sharecons.protocol.happenings import Acquired, Happened
 from sharecons.protocol.leader import Leader
+from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.routing import Routing
 from sharecons.protocol.values import FetchSettings, ShareFetch
@@ -40,7 +42,8 @@ class Leaders:
     """Runs one member's leader machines.
 
     `told` is called with what a leader's answers brought, after each of them, and
-    when a leader is gone.
+    when a leader is gone. `acquired` takes leases before it, where that helps: it may
+    be called outside of any task.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Leaders:
         pace: Pace,
         journal: Journal,
         counters: Counters,
+        acquired: Callable[[Lease], None],
         told: Callable[[Iterable[Happened]], None],
         *,
         request_timeout: float,
@@ -61,6 +65,7 @@ class Leaders:
         self._pace = pace
         self._journal = journal
         self._counters = counters
+        self._acquired = acquired
         self._told = told
         self._request_timeout = request_timeout
         self._tasks: TaskGroup | None = None
@@ -77,6 +82,7 @@ class Leaders:
     def start(self, tasks: TaskGroup) -> None:
         """Run in these tasks from now on."""
         self._tasks = tasks
+        self._clock = running_clock()
 
     def lead(self) -> None:
         """See that each leader fetches what it leads of the assignment."""
@@ -134,11 +140,12 @@ class Leaders:
         link = Link(partial(self._connect, led.machine.node_id))
 
         async def send(request: Any) -> Any:
-            wait = 0.0
-            if isinstance(request, ShareFetch):
-                wait = request.max_wait
-                self._counters.add("fetch-total")
-            return await link.ask(request, self._request_timeout + wait)
+            if not isinstance(request, ShareFetch):
+                return await link.ask(request, self._request_timeout)
+            self._counters.add("fetch-total")
+            timeout = self._request_timeout + request.max_wait
+            await link.ask(request, timeout, partial(self._heard, led, request))
+            return None  # the machine knows
 
         try:
             await drive(led.machine, send, led.bell, partial(self._machine_told, led))
@@ -155,6 +162,23 @@ class Leaders:
             text = f"node {node_id} is no longer in the cluster's metadata"
             raise BrokerError(text, code=code, name=code.name)
         return await self._cluster.connect(endpoint)
+
+    def _heard(self, led: _Led, request: ShareFetch, answer: Any) -> None:
+        """Tell the machine, and hand over what came, before our task is woken.
+
+        The application then runs before it, and has asked for more when our task looks
+        what is due. Where more lies ready it comes after: the next fetch is to leave
+        before what came is worked. All else is for the task to tell.
+        """
+        machine = led.machine
+        machine.answered(request, answer, self._clock())
+        if not machine.backlog:
+            happened, machine.happened = machine.happened, []
+            for happening in happened:
+                if isinstance(happening, Acquired):
+                    self._acquired(happening.lease)
+                else:
+                    machine.happened.append(happening)
 
     def _machine_told(self, led: _Led) -> None:
         happened, led.machine.happened = led.machine.happened, []

@@ -60,7 +60,7 @@ class Listener(Protocol):
     """Whom a member tells what the application should know; plain calls."""
 
     def acquired(self, lease: Lease) -> None:
-        """Records came."""
+        """Records came; may be told outside of any task (`Leaders`)."""
 
     def lost(self, leases: Sequence[Lease]) -> None:
         """The locks of these are gone."""
@@ -110,6 +110,7 @@ class Member:
             self.pace,
             self._journal,
             counters,
+            listener.acquired,
             self._leaders_told,
             request_timeout=request_timeout,
         )

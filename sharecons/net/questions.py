@@ -178,9 +178,7 @@ class Questions:
                     await anyio.sleep(backoff.next_delay())
         if not errand.finished and not self.brokers.reached:
             # It may not even be the cluster's fault: say so at once.
-            raise ConnectionFailedError(
-                f"no broker answered within {self.deadline.timeout:g} s"
-            )
+            raise self.brokers.unreached(self.deadline)
         errand.expired(self.deadline.timeout)
         return errand.results
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from ssl import SSLContext
-from typing import Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import anyio
 from aiohappyeyeballs import start_connection
@@ -24,6 +24,8 @@ from sharecons.net.framing import FrameBuffer
 from sharecons.protocol.values import Endpoint
 
 __all__ = ["ProtocolWire", "SocketWire", "connect"]
+
+T = TypeVar("T")
 
 STAGGER: Final = 0.25
 """Seconds until a name's next address is tried beside those before (RFC 8305)."""
@@ -62,6 +64,10 @@ async def _connected_in_trio(endpoint: Endpoint) -> socket.socket:
     return socket.socket(fileno=stream.socket.detach())
 
 
+def _as_it_is(frame: memoryview) -> memoryview:
+    return frame
+
+
 def _at_once(connected: socket.socket) -> None:
     """Have small requests sent at once."""
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -74,7 +80,8 @@ class ProtocolWire(asyncio.BufferedProtocol):
         self._buffer = FrameBuffer()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
-        self._waiter: asyncio.Future[memoryview] | None = None
+        self._waiter: asyncio.Future[Any] | None = None
+        self._read: Callable[[memoryview], Any] = _as_it_is
         self._error: Exception | None = None
 
     @classmethod
@@ -102,24 +109,33 @@ class ProtocolWire(asyncio.BufferedProtocol):
         self._transport.write(data)
 
     async def receive(self) -> memoryview:
-        if self._error is not None:
-            raise self._error
-        self._waiter = self._loop.create_future()
-        try:
-            return await self._waiter
-        finally:
-            self._waiter = None
+        frame: memoryview = await self._answer(_as_it_is)
+        return frame
 
-    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
         await self.send(data)
         if timeout == math.inf:
-            return await self.receive()
+            return await self._answer(read)
         # A cancel scope takes five times as long as a timer, at each request.
         timer = self._loop.call_later(timeout, self._fail, TimeoutError())
         try:
-            return await self.receive()
+            return await self._answer(read)
         finally:
             timer.cancel()
+
+    async def _answer(self, read: Callable[[memoryview], T]) -> T:
+        if self._error is not None:
+            raise self._error
+        self._read = read
+        self._waiter = waiter = self._loop.create_future()
+        try:
+            answer: T = await waiter
+        finally:
+            self._waiter = None
+            self._read = _as_it_is  # which keeps nothing alive
+        return answer
 
     async def aclose(self) -> None:
         self._fail(anyio.ClosedResourceError())
@@ -142,13 +158,22 @@ class ProtocolWire(asyncio.BufferedProtocol):
             self._fail(error)
             return
         if frame is not None and not waiter.done():
-            waiter.set_result(frame)
+            self._answered(waiter, frame)
 
     def eof_received(self) -> None:
         self._fail(anyio.EndOfStream())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(exc or anyio.EndOfStream())
+
+    def _answered(self, waiter: asyncio.Future[Any], frame: memoryview) -> None:
+        """Read at once, so that who is woken by it need not wait for our task."""
+        try:
+            answer = self._read(frame)
+        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(answer)
 
     def _fail(self, error: Exception) -> None:
         if self._error is None:
@@ -199,10 +224,12 @@ class SocketWire:
             if size < len(room):
                 await self._wait(anyio.wait_readable)
 
-    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
         with anyio.fail_after(timeout):
             await self.send(data)
-            return await self.receive()
+            return read(await self.receive())
 
     async def aclose(self) -> None:
         if not self._closed:

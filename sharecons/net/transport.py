@@ -5,10 +5,11 @@ own. TLS is in what `connect` gives; SASL is the connection's.
 """
 
 import os
+from collections.abc import Callable
 from socket import gaierror
 from ssl import SSLContext, SSLEOFError, SSLError
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, TypeVar
 
 import anyio
 from anyio.abc import ByteStream
@@ -27,6 +28,7 @@ from sharecons.protocol.values import Endpoint
 
 __all__ = ["Network", "StreamWire", "TcpNetwork", "Troubles", "Wire"]
 
+T = TypeVar("T")
 
 CUT: Final = (
     anyio.EndOfStream,
@@ -54,10 +56,15 @@ class Wire(Protocol):
         """
         ...
 
-    async def exchange(self, data: bytes, timeout: float) -> memoryview:
-        """Send, and receive the next frame, within `timeout` seconds.
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
+        """Send, and give what `read` makes of the next frame, within `timeout` seconds.
 
-        As `send` and `receive`, but that it may raise `TimeoutError` too.
+        `read` may run in the event loop's own call, outside of any task, before who
+        waits here is woken: what it wakes runs first. Cancelling this may come after
+        it. As `send` and `receive`, but that it may raise `TimeoutError` too, and what
+        `read` raises.
         """
         ...
 
@@ -123,10 +130,12 @@ class StreamWire:
             if frame is not None:
                 return frame
 
-    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
         with anyio.fail_after(timeout):
             await self.send(data)
-            return await self.receive()
+            return read(await self.receive())
 
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)

@@ -86,6 +86,7 @@ class Leader:
         acknowledgements: what is said of the records that came from it.
         happened: what its answers brought; taken by the shell.
         leaders: how many leaders share the allowance; set by the shell.
+        backlog: more lies ready than the last fetch brought.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Leader:
         self._acquired_at = 0.0
         self._lock_timeout = 30.0  # share.record.lock.duration.ms, until told
         self._under_way = False
-        self._backlog = True
+        self.backlog = True
 
     # What the shell tells.
 
@@ -149,7 +150,7 @@ class Leader:
         if self._closing or (at_once and acknowledgements.pending):
             due = now
         if self.wanted:
-            due = min(due, self._pace.next_due(now, ahead=self._backlog))
+            due = min(due, self._pace.next_due(now, ahead=self.backlog))
         return max(due, self._not_before)
 
     def next_request(self, now: float) -> Request | None:
@@ -208,7 +209,7 @@ class Leader:
     def _choose(self, now: float) -> Request | None:
         if self._closing:
             return self._close(now)
-        due = self._pace.next_due(now, ahead=self._backlog)
+        due = self._pace.next_due(now, ahead=self.backlog)
         fetching = bool(self.wanted) and due <= now
         if self._acknowledges(now, fetching):
             return self._acknowledge(now)
@@ -287,7 +288,7 @@ class Leader:
         """Pick what is acknowledged with the fetch that goes out now."""
         if not self._session.is_open:
             return {}  # nothing may be, in the request that opens a session
-        at_once = self._backlog or self.acknowledgements.releases
+        at_once = self.backlog or self.acknowledgements.releases
         if at_once or self._gathering.rides(now):
             self._gathering.end()
             return self.acknowledgements.take(now)
@@ -356,7 +357,7 @@ class Leader:
             self._pace.weighed(got, size)
         longer = min(self._short_wait * 2, LONGEST_SHORT_WAIT)
         self._short_wait = SHORT_WAIT if got or request.acknowledgements else longer
-        self._backlog = got * BACKLOG_SHARE >= request.max_records
+        self.backlog = got * BACKLOG_SHARE >= request.max_records
 
     def _acquired(self, partition: FetchedPartition) -> int:
         lease = Lease(
@@ -374,9 +375,8 @@ class Leader:
         return lease.count
 
     def _fail_acknowledgements(self, answer: Answer, now: float) -> None:
-        error = AcknowledgeError(
-            answer.error, code_name(answer.error), answer.message or ""
-        )
+        code, message = answer.error, answer.message or ""
+        error = AcknowledgeError(code, code_name(code), message)
         self.acknowledgements.answered((), error=error, renewed_until=0.0, now=now)
 
     # Trouble.

@@ -33,8 +33,17 @@ DEMAND: Final = 0.5
 is never seen waiting."""
 
 HALF_A_WINDOW: Final = 1000
-"""Records of a partition that a fetch asks for at most, on average: the broker's window
-is of 2,000 by default, and the next fetch is to find as many while these are worked."""
+QUARTER_OF_A_WINDOW: Final = 500
+ENOUGH: Final = 2000
+"""How many records of a partition a fetch asks for at most, on average, of the 2,000
+that the broker lets be locked by default.
+
+A half, so that the next fetch finds as many while these are worked: with few
+partitions a round trip costs more than all else. Beyond what is enough for one, a
+quarter, as a third fetch wants room too: that whose acceptance is being written down.
+With halves of six partitions most windows were full whenever a fetch came, and the
+broker looked in vain: of 1 KiB it gave half a million a second where it gives 0.7 with
+quarters, for two thirds of its CPU."""
 
 ROUNDS_AHEAD: Final = 2
 """Fetches may bring so many allowances before any of it is handed out: a fast consumer
@@ -129,7 +138,9 @@ class Pace:
     def share(self, leaders: int, partitions: int) -> int:
         """How many records one of so many leaders is asked for, of its partitions."""
         share = -(-self.allowance // max(1, leaders))
-        return max(1, min(share, HALF_A_WINDOW * max(1, partitions)))
+        partitions = max(1, partitions)
+        room = max(QUARTER_OF_A_WINDOW * partitions, ENOUGH)
+        return max(1, min(share, room, HALF_A_WINDOW * partitions))
 
     def bytes_for(self, records: int, partitions: int, max_bytes: int) -> int:
         """How many bytes to ask for, with so many records, of so many partitions.

@@ -23,8 +23,9 @@ from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
 from sharecons.net.cluster import Cluster
-from sharecons.net.driver import FOREVER, Bell
+from sharecons.net.driver import Bell
 from sharecons.net.member import Member
+from sharecons.net.waiting import FOREVER
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.values import FetchSettings

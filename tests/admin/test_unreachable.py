@@ -1,12 +1,13 @@
 """Nobody there, on real sockets and real time: told at once, or in time."""
 
 import socket
+import time
 
 import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
-from sharecons.errors import ConnectionFailedError
+from sharecons.errors import ConnectionFailedError, RequestTimedOutError
 
 pytestmark = pytest.mark.anyio
 
@@ -48,3 +49,21 @@ async def test_who_listens_and_is_silent_is_told_in_time(bound, ask):
         async with ShareGroupAdmin(address, timeout=0.3) as admin:
             with pytest.raises(ConnectionFailedError, match=f"{address}.*no answer"):
                 await ask(admin)
+
+
+class Busy:
+    """Keeps the machine busy until all that was to happen meanwhile is late."""
+
+    async def connect(self, endpoint):
+        time.sleep(0.2)  # noqa: ASYNC251
+        await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("ask", QUESTIONS)
+async def test_on_a_busy_machine_it_is_told_all_the_same(ask):
+    with anyio.fail_after(10):
+        async with ShareGroupAdmin("a:1", timeout=0.1, network=Busy()) as admin:
+            with pytest.raises(ConnectionFailedError, match="a:1.*no answer") as raised:
+                await ask(admin)
+
+    assert not isinstance(raised.value, RequestTimedOutError)

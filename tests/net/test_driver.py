@@ -156,6 +156,19 @@ async def test_requests_are_answered_or_failed_each_before_the_next():
     ] == said
 
 
+async def test_what_the_machine_was_told_by_who_sends_it_is_not_told_again():
+    machine = Scripted("a", "b")
+
+    async def tell(request):
+        await anyio.lowlevel.checkpoint()
+        machine.answered(request, "at once", 0.0)
+
+    await drive(machine, tell, Bell(), machine.told)
+
+    said = [line for line in machine.diary if line != "told"]
+    assert ["ask a", "answered a: at once", "ask b", "answered b: at once"] == said
+
+
 async def test_told_runs_after_all_that_the_machine_is_told():
     machine = Scripted("a", "trouble")
 

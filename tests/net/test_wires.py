@@ -1,5 +1,6 @@
 """What each wire does with bytes and with trouble, over this machine's sockets."""
 
+import math
 import socket
 
 import anyio
@@ -8,6 +9,7 @@ import pytest
 from sharecons.errors import ProtocolError
 from sharecons.net.sockets import ProtocolWire, SocketWire
 from sharecons.net.transport import StreamWire
+from sharecons.net.waiting import FOREVER, FutureWaiter
 
 pytestmark = pytest.mark.anyio
 
@@ -230,6 +232,103 @@ async def test_bytes_that_nobody_asked_for_end_a_protocols_wire(ends):
 
     with pytest.raises(ProtocolError, match="11 bytes that nobody asked for"):
         await wire.receive()
+
+
+# Answers that are read before who asked is woken.
+
+
+async def test_an_exchange_gives_what_was_read(ends):
+    wire, theirs = ends
+    for number in range(3):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(say, theirs, framed(b"%d, and more" % number))
+            read = await wire.exchange(b"question", 10, lambda frame: bytes(frame[:1]))
+
+        assert b"%d" % number == read
+        assert b"question" == await heard(theirs, 8)
+
+
+async def test_what_reading_raises_is_raised_and_the_wire_stays(ends):
+    wire, theirs = ends
+
+    def refuse(frame):
+        raise ProtocolError(f"{len(frame)} bytes of nonsense")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(say, theirs, framed(b"nonsense"))
+        with pytest.raises(ProtocolError, match="8 bytes of nonsense"):
+            await wire.exchange(b"question", 10, refuse)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(say, theirs, framed(b"sense"))
+        assert b"sense" == await wire.exchange(b"question", math.inf, bytes)
+
+
+async def test_no_answer_in_time(ends):
+    wire, _ = ends
+    with pytest.raises(TimeoutError):
+        await wire.exchange(b"question", 0.01, bytes)
+
+
+async def test_an_answer_to_nobody_any_more_is_not_read(ends):
+    wire, theirs = ends
+    read = []
+    with anyio.move_on_after(0.01) as scope:
+        await wire.exchange(b"question", 10, read.append)
+    await say(theirs, framed(b"answer"))
+    await anyio.sleep(0.01)
+
+    assert scope.cancelled_caught
+    assert [] == read
+
+
+@pytest.mark.parametrize("kind", [WIRES["protocol"], WIRES["protocol, uvloop"]])
+async def test_cancelled_once_its_answer_is_read_a_protocols_wire_can_be_closed(ends):
+    wire, theirs = ends
+    read = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(say, theirs, framed(b"answer"))
+        with anyio.CancelScope() as scope:
+
+            def heard(frame):
+                read.append(bytes(frame))
+                tasks.start_soon(cancel)
+
+            async def cancel():
+                scope.cancel()
+
+            # Nobody is woken yet: both are in the same round of the loop.
+            await wire.exchange(b"question", 10, heard)
+    await wire.aclose()
+
+    assert [b"answer"] == read
+    with anyio.fail_after(5):
+        assert b"question" == theirs.recv(100)
+        assert await gone(theirs)
+
+
+@pytest.mark.parametrize("kind", [WIRES["protocol"], WIRES["protocol, uvloop"]])
+async def test_a_protocols_wire_reads_before_who_asked_is_woken(ends):
+    """Who is woken by what is read runs before, too."""
+    wire, theirs = ends
+    waiter, order = FutureWaiter(), []
+
+    def read(frame):
+        order.append("read")
+        waiter.wake()
+
+    async def wait():
+        await waiter.wait(FOREVER)
+        order.append("woken")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await anyio.sleep(0.001)
+        tasks.start_soon(say, theirs, framed(b"answer"))
+        await wire.exchange(b"question", 10, read)
+        order.append("asked")
+
+    assert ["read", "woken", "asked"] == order
 
 
 @pytest.mark.parametrize("kind", [w for n, w in WIRES.items() if "stream" not in n])

@@ -29,9 +29,18 @@ def test_a_fetch_leaves_half_of_its_partitions_windows_to_the_next():
     pace.allowance = 10_000
 
     assert 1000 == pace.share(1, partitions=1)
-    assert 3000 == pace.share(1, partitions=3)
-    assert 5000 == pace.share(2, partitions=6)
+    assert 2000 == pace.share(1, partitions=2)
     assert 1000 == pace.share(1, partitions=0)
+
+
+def test_a_fetch_of_many_records_leaves_room_for_two_more():
+    pace = Pace(10_000)
+    pace.allowance = 10_000
+
+    assert 2000 == pace.share(1, partitions=3)
+    assert 2000 == pace.share(1, partitions=4)
+    assert 3000 == pace.share(1, partitions=6)
+    assert 5000 == pace.share(2, partitions=12)
 
 
 def test_many_partitions_of_small_records_share_more_bytes():

@@ -2,12 +2,15 @@
 that are under way in the system.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import anyio
 from anyio.abc import ByteStream
 
 __all__ = ["Address", "MemoryStream", "MemoryWire", "memory_pipe"]
+
+T = TypeVar("T")
 
 
 class Address(Protocol):
@@ -98,10 +101,12 @@ class MemoryWire:
         del self._received[: 4 + length]
         return memoryview(frame)
 
-    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
         with anyio.fail_after(timeout):
             await self.send(data)
-            return await self.receive()
+            return read(await self.receive())
 
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)

@@ -1,0 +1,121 @@
+"""Waiting to be woken: the same promises by futures and by anyio's events."""
+
+import anyio
+import pytest
+
+from sharecons.net.waiting import FOREVER, EventWaiter, FutureWaiter, new_waiter
+
+ASYNCIO = ("asyncio", {})
+UVLOOP = ("asyncio", {"use_uvloop": True})
+TRIO = ("trio", {})
+
+KINDS = {
+    "future": (FutureWaiter, ASYNCIO),
+    "future, uvloop": (FutureWaiter, UVLOOP),
+    "event": (EventWaiter, ASYNCIO),
+    "event, trio": (EventWaiter, TRIO),
+}
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys()),
+]
+
+
+@pytest.fixture
+def anyio_backend(kind):
+    return kind[1]
+
+
+@pytest.fixture
+async def waiter(kind):
+    return kind[0]()
+
+
+async def wait(waiter, deadline, got):
+    got.append(await waiter.wait(deadline))
+
+
+async def test_each_library_has_its_own(kind):
+    made = new_waiter()
+
+    assert isinstance(made, EventWaiter) is (kind[1] is TRIO)
+
+
+async def test_woken(waiter):
+    got = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, waiter, FOREVER, got)
+        await anyio.sleep(0.001)
+        assert waiter.waits
+        waiter.wake()
+        waiter.wake()
+
+    assert [True] == got
+    assert not waiter.waits
+
+
+async def test_woken_before_its_deadline(waiter):
+    got = []
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait, waiter, anyio.current_time() + 3600, got)
+            await anyio.sleep(0.001)
+            waiter.wake()
+
+    assert [True] == got
+
+
+async def test_not_woken_until_its_deadline(waiter):
+    deadline = anyio.current_time() + 0.01
+    with anyio.fail_after(10):
+        assert not await waiter.wait(deadline)
+
+    # uvloop's timers have milliseconds.
+    assert anyio.current_time() >= deadline - 0.001
+    assert not waiter.waits
+
+
+async def test_a_deadline_in_the_past_lets_others_run(waiter):
+    ran = []
+
+    async def other():
+        ran.append("other")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(other)
+        with anyio.fail_after(10):
+            assert not await waiter.wait(anyio.current_time() - 1)
+
+    assert ["other"] == ran
+
+
+async def test_a_wake_is_for_the_wait_that_is_under_way(waiter):
+    waiter.wake()
+
+    with anyio.fail_after(10):
+        assert not await waiter.wait(anyio.current_time() + 0.001)
+
+
+async def test_cancelled_it_can_wait_again(waiter):
+    with anyio.move_on_after(0.001) as scope:
+        await waiter.wait(anyio.current_time() + 3600)
+    assert scope.cancelled_caught
+    assert not waiter.waits
+
+    await test_woken(waiter)
+
+
+async def test_a_deadline_of_a_wait_before_ends_none_after_it(waiter):
+    got = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, waiter, anyio.current_time() + 0.01, got)
+        await anyio.sleep(0.001)
+        waiter.wake()
+        await anyio.lowlevel.checkpoint()
+        tasks.start_soon(wait, waiter, FOREVER, got)
+        await anyio.sleep(0.03)
+        assert [True] == got
+        waiter.wake()
+
+    assert [True, True] == got

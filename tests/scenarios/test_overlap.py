@@ -1,0 +1,88 @@
+"""Fetching and work at once: what is under way when the application is served."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+from sharecons.net.transport import TcpNetwork, Wire
+from sharecons.protocol.values import Endpoint
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue, take
+
+pytestmark = pytest.mark.anyio
+
+T = TypeVar("T")
+
+
+class WatchedNetwork:
+    """Knows how many requests are under way."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self._network = TcpNetwork()
+
+    async def connect(self, endpoint: Endpoint) -> Wire:
+        return WatchedWire(await self._network.connect(endpoint), self)
+
+
+class WatchedWire:
+    def __init__(self, wire: Wire, network: WatchedNetwork) -> None:
+        self._network = network
+        self._wire = wire
+        self.send = wire.send
+        self.receive = wire.receive
+        self.aclose = wire.aclose
+
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
+        def answered(frame: memoryview) -> T:
+            self._network.under_way -= 1
+            return read(frame)
+
+        self._network.under_way += 1
+        return await self._wire.exchange(data, timeout, answered)
+
+
+async def test_next_fetch_is_on_its_way_before_what_came_is_worked(
+    admin: Admin,
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(20_000)])
+    network, under_way = WatchedNetwork(), []
+    with anyio.fail_after(30):
+        async with queue.consumer(
+            network=network, max_records=300, acquire_mode="record_limit"
+        ) as consumer:
+            left = 20_000
+            async for batch in consumer.batches():
+                under_way.append(network.under_way > 0)
+                left -= len(batch)
+                if not left:
+                    break
+
+    # The first ones find out how fast this consumer is; after the last there is none.
+    judged = under_way[15:-3]
+    assert len(judged) > 15
+    assert judged.count(True) > 0.8 * len(judged)
+
+
+async def test_callbacks_run_in_a_task(admin: Admin) -> None:
+    """Where all of anyio can be used, though answers are read outside of any task."""
+    queue = Queue(admin)
+    tasks = set()
+
+    def acknowledged(results: Any) -> None:
+        tasks.add(anyio.get_current_task().id)
+
+    async with queue.consumer(on_acknowledged=acknowledged) as consumer:
+        records = aiter(consumer)
+        for i in range(20):
+            queue.produce([b"%d" % i])
+            assert 1 == len(await take(records, 1))
+        await consumer.commit()
+
+    assert tasks
+    assert anyio.get_current_task().id not in tasks
