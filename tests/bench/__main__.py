@@ -2,40 +2,34 @@
 
 import argparse
 import logging
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NoReturn
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError
 from sharecons.testing.kafka.guard import Guard
 from tests.bench.bench import Bench
+from tests.bench.command import BROKER, heed_signals, log_with_time, settings
 from tests.bench.machine import described
 from tests.bench.measures import MEASURES
 from tests.bench.options import parsed
 from tests.bench.report import rendered
 from tests.bench.results import Results
 
-# What a broker in earnest has: time to compile, and memory not to be short of.
-BROKER: Final = ("-Xms1g", "-Xmx1g")
-
 log = logging.getLogger("tests.bench")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(arguments)
-    _log_with_time()
-    # Also where a shell has it ignored, as it does for what runs in the background.
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, _leave)
+    log_with_time()
+    heed_signals()
     results = Results(
         options.output,
         described(options.kafka_version),
-        _settings(options),
+        settings(options),
         add=options.add,
     )
     status = 0
@@ -65,26 +59,6 @@ def _run(options: argparse.Namespace, results: Results) -> None:
         for what in options.what:
             MEASURES[what](bench)
     log.info("all measured in %.0f s", time.monotonic() - begun)
-
-
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    left_out = ("output", "add")
-    return {
-        name: value for name, value in vars(options).items() if name not in left_out
-    }
-
-
-def _log_with_time() -> None:
-    logging.basicConfig(
-        stream=sys.stdout,
-        format="%(asctime)s %(message)s",
-        datefmt="%H:%M:%S",
-        level=logging.INFO,
-    )
-
-
-def _leave(signal_number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt  # unwinds as a Ctrl-C does
 
 
 if __name__ == "__main__":

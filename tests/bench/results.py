@@ -34,9 +34,10 @@ class Results:
         settings: Mapping[str, Any],
         *,
         add: bool,
+        name: str = NAME,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self.path = directory / NAME
+        self.path = directory / name
         earlier = loaded(self.path) if add and self.path.exists() else {}
         self._sessions: list[Any] = earlier.get("sessions", [])
         self._measurements: list[Measurement] = earlier.get("measurements", [])

@@ -6,6 +6,7 @@ from textwrap import wrap
 from typing import Any, Final
 
 from tests.bench.report.goals import reached
+from tests.bench.report.sessions import on_what
 from tests.bench.report.summary import (
     Measurement,
     baseline_of,
@@ -21,6 +22,7 @@ from tests.bench.report.summary import (
     speed,
 )
 from tests.bench.report.tables import (
+    WIDTH,
     aligned,
     codec_of,
     column,
@@ -41,7 +43,6 @@ __all__ = ["document"]
 # batches of a producer's, and what it had fetched ahead of one partition.
 IN_HAND: Final = 2500
 
-WIDTH: Final = 88
 OPENING: Final = """\
 Kafka and the client share one machine, described at the end, so compare clients: the
 figures by themselves say little. They ran in turn, each client once in a round, each
@@ -65,7 +66,7 @@ def document(
             drawn = [name for name in names if name in pictures]
             shown = [f"![{Path(name).stem}]({name})" for name in drawn]
             lines += [head, *(line for each in shown for line in ("", each)), *rest]
-    lines += [*_trouble(measurements), *_machine(sessions)]
+    lines += [*_trouble(measurements), *on_what(sessions)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -291,24 +292,6 @@ def _complaints(measurements: Measurements) -> Iterator[str]:
         elif "wanted" in each and (left := each["unacknowledged"] or 0) > IN_HAND:
             count = f"{left:,} of {each['wanted']:,}"
             yield f"{title(each['client'])}, {each['what']}: {count} not acknowledged"
-
-
-def _machine(sessions: Sequence[Mapping[str, Any]]) -> Lines:
-    yield "## On what"
-    yield ""
-    for session in sessions:
-        yield f"Measured on {session['begun'].replace('T', ', ')}."
-        yield ""
-        rows = [[name, value or "-"] for name, value in session["machine"].items()]
-        yield from aligned(["what", "which"], rows)
-        settings = session["settings"].items()
-        told = ", ".join(f"{name} {_setting(value)}" for name, value in settings)
-        yield from wrap(f"Settings: {told}.", WIDTH)
-        yield ""
-
-
-def _setting(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 SECTIONS: Final[Mapping[Callable[[Measurements], Lines], Sequence[str]]] = {

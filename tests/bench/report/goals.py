@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tests.bench.report.summary import (
     Measurement,
@@ -26,7 +26,7 @@ Figure = Callable[[Measurements], Spread | None]
 
 MIB: Final = 1 << 20
 FEW, MANY = 6, 500  # partitions
-HUNDRED: Final = {"size": 100, "codec": "none"}
+HUNDRED: Final[Mapping[str, Any]] = {"size": 100, "codec": "none"}
 
 
 @dataclass(frozen=True, slots=True)

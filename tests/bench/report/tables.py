@@ -8,6 +8,7 @@ from tests.bench.roster import CLIENTS
 
 __all__ = [
     "MIB",
+    "WIDTH",
     "aligned",
     "codec_of",
     "column",
@@ -25,6 +26,7 @@ __all__ = [
 MIB: Final = 1 << 20
 KIB: Final = 1 << 10
 NOTHING: Final = "-"
+WIDTH: Final = 88  # of running text
 
 Format = Callable[[float], str]
 Column = Mapping[str, str]

@@ -3,42 +3,45 @@
 import argparse
 import logging
 import os
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError
 from sharecons.testing.kafka.guard import Guard
-from tests.bench.spark.figures import Figures, machine
+from tests.bench.command import BROKER, heed_signals, log_with_time, settings
+from tests.bench.results import Results
 from tests.bench.spark.jars import source_jars
+from tests.bench.spark.machine import described
 from tests.bench.spark.options import Turn, order, parsed
-from tests.bench.spark.report import rendered
+from tests.bench.spark.report import NAME, rendered
 from tests.bench.spark.session import session
 from tests.bench.spark.sides import Sides
 from tests.bench.spark.topics import loaded_topic
-
-# What a broker in earnest has: time to compile, and memory not to be short of.
-BROKER: Final = ("-Xms1g", "-Xmx1g")
 
 log = logging.getLogger("tests.bench.spark")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(arguments)
-    _log_with_time()
-    # Also where a shell has it ignored, as it does for what runs in the background.
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, _leave)
-    about = machine(options.kafka_version)
-    figures = Figures(options.output, about, _settings(options), add=options.add)
+    log_with_time()
+    # It tells of every interrupt, with a traceback.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    heed_signals()
+    results = Results(
+        options.output,
+        described(options.kafka_version),
+        settings(options, "jars"),
+        add=options.add,
+        name=NAME,
+    )
     status = 0
     try:
-        _run(options, figures)
+        _run(options, results)
     except KeyboardInterrupt:
         log.info("interrupted: what was measured until now is kept")
         status = 130
@@ -48,12 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:
         log.exception("what was measured until now is kept")
         status = 1
-    if figures.path.exists():
+    if results.path.exists():
         sys.stdout.write(rendered(options.output))
     return status
 
 
-def _run(options: argparse.Namespace, figures: Figures) -> None:
+def _run(options: argparse.Namespace, results: Results) -> None:
     begun = time.monotonic()
     jars = options.jars or ",".join(map(str, source_jars()))
     with (
@@ -68,7 +71,7 @@ def _run(options: argparse.Namespace, figures: Figures) -> None:
             sides = Sides(spark, cluster.bootstrap_servers, scratch, options.batch)
             for size, topic in topics.items():
                 sides.take(topic, options.records)
-                _measure(sides, size, options, figures)
+                _measure(sides, size, options, results)
     log.info("all measured in %.0f s", time.monotonic() - begun)
 
 
@@ -88,7 +91,7 @@ def _topics(options: argparse.Namespace, servers: str, guard: Guard) -> dict[int
 
 
 def _measure(
-    sides: Sides, size: int, options: argparse.Namespace, figures: Figures
+    sides: Sides, size: int, options: argparse.Namespace, results: Results
 ) -> None:
     log.info("warming up, with values of %s bytes", f"{size:,}")
     for turn in order(0):
@@ -96,7 +99,7 @@ def _measure(
     for round_ in range(options.rounds):
         for turn in order(round_):
             kept = {"size": size, "round": round_, "wanted": options.records}
-            figures.keep({**_about(turn), **kept, **_measured(sides, turn, size)})
+            results.keep({**_about(turn), **kept, **_measured(sides, turn, size)})
 
 
 def _about(turn: Turn) -> dict[str, str]:
@@ -115,28 +118,6 @@ def _measured(sides: Sides, turn: Turn, size: int) -> dict[str, Any]:
     speed = result["records"] / result["seconds"]
     log.info("%s, %s bytes: %s rows/s", turn, f"{size:,}", f"{speed:,.0f}")
     return {"load": load, **result}
-
-
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    left_out = ("output", "add", "jars")
-    return {
-        name: value for name, value in vars(options).items() if name not in left_out
-    }
-
-
-def _log_with_time() -> None:
-    logging.basicConfig(
-        stream=sys.stdout,
-        format="%(asctime)s %(message)s",
-        datefmt="%H:%M:%S",
-        level=logging.INFO,
-    )
-    # It tells of every interrupt, with a traceback.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-
-
-def _leave(signal_number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt  # unwinds as a Ctrl-C does
 
 
 if __name__ == "__main__":

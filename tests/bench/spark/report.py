@@ -7,13 +7,14 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.bench.results import loaded
-from tests.bench.spark.figures import NAME
 from tests.bench.spark.page import document, tables
 
-__all__ = ["rendered"]
+__all__ = ["NAME", "rendered"]
+
+NAME: Final = "spark.json"
 
 log = logging.getLogger("tests.bench.spark")
 

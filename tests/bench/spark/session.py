@@ -17,6 +17,8 @@ __all__ = ["session"]
 SETTINGS: Final = {
     # Read when the JVM starts, and so before there is a session.
     "spark.driver.memory": "4g",
+    # As docs/spark.md advises; of use to whatever runs in Python.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
