@@ -31,3 +31,17 @@ settings.load_profile(os.environ.get("SHARECONS_HYPOTHESIS", "quick"))
 def anyio_backend(request: pytest.FixtureRequest) -> Any:
     """Both event loops, for whatever is marked `anyio`."""
     return request.param
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what shares a Kafka, and what shares a Spark.
+
+    With `--dist loadgroup` each is one process's, and runs beside all else: their tests
+    wait for the most part.
+    """
+    for item in items:
+        if item.get_closest_marker("kafka"):
+            item.add_marker(pytest.mark.xdist_group("kafka"))
+        elif "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))

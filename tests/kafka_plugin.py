@@ -334,11 +334,13 @@ def real_kafka3() -> Iterator[Kafka]:
         yield _of(cluster)
 
 
-HALVES: Final = {
-    "kafka": [pytest.param("kafka", marks=pytest.mark.kafka)],
+_REAL: Final = pytest.param("kafka", marks=pytest.mark.kafka)
+_PARAMS: Final[Mapping[str, list[Any]]] = {
+    "kafka": [_REAL],
     "embedded": ["embedded"],
-    "both": [pytest.param("kafka", marks=pytest.mark.kafka), "embedded"],
-}[BROKERS]
+    "both": [_REAL, "embedded"],
+}
+HALVES: Final = _PARAMS[BROKERS]
 
 
 @pytest.fixture(scope="session", params=HALVES)

@@ -239,6 +239,7 @@ def test_aborted_transactions_go_with_their_records():
 @pytest.mark.parametrize(
     ("time", "offset"),
     [(0, 0), (NOW, 0), (NOW + 1, 1), (NOW + 50, 1), (NOW + 51, 5), (NOW + 60, 5)],
+    ids=["long ago", "0", "1", "50", "51", "60"],  # not what the clock says
 )
 def test_a_time_is_looked_up_record_by_record(time, offset):
     assert offset == timed_log().at_time(time).offset

@@ -45,33 +45,35 @@ def test_records_are_written_in_every_version(talk, version):
     assert (2, True, 2) == (head.base_offset, head.is_sound, head.record_count)
 
 
-DAMAGED = [
-    (b"", "invalid_record", None),
-    (batch() * 2, "invalid_record", None),
-    (batch()[:-1], "invalid_record", None),
-    (patched(batch(), 16, 1), "invalid_record", None),
-    (
+DAMAGED = {
+    "nothing": (b"", "invalid_record", None),
+    "two batches": (batch() * 2, "invalid_record", None),
+    "cut off": (batch()[:-1], "invalid_record", None),
+    "old format": (patched(batch(), 16, 1), "invalid_record", None),
+    "unknown format": (
         patched(batch(), 16, 3),
         "corrupt_message",
         "Invalid magic found in record: 3",
     ),
-    (
+    "length too short": (
         patched(batch(), 8, 0, 0, 0, 5),
         "corrupt_message",
         "Record size 5 is less than the minimum record overhead (14)",
     ),
-    (patched(batch(), 64, 0xFF), "corrupt_message", None),
-    (batch(base_offset=5), "invalid_record", None),
-    (batch(record_count=0), "invalid_record", None),
-    (batch(last_offset_delta=5), "invalid_record", None),
-    (batch(attributes=0x20), "invalid_record", None),
-    (batch(producer=(5, 0, -1)), "invalid_record", None),
-    (batch(attributes=6), "unknown_server_error", None),
-    (batch(attributes=1), "unknown_server_error", None),
-]
+    "wrong checksum": (patched(batch(), 64, 0xFF), "corrupt_message", None),
+    "base offset": (batch(base_offset=5), "invalid_record", None),
+    "record count": (batch(record_count=0), "invalid_record", None),
+    "last offset": (batch(last_offset_delta=5), "invalid_record", None),
+    "control": (batch(attributes=0x20), "invalid_record", None),
+    "no sequence": (batch(producer=(5, 0, -1)), "invalid_record", None),
+    "unknown codec": (batch(attributes=6), "unknown_server_error", None),
+    "not folded": (batch(attributes=1), "unknown_server_error", None),
+}
 
 
-@pytest.mark.parametrize(("records", "error", "message"), DAMAGED)
+@pytest.mark.parametrize(
+    ("records", "error", "message"), DAMAGED.values(), ids=DAMAGED.keys()
+)
 def test_what_is_no_batch_is_refused(talk, records, error, message):
     place = place_of(talk.either)
 
@@ -159,7 +161,7 @@ def test_acks_of_all_wait_for_as_many_replicas_as_the_topic_wants():
 
 def test_an_idempotent_producer_writes_each_batch_once(talk):
     place = place_of(talk.either)
-    producer_id, epoch = talk.init()
+    producer_id, epoch = talk.producer()
 
     def send(sequence, *values, epoch=epoch):
         producer = producer_id, epoch, sequence
@@ -175,7 +177,7 @@ def test_an_idempotent_producer_writes_each_batch_once(talk):
 
 def test_sequences_go_round_after_the_greatest(talk):
     place = place_of(talk.either)
-    producer_id, epoch = talk.init()
+    producer_id, epoch = talk.producer()
 
     def send(sequence, *values):
         producer = producer_id, epoch, sequence
@@ -190,6 +192,7 @@ def test_sequences_go_round_after_the_greatest(talk):
 
 def test_transactional_records_need_an_id_of_somebody_known(talk):
     place = place_of(talk.either)
+    talk.begin()  # so that whoever is asked about ids is there
     stray = transactional(987654321, 0, 0)
 
     error = talk.wrote(place, stray)

@@ -128,10 +128,14 @@ class Talk:
                 "find_coordinator", 4, key_type=1, coordinator_keys=[tx]
             ).coordinators[0]
         )
+        return tx, self.producer(tx, timeout)
+
+    def producer(self, tx=None, timeout=60.0):
+        """A producer's id and epoch; a broker that has just come up has none yet."""
         for _ in range(PATIENCE):
             found = self.init(tx, timeout)
             if not isinstance(found, str):
-                return tx, found
+                return found
             self.either.sleep(0.1)
         raise AssertionError(found)
 

@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(
     Each worker is given two at a time, so every other place is for a quick one. Those
     that look at how long something takes come when the others are done.
     """
-    if hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput") and not config.getoption("loadgroup", False):
         last = [item for item in items if item.get_closest_marker("punctual")]
         others = [item for item in items if item not in last]
         slow = [item for item in others if item.get_closest_marker("slow")]

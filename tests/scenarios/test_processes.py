@@ -213,25 +213,29 @@ def test_killed_consumer_of_a_kept_member_id_is_back_at_once(
     for partition in (0, 1):
         admin.produce(topic, [b"0"], partition=partition)
     workers = Workers(admin, topic, group, tmp_path)
+
+    def restarted(member: str, patience: float) -> float:
+        """Kill, produce and start: seconds until the new one has had what came."""
+        number = len(workers.processes)
+        workers.processes[-1].kill()
+        for partition in (0, 1):
+            admin.produce(topic, [b"%d" % number], partition=partition)
+        began = time.monotonic()
+        workers.start("single", member)
+        workers.wait_for_offset(number, {0, 1}, patience)
+        return time.monotonic() - began
+
     try:
         workers.start("single", "pod-1")
         workers.wait_for_offset(0, {0, 1}, 30)
-        workers.processes[0].kill()
-        for partition in (0, 1):
-            admin.produce(topic, [b"1"], partition=partition)
-        began = time.monotonic()
-        workers.start("single", "pod-1")
-        workers.wait_for_offset(1, {0, 1}, 20)
-        # The start of a Python process is in it.
-        assert time.monotonic() - began < 3
+        # The start of a Python process is in it, which a busy machine may draw out: so
+        # there are three tries.
+        tries: list[float] = []
+        while not tries or (min(tries) >= 3 and len(tries) < 3):
+            tries.append(restarted("pod-1", 20))
+        assert min(tries) < 3, tries
 
-        workers.processes[1].kill()
-        for partition in (0, 1):
-            admin.produce(topic, [b"2"], partition=partition)
-        began = time.monotonic()
-        workers.start("single", "pod-2")
-        workers.wait_for_offset(2, {0, 1}, 80)
-        assert time.monotonic() - began > session * 2 / 3, "by the session timeout"
+        assert restarted("pod-2", 80) > session * 2 / 3, "by the session timeout"
     finally:
         for process in workers.processes:
             process.kill()

@@ -248,10 +248,13 @@ async def test_a_record_held_at_the_start_stops_the_partition_at_the_window(
     admin: Admin, batch: int, end: int
 ) -> None:
     topic, group = queue(admin, 0)
-    values = [b"%d" % i for i in range(3500)]
-    # In batches of just this size, since the window does not cut one in two: a
-    # lingering producer sends none that is not full.
-    admin.produce(topic, values, 0, batch_num_messages=batch, linger_ms=10_000)
+    # In batches of just this size, since the window does not cut one in two. One at a
+    # time: what is sent again may be cut otherwise where more is under way.
+    producer = admin.producer(batch_num_messages=batch, linger_ms=10_000)
+    for first in range(0, 3500, batch):
+        for i in range(first, first + batch):
+            producer.produce(topic, b"%d" % i, partition=0)
+        assert producer.flush(10) == 0
     last = -1
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
