@@ -20,6 +20,8 @@ from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
+from sharecons.net.driver import Bell
+from sharecons.net.waiting import FOREVER
 from sharecons.spark.acquiring import Acquirer, Joining
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import Ledger, Taken
@@ -47,6 +49,9 @@ class Keeper(Protocol):
 
     def trim(self, ledger: Ledger) -> None:
         """Keep no more what the ledger has trimmed."""
+
+    def sweep(self) -> bool:
+        """Remove some of what is kept no more; tell whether there is more of it."""
 
     def check(self) -> None:
         """Raise LedgerTakenError if another driver took the ledger over."""
@@ -86,6 +91,7 @@ class Driver:
         self._goal: Goal | None = None
         self._changed = threading.Condition()
         self._entering = threading.Lock()
+        self._trimmed = Bell()
         self._last_entry = time.monotonic()
         self._acquirer = Acquirer(joining, cluster, self, self._told)
         self._portal: BlockingPortal | None = None
@@ -122,6 +128,7 @@ class Driver:
             with self._changed:
                 self._ledger.trim(position)
             self._keeper.trim(self._ledger)
+        self._call(self._trimmed.ring)
 
     # The book, for the member's thread (`sharecons.spark.acquiring.Book`).
 
@@ -248,6 +255,7 @@ class Driver:
                     tasks.start_soon(self._keep_looking)
                     tasks.start_soon(self._mind_ledger)
                     tasks.start_soon(self._mind_parent)
+                    tasks.start_soon(self._keep_sweeping)
                     try:
                         await self._keep_acquiring()
                     finally:
@@ -293,6 +301,13 @@ class Driver:
             except LedgerError as error:
                 # Nothing is accepted without a word there: the next entry will tell.
                 _log.warning("the ledger could not be looked at", reason=str(error))
+
+    async def _keep_sweeping(self) -> None:
+        """Remove what trims leave, first of all those of the driver before this one."""
+        while True:
+            while await run_sync(self._keeper.sweep):
+                pass
+            await self._trimmed.wait_until(FOREVER)
 
     async def _mind_parent(self) -> None:
         """End with Spark: a question that waits does not see its socket's end.

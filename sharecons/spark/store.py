@@ -12,7 +12,7 @@ What a crash leaves, wherever it happens
 - after it, before the answer: the segment is in the ledger. It is given again, known,
   and only accepted;
 - between the snapshot of a trim and the removal of what it replaces: entries that
-  loading passes over, and the next trim removes.
+  loading passes over, and the next driver's first sweep removes.
 """
 
 import os
@@ -50,6 +50,10 @@ READ_AHEAD: Final = 64
 """Entries that are read before it is known whether they are of use; a query that
 commits has fewer."""
 
+SWEPT_AT_ONCE: Final = 16
+"""Entries that a sweep removes before its caller may end it: on an object store each
+takes a request."""
+
 # As Kafka names the segments of a log, so that names sort as numbers do.
 _NAME: Final = "{:020d}.jsonl"
 _NUMBER: Final = re.compile(r"(\d{20})\.jsonl")
@@ -85,7 +89,8 @@ class Store:
         # None while it is not known what the next number is.
         self._next: int | None = None
         self._end = 0
-        self._oldest = 0
+        self._oldest = 0  # of the entries that are there; `sweep`'s alone
+        self._keep = 0  # all before it is of no use any more
         # The numbers of segments that are kept, and the positions where they end.
         self._segments: deque[tuple[int, int]] = deque()
 
@@ -137,10 +142,10 @@ class Store:
             self._segments.append((number, self._end))
 
     def trim(self, ledger: Ledger) -> None:
-        """Remove the segments that the ledger has trimmed.
+        """Keep no more the segments that the ledger has trimmed.
 
-        Their offsets that may be given again are written down first. Nothing is
-        written if no segment is done with.
+        Their offsets that may be given again are written down; `sweep` then removes
+        them. Nothing is written if no segment is done with.
 
         Raises:
             LedgerTakenError: another driver took the ledger over.
@@ -162,7 +167,33 @@ class Store:
                 )
             )
             self._segments = deque(rest)
-            self._remove_before(keep)
+            self._keep = keep
+
+    def sweep(self) -> bool:
+        """Remove some entries that are of no use; tell whether there are more.
+
+        It may run beside all else, and may be left out: what is there still is passed
+        over by who loads the ledger. Apart from `trim`, because Spark waits for that.
+        """
+        until = min(self._keep, self._oldest + SWEPT_AT_ONCE)
+        try:
+            # The oldest first, so that what is left has no hole.
+            while self._oldest < until:
+                self._remove_oldest()
+        except Exception as error:  # noqa: BLE001 - each file system has its own
+            _log.warning(
+                "old entries of the ledger could not be removed; the next sweep tries "
+                "again",
+                location=self._location,
+                number=self._oldest,
+                error=str(error),
+            )
+            return False
+        return self._oldest < self._keep
+
+    def _remove_oldest(self) -> None:
+        self._place.remove(_NAME.format(self._oldest))
+        self._oldest += 1
 
     def check(self) -> None:
         """Look whether another driver took over; for a driver with nothing to write.
@@ -229,6 +260,7 @@ class Store:
                 keep, snapshot = entry.head["keep"], True
             history.append((number, entry))
         history.reverse()
+        self._keep = keep
         self._check_whole([number for number, _ in history], keep)
         return history
 
@@ -302,21 +334,6 @@ class Store:
             # then meets its own file. The driver's id is in every entry.
             if self._place.read(name) != data:
                 raise self._taken_over() from error
-
-    def _remove_before(self, keep: int) -> None:
-        """Remove the oldest first, so that what is left has no hole."""
-        try:
-            while self._oldest < keep:
-                self._place.remove(_NAME.format(self._oldest))
-                self._oldest += 1
-        except Exception as error:  # noqa: BLE001 - each file system has its own
-            # The next trim tries again; loading passes over them.
-            _log.warning(
-                "old entries of the ledger could not be removed",
-                location=self._location,
-                number=self._oldest,
-                error=str(error),
-            )
 
     def _taken_over(self) -> LedgerTakenError:
         return LedgerTakenError(

@@ -29,7 +29,7 @@ POINTS = {
     "offered": (StreamQuery, "latest", "after"),
     "planned": (StreamQuery, "tasks", "after"),
     "commits": (StreamQuery, "commit", "before"),
-    "trimmed": (Store, "_remove_before", "before"),
+    "swept": (Store, "_remove_oldest", "before"),
     "committed": (StreamQuery, "commit", "after"),
 }
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -196,6 +197,20 @@ def test_committed_ranges_are_let_go_and_later_ones_kept(broker, options, opened
     assert [offset for _, offset, _ in held(driver)] == [7, 8, 9]
     driver.trim(3)
     assert driver.begin == 7
+
+
+def test_entries_of_what_is_committed_are_removed_meanwhile(broker, options, opened):
+    kept = Path(options().ledger_location)
+    driver = opened(options())
+    for number in range(1, 4):
+        produce(broker, 10)
+        assert until(lambda end=number * 10: driver.end == end)
+    before = len(list(kept.glob("*.jsonl")))
+    driver.trim(30)
+
+    # What is left: the word that all is trimmed.
+    assert before >= 4
+    assert until(lambda: len(list(kept.glob("*.jsonl"))) == 1)
 
 
 def test_second_driver_on_a_ledger_is_refused_at_once(options, opened, monkeypatch):

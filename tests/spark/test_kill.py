@@ -210,9 +210,7 @@ def lives(chance):
     chance.shuffle(ways)
     for number in range(KILLS):
         point = ways[number % len(ways)]
-        # Each piece is acquired, but not each ends an entry that can be removed then.
-        most = 1 if point == "trimmed" else 3
-        yield f"{point}:{chance.randint(1, most)}" if point in POINTS else point
+        yield f"{point}:{chance.randint(1, 3)}" if point in POINTS else point
 
 
 def live(program, ends, chance, producing):

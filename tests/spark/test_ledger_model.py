@@ -214,15 +214,24 @@ class QueryAndGroup(RuleBasedStateMachine):
         else:
             self.committed += 1
 
-    @rule(fate=write_fates, removals=st.sampled_from([None, None, 0, 1, 2]))
-    def commit(self, fate, removals):
-        self.shelf.fate, self.shelf.removals = fate, removals
+    @rule(fate=write_fates)
+    def commit(self, fate):
+        self.shelf.fate = fate
         try:
             self.driver.ledger.trim(self.ends[self.committed])
             self.driver.store.trim(self.driver.ledger)
         except (Killed, LedgerError):
             self.restart()
-        self.shelf.fate = self.shelf.removals = None
+        self.shelf.fate = None
+
+    @rule(removals=st.sampled_from([None, None, 0, 1, 2]))
+    def sweep(self, removals):
+        self.shelf.removals = removals
+        try:
+            self.driver.store.sweep()
+        except Killed:
+            self.restart()
+        self.shelf.removals = None
 
     @rule(count=counts, limit=st.integers(1, 20), end_first=st.booleans())
     def all_goes_well_for_a_batch(self, count, limit, end_first):
@@ -241,7 +250,7 @@ class QueryAndGroup(RuleBasedStateMachine):
         self.plan(limit)
         while self.committed < len(self.ends) - 1:
             self.run(killed=False)
-        self.commit(None, None)
+        self.commit(None)
 
     # What must hold.
 
@@ -291,6 +300,8 @@ class QueryAndGroup(RuleBasedStateMachine):
             self.batch(5)
         for partition in PARTITIONS:
             self.the_start_offset_is_told(partition)
+        while self.driver.store.sweep():
+            pass
         assert not [f for f in self.shelf.files.values() if b'"taken"' in f]
 
         everything = {

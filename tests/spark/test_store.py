@@ -10,7 +10,7 @@ from sharecons.spark.errors import (
     LedgerTakenError,
 )
 from sharecons.spark.ledger import Taken
-from sharecons.spark.store import Store
+from sharecons.spark.store import SWEPT_AT_ONCE, Store
 from tests.spark.places import Killed, Shelf
 
 ORDERS = bytes(range(16))
@@ -87,10 +87,13 @@ def test_trim_removes_a_segment_when_its_last_offset_is_committed():
     ledger.trim(9)
     store.trim(ledger)
 
+    assert not store.sweep()
     assert ["opened", "taken"] == kinds(shelf)
 
     ledger.trim(10)
     store.trim(ledger)
+    assert ["opened", "taken", "trimmed"] == kinds(shelf)
+    assert not store.sweep()
 
     assert ["trimmed"] == kinds(shelf)
 
@@ -103,23 +106,37 @@ def kinds(shelf):
     ]
 
 
-def test_trim_that_was_killed_while_it_removed_is_finished_by_the_next():
+def test_sweep_that_was_killed_is_finished_by_the_next_driver():
     shelf = Shelf()
     store, ledger = opened(shelf)
     for number in range(5):
         enter(store, ledger, given(number * 10, number * 10 + 4))
     ledger.trim(15)
+    store.trim(ledger)
     shelf.removals = 2
     with pytest.raises(Killed):
-        store.trim(ledger)
+        store.sweep()
     again, found = opened(shelf)
 
     assert 15 == found.begin
     assert everything(ledger) == everything(found)
 
-    found.trim(25)
-    again.trim(found)
+    assert not again.sweep()
 
+    assert [*["taken"] * 2, "trimmed", "opened"] == kinds(shelf)
+
+
+def test_sweep_may_be_ended_after_a_few():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    for number in range(20):
+        enter(store, ledger, given(number * 10, number * 10 + 4))
+    ledger.trim(ledger.end)
+    store.trim(ledger)
+
+    assert store.sweep()
+    assert 20 + 2 - SWEPT_AT_ONCE == len(shelf.files)
+    assert not store.sweep()
     assert ["trimmed"] == kinds(shelf)
 
 
@@ -133,6 +150,7 @@ def test_old_entries_that_cannot_be_removed_disturb_nothing():
     enter(store, ledger, given(0, 9))
     ledger.trim(10)
     store.trim(ledger)
+    assert not store.sweep()
     enter(store, ledger, given(20, 29))
     _, found = opened(shelf)
 
@@ -174,6 +192,7 @@ def test_entry_that_is_of_no_use_and_gone_while_it_is_read_is_not_missed():
     enter(store, ledger, given(0, 9))
     ledger.trim(10)
     store.trim(ledger)
+    store.sweep()
     _, found = opened(late)
 
     assert 10 == found.begin
@@ -289,6 +308,7 @@ def test_group_is_known_after_the_entry_that_named_it_first_is_gone():
     enter(store, ledger, given(0, 9))
     ledger.trim(10)
     store.trim(ledger)
+    store.sweep()
 
     assert ["trimmed"] == kinds(shelf)
     with pytest.raises(LedgerMismatchError):

@@ -166,6 +166,7 @@ def test_ledger_is_kept_where_files_are_renamed(hdfs):
     ledger.append(SEGMENT)
     ledger.trim(10)
     store.trim(ledger)
+    store.sweep()
     again = Store(hdfs).load("billing")
 
     assert (10, 10) == (again.begin, again.end)
