@@ -92,7 +92,7 @@ class Driver:
         self._changed = threading.Condition()
         self._entering = threading.Lock()
         self._trimmed = Bell()
-        self._last_entry = time.monotonic()
+        self._idle_since = time.monotonic()
         self._acquirer = Acquirer(joining, cluster, self, self._told)
         self._portal: BlockingPortal | None = None
         self._stopping = False
@@ -119,6 +119,7 @@ class Driver:
     def planned(self, position: int) -> None:
         """Spark has planned up to here: what stands ahead of it may grow again."""
         with self._changed:
+            self._excuse()
             self._planned = max(self._planned, position)
         self._wake()
 
@@ -139,7 +140,7 @@ class Driver:
                 self._keeper.append(new)
             with self._changed:
                 self._ledger.append(new)
-                self._last_entry = time.monotonic()
+                self._idle_since = time.monotonic()
                 if self._goal is not None:
                     self._goal.entered(taken)
                 self._changed.notify_all()
@@ -172,8 +173,15 @@ class Driver:
         return self._goal
 
     def idle_since(self) -> float:
-        """When the last records came, on `time.monotonic()`'s clock."""
-        return self._last_entry
+        """Since when nothing came that could have, on `time.monotonic()`'s clock."""
+        with self._changed:
+            self._excuse()
+            return self._idle_since
+
+    def _excuse(self) -> None:
+        """Not count as idle what passed while the ledger had no room for more."""
+        if self.full:
+            self._idle_since = time.monotonic()
 
     def wait_beyond(self, position: int, timeout: float) -> int:
         """Wait until the ledger ends behind a position; gives where it ends then.

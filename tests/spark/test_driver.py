@@ -11,9 +11,10 @@ import pytest
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.spark.driver import Driver
 from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
-from sharecons.spark.opening import open_driver
+from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
+from sharecons.spark.stream import StreamQuery
 
 GROUP = "billing"
 
@@ -187,6 +188,28 @@ def test_no_more_is_acquired_than_may_wait_for_spark(broker, options, opened):
     assert driver.wait_beyond(waiting, 5) > waiting
 
 
+def test_batch_that_takes_long_is_not_the_end_of_an_available_now_query(
+    broker, options, opened
+):
+    for _ in range(20):
+        produce(broker, 50)
+    slow = {"maxOffsetsAhead": "100", "idleTimeout": "2s"}
+    query = StreamQuery(
+        options(**slow, **{"kafka.max.poll.records": "50"}),
+        opened=lambda given: Opened(opened(given), "ledger"),
+    )
+    query.end_when_drained()
+    ends = [query.initial()]
+    while len(ends) < 3:
+        ends.append(query.latest(ends[-1], most=100, least=None))
+        assert ends[-1]["position"] > ends[-2]["position"]
+        time.sleep(2.5)  # the batch runs, and soon there is no room for more
+
+    while ends[-1] != ends[-2]:
+        ends.append(query.latest(ends[-1], most=None, least=None))
+    assert ends[-1]["position"] == 1000
+
+
 def test_committed_ranges_are_let_go_and_later_ones_kept(broker, options, opened):
     produce(broker, 10)
     driver = opened(options())
@@ -318,7 +341,7 @@ def test_driver_ends_with_the_process_that_started_it(
         "ledgerLocation": str(tmp_path / "ledger"),
     }
     inner = f"""
-from sharecons.spark.opening import open_driver
+from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import read_options
 driver, _ = open_driver(read_options({given!r}))
 print("open", driver.wait_beyond(0, 20), flush=True)
