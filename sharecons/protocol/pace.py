@@ -32,18 +32,19 @@ DEMAND: Final = 0.5
 """How long an asking that was not served is remembered: poll(timeout=0) in a loop
 is never seen waiting."""
 
+WINDOW: Final = 2000
 HALF_A_WINDOW: Final = 1000
 QUARTER_OF_A_WINDOW: Final = 500
 ENOUGH: Final = 2000
-"""How many records of a partition a fetch asks for at most, on average, of the 2,000
+"""How many records of a partition a fetch asks for at most, on average, of the window
 that the broker lets be locked by default.
 
-A half, so that the next fetch finds as many while these are worked: with few
-partitions a round trip costs more than all else. Beyond what is enough for one, a
-quarter, as a third fetch wants room too: that whose acceptance is being written down.
-With halves of six partitions most windows were full whenever a fetch came, and the
-broker looked in vain: of 1 KiB it gave half a million a second where it gives 0.7 with
-quarters, for two thirds of its CPU."""
+All of it where one fetch follows the other. Else a half, so that the next fetch finds
+as many while these are worked: with few partitions a round trip costs more than all
+else. Beyond what is enough for one, a quarter, as a third fetch wants room too: that
+whose acceptance is being written down. With halves of six partitions most windows were
+full whenever a fetch came, and the broker looked in vain: of 1 KiB it gave half a
+million a second where it gives 0.7 with quarters, for two thirds of its CPU."""
 
 ROUNDS_AHEAD: Final = 2
 """Fetches may bring so many allowances before any of it is handed out: a fast consumer
@@ -66,9 +67,12 @@ class Pace:
         buffered: records acquired and not handed out.
         waiting: how many are waiting for records just now.
         full_speed: the allowance is all that the user allows.
+        overlaps: a fetch may be under way before what came is handed out. Without it
+            fetches are fewer and larger.
     """
 
     def __init__(self, max_records: int) -> None:
+        self.overlaps = True
         self.allowance = 1
         self.buffered = 0
         self.waiting = 0
@@ -124,7 +128,9 @@ class Pace:
         """
         if not self.buffered and (self.waiting or now < self._wanted_until):
             return now
-        if not ahead or self.buffered >= ROUNDS_AHEAD * self.allowance:
+        if not ahead or not self.overlaps:
+            return NEVER
+        if self.buffered >= ROUNDS_AHEAD * self.allowance:
             return NEVER
         if not self._rate:
             return NEVER  # we do not know yet how fast they work
@@ -139,6 +145,8 @@ class Pace:
         """How many records one of so many leaders is asked for, of its partitions."""
         share = -(-self.allowance // max(1, leaders))
         partitions = max(1, partitions)
+        if not self.overlaps:
+            return max(1, min(share, WINDOW * partitions))
         room = max(QUARTER_OF_A_WINDOW * partitions, ENOUGH)
         return max(1, min(share, room, HALF_A_WINDOW * partitions))
 

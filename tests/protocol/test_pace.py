@@ -43,6 +43,24 @@ def test_a_fetch_of_many_records_leaves_room_for_two_more():
     assert 5000 == pace.share(2, partitions=12)
 
 
+def test_without_overlap_a_fetch_waits_for_the_one_before_and_asks_for_all():
+    pace = Pace(12_000)
+    pace.overlaps = False
+    pace.allowance = 12_000
+    pace.asked(now=0.0)
+
+    assert 0.0 == pace.next_due(now=0.0)
+    assert 12_000 == pace.share(1, partitions=6)
+    assert 4000 == pace.share(1, partitions=2)
+
+    pace.acquired(6000)
+    assert EVER == pace.next_due(now=0.0)
+
+    pace.handed_out(6000, now=0.0)
+    pace.asked(now=0.0)
+    assert 0.0 == pace.next_due(now=0.0)
+
+
 def test_many_partitions_of_small_records_share_more_bytes():
     pace = Pace(2000)
     pace.weighed(records=1000, size=110_000)
