@@ -52,6 +52,7 @@ class Keeper(Protocol):
 
     def sweep(self) -> bool:
         """Remove some of what is kept no more; tell whether there is more of it."""
+        ...
 
     def check(self) -> None:
         """Raise LedgerTakenError if another driver took the ledger over."""
