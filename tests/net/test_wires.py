@@ -1,43 +1,15 @@
 """What each wire does with bytes and with trouble, over this machine's sockets."""
 
 import math
-import socket
 
 import anyio
 import pytest
 
 from sharecons.errors import ProtocolError
-from sharecons.net.sockets import ProtocolWire, SocketWire
-from sharecons.net.transport import StreamWire
 from sharecons.net.waiting import FOREVER, FutureWaiter
+from tests.net.ends import WIRES, framed, gone, heard, say
 
 pytestmark = pytest.mark.anyio
-
-
-async def on_protocol(ours):
-    return await ProtocolWire.on(ours)
-
-
-async def on_socket(ours):
-    return SocketWire(ours)
-
-
-async def on_stream(ours):
-    return StreamWire(await anyio.abc.SocketStream.from_socket(ours))
-
-
-ASYNCIO = ("asyncio", {})
-UVLOOP = ("asyncio", {"use_uvloop": True})
-TRIO = ("trio", {})
-
-WIRES = {
-    "protocol": (on_protocol, ASYNCIO),
-    "protocol, uvloop": (on_protocol, UVLOOP),
-    "socket": (on_socket, ASYNCIO),
-    "socket, trio": (on_socket, TRIO),
-    "stream": (on_stream, ASYNCIO),
-    "stream, trio": (on_stream, TRIO),
-}
 
 
 @pytest.fixture(params=WIRES.values(), ids=WIRES.keys())
@@ -48,53 +20,6 @@ def kind(request):
 @pytest.fixture
 def anyio_backend(kind):
     return kind[1]
-
-
-@pytest.fixture
-async def ends(kind):
-    """A wire, and the socket at its other end, which does not block."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        ours = socket.create_connection(server.getsockname())
-        theirs, _ = server.accept()
-    ours.setblocking(False)
-    theirs.setblocking(False)
-    wire = await kind[0](ours)
-    with theirs:
-        yield wire, theirs
-        await wire.aclose()
-        # asyncio closes its sockets in the next round.
-        await anyio.lowlevel.checkpoint()
-
-
-def framed(content):
-    return len(content).to_bytes(4, "big") + content
-
-
-async def say(end, data):
-    """Send all of it, however slowly it is taken."""
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[end.send(rest) :]
-        except BlockingIOError:
-            await anyio.wait_writable(end)
-
-
-async def heard(end, size):
-    data = b""
-    while len(data) < size:
-        await anyio.wait_readable(end)
-        data += end.recv(1 << 20)
-    return data
-
-
-async def gone(end):
-    """Wait until the other end has closed."""
-    await anyio.wait_readable(end)
-    try:
-        return end.recv(1) == b""
-    except ConnectionResetError:
-        return True
 
 
 async def receive(wire, got):
