@@ -130,6 +130,10 @@ class Deliveries:
         self._refusal = self._refusal or error
         self._waiter.wake()
 
+    @property
+    def calls_back(self) -> bool:
+        return self.on_acknowledged is not None
+
     def acknowledged(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]
         if failed:

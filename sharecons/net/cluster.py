@@ -11,7 +11,7 @@ from sharecons.errors import (
     Error,
     UnsupportedVersionError,
 )
-from sharecons.net.connection import Connection, nobody
+from sharecons.net.connection import Connection, Hear, nobody
 from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.values import Endpoint
 from sharecons.security import Security
@@ -34,9 +34,7 @@ class Link:
         self._closed = False
         self._turn = anyio.Lock()
 
-    async def ask(
-        self, request: Any, timeout: float, hear: Callable[[Any], None] = nobody
-    ) -> Any:
+    async def ask(self, request: Any, timeout: float, hear: Hear = nobody) -> Any:
         try:
             # Most find it free: a check for cancels is as long as a request's bytes.
             self._turn.acquire_nowait()

@@ -11,19 +11,19 @@ for: the connection is of no use then, and closes itself.
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.login import Login
-from sharecons.net.transport import Network, Troubles, Wire
+from sharecons.net.transport import Later, Network, Onward, Troubles, Wire
 from sharecons.protocol.credentials import Credentials
 from sharecons.protocol.values import Endpoint
 from sharecons.wire import api_versions, frames, registry
 from sharecons.wire.api_versions import VersionRange
 
-__all__ = ["Connection", "nobody"]
+__all__ = ["Connection", "Following", "Hear", "nobody"]
 
 T = TypeVar("T")
 
@@ -31,6 +31,16 @@ SOFTWARE: Final = "sharecons"
 
 WANTS_SASL: Final = "; perhaps this listener wants SASL: see `security`"
 """What ApiVersions is answered without; Kafka hangs up on whatever comes next."""
+
+
+class Following(NamedTuple):
+    """What is asked next, and how many seconds its answer may take."""
+
+    request: Any
+    timeout: float
+
+
+Hear = Callable[[Any], Following | Later | None]
 
 
 def nobody(answer: object) -> None:
@@ -94,13 +104,13 @@ class Connection:
                     raise
         return connection
 
-    async def ask(
-        self, request: Any, timeout: float, hear: Callable[[Any], None] = nobody
-    ) -> Any:
+    async def ask(self, request: Any, timeout: float, hear: Hear = nobody) -> Any:
         """Send a request and wait for its answer.
 
         `hear` is told the answer as soon as it is read, perhaps outside of any task
-        (see `Wire.exchange`): it must not raise.
+        (see `Wire.exchange`): it must not raise. It may give what to ask next, which
+        leaves before whom it woke runs, or a `Later` that finds it when they have run;
+        this then goes on, to the answer that nothing follows.
 
         If this is cancelled or raises, the connection is closed and whether the
         broker acted is unknown.
@@ -111,21 +121,41 @@ class Connection:
             ConnectionFailedError: the connection broke, or the answer is garbage.
             AuthenticationError: the broker does not know us any more.
         """
-        if self._login is not None and self._login.due:
-            await self._log_in(self._login, timeout)
-        return await self._ask(request, timeout, hear)
+        answer: Any = Following(request, timeout)
+        while isinstance(answer, Following):
+            if self._login is not None and self._login.due:
+                await self._log_in(self._login, answer.timeout)
+            answer = await self._ask(answer.request, answer.timeout, hear)
+        return answer
 
-    async def _ask(
-        self, request: Any, timeout: float, hear: Callable[[Any], None] = nobody
-    ) -> Any:
-        api = registry.api_of(type(request))
+    async def _ask(self, request: Any, timeout: float, hear: Hear = nobody) -> Any:
+        """Give the last answer, or what follows it and could not be sent at once.
+
+        What `hear` was told of need not be given: of `Later`, None is.
+        """
+        kind = type(request)
+        api = registry.api_of(kind)
         version = registry.choose_version(api, self.served, self.broker)
         body = api.write(request, version)
 
         def read(frame: memoryview, offset: int) -> Any:
             answer = api.read(frame, offset, version)
-            hear(answer)
-            return answer
+            following = hear(answer)
+            if following is None:
+                return answer
+            if isinstance(following, Later):
+                look = following.look
+                return Later(lambda: onward(look()))
+            return onward(following)
+
+        def onward(following: Following | None) -> Any:
+            if following is None:
+                return None
+            login_due = self._login is not None and self._login.due
+            if login_due or type(following.request) is not kind:
+                return following
+            body = api.write(following.request, version)
+            return Onward(self._framed(api.key, version, body), following.timeout)
 
         return await self._exchange(api.key, version, api.name, body, timeout, read)
 
@@ -164,30 +194,42 @@ class Connection:
         name: str,
         body: bytes,
         timeout: float,
-        read: Callable[[memoryview, int], T],
+        read: Callable[[memoryview, int], T | Onward],
     ) -> T:
         if self.closed or self._busy:
             raise ConnectionFailedError(
                 f"{name} to {self.broker}: the connection is closed"
             )
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        correlation_id = self._correlation_id
-        request = frames.request_frame(
-            key, version, correlation_id, self._client_id, body
-        )
+        request = self._framed(key, version, body)
 
-        def received(frame: memoryview) -> T:
+        def received(frame: memoryview) -> T | Onward:
             self._if_closed = ""
-            return read(frame, frames.body_offset(frame, key, correlation_id))
+            # There is no other request: the last number is that of this answer.
+            return read(frame, frames.body_offset(frame, key, self._correlation_id))
 
         self._busy = True
         try:
             with Troubles(
                 f"{name} to {self.broker}", asking=True, if_closed=self._if_closed
             ):
-                return await self._wire.exchange(request, timeout, received)
+                answer: Any = await self._wire.exchange(request, timeout, received)
+                # Of a wire that does not go on by itself.
+                while isinstance(answer, Later | Onward):
+                    if isinstance(answer, Later):
+                        answer = answer.look()
+                    else:
+                        data, timeout = answer.data, answer.timeout
+                        answer = await self._wire.exchange(data, timeout, received)
+                last: T = answer
+                return last
         except BaseException:
             await self.aclose()
             raise
         finally:
             self._busy = False
+
+    def _framed(self, key: int, version: int, body: bytes) -> bytes:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        return frames.request_frame(
+            key, version, self._correlation_id, self._client_id, body
+        )

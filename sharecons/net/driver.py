@@ -55,8 +55,10 @@ async def drive(
 ) -> None:
     """Do what a machine says, until it is finished.
 
-    `send` gives the answer, or None if it told the machine already. `told` runs after
-    each thing that the machine was told: it takes what the machine has for others.
+    `send` gives the answer, or None if it told the machine already; it may then have
+    gone on with what the machine asked next, and what it raises is of the last of them.
+    `told` runs after each thing that the machine was told: it takes what the machine
+    has for others.
     Cancelling this leaves a request with unknown outcome.
     """
     clock = running_clock()

@@ -16,8 +16,9 @@ from sharecons.errors import BrokerError
 from sharecons.metrics import Counters
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster, Link
-from sharecons.net.connection import Connection
+from sharecons.net.connection import Connection, Following
 from sharecons.net.driver import Bell, drive
+from sharecons.net.transport import Later
 from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import Acquired, Happened
@@ -32,18 +33,20 @@ __all__ = ["Leaders"]
 
 @dataclass(slots=True, eq=False)
 class _Led:
-    """A leader machine with its bell."""
+    """A leader machine with its bell, and what it asked last."""
 
     machine: Leader
     bell: Bell
+    asked: Any = None
 
 
 class Leaders:
     """Runs one member's leader machines.
 
     `told` is called with what a leader's answers brought, after each of them, and
-    when a leader is gone. `acquired` takes leases before it, where that helps: it may
-    be called outside of any task.
+    when a leader is gone, in a task. Where nothing came but leases and what became of
+    acknowledgements, `acquired` takes those and `reported` sees to these instead: they
+    may be called outside of any task. `reported` is False if that is for a task.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Leaders:
         journal: Journal,
         counters: Counters,
         acquired: Callable[[Lease], None],
+        reported: Callable[[], bool],
         told: Callable[[Iterable[Happened]], None],
         *,
         request_timeout: float,
@@ -66,6 +70,7 @@ class Leaders:
         self._journal = journal
         self._counters = counters
         self._acquired = acquired
+        self._reported = reported
         self._told = told
         self._request_timeout = request_timeout
         self._tasks: TaskGroup | None = None
@@ -138,14 +143,12 @@ class Leaders:
 
     async def _run(self, led: _Led) -> None:
         link = Link(partial(self._connect, led.machine.node_id))
+        hear = partial(self._heard, led)
 
-        async def send(request: Any) -> Any:
-            if not isinstance(request, ShareFetch):
-                return await link.ask(request, self._request_timeout)
-            self._counters.add("fetch-total")
-            timeout = self._request_timeout + request.max_wait
-            await link.ask(request, timeout, partial(self._heard, led, request))
-            return None  # the machine knows
+        async def send(request: Any) -> None:
+            first = self._asks(led, request)
+            await link.ask(first.request, first.timeout, hear)
+            # The machine knows.
 
         try:
             await drive(led.machine, send, led.bell, partial(self._machine_told, led))
@@ -163,22 +166,42 @@ class Leaders:
             raise BrokerError(text, code=code, name=code.name)
         return await self._cluster.connect(endpoint)
 
-    def _heard(self, led: _Led, request: ShareFetch, answer: Any) -> None:
-        """Tell the machine, and hand over what came, before our task is woken.
+    def _asks(self, led: _Led, request: Any) -> Following:
+        led.asked = request
+        timeout = self._request_timeout
+        if isinstance(request, ShareFetch):
+            self._counters.add("fetch-total")
+            timeout += request.max_wait
+        return Following(request, timeout)
 
-        The application then runs before it, and has asked for more when our task looks
-        what is due. Where more lies ready it comes after: the next fetch is to leave
-        before what came is worked. All else is for the task to tell.
+    def _heard(self, led: _Led, answer: Any) -> Following | Later | None:
+        """Tell the machine, hand over what came, and give what is asked next.
+
+        Where more lies ready the next fetch leaves before what came is worked. Else
+        the application runs first, and has asked for more when we look what is due.
+        Our task sleeps on, unless there is more to tell than leases.
         """
         machine = led.machine
-        machine.answered(request, answer, self._clock())
-        if not machine.backlog:
-            happened, machine.happened = machine.happened, []
-            for happening in happened:
-                if isinstance(happening, Acquired):
-                    self._acquired(happening.lease)
-                else:
-                    machine.happened.append(happening)
+        now = self._clock()
+        machine.answered(led.asked, answer, now)
+        happened, machine.happened = machine.happened, []
+        leases = [each.lease for each in happened if isinstance(each, Acquired)]
+        all_told = len(leases) == len(happened) and self._reported()
+        goes_on = all_told and bool(machine.wanted)
+        if machine.backlog and not goes_on:
+            machine.happened = happened  # handed over when our task has sent it
+            return None
+        following = self._look(led) if machine.backlog else None
+        machine.happened += [h for h in happened if not isinstance(h, Acquired)]
+        for lease in leases:
+            self._acquired(lease)
+        if machine.backlog or not goes_on:
+            return following
+        return Later(partial(self._look, led))
+
+    def _look(self, led: _Led) -> Following | None:
+        request = led.machine.next_request(self._clock())
+        return None if request is None else self._asks(led, request)
 
     def _machine_told(self, led: _Led) -> None:
         happened, led.machine.happened = led.machine.happened, []

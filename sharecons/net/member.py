@@ -72,7 +72,14 @@ class Listener(Protocol):
         """An error that ends it all."""
 
     def acknowledged(self, results: list[AcknowledgeResult]) -> None:
-        """What became of acknowledgements."""
+        """What became of acknowledgements; outside of any task, if `calls_back` says
+        that nobody else hears it.
+        """
+
+    @property
+    def calls_back(self) -> bool:
+        """What `acknowledged` is told goes on to the application."""
+        ...
 
 
 class Member:
@@ -111,6 +118,7 @@ class Member:
             self._journal,
             counters,
             listener.acquired,
+            self._reported,
             self._leaders_told,
             request_timeout=request_timeout,
         )
@@ -292,6 +300,14 @@ class Member:
             self._happened(happening)
         self._report()
         self._notify()
+
+    def _reported(self) -> bool:
+        """Report, where nobody has to be told in a task; tells whether it did."""
+        somebody_waits = self._changed is not None
+        if somebody_waits or (self._journal.results and self._listener.calls_back):
+            return False
+        self._report()
+        return True
 
     def _report(self) -> None:
         results, self._journal.results = self._journal.results, []

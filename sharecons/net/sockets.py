@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Any, Final, TypeVar, cast
 
@@ -23,12 +24,27 @@ from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
 from sharecons.protocol.values import Endpoint
 
-__all__ = ["ProtocolWire", "SocketWire", "connect"]
+__all__ = ["Later", "Onward", "ProtocolWire", "SocketWire", "connect"]
 
 T = TypeVar("T")
 
 STAGGER: Final = 0.25
 """Seconds until a name's next address is tried beside those before (RFC 8305)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """What is exchanged next, the answer's reader says: see `Wire.exchange`."""
+
+    data: bytes
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Who was woken by an answer is to run before `look` says what is next."""
+
+    look: Callable[[], Any]
 
 
 async def connect(
@@ -83,6 +99,9 @@ class ProtocolWire(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[Any] | None = None
         self._read: Callable[[memoryview], Any] = _as_it_is
         self._error: Exception | None = None
+        self._deadline = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = math.inf
 
     @classmethod
     async def on(
@@ -109,6 +128,7 @@ class ProtocolWire(asyncio.BufferedProtocol):
         self._transport.write(data)
 
     async def receive(self) -> memoryview:
+        self._deadline = math.inf
         frame: memoryview = await self._answer(_as_it_is)
         return frame
 
@@ -116,14 +136,32 @@ class ProtocolWire(asyncio.BufferedProtocol):
         self, data: bytes, timeout: float, read: Callable[[memoryview], T]
     ) -> T:
         await self.send(data)
-        if timeout == math.inf:
-            return await self._answer(read)
-        # A cancel scope takes five times as long as a timer, at each request.
-        timer = self._loop.call_later(timeout, self._fail, TimeoutError())
-        try:
-            return await self._answer(read)
-        finally:
-            timer.cancel()
+        self._expect(timeout)
+        return await self._answer(read)
+
+    def _expect(self, timeout: float) -> None:
+        """Fail if no answer comes in time.
+
+        One timer serves many requests: it finds out when it rings what the last of
+        them has left. A cancel scope for each took five times as long as a timer, and
+        a timer takes longer than the rest of this.
+        """
+        self._deadline = self._loop.time() + timeout
+        if self._deadline < self._rings_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._rings_at = self._deadline
+            self._timer = self._loop.call_at(self._deadline, self._rung)
+
+    def _rung(self) -> None:
+        self._timer, self._rings_at = None, math.inf
+        if self._waiter is None or self._waiter.done():
+            return  # the next request begins anew
+        left = self._deadline - self._loop.time()
+        if left <= 0.0:
+            self._fail(TimeoutError())
+        elif left < math.inf:
+            self._expect(left)
 
     async def _answer(self, read: Callable[[memoryview], T]) -> T:
         if self._error is not None:
@@ -173,12 +211,34 @@ class ProtocolWire(asyncio.BufferedProtocol):
         except Exception as error:  # noqa: BLE001 (raised where it was asked)
             waiter.set_exception(error)
         else:
+            self._go_on(waiter, answer)
+
+    def _go_on(self, waiter: asyncio.Future[Any], answer: Any) -> None:
+        if isinstance(answer, Later):
+            # They are in the loop's queue before this.
+            self._loop.call_soon(self._look, waiter, answer.look)
+        elif isinstance(answer, Onward):
+            self._transport.write(answer.data)
+            self._expect(answer.timeout)
+        else:
             waiter.set_result(answer)
+
+    def _look(self, waiter: asyncio.Future[Any], look: Callable[[], Any]) -> None:
+        if waiter.done():
+            return
+        try:
+            answer = look()
+        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+            waiter.set_exception(error)
+        else:
+            self._go_on(waiter, answer)
 
     def _fail(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
             self._transport.abort()
+            if self._timer is not None:
+                self._timer.cancel()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(self._error)
 

@@ -23,10 +23,19 @@ from sharecons.errors import (
 from sharecons.net import sockets
 from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
+from sharecons.net.sockets import Later, Onward
 from sharecons.net.tls import HANDSHAKE_CUT, explained
 from sharecons.protocol.values import Endpoint
 
-__all__ = ["Network", "StreamWire", "TcpNetwork", "Troubles", "Wire"]
+__all__ = [
+    "Later",
+    "Network",
+    "Onward",
+    "StreamWire",
+    "TcpNetwork",
+    "Troubles",
+    "Wire",
+]
 
 T = TypeVar("T")
 
@@ -62,9 +71,11 @@ class Wire(Protocol):
         """Send, and give what `read` makes of the next frame, within `timeout` seconds.
 
         `read` may run in the event loop's own call, outside of any task, before who
-        waits here is woken: what it wakes runs first. Cancelling this may come after
-        it. As `send` and `receive`, but that it may raise `TimeoutError` too, and what
-        `read` raises.
+        waits here is woken: what it wakes runs first. Where it gives an `Onward`, a
+        wire may exchange that by itself, at once, while who waits here goes on
+        waiting, and where it gives a `Later`, what that tells; or give them as it gives
+        all else. Cancelling this may come after `read`. As `send` and `receive`, but
+        that it may raise `TimeoutError` too, and what `read` raises.
         """
         ...
 

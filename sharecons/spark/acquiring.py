@@ -177,6 +177,10 @@ class Acquirer:
     def refused(self, error: Error) -> None:
         self.fail(error)
 
+    @property
+    def calls_back(self) -> bool:
+        return False
+
     def acknowledged(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]
         if failed:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from sharecons.net.transport import TcpNetwork, Wire
+from sharecons.net.transport import Later, Onward, TcpNetwork, Wire
 from sharecons.protocol.values import Endpoint
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, take
@@ -38,12 +38,23 @@ class WatchedWire:
     async def exchange(
         self, data: bytes, timeout: float, read: Callable[[memoryview], T]
     ) -> T:
-        def answered(frame: memoryview) -> T:
+        def answered(frame: memoryview) -> Any:
             self._network.under_way -= 1
-            return read(frame)
+            answer = read(frame)
+            if isinstance(answer, Later):
+                look = answer.look
+                return Later(lambda: followed(look()))
+            return followed(answer)
+
+        def followed(answer: Any) -> Any:
+            self._network.under_way += isinstance(answer, Onward)
+            return answer
 
         self._network.under_way += 1
-        return await self._wire.exchange(data, timeout, answered)
+        answer = await self._wire.exchange(data, timeout, answered)
+        if isinstance(answer, Onward):  # of a wire that does not go on by itself
+            self._network.under_way -= 1
+        return answer
 
 
 async def test_next_fetch_is_on_its_way_before_what_came_is_worked(

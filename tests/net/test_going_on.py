@@ -1,0 +1,164 @@
+"""What a wire exchanges by itself, and who runs before."""
+
+import anyio
+import pytest
+
+from sharecons.errors import ProtocolError
+from sharecons.net.sockets import Later, Onward
+from sharecons.net.waiting import FOREVER, FutureWaiter
+from tests.net.ends import WIRES, framed, heard, say
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["protocol", "protocol, uvloop"])
+def kind(request):
+    return WIRES[request.param]
+
+
+@pytest.fixture
+def anyio_backend(kind):
+    return kind[1]
+
+
+class Reader:
+    """Reads each answer as it is told, and notes what happens in which order."""
+
+    def __init__(self, *gives):
+        self.gives = list(gives)
+        self.order = []
+
+    def __call__(self, answer):
+        self.order.append(bytes(answer))
+        return self.gives.pop(0)
+
+    def note(self, what, gives=None):
+        def noted():
+            self.order.append(what)
+            return gives
+
+        return noted
+
+
+async def answer(end, *answers):
+    for each in answers:
+        await heard(end, len(b"question"))
+        await say(end, framed(each))
+
+
+async def test_a_wire_exchanges_by_itself_what_goes_on(ends):
+    wire, theirs = ends
+    onward = Onward(b"question", 10)
+    read = Reader(onward, onward, "the end")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer, theirs, b"no 1", b"no 2", b"no 3")
+
+        assert "the end" == await wire.exchange(b"question", 10, read)
+    assert [b"no 1", b"no 2", b"no 3"] == read.order
+
+
+async def test_what_goes_on_leaves_before_anybody_runs(ends):
+    wire, theirs = ends
+    waiter, left = FutureWaiter(), []
+
+    def read(_):
+        waiter.wake()
+        return Onward(b"onward", 10)
+
+    async def work():
+        await waiter.wait(FOREVER)
+        left.append(theirs.recv(100))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        with anyio.move_on_after(5):
+            tasks.start_soon(answer, theirs, b"answer")
+            tasks.start_soon(wire.exchange, b"question", 10, read)
+            while not left:
+                await anyio.sleep(0.001)
+        tasks.cancel_scope.cancel()
+
+    assert [b"onward"] == left
+
+
+async def test_what_comes_later_is_looked_for_when_who_was_woken_has_run(ends):
+    wire, theirs = ends
+    waiter = FutureWaiter()
+    read = Reader("the end")
+
+    async def work():
+        await waiter.wait(FOREVER)
+        read.order.append("work")
+
+    def first(frame):
+        waiter.wake()
+        read.gives.insert(0, Later(read.note("look", Onward(b"question", 10))))
+        return read(frame)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        tasks.start_soon(answer, theirs, b"no 1", b"no 2")
+        await anyio.sleep(0.01)
+        answers = iter([first, read])
+        got = await wire.exchange(b"question", 10, lambda f: next(answers)(f))
+
+    assert "the end" == got
+    assert [b"no 1", "work", "look", b"no 2"] == read.order
+
+
+async def test_what_looking_later_raises_is_raised(ends):
+    wire, theirs = ends
+
+    def refuse():
+        raise ProtocolError("nonsense")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer, theirs, b"no 1")
+        with pytest.raises(ProtocolError, match="nonsense"):
+            await wire.exchange(b"question", 10, lambda _: Later(refuse))
+
+
+async def test_nobody_looks_where_nobody_waits_any_more(ends):
+    wire, theirs = ends
+    looked = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer, theirs, b"no 1")
+        with anyio.CancelScope() as scope:
+
+            def read(_):
+                scope.cancel()
+                return Later(lambda: looked.append(True))
+
+            await wire.exchange(b"question", 10, read)
+        await anyio.sleep(0.01)
+
+    assert scope.cancelled_caught
+    assert [] == looked
+
+
+async def test_each_answer_has_its_own_time(ends):
+    """One timer serves them all, whether the next may take longer or not so long."""
+    wire, theirs = ends
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer, theirs, b"no 1", b"no 2")
+        read = Reader(Onward(b"question", 20.0), Onward(b"question", 0.02))
+        with anyio.fail_after(5), pytest.raises(TimeoutError):
+            await wire.exchange(b"question", 10.0, read)
+
+    assert [b"no 1", b"no 2"] == read.order
+
+
+async def test_time_that_an_answer_did_not_need_is_not_held_against_the_next(ends):
+    wire, theirs = ends
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer, theirs, b"no 1")
+        await wire.exchange(b"question", 0.05, bytes)
+
+    async def late():
+        await heard(theirs, 8)
+        await anyio.sleep(0.1)
+        await say(theirs, framed(b"late"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(late)
+        assert b"late" == await wire.exchange(b"question", 5.0, bytes)
