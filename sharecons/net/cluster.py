@@ -11,7 +11,8 @@ from sharecons.errors import (
     Error,
     UnsupportedVersionError,
 )
-from sharecons.net.connection import Connection, Hear, nobody
+from sharecons.net.connection import Connection
+from sharecons.net.following import Hear, nobody
 from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.values import Endpoint
 from sharecons.security import Security

@@ -11,19 +11,28 @@ for: the connection is of no use then, and closes itself.
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 
 from sharecons.errors import ConnectionFailedError
+from sharecons.net.following import (
+    Asking,
+    Following,
+    Hear,
+    Later,
+    Numbers,
+    Onward,
+    nobody,
+)
 from sharecons.net.login import Login
-from sharecons.net.transport import Later, Network, Onward, Troubles, Wire
+from sharecons.net.transport import Network, Troubles, Wire
 from sharecons.protocol.credentials import Credentials
 from sharecons.protocol.values import Endpoint
-from sharecons.wire import api_versions, frames, registry
+from sharecons.wire import api_versions, registry
 from sharecons.wire.api_versions import VersionRange
 
-__all__ = ["Connection", "Following", "Hear", "nobody"]
+__all__ = ["Connection"]
 
 T = TypeVar("T")
 
@@ -31,20 +40,6 @@ SOFTWARE: Final = "sharecons"
 
 WANTS_SASL: Final = "; perhaps this listener wants SASL: see `security`"
 """What ApiVersions is answered without; Kafka hangs up on whatever comes next."""
-
-
-class Following(NamedTuple):
-    """What is asked next, and how many seconds its answer may take."""
-
-    request: Any
-    timeout: float
-
-
-Hear = Callable[[Any], Following | Later | None]
-
-
-def nobody(answer: object) -> None:
-    """Hear nothing: who asks is given the answer."""
 
 
 class Connection:
@@ -67,11 +62,9 @@ class Connection:
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
         self._wire = wire
-        self._client_id = client_id
-        self._correlation_id = 0
+        self._numbers = Numbers(client_id)
         self._busy = False
         self._login: Login | None = None
-        self._if_closed = ""
         if credentials is not None:
             self._login = Login(credentials, broker)
 
@@ -136,28 +129,11 @@ class Connection:
         kind = type(request)
         api = registry.api_of(kind)
         version = registry.choose_version(api, self.served, self.broker)
+        asking = Asking(kind, api, version, self._numbers, self._login, hear)
         body = api.write(request, version)
-
-        def read(frame: memoryview, offset: int) -> Any:
-            answer = api.read(frame, offset, version)
-            following = hear(answer)
-            if following is None:
-                return answer
-            if isinstance(following, Later):
-                look = following.look
-                return Later(lambda: onward(look()))
-            return onward(following)
-
-        def onward(following: Following | None) -> Any:
-            if following is None:
-                return None
-            login_due = self._login is not None and self._login.due
-            if login_due or type(following.request) is not kind:
-                return following
-            body = api.write(following.request, version)
-            return Onward(self._framed(api.key, version, body), following.timeout)
-
-        return await self._exchange(api.key, version, api.name, body, timeout, read)
+        return await self._exchange(
+            api.key, version, api.name, body, timeout, asking.read
+        )
 
     async def aclose(self) -> None:
         """Close at once, without waiting for anybody; may be called again."""
@@ -168,9 +144,7 @@ class Connection:
     async def _introduce(self, software_version: str) -> None:
         # The caller's time limit holds for all of it.
         await self._ask_versions(software_version)
-        if self._login is None:
-            self._if_closed = WANTS_SASL
-        else:
+        if self._login is not None:
             await self._log_in(self._login, inf)
 
     async def _log_in(self, login: Login, timeout: float) -> None:
@@ -183,9 +157,11 @@ class Connection:
     async def _ask_versions(self, software_version: str) -> None:
         body = api_versions.write_versions_request(SOFTWARE, software_version)
         key, version = api_versions.KEY, api_versions.VERSION
-        self.served = await self._exchange(
-            key, version, "ApiVersions", body, inf, api_versions.read_versions
-        )
+
+        def read(frame: memoryview) -> Mapping[int, VersionRange]:
+            return api_versions.read_versions(frame, self._numbers.body(frame, key))
+
+        self.served = await self._exchange(key, version, "ApiVersions", body, inf, read)
 
     async def _exchange(
         self,
@@ -194,42 +170,32 @@ class Connection:
         name: str,
         body: bytes,
         timeout: float,
-        read: Callable[[memoryview, int], T | Onward],
-    ) -> T:
+        read: Callable[[memoryview], Any],
+    ) -> Any:
         if self.closed or self._busy:
             raise ConnectionFailedError(
                 f"{name} to {self.broker}: the connection is closed"
             )
-        request = self._framed(key, version, body)
-
-        def received(frame: memoryview) -> T | Onward:
-            self._if_closed = ""
-            # There is no other request: the last number is that of this answer.
-            return read(frame, frames.body_offset(frame, key, self._correlation_id))
-
+        request = self._numbers.request(key, version, body)
+        doing = f"{name} to {self.broker}"
         self._busy = True
         try:
-            with Troubles(
-                f"{name} to {self.broker}", asking=True, if_closed=self._if_closed
-            ):
-                answer: Any = await self._wire.exchange(request, timeout, received)
+            with Troubles(doing, asking=True, if_closed=self._if_closed):
+                answer = await self._wire.exchange(request, timeout, read)
                 # Of a wire that does not go on by itself.
                 while isinstance(answer, Later | Onward):
                     if isinstance(answer, Later):
                         answer = answer.look()
                     else:
                         data, timeout = answer.data, answer.timeout
-                        answer = await self._wire.exchange(data, timeout, received)
-                last: T = answer
-                return last
+                        answer = await self._wire.exchange(data, timeout, read)
+                return answer
         except BaseException:
             await self.aclose()
             raise
         finally:
             self._busy = False
 
-    def _framed(self, key: int, version: int, body: bytes) -> bytes:
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        return frames.request_frame(
-            key, version, self._correlation_id, self._client_id, body
-        )
+    def _if_closed(self) -> str:
+        versions_only = self._login is None and self._numbers.answers == 1
+        return WANTS_SASL if versions_only else ""

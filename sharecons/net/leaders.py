@@ -5,7 +5,6 @@ none and nothing is left to say of what came from it.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,28 +15,19 @@ from sharecons.errors import BrokerError
 from sharecons.metrics import Counters
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster, Link
-from sharecons.net.connection import Connection, Following
+from sharecons.net.connection import Connection
 from sharecons.net.driver import Bell, drive
-from sharecons.net.transport import Later
+from sharecons.net.led import Led
 from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
 from sharecons.protocol.codes import Code
-from sharecons.protocol.happenings import Acquired, Happened
+from sharecons.protocol.happenings import Happened
 from sharecons.protocol.leader import Leader
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.routing import Routing
-from sharecons.protocol.values import FetchSettings, ShareFetch
+from sharecons.protocol.values import FetchSettings
 
 __all__ = ["Leaders"]
-
-
-@dataclass(slots=True, eq=False)
-class _Led:
-    """A leader machine with its bell, and what it asked last."""
-
-    machine: Leader
-    bell: Bell
-    asked: Any = None
 
 
 class Leaders:
@@ -76,8 +66,8 @@ class Leaders:
         self._tasks: TaskGroup | None = None
         self._closing = False
         self._draining = False
-        self._by_node: dict[int, _Led] = {}
-        self._running: set[_Led] = set()
+        self._by_node: dict[int, Led] = {}
+        self._running: set[Led] = set()
 
     @property
     def gone(self) -> bool:
@@ -136,18 +126,25 @@ class Leaders:
         bell = Bell()
         acknowledgements = Acknowledgements(bell.ring, self._journal)
         machine = Leader(node_id, self._settings, self._pace, acknowledgements)
-        led = _Led(machine, bell)
+        led = Led(
+            machine,
+            bell,
+            self._clock,
+            self._counters,
+            self._acquired,
+            self._reported,
+            self._request_timeout,
+        )
         self._by_node[node_id] = led
         self._running.add(led)
         tasks.start_soon(self._run, led)
 
-    async def _run(self, led: _Led) -> None:
+    async def _run(self, led: Led) -> None:
         link = Link(partial(self._connect, led.machine.node_id))
-        hear = partial(self._heard, led)
 
         async def send(request: Any) -> None:
-            first = self._asks(led, request)
-            await link.ask(first.request, first.timeout, hear)
+            first = led.asks(request)
+            await link.ask(first.request, first.timeout, led.heard)
             # The machine knows.
 
         try:
@@ -166,55 +163,18 @@ class Leaders:
             raise BrokerError(text, code=code, name=code.name)
         return await self._cluster.connect(endpoint)
 
-    def _asks(self, led: _Led, request: Any) -> Following:
-        led.asked = request
-        timeout = self._request_timeout
-        if isinstance(request, ShareFetch):
-            self._counters.add("fetch-total")
-            timeout += request.max_wait
-        return Following(request, timeout)
-
-    def _heard(self, led: _Led, answer: Any) -> Following | Later | None:
-        """Tell the machine, hand over what came, and give what is asked next.
-
-        Where more lies ready the next fetch leaves before what came is worked. Else
-        the application runs first, and has asked for more when we look what is due.
-        Our task sleeps on, unless there is more to tell than leases.
-        """
-        machine = led.machine
-        now = self._clock()
-        machine.answered(led.asked, answer, now)
-        happened, machine.happened = machine.happened, []
-        leases = [each.lease for each in happened if isinstance(each, Acquired)]
-        all_told = len(leases) == len(happened) and self._reported()
-        goes_on = all_told and bool(machine.wanted)
-        if machine.backlog and not goes_on:
-            machine.happened = happened  # handed over when our task has sent it
-            return None
-        following = self._look(led) if machine.backlog else None
-        machine.happened += [h for h in happened if not isinstance(h, Acquired)]
-        for lease in leases:
-            self._acquired(lease)
-        if machine.backlog or not goes_on:
-            return following
-        return Later(partial(self._look, led))
-
-    def _look(self, led: _Led) -> Following | None:
-        request = led.machine.next_request(self._clock())
-        return None if request is None else self._asks(led, request)
-
-    def _machine_told(self, led: _Led) -> None:
+    def _machine_told(self, led: Led) -> None:
         happened, led.machine.happened = led.machine.happened, []
         self._told(happened)
         if not self._closing:
             self._retire_idle(led)
 
-    def _retire_idle(self, led: _Led) -> None:
+    def _retire_idle(self, led: Led) -> None:
         if not led.machine.wanted and led.machine.moved_away(anyio.current_time()):
             self._forget(led)
             led.machine.close()
             led.bell.ring()
 
-    def _forget(self, led: _Led) -> None:
+    def _forget(self, led: Led) -> None:
         if self._by_node.get(led.machine.node_id) is led:
             del self._by_node[led.machine.node_id]

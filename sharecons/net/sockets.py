@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Any, Final, TypeVar, cast
 
@@ -21,30 +20,16 @@ from aiohappyeyeballs import start_connection
 
 from sharecons.errors import ProtocolError
 from sharecons.net.clock import in_trio
+from sharecons.net.following import Later, Onward
 from sharecons.net.framing import FrameBuffer
 from sharecons.protocol.values import Endpoint
 
-__all__ = ["Later", "Onward", "ProtocolWire", "SocketWire", "connect"]
+__all__ = ["ProtocolWire", "SocketWire", "connect"]
 
 T = TypeVar("T")
 
 STAGGER: Final = 0.25
 """Seconds until a name's next address is tried beside those before (RFC 8305)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Onward:
-    """What is exchanged next, the answer's reader says: see `Wire.exchange`."""
-
-    data: bytes
-    timeout: float
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Who was woken by an answer is to run before `look` says what is next."""
-
-    look: Callable[[], Any]
 
 
 async def connect(

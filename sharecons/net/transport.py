@@ -23,14 +23,11 @@ from sharecons.errors import (
 from sharecons.net import sockets
 from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
-from sharecons.net.sockets import Later, Onward
 from sharecons.net.tls import HANDSHAKE_CUT, explained
 from sharecons.protocol.values import Endpoint
 
 __all__ = [
-    "Later",
     "Network",
-    "Onward",
     "StreamWire",
     "TcpNetwork",
     "Troubles",
@@ -158,7 +155,7 @@ class Troubles:
     Args:
         doing: what was tried, and with whom.
         asking: it was a question, so that garbage is an answer to it.
-        if_closed: what to say besides where the broker hangs up.
+        if_closed: gives what to say besides where the broker hangs up.
 
     Raises:
         RequestTimedOutError: for `TimeoutError`.
@@ -167,7 +164,11 @@ class Troubles:
     """
 
     def __init__(
-        self, doing: str, *, asking: bool = False, if_closed: str = ""
+        self,
+        doing: str,
+        *,
+        asking: bool = False,
+        if_closed: Callable[[], str] = str,
     ) -> None:
         self._doing = doing
         self._asking = asking
@@ -190,7 +191,7 @@ class Troubles:
             raise RequestTimedOutError(f"{self._doing}: no answer in time") from error
         if isinstance(error, anyio.EndOfStream):
             raise ConnectionFailedError(
-                f"{self._doing}: the broker closed the connection{self._if_closed}"
+                f"{self._doing}: the broker closed the connection{self._if_closed()}"
             ) from error
         told = error if isinstance(error, SSLError) else _cause(error)
         if isinstance(told, SSLError):

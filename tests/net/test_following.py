@@ -10,8 +10,7 @@ from sharecons.errors import (
     ProtocolError,
     RequestTimedOutError,
 )
-from sharecons.net.connection import Following
-from sharecons.net.transport import Later
+from sharecons.net.following import Following, Later
 from sharecons.protocol.values import ShareFetch
 from tests.net.streams import MemoryNetwork, frame
 from tests.net.test_connection import ANSWER, FOUND, QUESTION, connected, served
@@ -111,6 +110,6 @@ async def test_a_connection_cut_while_what_follows_is_under_way():
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, partial(serve)))
 
-        with pytest.raises(ConnectionFailedError, match="the broker closed"):
+        with pytest.raises(ConnectionFailedError, match="closed the connection$"):
             await connection.ask(QUESTION, 1.0, hear)
     assert [FOUND] == answers

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from sharecons.errors import ProtocolError
-from sharecons.net.sockets import Later, Onward
+from sharecons.net.following import Later, Onward
 from sharecons.net.waiting import FOREVER, FutureWaiter
 from tests.net.ends import WIRES, framed, heard, say
 

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from sharecons.net.transport import Later, Onward, TcpNetwork, Wire
+from sharecons.net.following import Later, Onward
+from sharecons.net.transport import TcpNetwork, Wire
 from sharecons.protocol.values import Endpoint
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, take
