@@ -41,6 +41,9 @@ _OFFSETS: Final = Struct(">qq")
 # FirstOffset, LastOffset, DeliveryCount, the number of tagged fields
 _ACQUIRED: Final = Struct(">qqhB")
 
+# Of nearly all partitions of all answers; making it takes as long as reading it.
+_UNTOLD: Final = PartitionLeader(-1, -1)
+
 # The fewest bytes of an element: what has a fixed size, and one for what has not.
 TOPIC_SIZE: Final = 18
 PARTITION_SIZE: Final = 22
@@ -148,7 +151,10 @@ def _partition(
     message = reader.text()
     acknowledge_error = reader.int16()
     acknowledge_message = reader.text()
-    leader = PartitionLeader(reader.int32(), reader.int32())
+    leader_id, leader_epoch = reader.int32(), reader.int32()
+    leader = _UNTOLD
+    if leader_id != _UNTOLD.leader_id or leader_epoch != _UNTOLD.leader_epoch:
+        leader = PartitionLeader(leader_id, leader_epoch)
     reader.skip_tags()
     records = reader.data()
     acquired = _acquired(frame, reader, share_partition)
