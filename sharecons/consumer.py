@@ -375,10 +375,13 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         """Accept what a loop has passed, though it is long in asking for the next.
 
         A loop rings at least every SLICE seconds in which it asks; so after a look
-        that found nothing new, the next asking will ring.
+        that found nothing new, the next asking will ring. One that has worked off all
+        it had when we hear it needs none of this.
         """
         while True:
             await self._tick.wait_until(FOREVER)
+            if not self._deliveries.in_hand:
+                continue
             await anyio.sleep(SLICE)
             while self._deliveries.pass_by():  # noqa: ASYNC110 (a pace, not a wait)
                 await anyio.sleep(SLICE)

@@ -259,6 +259,11 @@ class Deliveries:
                 self._asker.interrupt()
             raise
 
+    @property
+    def in_hand(self) -> bool:
+        """True while somebody was given records that asking again will settle."""
+        return self._hand.is_full
+
     def pass_by(self) -> bool:
         """Accept what a loop over records has passed; tells whether there was any."""
         passing = self._asker is not None and self._asker.passes

@@ -24,6 +24,11 @@ class Hand:
         self._leases: list[tuple[Lease, int]] = []
         self._unfit: tuple[Lease, Record] | None = None
 
+    @property
+    def is_full(self) -> bool:
+        """True while putting it down, or passing by, settles something."""
+        return self._implicit and bool(self._leases)
+
     def take(self, lease: Lease) -> None:
         """What is handed out of a lease from its cursor on is in hand."""
         self._leases.append((lease, lease.cursor))

@@ -4,11 +4,13 @@ import gc
 import logging
 import weakref
 
+import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from sharecons.deliveries import Deliveries
 from sharecons.deserializers import Deserializers
-from sharecons.loops import Poller
+from sharecons.loops import Poller, RecordLoop
 from sharecons.metrics import Counters
 from sharecons.net.waiting import EventWaiter
 from sharecons.protocol.acknowledgements import Acknowledgements
@@ -153,6 +155,38 @@ async def test_everything_is_counted_back_when_topics_go() -> None:
 
     assert await bench.poll() == []
     assert bench.pace.buffered == 0
+
+
+async def test_nothing_is_in_hand_of_a_loop_that_waits_for_more() -> None:
+    """So nobody need look, later, at what it has passed."""
+    bench = Bench()
+    loop = RecordLoop(bench.deliveries, lambda: None)
+    bench.deliveries.take_over(loop)
+    bench.acquire(0, 2)
+    assert not bench.deliveries.in_hand
+    for _ in range(2):
+        await anext(loop)
+        assert bench.deliveries.in_hand
+    async with anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            await anext(loop)
+
+        tasks.start_soon(ask)
+        while not bench.pace.waiting:
+            await checkpoint()
+
+        assert not bench.deliveries.in_hand
+        bench.acquire(2, 1)
+    assert bench.deliveries.in_hand
+
+
+async def test_nothing_is_in_hand_where_everything_is_said() -> None:
+    bench = Bench(implicit=False)
+    bench.acquire(0, 2)
+    assert await bench.poll(1) == [0]
+
+    assert not bench.deliveries.in_hand
 
 
 async def test_records_that_were_let_go_leave_no_garbage() -> None:
