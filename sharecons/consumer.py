@@ -21,10 +21,10 @@ from sharecons.deserializers import Deserializers
 from sharecons.errors import ClosedError, CommitTimeoutError, ConsumerStateError
 from sharecons.loops import BatchLoop, Poller, RecordLoop
 from sharecons.metrics import Counters
+from sharecons.net.bell import Bell
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.driver import Bell
 from sharecons.net.member import Member
 from sharecons.net.transport import Network
 from sharecons.net.waiting import FOREVER, new_waiter

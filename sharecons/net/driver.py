@@ -1,13 +1,13 @@
-"""The one loop that carries a machine out, and the bell that wakes it."""
+"""The one loop that carries a machine out."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from sharecons.errors import Error
+from sharecons.net.bell import Bell
 from sharecons.net.clock import running_clock
-from sharecons.net.waiting import Waiter, new_waiter
 
-__all__ = ["Bell", "Machine", "drive"]
+__all__ = ["Machine", "drive"]
 
 
 class Machine(Protocol):
@@ -23,28 +23,6 @@ class Machine(Protocol):
     def answered(self, request: Any, answer: Any, now: float) -> None: ...
 
     def failed(self, request: Any, error: Error, now: float) -> None: ...
-
-
-class Bell:
-    """Wakes whoever waits; a ring while nobody waits is heard by the next who does."""
-
-    def __init__(self) -> None:
-        self._rung = False
-        self._waiter: Waiter | None = None
-
-    def ring(self) -> None:
-        self._rung = True
-        if self._waiter is not None:
-            self._waiter.wake()
-
-    async def wait_until(self, deadline: float) -> None:
-        """Wait for a ring, or until the deadline on `anyio.current_time()`'s clock."""
-        if not self._rung:
-            if self._waiter is None:
-                # Bells are made where no event loop runs, too.
-                self._waiter = new_waiter()
-            await self._waiter.wait(deadline)
-        self._rung = False
 
 
 async def drive(

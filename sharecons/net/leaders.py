@@ -13,11 +13,12 @@ from anyio.abc import TaskGroup
 
 from sharecons.errors import BrokerError
 from sharecons.metrics import Counters
+from sharecons.net.bell import Bell
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
-from sharecons.net.driver import Bell, drive
-from sharecons.net.led import Led
+from sharecons.net.driver import drive
+from sharecons.net.led import Led, ring_all
 from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import Happened
@@ -37,6 +38,9 @@ class Leaders:
     when a leader is gone, in a task. Where nothing came but leases and what became of
     acknowledgements, `acquired` takes those and `reported` sees to these instead: they
     may be called outside of any task. `reported` is False if that is for a task.
+
+    Attributes:
+        wake: to be called when the pace changed; there may be something to fetch.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Leaders:
         self._closing = False
         self._draining = False
         self._by_node: dict[int, Led] = {}
+        self.wake = partial(ring_all, self._by_node)
         self._running: set[Led] = set()
 
     @property
@@ -91,11 +96,6 @@ class Leaders:
             led.machine.leaders = len(by_node)
             led.machine.want(by_node.get(node_id, frozenset()))
             self._retire_idle(led)
-            led.bell.ring()
-
-    def wake(self) -> None:
-        """The pace changed: there may be something to fetch."""
-        for led in self._by_node.values():
             led.bell.ring()
 
     def flush(self, ticket: Ticket) -> None:

@@ -3,19 +3,19 @@
 No coroutine is here: this is what each answer passes through, and it is compiled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from sharecons.metrics import Counters
+from sharecons.net.bell import Bell
 from sharecons.net.clock import Clock
-from sharecons.net.driver import Bell
 from sharecons.net.following import Following, Later
 from sharecons.protocol.happenings import Acquired, Happened
 from sharecons.protocol.leader import Leader
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.values import ShareFetch
 
-__all__ = ["Led"]
+__all__ = ["Led", "ring_all"]
 
 
 @final
@@ -86,3 +86,9 @@ class Led:
     def _look(self) -> Following | None:
         request = self.machine.next_request(self._clock())
         return None if request is None else self.asks(request)
+
+
+def ring_all(leaders: Mapping[int, Led]) -> None:
+    """There may be something to fetch."""
+    for led in leaders.values():
+        led.bell.ring()

@@ -16,10 +16,12 @@ from anyio.abc import TaskGroup
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
+from sharecons.net.bell import Bell
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
-from sharecons.net.driver import Bell, drive
+from sharecons.net.driver import drive
 from sharecons.net.leaders import Leaders
+from sharecons.net.reports import Hearer, Reports
 from sharecons.protocol.acknowledgements import (
     AcknowledgeResult,
     Journal,
@@ -56,7 +58,7 @@ __all__ = ["Listener", "Member"]
 _FORBIDDEN = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
 
 
-class Listener(Protocol):
+class Listener(Hearer, Protocol):
     """Whom a member tells what the application should know; plain calls."""
 
     def acquired(self, lease: Lease) -> None:
@@ -71,22 +73,14 @@ class Listener(Protocol):
     def refused(self, error: Error) -> None:
         """An error that ends it all."""
 
-    def acknowledged(self, results: list[AcknowledgeResult]) -> None:
-        """What became of acknowledgements; outside of any task, if `calls_back` says
-        that nobody else hears it.
-        """
-
-    @property
-    def calls_back(self) -> bool:
-        """What `acknowledged` is told goes on to the application."""
-        ...
-
 
 class Member:
     """Runs a member's machines in a task group of its caller's.
 
     Attributes:
         membership, routing, pace: the machines that the consumer may look at.
+        wake_leaders: to be called when the pace changed: they may have something to
+            fetch.
     """
 
     def __init__(
@@ -110,6 +104,7 @@ class Member:
         self._membership_bell = Bell()
         self._routing_bell = Bell()
         self._journal = Journal(self._membership_bell.ring)
+        self._reports = Reports(self._journal, counters, listener)
         self._leaders = Leaders(
             settings,
             cluster,
@@ -118,10 +113,11 @@ class Member:
             self._journal,
             counters,
             listener.acquired,
-            self._reported,
+            self._reports.told,
             self._leaders_told,
             request_timeout=request_timeout,
         )
+        self.wake_leaders = self._leaders.wake
         self._ended = False
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
@@ -153,10 +149,6 @@ class Member:
         self._membership_bell.ring()
         self._routing_bell.ring()
         self._membership_told()
-
-    def wake_leaders(self) -> None:
-        """The pace changed: leaders may have something to fetch."""
-        self._leaders.wake()
 
     async def commit(self) -> list[AcknowledgeResult]:
         """Send what was marked, and wait for what becomes of it.
@@ -192,7 +184,7 @@ class Member:
         while not self._leaders.gone:
             await self._change()
         self.abandon()
-        self._report()
+        self._reports.tell()
         self.membership.close(anyio.current_time())
         self._membership_bell.ring()
         while not self.membership.finished:
@@ -260,7 +252,7 @@ class Member:
             self._end(membership.refusal)
         if membership.assignment != self._assignment:
             self._assigned(membership.assignment)
-        self._report()
+        self._reports.tell()
         self._notify()
 
     def _assigned(self, assignment: frozenset[SharePartition]) -> None:
@@ -298,22 +290,8 @@ class Member:
     def _leaders_told(self, happened: Iterable[Happened]) -> None:
         for happening in happened:
             self._happened(happening)
-        self._report()
+        self._reports.tell()
         self._notify()
-
-    def _reported(self) -> bool:
-        """Report, where nobody has to be told in a task; tells whether it did."""
-        somebody_waits = self._changed is not None
-        if somebody_waits or (self._journal.results and self._listener.calls_back):
-            return False
-        self._report()
-        return True
-
-    def _report(self) -> None:
-        results, self._journal.results = self._journal.results, []
-        if results:
-            self._counters.add_results(results)
-            self._listener.acknowledged(results)
 
     def _happened(self, happening: Happened) -> None:
         match happening:
@@ -367,9 +345,11 @@ class Member:
         """Wait until something was told; it may be anything."""
         if self._changed is None:
             self._changed = anyio.Event()
+            self._reports.awaited = True
         await self._changed.wait()
 
     def _notify(self) -> None:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
+            self._reports.awaited = False

@@ -13,15 +13,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from ssl import SSLContext
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import anyio
 from aiohappyeyeballs import start_connection
 
-from sharecons.errors import ProtocolError
 from sharecons.net.clock import in_trio
-from sharecons.net.following import Later, Onward
 from sharecons.net.framing import FrameBuffer
+from sharecons.net.receiving import Receiving, as_it_is
 from sharecons.protocol.values import Endpoint
 
 __all__ = ["ProtocolWire", "SocketWire", "connect"]
@@ -65,28 +64,17 @@ async def _connected_in_trio(endpoint: Endpoint) -> socket.socket:
     return socket.socket(fileno=stream.socket.detach())
 
 
-def _as_it_is(frame: memoryview) -> memoryview:
-    return frame
-
-
 def _at_once(connected: socket.socket) -> None:
     """Have small requests sent at once."""
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-class ProtocolWire(asyncio.BufferedProtocol):
+class ProtocolWire(Receiving, asyncio.BufferedProtocol):
     """A wire on asyncio's loops: nobody is woken before a frame is whole."""
 
     def __init__(self) -> None:
-        self._buffer = FrameBuffer()
-        self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport
-        self._waiter: asyncio.Future[Any] | None = None
-        self._read: Callable[[memoryview], Any] = _as_it_is
+        super().__init__(asyncio.get_running_loop())
         self._error: Exception | None = None
-        self._deadline = math.inf
-        self._timer: asyncio.TimerHandle | None = None
-        self._rings_at = math.inf
 
     @classmethod
     async def on(
@@ -110,122 +98,53 @@ class ProtocolWire(asyncio.BufferedProtocol):
         if self._error is not None:
             raise self._error
         # Written at once, as far as the system takes it, before anybody else runs.
-        self._transport.write(data)
+        self.transport.write(data)
 
     async def receive(self) -> memoryview:
-        self._deadline = math.inf
-        frame: memoryview = await self._answer(_as_it_is)
+        self.deadline = math.inf
+        frame: memoryview = await self._answer(as_it_is)
         return frame
 
     async def exchange(
         self, data: bytes, timeout: float, read: Callable[[memoryview], T]
     ) -> T:
         await self.send(data)
-        self._expect(timeout)
+        self.expect(timeout)
         return await self._answer(read)
-
-    def _expect(self, timeout: float) -> None:
-        """Fail if no answer comes in time.
-
-        One timer serves many requests: it finds out when it rings what the last of
-        them has left. A cancel scope for each took five times as long as a timer, and
-        a timer takes longer than the rest of this.
-        """
-        self._deadline = self._loop.time() + timeout
-        if self._deadline < self._rings_at:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._rings_at = self._deadline
-            self._timer = self._loop.call_at(self._deadline, self._rung)
-
-    def _rung(self) -> None:
-        self._timer, self._rings_at = None, math.inf
-        if self._waiter is None or self._waiter.done():
-            return  # the next request begins anew
-        left = self._deadline - self._loop.time()
-        if left <= 0.0:
-            self._fail(TimeoutError())
-        elif left < math.inf:
-            self._expect(left)
 
     async def _answer(self, read: Callable[[memoryview], T]) -> T:
         if self._error is not None:
             raise self._error
-        self._read = read
-        self._waiter = waiter = self._loop.create_future()
+        self.read = read
+        self.waiter = waiter = self.loop.create_future()
         try:
             answer: T = await waiter
         finally:
-            self._waiter = None
-            self._read = _as_it_is  # which keeps nothing alive
+            self.waiter = None
+            self.read = as_it_is  # which keeps nothing alive
         return answer
 
     async def aclose(self) -> None:
-        self._fail(anyio.ClosedResourceError())
+        self.fail(anyio.ClosedResourceError())
 
-    # What the event loop calls.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer.room()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        waiter = self._waiter
-        try:
-            if waiter is None:
-                raise ProtocolError(f"{nbytes} bytes that nobody asked for")
-            frame = self._buffer.received(nbytes)
-        except ProtocolError as error:
-            self._fail(error)
-            return
-        if frame is not None and not waiter.done():
-            self._answered(waiter, frame)
-
-    def eof_received(self) -> None:
-        self._fail(anyio.EndOfStream())
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(exc or anyio.EndOfStream())
-
-    def _answered(self, waiter: asyncio.Future[Any], frame: memoryview) -> None:
-        """Read at once, so that who is woken by it need not wait for our task."""
-        try:
-            answer = self._read(frame)
-        except Exception as error:  # noqa: BLE001 (raised where it was asked)
-            waiter.set_exception(error)
-        else:
-            self._go_on(waiter, answer)
-
-    def _go_on(self, waiter: asyncio.Future[Any], answer: Any) -> None:
-        if isinstance(answer, Later):
-            # They are in the loop's queue before this.
-            self._loop.call_soon(self._look, waiter, answer.look)
-        elif isinstance(answer, Onward):
-            self._transport.write(answer.data)
-            self._expect(answer.timeout)
-        else:
-            waiter.set_result(answer)
-
-    def _look(self, waiter: asyncio.Future[Any], look: Callable[[], Any]) -> None:
-        if waiter.done():
-            return
-        try:
-            answer = look()
-        except Exception as error:  # noqa: BLE001 (raised where it was asked)
-            waiter.set_exception(error)
-        else:
-            self._go_on(waiter, answer)
-
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
-            self._transport.abort()
-            if self._timer is not None:
-                self._timer.cancel()
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(self._error)
+            self.transport.abort()
+            self.expect_nothing()
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_exception(self._error)
+
+    # What the event loop calls, beside `Receiving`'s.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def eof_received(self) -> None:
+        self.fail(anyio.EndOfStream())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.fail(exc or anyio.EndOfStream())
 
 
 class SocketWire:

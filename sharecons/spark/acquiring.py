@@ -22,8 +22,8 @@ from anyio.to_thread import run_sync
 from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
+from sharecons.net.bell import Bell
 from sharecons.net.cluster import Cluster
-from sharecons.net.driver import Bell
 from sharecons.net.member import Member
 from sharecons.net.waiting import FOREVER
 from sharecons.protocol.acknowledgements import AcknowledgeResult

@@ -14,10 +14,10 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from sharecons.errors import ConnectionFailedError, Error
+from sharecons.net.bell import Bell
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import CONNECT_TIMEOUT, Cluster, Link
 from sharecons.net.connection import Connection
-from sharecons.net.driver import Bell
 from sharecons.protocol.reading import Ask, Happened, Piece, Reading
 
 __all__ = ["Background"]

@@ -19,8 +19,8 @@ from anyio.to_thread import run_sync
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.log import get_logger
+from sharecons.net.bell import Bell
 from sharecons.net.cluster import Cluster
-from sharecons.net.driver import Bell
 from sharecons.net.waiting import FOREVER
 from sharecons.spark.acquiring import Acquirer, Joining
 from sharecons.spark.errors import LedgerError, LedgerTakenError

@@ -4,7 +4,8 @@ import anyio
 import pytest
 
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.net.driver import Bell, drive
+from sharecons.net.bell import Bell
+from sharecons.net.driver import drive
 from tests.net.interrupts import interruptions
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,118 @@
+"""What asyncio's loops call: bytes that came, and what goes on with their answer.
+
+No coroutine is here: this is what each answer passes through, and it is compiled.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mypy_extensions import mypyc_attr
+
+from sharecons.errors import ProtocolError
+from sharecons.net.following import Later, Onward
+from sharecons.net.framing import FrameBuffer
+
+__all__ = ["Receiving", "as_it_is"]
+
+
+def as_it_is(frame: memoryview) -> memoryview:
+    return frame
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Receiving:
+    """The receiving half of `ProtocolWire`, which has the transport.
+
+    Attributes:
+        waiter: who waits for an answer.
+        read: what makes one of a frame.
+    """
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+        self.transport: Any = None
+        self.waiter: Any = None
+        self.read: Callable[[memoryview], Any] = as_it_is
+        self.deadline = math.inf
+        self._buffer = FrameBuffer()
+        self._timer: Any = None
+        self._rings_at = math.inf
+
+    def fail(self, error: Exception) -> None:
+        """Nothing more comes: `ProtocolWire` sees to it."""
+        raise NotImplementedError
+
+    def expect(self, timeout: float) -> None:
+        """Fail if no answer comes in time.
+
+        One timer serves many requests: it finds out when it rings what the last of
+        them has left. A cancel scope for each took five times as long as a timer, and
+        a timer takes longer than the rest of this.
+        """
+        self.deadline = self.loop.time() + timeout
+        if self.deadline < self._rings_at:
+            self.expect_nothing()
+            self._rings_at = self.deadline
+            self._timer = self.loop.call_at(self.deadline, self._rung)
+
+    def expect_nothing(self) -> None:
+        """Nobody is to fail any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # What the event loop calls.
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        waiter = self.waiter
+        try:
+            if waiter is None:
+                raise ProtocolError(f"{nbytes} bytes that nobody asked for")
+            frame = self._buffer.received(nbytes)
+        except ProtocolError as error:
+            self.fail(error)
+            return
+        if frame is not None and not waiter.done():
+            self._answered(waiter, frame)
+
+    def _answered(self, waiter: Any, frame: memoryview) -> None:
+        """Read at once, so that who is woken by it need not wait for our task."""
+        try:
+            answer = self.read(frame)
+        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+            waiter.set_exception(error)
+        else:
+            self._go_on(waiter, answer)
+
+    def _go_on(self, waiter: Any, answer: Any) -> None:
+        if isinstance(answer, Later):
+            # They are in the loop's queue before this.
+            self.loop.call_soon(self._look, waiter, answer.look)
+        elif isinstance(answer, Onward):
+            self.transport.write(answer.data)
+            self.expect(answer.timeout)
+        else:
+            waiter.set_result(answer)
+
+    def _look(self, waiter: Any, look: Callable[[], Any]) -> None:
+        if waiter.done():
+            return
+        try:
+            answer = look()
+        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+            waiter.set_exception(error)
+        else:
+            self._go_on(waiter, answer)
+
+    def _rung(self) -> None:
+        self._timer, self._rings_at = None, math.inf
+        if self.waiter is None or self.waiter.done():
+            return  # the next request begins anew
+        left = self.deadline - self.loop.time()
+        if left <= 0.0:
+            self.fail(TimeoutError())
+        elif left < math.inf:
+            self.expect(left)
