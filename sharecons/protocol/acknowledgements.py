@@ -70,6 +70,11 @@ class Acknowledgements:
         return bool(self._dirty)
 
     @property
+    def under_way(self) -> bool:
+        """True while a request that carries some is not answered."""
+        return bool(self._under_way)
+
+    @property
     def held(self) -> tuple[Lease, ...]:
         """Leases of which something is left to say, send or hear."""
         return tuple(self._held)

@@ -11,7 +11,7 @@ What lets a record go does not gather: another consumer may be waiting for it.
 
 from typing import Final
 
-__all__ = ["ACK_DELAY", "RIDE_AFTER", "Gathering"]
+__all__ = ["ACK_DELAY", "RIDE_AFTER", "TRICKLE", "Gathering"]
 
 NEVER: Final = float("inf")
 
@@ -20,6 +20,8 @@ ACK_DELAY: Final = 0.004
 RIDE_AFTER: Final = 0.002
 """Seconds after which it takes the next fetch, though it may wait longer: a fetch
 that has to end at once would bring nothing."""
+TRICKLE: Final = 0.003
+"""Records that come within so many seconds of those before will be followed soon."""
 
 
 class Gathering:
@@ -28,11 +30,19 @@ class Gathering:
     Attributes:
         due: when what has gathered leaves by itself, `NEVER` if nothing has.
         urgent: somebody waits for it.
+        trickles: records will soon follow those that the last fetch brought.
     """
 
     def __init__(self) -> None:
         self.due = NEVER
         self.urgent = False
+        self.trickles = False
+        self._came_at = -NEVER
+
+    def came(self, now: float, *, keeps_up: bool) -> None:
+        """A fetch brought records, to an application that works them in moments."""
+        self.trickles = keeps_up and now - self._came_at <= TRICKLE
+        self._came_at = now
 
     def begin(self, now: float) -> None:
         """Something is to be sent, perhaps since earlier."""

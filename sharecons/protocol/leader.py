@@ -5,15 +5,16 @@ numbers come from `session`, contents from `acknowledgements`, amounts from `pac
 
 Theory of operation
 -------------------
-One request at a time. A fetch that waits at the broker holds up everything else
-on its session, and an acknowledgement sent beside it would end it with an error
-and cost a delivery (measured on 4.3.0). So a fetch waits long (`max_wait`) only
-when nothing of this leader's is in the application's hands, and for moments
-otherwise, growing while nothing comes.
+One request at a time, but for fetches of what trickles. A fetch that waits at the
+broker holds up everything else on its session, and an acknowledgement sent beside it,
+on another connection, would end it with an error and cost a delivery (measured on
+4.3.0): `waits` says how long one may.
 
 Where more records lie ready than a fetch brings, the next one is sent while these
 are worked. Where none do, it waits until the application asks: it then carries the
-acknowledgements of these, and may wait long.
+acknowledgements of these, and may wait long. Where they come one by one, soon after
+each other, a second one is sent behind it, which the broker turns to as soon as it
+has answered the first. It waits for moments only, and changes nothing of the session.
 
 Acknowledgements ride on a fetch that is due, or go by themselves; `gathering` says
 when. Renewals never ride on a fetch: a renewing fetch may not fetch.
@@ -23,7 +24,6 @@ hints of new leaders, errors to raise. A lost connection ends the session's term
 what was under way then has an unknown outcome and is not sent again.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
@@ -31,7 +31,7 @@ from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgements
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
-from sharecons.protocol.gathering import Gathering
+from sharecons.protocol.gathering import RIDE_AFTER, Gathering
 from sharecons.protocol.happenings import (
     Acquired,
     EndpointsTold,
@@ -47,11 +47,11 @@ from sharecons.protocol.happenings import (
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.reactions import Reaction, reaction
+from sharecons.protocol.requests import Requests, Sent
 from sharecons.protocol.session import CLOSING, ShareSession
 from sharecons.protocol.values import (
     FetchedPartition,
     FetchSettings,
-    Range,
     ShareAcknowledge,
     ShareAcknowledged,
     ShareFetch,
@@ -59,19 +59,14 @@ from sharecons.protocol.values import (
     SharePartition,
     TopicId,
 )
-from sharecons.untyped import RELEASE, RENEW
+from sharecons.protocol.waits import Waits
 
 __all__ = ["Leader"]
 
 NEVER: Final = float("inf")
 
-SHORT_WAIT: Final = 0.01
-LONGEST_SHORT_WAIT: Final = 0.1
 BACKLOG_SHARE: Final = 4
 """A fetch that brought less than this part of what it asked for has found the end."""
-WAIT_SHARE: Final = 0.25
-"""The longest wait, as a share of a lock's length: our clock of the lock begins with
-the request."""
 
 Request = ShareFetch | ShareAcknowledge
 Answer = ShareFetched | ShareAcknowledged
@@ -110,11 +105,22 @@ class Leader:
         self._not_before = 0.0
         self._gathering = Gathering()
         self._closing = False
-        self._short_wait = SHORT_WAIT
-        self._acquired_at = 0.0
-        self._lock_timeout = 30.0  # share.record.lock.duration.ms, until told
-        self._under_way = False
+        self._waits = Waits(settings.max_wait)
+        self._requests = Requests(
+            settings,
+            self._session,
+            pace,
+            acknowledgements,
+            self._gathering,
+            self._waits,
+        )
+        self._sent: list[Sent] = []
         self.backlog = True
+
+    @property
+    def trickles(self) -> bool:
+        """True if what came will soon be followed: see `next_behind`."""
+        return self._gathering.trickles
 
     # What the shell tells.
 
@@ -130,14 +136,14 @@ class Leader:
         """Fetch no more; say what is to be said, and close the session."""
         self._closing = True
         self._not_before = 0.0
-        if not self._session.is_open and not self._under_way:
+        if not self._session.is_open and not self._sent:
             self._finish("the consumer was closed")
 
     def moved_away(self, now: float) -> bool:
         """True once nothing is fetched here and nothing more can be said here."""
         self.acknowledgements.forget_ended(now)
         busy = self.acknowledgements.held or self.acknowledgements.pending
-        return not (self.wanted or busy or self._under_way)
+        return not (self.wanted or busy or self._sent)
 
     # The machine's contract.
 
@@ -154,25 +160,34 @@ class Leader:
         return max(due, self._not_before)
 
     def next_request(self, now: float) -> Request | None:
-        if self.finished or now < self._not_before:
+        if self.finished or self._sent or now < self._not_before:
             return None
-        request = self._choose(now)
-        self._under_way = request is not None
-        return request
+        return self._sending(self._choose(now), now)
+
+    def next_behind(self, now: float) -> Request | None:
+        """Give a fetch to be sent behind the one under way, if one is due.
+
+        Asking for none is no harm. It is answered after the other.
+        """
+        if not self._may_follow(now) or self._acknowledges(now, fetching=True):
+            return None
+        request = self._requests.fetch(
+            now, self.wanted, self.leaders, longest=RIDE_AFTER
+        )
+        return self._sending(request, now)
 
     def answered(self, request: Request, answer: Answer, now: float) -> None:
-        self._under_way = False
+        sent = self._sent.pop(0)
+        self._gathering.trickles = False
         if answer.endpoints:
             self.happened.append(EndpointsTold(dict(answer.endpoints)))
-        self._not_before = now + answer.throttle
+        # Of two requests under way, the second does not end the first one's pause.
+        self._not_before = max(self._not_before, now + answer.throttle)
         match reaction(reactions.FETCH, answer.error):
             case Reaction.PROCEED:
-                self._proceed(request, answer, now)
+                self._proceed(sent, answer, now)
             case Reaction.REOPEN:
-                # Not applied; the locks are the member's and outlive the session.
-                self._session.reset()
-                self.acknowledgements.resend()
-                self._pause(now, answer.throttle)
+                self._open_anew(sent, answer, now, applied=False)
             case Reaction.LOSE_SESSION:
                 self._lose(
                     f"the broker no longer knows the session of node {self.node_id}"
@@ -185,15 +200,13 @@ class Leader:
                 )
                 self._finish("the broker refuses to serve this member")
             case _:
-                # Whether the broker counted this request is unknown: open anew.
-                self._session.reset()
-                self._fail_acknowledgements(answer, now)
-                self._pause(now, answer.throttle)
+                # Whether the broker counted this request is unknown.
+                self._open_anew(sent, answer, now, applied=True)
         if request.share_session_epoch == CLOSING:
             self._finish("the session was closed")
 
     def failed(self, request: Request, error: Error, now: float) -> None:
-        self._under_way = False
+        self._sent.clear()
         self._lose(f"the connection to node {self.node_id} was lost: {error}")
         if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
             self.happened.append(Refused(error))
@@ -212,12 +225,26 @@ class Leader:
         due = self._pace.next_due(now, ahead=self.backlog)
         fetching = bool(self.wanted) and due <= now
         if self._acknowledges(now, fetching):
-            return self._acknowledge(now)
+            return self._requests.acknowledge(now)
         if fetching:
-            return self._fetch(now)
+            at_once = self.backlog
+            return self._requests.fetch(now, self.wanted, self.leaders, at_once=at_once)
         if self.acknowledgements.pending and not self._session.is_open:
-            return self._fetch(now, opening_only=True)
+            return self._requests.fetch(
+                now, self.wanted, self.leaders, opening_only=True
+            )
         return None
+
+    def _may_follow(self, now: float) -> bool:
+        """True if a fetch may be sent behind what is under way."""
+        return (
+            self._gathering.trickles
+            and len(self._sent) == 1
+            and self._sent[0].is_plain
+            and self.wanted is self._session.partitions
+            and not (self.backlog or self._closing or now < self._not_before)
+            and self._pace.next_due(now) <= now
+        )
 
     def _close(self, now: float) -> ShareAcknowledge | None:
         if not self._session.is_open:
@@ -225,10 +252,7 @@ class Leader:
             return None
         # A renewal has no sense any more: its record is given back.
         self.acknowledgements.stop_renewing()
-        request = self._acknowledge(now)
-        if self.acknowledgements.pending:
-            return request  # what must travel alone takes a request more
-        return replace(request, share_session_epoch=CLOSING)
+        return self._requests.acknowledge(now, closing=True)
 
     def _acknowledges(self, now: float, fetching: bool) -> bool:
         """True if acknowledgements are due by themselves."""
@@ -245,103 +269,74 @@ class Leader:
             return True
         return not fetching and self._gathering.leaves(now)
 
-    def _acknowledge(self, now: float) -> ShareAcknowledge:
-        self._gathering.end()
-        said = self.acknowledgements.take(now)
-        return ShareAcknowledge(
-            group_id=self._settings.group_id,
-            member_id=self._settings.member_id,
-            share_session_epoch=self._session.epoch,
-            renewing=any(RENEW in r.kinds for ranges in said.values() for r in ranges),
-            acknowledgements=said,
-        )
-
-    def _fetch(self, now: float, *, opening_only: bool = False) -> ShareFetch:
-        self.acknowledgements.forget_ended(now)
-        said = self._riding(now)
-        released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
-        added, forgotten = self._session.changes(self.wanted, said.keys())
-        limit = self._pace.share(self.leaders, len(self.wanted))
-        size = self._pace.bytes_for(limit, len(self.wanted), self._settings.max_bytes)
-        self._acquired_at = now
-        return ShareFetch(
-            group_id=self._settings.group_id,
-            member_id=self._settings.member_id,
-            share_session_epoch=self._session.epoch,
-            # What is released with this fetch is there only after it, and would not
-            # end its wait.
-            max_wait=0.0 if opening_only or released else self._wait(now),
-            min_bytes=self._settings.min_bytes,
-            # With no bytes to give the broker acquires nothing: only the session is
-            # opened, for acknowledgements that outlived the one before.
-            max_bytes=0 if opening_only else size,
-            max_records=limit,
-            # Whole batches only at full speed: below it they would be more than the
-            # application can work off.
-            record_limit=self._settings.record_limit or not self._pace.full_speed,
-            added=added,
-            forgotten=forgotten,
-            acknowledgements=said,
-        )
-
-    def _riding(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
-        """Pick what is acknowledged with the fetch that goes out now."""
-        if not self._session.is_open:
-            return {}  # nothing may be, in the request that opens a session
-        at_once = self.backlog or self.acknowledgements.releases
-        if at_once or self._gathering.rides(now):
-            self._gathering.end()
-            return self.acknowledgements.take(now)
-        return {}
-
-    def _wait(self, now: float) -> float:
-        # What comes at the end of a wait must still have most of its lock before it.
-        longest = min(self._settings.max_wait, self._lock_timeout * WAIT_SHARE)
-        longest = min(longest, self._gathering.due - now)
-        if self.acknowledgements.has_open or not self._pace.waiting:
-            return min(self._short_wait, longest)
-        return longest
+    def _sending(self, request: Request | None, now: float) -> Request | None:
+        if request is not None:
+            self._sent.append(Sent(request, now, self._session.resets))
+        return request
 
     # What the answers mean.
 
-    def _proceed(self, request: Request, answer: Answer, now: float) -> None:
-        self._lock_timeout = answer.lock_timeout or self._lock_timeout
-        renewed_until = self._renewed_until(request, now)
+    def _proceed(self, sent: Sent, answer: Answer, now: float) -> None:
+        request = sent.request
+        self._waits.told(answer.lock_timeout)
         if isinstance(request, ShareFetch) and isinstance(answer, ShareFetched):
-            self._session.fetched()
+            if sent.resets == self._session.resets:
+                self._session.fetched()
             self.acknowledgements.renewable = answer.renewable
-            self._take_records(request, answer)
-        else:
-            self._session.acknowledged()
-        self.acknowledgements.answered(
-            answer.partitions, error=None, renewed_until=renewed_until, now=now
-        )
+            self._take_records(sent, request, answer, now)
+        if request.acknowledgements:
+            self.acknowledgements.answered(
+                answer.partitions,
+                error=None,
+                renewed_until=self._renewed_until(request, now),
+                now=now,
+            )
         for partition in answer.partitions:
             if partition.acknowledge_error:
                 self.happened += acknowledge_failed(partition)
-        self._mind_trouble(answer, now)
+        self._mind_trouble(request, answer, now)
 
-    def _mind_trouble(self, answer: Answer, now: float) -> None:
+    def _open_anew(
+        self, sent: Sent, answer: Answer, now: float, *, applied: bool
+    ) -> None:
+        """The session is out of step; the locks are the member's, and outlive it.
+
+        `applied` says that what the request acknowledged may have been.
+        """
+        if sent.resets == self._session.resets:
+            self._session.reset()
+        if sent.request.acknowledgements and applied:
+            self._fail_acknowledgements(answer, now)
+        elif sent.request.acknowledgements:
+            self.acknowledgements.resend()
+        self._pause(now, answer.throttle)
+
+    def _mind_trouble(self, request: Request, answer: Answer, now: float) -> None:
         """Nothing that failed is asked for again at the speed of a round trip."""
         failed = any(p.error for p in answer.partitions)
         idle = failed and not any(p.acquired for p in answer.partitions)
-        if idle or self.acknowledgements.to_retry:
+        to_retry = self.acknowledgements.to_retry
+        if idle or (to_retry and request.acknowledgements):
             self._pause(now, answer.throttle)
-        else:
+        elif not to_retry:
             self._backoff.reset()
 
     def _renewed_until(self, request: Request, now: float) -> float:
         # The request's own time would be safer by a round trip; but a renewal is
         # answered at once, and the broker may be slow to write it.
         renewing = isinstance(request, ShareAcknowledge) and request.renewing
-        return now + self._lock_timeout if renewing else 0.0
+        return now + self._waits.lock_timeout if renewing else 0.0
 
-    def _take_records(self, request: ShareFetch, answer: ShareFetched) -> None:
+    def _take_records(
+        self, sent: Sent, request: ShareFetch, answer: ShareFetched, now: float
+    ) -> None:
+        # What an outlived session brings is locked for us all the same.
+        outlived = sent.resets != self._session.resets
         seen: set[SharePartition] = set()
         got = size = 0
         for partition in answer.partitions:
             share_partition = partition.share_partition
-            listed = share_partition in self._session.partitions
+            listed = outlived or share_partition in self._session.partitions
             told = share_partition in request.acknowledgements
             if share_partition in seen or not (listed or told):
                 what = f"node {self.node_id} answered for {share_partition}, unasked"
@@ -351,21 +346,21 @@ class Leader:
             if partition.error:
                 self.happened += fetch_failed(partition)
             if partition.acquired:
-                got += self._acquired(partition)
+                got += self._acquired(partition, sent.at)
                 size += len(partition.records)
         if got:
             self._pace.weighed(got, size)
-        longer = min(self._short_wait * 2, LONGEST_SHORT_WAIT)
-        self._short_wait = SHORT_WAIT if got or request.acknowledgements else longer
+            self._gathering.came(now, keeps_up=self._pace.keeps_up)
+        self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
         self.backlog = got * BACKLOG_SHARE >= request.max_records
 
-    def _acquired(self, partition: FetchedPartition) -> int:
+    def _acquired(self, partition: FetchedPartition, at: float) -> int:
         lease = Lease(
             topic=self.topics.get(partition.share_partition.topic_id, "?"),
             share_partition=partition.share_partition,
             acquired=partition.acquired,
             payload=partition.records,
-            deadline=self._acquired_at + self._lock_timeout,
+            deadline=at + self._waits.lock_timeout,
             term=self._session.term,
             owner=self.acknowledgements,
         )

@@ -28,6 +28,7 @@ NEVER: Final = float("inf")
 HORIZON: Final = 0.25
 LEAD: Final = 0.02
 PATIENCE: Final = 0.1
+MOMENTS: Final = 0.002
 DEMAND: Final = 0.5
 """How long an asking that was not served is remembered: poll(timeout=0) in a loop
 is never seen waiting."""
@@ -86,6 +87,12 @@ class Pace:
     @property
     def full_speed(self) -> bool:
         return self.allowance >= self._max_records
+
+    @property
+    def keeps_up(self) -> bool:
+        """True if all that came is worked off in moments."""
+        left = self._handed + self.buffered
+        return self.overlaps and left <= self._rate * MOMENTS
 
     def acquired(self, count: int) -> None:
         self.buffered += count

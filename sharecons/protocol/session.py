@@ -7,8 +7,10 @@ Theory of operation
 -------------------
 There is one session for each member and leader. A ShareFetch with epoch 0 opens
 it; from then on each request, fetch or acknowledge, carries the next number, and
--1 closes it (KIP-932, "Share sessions"). One request at a time: the numbers are a
-strict sequence, so the answer comes before the next number.
+-1 closes it (KIP-932, "Share sessions"). The numbers are a strict sequence, counted
+as requests are sent: a broker takes those of one connection in order, so one may be
+sent before the answer of the one before. An answer may then be to a request of a
+session that was given up meanwhile: `resets` tells.
 
 The broker remembers the partitions. A fetch names only those that are new to it,
 or carry acknowledgements, and those to forget. Naming a partition for its
@@ -49,11 +51,13 @@ class ShareSession:
     Attributes:
         epoch: the number of the next request; 0 while there is no session.
         term: the session's life; another one after `lost`.
+        resets: how often a session was given up.
     """
 
     def __init__(self) -> None:
         self.epoch = OPENING
         self.term = Term()
+        self.resets = 0
         self._known: frozenset[SharePartition] = frozenset()
         self._asked: frozenset[SharePartition] = frozenset()
 
@@ -80,14 +84,15 @@ class ShareSession:
         forgotten = self._known.union(acknowledged) - wanted
         return added, frozenset(forgotten)
 
-    def fetched(self) -> None:
-        """The fetch last numbered was answered: the leader holds what it listed."""
-        self._known = self._asked
-        self.acknowledged()
+    def next_epoch(self) -> int:
+        """Take the number of a request that is sent now."""
+        epoch = self.epoch
+        self.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
+        return epoch
 
-    def acknowledged(self) -> None:
-        """A request was answered without a session error."""
-        self.epoch = 1 if self.epoch == 0x7FFFFFFF else self.epoch + 1
+    def fetched(self) -> None:
+        """A fetch was answered: the leader holds what the last one listed."""
+        self._known = self._asked
 
     def reset(self) -> None:
         """Open anew; the locks outlive it, for they are the member's.
@@ -97,6 +102,7 @@ class ShareSession:
         """
         self.epoch = OPENING
         self._known = frozenset()
+        self.resets += 1
 
     def lost(self, why: str) -> None:
         """The session ended at the leader's, and every lock taken in it."""

@@ -7,6 +7,7 @@ for or when the deadline came that the machine gave, and at no other time.
 from typing import Final
 
 import pytest
+from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -91,8 +92,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.leader = Leader(NODE, SETTINGS, self.pace, self.acknowledgements)
         self.leader.topics = {TOPIC_ID: TOPIC}
         self.ready: list[Lease] = []
-        self.request: Request | None = None
-        self.answer: Answer | None = None
+        self.under_way: list[Request] = []
+        self.answer: Answer | None = None  # the broker's to the first of them
         self.arrives_at = 0.0
         self.fault = FAULTS[GOOD]
         self.rung = True
@@ -102,6 +103,10 @@ class LeaderAndBroker(RuleBasedStateMachine):
         for partition in wanted:
             self.produce(partition, 10)
         self.fetch(kind)
+
+    @property
+    def request(self) -> Request | None:
+        return self.under_way[0] if self.under_way else None
 
     # The driver.
 
@@ -117,17 +122,30 @@ class LeaderAndBroker(RuleBasedStateMachine):
                 return
             self.rung = False
             due = self.leader.next_deadline(self.now)
-            self.request = self.leader.next_request(self.now)
+            request = self.leader.next_request(self.now)
             self.tell()
-            if self.request is None:
+            if request is None:
                 self.sleeps_until = self.leader.next_deadline(self.now)
                 if not self.rung and not self.leader.finished:
                     assert self.sleeps_until > self.now, "it would spin"
             else:
                 assert due <= self.now, "before its deadline"
-                self.requests += 1
-                self.application.sees(self.request.acknowledgements)
+                self.sent(request)
         raise AssertionError("the driver goes round and round")
+
+    def sent(self, request: Request) -> None:
+        self.under_way.append(request)
+        self.requests += 1
+        self.application.sees(request.acknowledgements)
+
+    @rule()
+    def look_behind(self) -> None:
+        """What the shell does when whom an answer woke have run."""
+        request = self.leader.next_behind(self.now)
+        if request is not None:
+            assert len(self.under_way) == 1
+            event("a second fetch")
+            self.sent(request)
 
     def tell(self) -> None:
         happened, self.leader.happened = self.leader.happened, []
@@ -178,13 +196,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @precondition(lambda self: self.answer is not None)
     @rule()
     def arrive(self) -> None:
-        request, answer, self.request, self.answer = (
-            self.request,
-            self.answer,
-            None,
-            None,
-        )
-        assert request is not None
+        request, answer, self.answer = self.under_way.pop(0), self.answer, None
         assert answer is not None
         self.now = max(self.now, self.arrives_at)
         self.judge(request, answer)
@@ -218,10 +230,12 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @precondition(lambda self: self.request is not None)
     @rule()
     def break_connection(self) -> None:
-        request, self.request, self.answer = self.request, None, None
-        assert request is not None
+        request, under_way = self.under_way[0], list(self.under_way)
+        self.under_way.clear()
+        self.answer = None
         self.broker.disconnected()
-        self.application.outcome(request.acknowledgements, excuse=True)
+        for each in under_way:
+            self.application.outcome(each.acknowledgements, excuse=True)
         self.leader.failed(request, LOST, self.now)
         self.tell()
         self.rung = True
@@ -273,6 +287,24 @@ class LeaderAndBroker(RuleBasedStateMachine):
             if self.ready:
                 self.work(all_of_it=True, kind=kind)
                 return
+
+    @rule(
+        partition=partitions,
+        kind=st.sampled_from([ACCEPT, RELEASE]),
+        journeys=st.lists(journeys, min_size=2, max_size=8),
+    )
+    def trickle(
+        self, partition: int, kind: AcknowledgeType, journeys: list[str]
+    ) -> None:
+        """Records come one by one, and are worked in no time."""
+        for fault in journeys:
+            self.produce(partition, 1)
+            if self.ready:
+                self.work(all_of_it=True, kind=kind)
+            self.application_waits()
+            self.drive()
+            self.look_behind()
+            self.exchange(fault)
 
     @rule()
     def application_waits(self) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sharecons.protocol.pace import DEMAND, HORIZON, LEAD, PATIENCE, Pace
+from sharecons.protocol.pace import DEMAND, HORIZON, LEAD, MOMENTS, PATIENCE, Pace
 from tests.protocol.making import EVER
 from tests.protocol.profile import EXAMPLES, MACHINE
 
@@ -175,6 +175,33 @@ def test_an_application_that_asks_in_the_same_instant_is_fast_not_infinitely_so(
     pace = working(seconds=0.0, records=1, allowance=1)
 
     assert 2 == pace.allowance
+
+
+def test_an_application_keeps_up_that_works_what_came_in_moments():
+    pace = working(seconds=MOMENTS, records=10)
+    pace.acquired(4)
+    pace.handed_out(4, now=1.0)
+    pace.acquired(6)
+    kept_up = pace.keeps_up
+
+    pace.acquired(1)
+
+    assert (True, False) == (kept_up, pace.keeps_up)
+
+
+def test_an_application_of_unknown_pace_does_not_keep_up():
+    pace = Pace(500)
+    pace.acquired(1)
+
+    assert not pace.keeps_up
+
+
+def test_nobody_keeps_up_who_wants_no_overlap():
+    pace = working(seconds=MOMENTS, records=10)
+    pace.overlaps = False
+    pace.acquired(1)
+
+    assert not pace.keeps_up
 
 
 def test_nothing_is_fetched_while_the_buffer_holds_the_allowance():

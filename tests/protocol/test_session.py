@@ -12,6 +12,7 @@ NONE: frozenset[SharePartition] = frozenset()
 def opened(*partitions: SharePartition) -> ShareSession:
     session = ShareSession()
     session.changes(frozenset(partitions), NONE)
+    session.next_epoch()
     session.fetched()
     return session
 
@@ -33,20 +34,17 @@ def test_an_answered_fetch_opens_the_session():
 def test_fetches_and_acknowledgements_are_numbered_together():
     session = opened(P0)
 
-    session.acknowledged()
+    first = session.next_epoch()
     session.changes(frozenset({P0}), NONE)
-    session.fetched()
 
-    assert 3 == session.epoch
+    assert [1, 2, 3] == [first, session.next_epoch(), session.epoch]
 
 
 def test_the_number_after_the_highest_is_1():
     session = opened(P0)
     session.epoch = 0x7FFFFFFF
 
-    session.acknowledged()
-
-    assert 1 == session.epoch
+    assert [0x7FFFFFFF, 1] == [session.next_epoch(), session.epoch]
 
 
 def test_no_number_of_a_living_session_closes_or_opens_it():
@@ -109,10 +107,11 @@ def test_an_unanswered_fetch_changes_nothing_of_what_the_leader_knows():
 
 def test_a_session_reset_opens_anew_with_every_partition_and_keeps_its_life():
     session = opened(P0, P1)
-    term = session.term
+    term, resets = session.term, session.resets
 
     session.reset()
 
+    assert resets + 1 == session.resets
     assert OPENING == session.epoch
     assert (frozenset({P0}), NONE) == session.changes(frozenset({P0}), NONE)
     assert term is session.term
@@ -157,7 +156,7 @@ class SessionAtALeader(RuleBasedStateMachine):
             self.leaders_epoch, self.leaders_partitions = 0, set()
             assert wanted == added
 
-        assert self.session.epoch == self.leaders_epoch
+        assert self.session.next_epoch() == self.leaders_epoch
         self.leaders_epoch += 1
         self.leaders_partitions |= added | said
         self.leaders_partitions -= forgotten
@@ -170,9 +169,8 @@ class SessionAtALeader(RuleBasedStateMachine):
     @rule()
     def acknowledge(self) -> None:
         if self.session.is_open:
-            assert self.session.epoch == self.leaders_epoch
+            assert self.session.next_epoch() == self.leaders_epoch
             self.leaders_epoch += 1
-            self.session.acknowledged()
 
     @rule()
     def reset(self) -> None:

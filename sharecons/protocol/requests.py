@@ -1,0 +1,148 @@
+"""What one leader is asked: the contents of its next ShareFetch or ShareAcknowledge.
+
+Rule: this file does not know when a request goes out; `leader` decides that. What is
+made here is sent: its number is taken, and its acknowledgements are under way.
+"""
+
+from typing import Final, final
+
+from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.gathering import Gathering
+from sharecons.protocol.pace import Pace
+from sharecons.protocol.session import CLOSING, OPENING, ShareSession
+from sharecons.protocol.values import (
+    FetchSettings,
+    Range,
+    ShareAcknowledge,
+    ShareFetch,
+    SharePartition,
+)
+from sharecons.protocol.waits import Waits
+from sharecons.untyped import RELEASE, RENEW
+
+__all__ = ["Requests", "Sent"]
+
+NEVER: Final = float("inf")
+
+
+class Requests:
+    """Makes them, of what the parts of one leader's machine know."""
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        session: ShareSession,
+        pace: Pace,
+        acknowledgements: Acknowledgements,
+        gathering: Gathering,
+        waits: Waits,
+    ) -> None:
+        self._settings = settings
+        self._session = session
+        self._pace = pace
+        self._acknowledgements = acknowledgements
+        self._gathering = gathering
+        self._waits = waits
+
+    def acknowledge(self, now: float, *, closing: bool = False) -> ShareAcknowledge:
+        """Say all that can be said in one request; close the session if that is all."""
+        self._gathering.end()
+        said = self._acknowledgements.take(now)
+        epoch = self._session.next_epoch()
+        if closing and not self._acknowledgements.pending:
+            epoch = CLOSING  # else, what must travel alone takes a request more
+        return ShareAcknowledge(
+            group_id=self._settings.group_id,
+            member_id=self._settings.member_id,
+            share_session_epoch=epoch,
+            renewing=any(RENEW in r.kinds for ranges in said.values() for r in ranges),
+            acknowledgements=said,
+        )
+
+    def fetch(
+        self,
+        now: float,
+        wanted: frozenset[SharePartition],
+        leaders: int,
+        *,
+        at_once: bool = False,
+        opening_only: bool = False,
+        longest: float = NEVER,
+    ) -> ShareFetch:
+        """Ask for these partitions' records, being one of so many leaders.
+
+        `at_once` says that acknowledgements ride along, though they gather. Only to
+        open the session, for acknowledgements that outlived the one before, nothing
+        is acquired. `longest` is how many seconds it may wait at most.
+        """
+        self._acknowledgements.forget_ended(now)
+        said = self._riding(now, at_once)
+        released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
+        added, forgotten = self._session.changes(wanted, said.keys())
+        limit = self._pace.share(leaders, len(wanted))
+        size = self._pace.bytes_for(limit, len(wanted), self._settings.max_bytes)
+        return ShareFetch(
+            group_id=self._settings.group_id,
+            member_id=self._settings.member_id,
+            share_session_epoch=self._session.next_epoch(),
+            # What is released with this fetch is there only after it, and would not
+            # end its wait.
+            max_wait=0.0 if opening_only or released else self._wait(now, longest),
+            min_bytes=self._settings.min_bytes,
+            # With no bytes to give the broker acquires nothing.
+            max_bytes=0 if opening_only else size,
+            max_records=limit,
+            # Whole batches only at full speed: below it they would be more than the
+            # application can work off.
+            record_limit=self._settings.record_limit or not self._pace.full_speed,
+            added=added,
+            forgotten=forgotten,
+            acknowledgements=said,
+        )
+
+    def _riding(
+        self, now: float, at_once: bool
+    ) -> dict[SharePartition, tuple[Range, ...]]:
+        """Pick what is acknowledged with the fetch that goes out now."""
+        if not self._session.is_open:
+            return {}  # nothing may be, in the request that opens a session
+        if self._acknowledgements.under_way:
+            return {}  # which would be told apart no more
+        if at_once or self._acknowledgements.releases or self._gathering.rides(now):
+            self._gathering.end()
+            return self._acknowledgements.take(now)
+        return {}
+
+    def _wait(self, now: float, longest: float) -> float:
+        short = self._acknowledgements.has_open or not self._pace.waiting
+        return self._waits.next(min(longest, self._gathering.due - now), short=short)
+
+
+@final
+class Sent:
+    """A request that is not answered yet.
+
+    Attributes:
+        at: when it was sent, which is when our clock of its locks begins.
+        resets: those of its session, when it was.
+    """
+
+    __slots__ = ("at", "request", "resets")
+
+    def __init__(
+        self, request: ShareFetch | ShareAcknowledge, at: float, resets: int
+    ) -> None:
+        self.request = request
+        self.at = at
+        self.resets = resets
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it is a fetch that changes nothing of its session."""
+        request = self.request
+        return (
+            isinstance(request, ShareFetch)
+            and request.share_session_epoch != OPENING
+            and not request.added
+            and not request.forgotten
+        )
