@@ -1,8 +1,9 @@
-"""One connection to one broker: requests go out, each is answered before the next.
+"""One connection to one broker: one question at a time, and what follows its answer.
 
-A broker serves one request per connection at a time, so nothing is gained by
-sending a second one early; and without it there is no task that reads, no table
-of futures, and nothing to clean up but the wire.
+A broker serves one request per connection at a time, so little is gained by sending
+a second one early, but where each round trip counts: see `Following.behind`. Answers
+come in the order of the requests. There is no task that reads, no table of futures,
+and nothing to clean up but the wire.
 
 An `ask` that is cancelled or fails leaves an answer on its way that nobody waits
 for: the connection is of no use then, and closes itself.
@@ -103,7 +104,7 @@ class Connection:
         `hear` is told the answer as soon as it is read, perhaps outside of any task
         (see `Wire.exchange`): it must not raise. It may give what to ask next, which
         leaves before whom it woke runs, or a `Later` that finds it when they have run;
-        this then goes on, to the answer that nothing follows.
+        this then goes on, to the answer that nothing follows and nothing is behind.
 
         If this is cancelled or raises, the connection is closed and whether the
         broker acted is unknown.

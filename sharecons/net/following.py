@@ -5,7 +5,7 @@ No coroutine is here: this is what each answer passes through, and it is compile
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from sharecons.net.login import Login
 from sharecons.wire import frames
@@ -13,14 +13,20 @@ from sharecons.wire.api import Api
 
 __all__ = ["Asking", "Following", "Hear", "Later", "Numbers", "Onward", "nobody"]
 
+HIGHEST: Final = 0x7FFFFFFF
+
 
 @final
 @dataclass(frozen=True, slots=True)
 class Onward:
-    """What is exchanged next, the answer's reader says: see `Wire.exchange`."""
+    """What is exchanged next, the answer's reader says: see `Wire.exchange`.
+
+    `behind`, if any, finds another `Onward` to be sent before this one is answered.
+    """
 
     data: bytes
     timeout: float
+    behind: Callable[[], Any] | None = None
 
 
 @final
@@ -32,10 +38,15 @@ class Later:
 
 
 class Following(NamedTuple):
-    """What is asked next, and how many seconds its answer may take."""
+    """What is asked next, and how many seconds its answer may take.
+
+    `behind`, if any, finds what is to be asked before that answer has come. It is
+    called when whom the last answer woke have run, where a wire can do that.
+    """
 
     request: Any
     timeout: float
+    behind: "Callable[[], Following | None] | None" = None
 
 
 Hear = Callable[[Any], Following | Later | None]
@@ -51,28 +62,30 @@ class Numbers:
 
     Attributes:
         answers: how many came.
+        under_way: how many are to come; they come in the order of the requests.
     """
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
         self._last = 0
         self.answers = 0
+        self.under_way = 0
 
     def request(self, key: int, version: int, body: bytes) -> bytes:
         """Give the next request's frame."""
-        self._last = (self._last + 1) & 0x7FFFFFFF
+        self._last = (self._last + 1) & HIGHEST
+        self.under_way += 1
         return frames.request_frame(key, version, self._last, self._client_id, body)
 
     def body(self, frame: memoryview, key: int) -> int:
-        """Give where the answer's body begins.
-
-        There is no other request: the last number is that of this answer.
+        """Give where the body of the next answer begins.
 
         Raises:
-            ProtocolError: it is no answer to the last request.
+            ProtocolError: it is no answer to the oldest request under way.
         """
         self.answers += 1
-        return frames.body_offset(frame, key, self._last)
+        self.under_way -= 1
+        return frames.body_offset(frame, key, (self._last - self.under_way) & HIGHEST)
 
 
 @final
@@ -80,7 +93,8 @@ class Asking:
     """A question of one kind, and those that follow its answer: see `Connection.ask`.
 
     Where the next question is of another kind, or comes after a login, it is given
-    back to whoever asked first.
+    back to whoever asked first. That waits until nothing is under way, and so nothing
+    is looked for behind a request while a login is due.
     """
 
     def __init__(
@@ -116,13 +130,21 @@ class Asking:
 
     def _looked(self) -> Any:
         look, self._look = self._look, None
-        following = look() if look is not None else None
+        if look is None or (self._numbers.under_way and self._login_is_due):
+            return None
+        following = look()
         return None if following is None else self._onward(following)
 
+    @property
+    def _login_is_due(self) -> bool:
+        return self._login is not None and self._login.due
+
     def _onward(self, following: Following) -> Any:
-        login_due = self._login is not None and self._login.due
-        if login_due or type(following.request) is not self._kind:
+        if self._login_is_due or type(following.request) is not self._kind:
             return following
         body = self._write(following.request, self._version)
         data = self._numbers.request(self._key, self._version, body)
-        return Onward(data, following.timeout)
+        if following.behind is None:
+            return Onward(data, following.timeout)
+        self._look = following.behind
+        return Onward(data, following.timeout, self._looked)

@@ -44,27 +44,36 @@ class FrameBuffer:
             self._grow()
         return self._room[self._got :]
 
-    def received(self, size: int) -> memoryview | None:
+    def received(self, size: int, *, more: bool = False) -> memoryview | None:
         """So many bytes were put into the room; gives the frame if it is whole.
+
+        `more` says that another frame may follow it, of which something may have come.
 
         Raises:
             ProtocolError: no answer has that length, or there is more behind it.
         """
         self._got += size
         if self._length < 0:
-            return self._first_received()
+            return self._first_received(more)
         if self._got < self._length:
             return None
         frame = self._room
         self._begin()
         return frame
 
+    def next(self, *, more: bool = False) -> memoryview | None:
+        """Give the frame that came behind the last one, if it is whole.
+
+        Raises: as `received`.
+        """
+        return self._first_received(more) if self._length < 0 else None
+
     def _begin(self) -> None:
         self._room = memoryview(bytearray(FIRST_SIZE))
         self._got = 0
         self._length = -1  # until it has come
 
-    def _first_received(self) -> memoryview | None:
+    def _first_received(self, more: bool) -> memoryview | None:
         first, got = self._room, self._got
         if got < frames.LENGTH_SIZE:
             return None
@@ -78,8 +87,11 @@ class FrameBuffer:
             return None
         if got < size:
             return None
-        frames.check_alone(got - frames.LENGTH_SIZE, length)
+        if not more:
+            frames.check_alone(got - frames.LENGTH_SIZE, length)
         self._begin()
+        self._got = got - size
+        self._room[: self._got] = first[size:got]
         return first[frames.LENGTH_SIZE : size]
 
     def _memory(self, length: int) -> bytearray:

@@ -143,7 +143,7 @@ class Leaders:
         link = Link(partial(self._connect, led.machine.node_id))
 
         async def send(request: Any) -> None:
-            first = led.asks(request)
+            first = led.begins(request)
             await link.ask(first.request, first.timeout, led.heard)
             # The machine knows.
 

@@ -43,16 +43,12 @@ class Led:
         self._acquired = acquired
         self._reported = reported
         self._request_timeout = request_timeout
-        self._asked: Any = None
+        self._asked: list[Any] = []
 
-    def asks(self, request: Any) -> Following:
-        """Give a request of the machine's as it is sent."""
-        self._asked = request
-        timeout = self._request_timeout
-        if isinstance(request, ShareFetch):
-            self._counters.add("fetch-total")
-            timeout += request.max_wait
-        return Following(request, timeout)
+    def begins(self, request: Any) -> Following:
+        """Give the machine's first request on a connection, or after all were heard."""
+        self._asked.clear()
+        return self._asks(request)
 
     def heard(self, answer: Any) -> Following | Later | None:
         """Tell the machine, hand over what came, and give what is asked next.
@@ -62,7 +58,7 @@ class Led:
         Our task sleeps on, unless there is more to tell than leases.
         """
         machine = self.machine
-        machine.answered(self._asked, answer, self._clock())
+        machine.answered(self._asked.pop(0), answer, self._clock())
         happened, machine.happened = machine.happened, []
         leases: list[Lease] = []
         others: list[Happened] = []
@@ -72,20 +68,34 @@ class Led:
             else:
                 others.append(each)
         goes_on = not others and self._reported() and bool(machine.wanted)
-        if machine.backlog and not goes_on:
+        at_once = machine.backlog and not self._asked
+        if at_once and not goes_on:
             machine.happened = happened  # handed over when our task has sent it
             return None
-        following = self._look() if machine.backlog else None
+        following = self._look() if at_once else None
         machine.happened += others
         for lease in leases:
             self._acquired(lease)
-        if machine.backlog or not goes_on:
+        if at_once or not goes_on:
             return following
         return Later(self._look)
 
     def _look(self) -> Following | None:
-        request = self.machine.next_request(self._clock())
-        return None if request is None else self.asks(request)
+        if self._asked:
+            request = self.machine.next_behind(self._clock())
+        else:
+            request = self.machine.next_request(self._clock())
+        return None if request is None else self._asks(request)
+
+    def _asks(self, request: Any) -> Following:
+        self._asked.append(request)
+        timeout = self._request_timeout
+        if not isinstance(request, ShareFetch):
+            return Following(request, timeout)
+        self._counters.add("fetch-total")
+        first = len(self._asked) == 1 and self.machine.trickles
+        behind = self._look if first else None
+        return Following(request, timeout + request.max_wait, behind)
 
 
 def ring_all(leaders: Mapping[int, Led]) -> None:

@@ -27,6 +27,7 @@ class Receiving:
     Attributes:
         waiter: who waits for an answer.
         read: what makes one of a frame.
+        expected: how many answers are to come, of requests that were sent.
     """
 
     def __init__(self, loop: Any) -> None:
@@ -34,7 +35,9 @@ class Receiving:
         self.transport: Any = None
         self.waiter: Any = None
         self.read: Callable[[memoryview], Any] = as_it_is
+        self.expected = 0
         self.deadline = math.inf
+        self._looks = False
         self._buffer = FrameBuffer()
         self._timer: Any = None
         self._rings_at = math.inf
@@ -71,12 +74,13 @@ class Receiving:
         try:
             if waiter is None:
                 raise ProtocolError(f"{nbytes} bytes that nobody asked for")
-            frame = self._buffer.received(nbytes)
+            frame = self._buffer.received(nbytes, more=self.expected > 1)
+            while frame is not None and not waiter.done():
+                self.expected -= 1
+                self._answered(waiter, frame)
+                frame = self._buffer.next(more=self.expected > 1)
         except ProtocolError as error:
             self.fail(error)
-            return
-        if frame is not None and not waiter.done():
-            self._answered(waiter, frame)
 
     def _answered(self, waiter: Any, frame: memoryview) -> None:
         """Read at once, so that who is woken by it need not wait for our task."""
@@ -89,15 +93,24 @@ class Receiving:
 
     def _go_on(self, waiter: Any, answer: Any) -> None:
         if isinstance(answer, Later):
-            # They are in the loop's queue before this.
-            self.loop.call_soon(self._look, waiter, answer.look)
+            self._look_later(waiter, answer.look)
         elif isinstance(answer, Onward):
             self.transport.write(answer.data)
+            self.expected += 1
             self.expect(answer.timeout)
-        else:
+            if answer.behind is not None:
+                self._look_later(waiter, answer.behind)
+        elif not self.expected:
             waiter.set_result(answer)
 
+    def _look_later(self, waiter: Any, look: Callable[[], Any]) -> None:
+        """Look when whom an answer woke have run: they are in the loop's queue."""
+        if not self._looks:
+            self._looks = True
+            self.loop.call_soon(self._look, waiter, look)
+
     def _look(self, waiter: Any, look: Callable[[], Any]) -> None:
+        self._looks = False
         if waiter.done():
             return
         try:

@@ -10,9 +10,11 @@ from sharecons.errors import (
     ProtocolError,
     RequestTimedOutError,
 )
-from sharecons.net.following import Following, Later
+from sharecons.net.following import Asking, Following, Later, Numbers
+from sharecons.net.login import Login
 from sharecons.protocol.values import ShareFetch
-from tests.net.streams import MemoryNetwork, frame
+from sharecons.wire import registry
+from tests.net.streams import SERVED, MemoryNetwork, frame
 from tests.net.test_connection import ANSWER, FOUND, QUESTION, connected, served
 from tests.protocol.making import SETTINGS
 
@@ -113,3 +115,36 @@ async def test_a_connection_cut_while_what_follows_is_under_way():
         with pytest.raises(ConnectionFailedError, match="closed the connection$"):
             await connection.ask(QUESTION, 1.0, hear)
     assert [FOUND] == answers
+
+
+class SometimesDue(Login):
+    """A login whose session ends when a test says so."""
+
+    def __init__(self):
+        self.over = False
+
+    @property
+    def due(self):
+        return self.over
+
+
+def test_nothing_is_sent_behind_a_request_while_a_login_is_due():
+    """It would have to leave first, and nothing may be under way then."""
+    numbers, login, found = Numbers("me"), SometimesDue(), []
+
+    def behind():
+        found.append(True)
+        return FOLLOWING
+
+    kind = type(QUESTION)
+    api = registry.api_of(kind)
+    version = min(api.versions[-1], SERVED[api.key][1])
+    _, hear = hearing(Following(QUESTION, 1.0, behind))
+    asking = Asking(kind, api, version, numbers, login, hear)
+    numbers.request(api.key, version, b"")
+
+    onward = asking.read(memoryview(frame(1, ANSWER)[4:]))
+    login.over = True
+
+    assert onward.behind() is None
+    assert [] == found

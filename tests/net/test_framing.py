@@ -105,3 +105,46 @@ def test_a_length_that_no_answer_has(length):
 def test_bytes_after_a_frame():
     with pytest.raises(ProtocolError, match="2 bytes after an answer of 5"):
         feed(FrameBuffer(), framed(b"12345") + b"67")
+
+
+def feed_more(buffer, data, expected):
+    """Give the frames that these bytes complete, where so many may come."""
+    found = []
+    while data:
+        room = buffer.room()
+        part, data = data[: len(room)], data[len(room) :]
+        room[: len(part)] = part
+        frame = buffer.received(len(part), more=expected - len(found) > 1)
+        while frame is not None:
+            found.append(frame)
+            frame = buffer.next(more=expected - len(found) > 1)
+    return found
+
+
+@given(
+    contents=st.lists(
+        st.binary(min_size=4, max_size=50)
+        | st.sampled_from([b"x" * 4090, b"y" * 4091, b"z" * 4093, b"w" * 9000]),
+        min_size=1,
+    ),
+    data=st.data(),
+)
+def test_frames_that_come_together_in_pieces_of_any_size(contents, data):
+    buffer = FrameBuffer()
+    rest, got = b"".join(map(framed, contents)), []
+    while rest:
+        cut = data.draw(st.integers(1, len(rest)))
+        got += feed_more(buffer, rest[:cut], len(contents) - len(got))
+        rest = rest[cut:]
+    assert contents == got
+
+
+def test_bytes_after_the_last_frame_that_may_come():
+    with pytest.raises(ProtocolError, match="2 bytes after an answer of 5"):
+        feed_more(FrameBuffer(), framed(b"1234") + framed(b"12345") + b"67", 2)
+
+
+def test_frames_that_came_together_are_apart():
+    first, second = feed_more(FrameBuffer(), framed(b"a" * 9) + framed(b"b" * 9), 2)
+
+    assert (b"a" * 9, b"b" * 9) == (first, second)

@@ -1,6 +1,7 @@
 """Fetching and work at once: what is under way when the application is served."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import anyio
@@ -18,10 +19,10 @@ T = TypeVar("T")
 
 
 class WatchedNetwork:
-    """Knows how many requests are under way."""
+    """Knows how many requests are under way, and the most there were on one wire."""
 
     def __init__(self) -> None:
-        self.under_way = 0
+        self.under_way = self.most = 0
         self._network = TcpNetwork()
 
     async def connect(self, endpoint: Endpoint) -> Wire:
@@ -32,6 +33,7 @@ class WatchedWire:
     def __init__(self, wire: Wire, network: WatchedNetwork) -> None:
         self._network = network
         self._wire = wire
+        self._under_way = 0
         self.send = wire.send
         self.receive = wire.receive
         self.aclose = wire.aclose
@@ -40,7 +42,7 @@ class WatchedWire:
         self, data: bytes, timeout: float, read: Callable[[memoryview], T]
     ) -> T:
         def answered(frame: memoryview) -> Any:
-            self._network.under_way -= 1
+            self._sent(-1)
             answer = read(frame)
             if isinstance(answer, Later):
                 look = answer.look
@@ -48,14 +50,24 @@ class WatchedWire:
             return followed(answer)
 
         def followed(answer: Any) -> Any:
-            self._network.under_way += isinstance(answer, Onward)
-            return answer
+            if not isinstance(answer, Onward):
+                return answer
+            self._sent()
+            behind = answer.behind
+            if behind is None:
+                return answer
+            return replace(answer, behind=lambda: followed(behind()))
 
-        self._network.under_way += 1
+        self._sent()
         answer = await self._wire.exchange(data, timeout, answered)
         if isinstance(answer, Onward):  # of a wire that does not go on by itself
-            self._network.under_way -= 1
+            self._sent(-1)
         return answer
+
+    def _sent(self, number: int = 1) -> None:
+        self._under_way += number
+        self._network.under_way += number
+        self._network.most = max(self._network.most, self._under_way)
 
 
 async def test_next_fetch_is_on_its_way_before_what_came_is_worked(
@@ -79,6 +91,38 @@ async def test_next_fetch_is_on_its_way_before_what_came_is_worked(
     judged = under_way[15:-3]
     assert len(judged) > 15
     assert judged.count(True) > 0.8 * len(judged)
+
+
+async def test_records_that_trickle_have_a_second_fetch_behind_the_first(
+    admin: Admin, anyio_backend_name: str
+) -> None:
+    """Where a wire goes on by itself; each record comes once, and in order."""
+    queue = Queue(admin)
+    network = WatchedNetwork()
+    producer = admin.producer(linger_ms=0)
+    produced, wanted = 0, 1 if anyio_backend_name == "trio" else 2
+
+    async def produce() -> None:
+        nonlocal produced
+        while produced < 500 or (network.most < wanted and produced < 10_000):
+            producer.produce(queue.topic, b"%d" % produced)
+            produced += 1
+            await anyio.sleep(0.001)
+
+    offsets = []
+    with anyio.fail_after(60):
+        async with (
+            queue.consumer(network=network) as consumer,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(produce)
+            async for record in consumer:
+                offsets.append(record.offset)
+                if len(offsets) >= produced >= 500 and network.most == wanted:
+                    break
+
+    assert offsets == list(range(produced))
+    assert network.most == wanted
 
 
 async def test_callbacks_run_in_a_task(admin: Admin) -> None:

@@ -1,0 +1,167 @@
+"""A leader machine's answers, and what is asked after each."""
+
+import pytest
+
+from sharecons.errors import ConnectionFailedError
+from sharecons.metrics import Counters
+from sharecons.net.bell import Bell
+from sharecons.net.following import Following, Later
+from sharecons.net.led import Led
+from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.gathering import TRICKLE
+from sharecons.protocol.journal import Journal
+from sharecons.protocol.leader import Leader
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.pace import Pace
+from sharecons.protocol.values import ShareFetch, ShareFetched
+from sharecons.record import ACCEPT
+from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched, part
+
+LOST = ConnectionFailedError("the broker closed the connection")
+
+
+class Application:
+    """Works a record when it is let; notes what happens in which order."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.reports = True
+        self.handed: list[Lease] = []
+        self.requests: list[ShareFetch] = []
+        self.pace = Pace(500)
+        self.pace.waiting = 1
+        self.pace.allowance = 500
+        acknowledgements = Acknowledgements(lambda: None, Journal(lambda: None))
+        self.machine = Leader(NODE, SETTINGS, self.pace, acknowledgements)
+        self.machine.topics = {TOPIC_ID: TOPIC}
+        self.machine.want(frozenset({P0}))
+        self.led = Led(
+            self.machine,
+            Bell(),
+            lambda: self.now,
+            Counters(),
+            self.handed.append,
+            lambda: self.reports,
+            10.0,
+        )
+
+    def begin(self) -> None:
+        """Send the first fetch, as the leader's task does."""
+        request = self.machine.next_request(self.now)
+        assert isinstance(request, ShareFetch)
+        self.requests.append(request)
+        self.led.begins(request)
+
+    def work(self) -> None:
+        for lease in self.handed:
+            ((first, last, _),) = lease.acquired
+            lease.unpacked(range(first, last + 1))
+            self.pace.handed_out(lease.count, self.now)
+            lease.acknowledge_open(0, lease.count, ACCEPT)
+            self.pace.asked(self.now + 1e-4)
+        self.handed.clear()
+
+    def told(self, offset: int) -> Following | Later | None:
+        answer = fetched(part(P0, (offset, offset)))
+        assert isinstance(answer, ShareFetched)
+        return self.led.heard(answer)
+
+    def trickle(self, records: int, seconds: float) -> Following | Later | None:
+        """Give what follows the last of so many records, which is not worked yet."""
+        self.begin()
+        following: Following | Later | None = None
+        for offset in range(records):
+            self.work()
+            if isinstance(following, Later):
+                assert following.look() is not None
+            self.now += seconds
+            following = self.told(offset)
+        return following
+
+
+def looked(following: Following | Later | None) -> Following | None:
+    assert isinstance(following, Later)
+    found = following.look()
+    assert found is None or isinstance(found.request, ShareFetch)
+    return found
+
+
+def test_where_nothing_trickles_one_fetch_follows_when_the_application_has_run():
+    application = Application()
+    told = application.trickle(5, TRICKLE * 2)
+    application.work()
+
+    following = looked(told)
+
+    assert following is not None
+    assert following.behind is None
+
+
+def test_where_records_trickle_another_fetch_is_found_behind_the_next():
+    application = Application()
+    told = application.trickle(5, TRICKLE / 2)
+    application.work()
+
+    first = looked(told)
+    assert first is not None
+    assert first.behind is not None
+    second = first.behind()
+    assert second is not None
+    assert isinstance(second.request, ShareFetch)
+    assert second.behind is None
+
+
+def test_the_next_is_looked_for_when_the_first_of_two_was_answered():
+    application = Application()
+    told = application.trickle(5, TRICKLE / 2)
+    application.work()
+    first = looked(told)
+    assert first is not None
+    assert first.behind is not None
+    assert first.behind() is not None
+
+    application.now += TRICKLE / 2
+    told = application.told(5)
+    application.work()
+    third = looked(told)
+
+    assert third is not None
+    assert third.behind is None, "it is behind another itself"
+
+
+@pytest.mark.parametrize("seconds", [TRICKLE * 2, TRICKLE / 2])
+def test_what_a_task_is_to_tell_is_told_by_it(seconds: float):
+    application = Application()
+    told = application.trickle(5, seconds)
+    application.work()
+    first = looked(told)
+    assert first is not None
+    behind = first.behind and first.behind()
+    application.reports = False
+
+    application.now += seconds
+    assert application.told(5) is None
+    if behind is not None:
+        application.now += seconds
+        assert application.told(6) is None
+    assert application.handed
+
+
+def test_a_connection_that_broke_leaves_nothing_to_be_heard():
+    application = Application()
+    told = application.trickle(5, TRICKLE / 2)
+    application.work()
+    first = looked(told)
+    assert first is not None
+    assert first.behind is not None
+    assert first.behind() is not None
+
+    application.machine.failed(first.request, LOST, application.now)
+    application.machine.happened.clear()  # as our task does
+    application.now = application.machine.next_deadline(application.now)
+    application.begin()
+
+    following = application.told(5)
+    application.work()
+    assert looked(following) is not None
+    assert 0 == application.requests[-1].share_session_epoch
