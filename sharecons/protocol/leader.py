@@ -350,7 +350,7 @@ class Leader:
                 size += len(partition.records)
         if got:
             self._pace.weighed(got, size)
-            self._gathering.came(now, keeps_up=self._pace.keeps_up)
+            self._gathering.came(got, now, keeps_up=self._pace.keeps_up)
         self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
         self.backlog = got * BACKLOG_SHARE >= request.max_records
 

@@ -88,7 +88,7 @@ def looked(following: Following | Later | None) -> Following | None:
 
 def test_where_nothing_trickles_one_fetch_follows_when_the_application_has_run():
     application = Application()
-    told = application.trickle(5, TRICKLE * 2)
+    told = application.trickle(12, TRICKLE * 2)
     application.work()
 
     following = looked(told)
@@ -99,7 +99,7 @@ def test_where_nothing_trickles_one_fetch_follows_when_the_application_has_run()
 
 def test_where_records_trickle_another_fetch_is_found_behind_the_next():
     application = Application()
-    told = application.trickle(5, TRICKLE / 2)
+    told = application.trickle(12, TRICKLE / 2)
     application.work()
 
     first = looked(told)
@@ -113,7 +113,7 @@ def test_where_records_trickle_another_fetch_is_found_behind_the_next():
 
 def test_the_next_is_looked_for_when_the_first_of_two_was_answered():
     application = Application()
-    told = application.trickle(5, TRICKLE / 2)
+    told = application.trickle(12, TRICKLE / 2)
     application.work()
     first = looked(told)
     assert first is not None
@@ -121,7 +121,7 @@ def test_the_next_is_looked_for_when_the_first_of_two_was_answered():
     assert first.behind() is not None
 
     application.now += TRICKLE / 2
-    told = application.told(5)
+    told = application.told(12)
     application.work()
     third = looked(told)
 
@@ -132,7 +132,7 @@ def test_the_next_is_looked_for_when_the_first_of_two_was_answered():
 @pytest.mark.parametrize("seconds", [TRICKLE * 2, TRICKLE / 2])
 def test_what_a_task_is_to_tell_is_told_by_it(seconds: float):
     application = Application()
-    told = application.trickle(5, seconds)
+    told = application.trickle(12, seconds)
     application.work()
     first = looked(told)
     assert first is not None
@@ -140,16 +140,16 @@ def test_what_a_task_is_to_tell_is_told_by_it(seconds: float):
     application.reports = False
 
     application.now += seconds
-    assert application.told(5) is None
+    assert application.told(12) is None
     if behind is not None:
         application.now += seconds
-        assert application.told(6) is None
+        assert application.told(13) is None
     assert application.handed
 
 
 def test_a_connection_that_broke_leaves_nothing_to_be_heard():
     application = Application()
-    told = application.trickle(5, TRICKLE / 2)
+    told = application.trickle(12, TRICKLE / 2)
     application.work()
     first = looked(told)
     assert first is not None
@@ -161,7 +161,7 @@ def test_a_connection_that_broke_leaves_nothing_to_be_heard():
     application.now = application.machine.next_deadline(application.now)
     application.begin()
 
-    following = application.told(5)
+    following = application.told(12)
     application.work()
     assert looked(following) is not None
     assert 0 == application.requests[-1].share_session_epoch

@@ -11,7 +11,7 @@ from sharecons.errors import (
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.codes import Code
-from sharecons.protocol.gathering import ACK_DELAY, RIDE_AFTER, TRICKLE
+from sharecons.protocol.gathering import ACK_DELAY, FLOOD, RIDE_AFTER, TRICKLE
 from sharecons.protocol.happenings import (
     Acquired,
     EndpointsTold,
@@ -383,7 +383,7 @@ def test_a_fetch_that_found_more_than_it_could_bring_is_followed_at_once():
 
 
 def one_by_one(
-    talk: Talk, seconds: float, *, record_seconds: float = 1e-4, last: int = 9
+    talk: Talk, seconds: float, *, record_seconds: float = 1e-4, last: int = 29
 ) -> ShareFetch:
     """Records come so many seconds apart; gives the fetch that brought the last.
 
@@ -403,7 +403,7 @@ def one_by_one(
 
 def two_under_way(talk: Talk, **kind: float) -> tuple[ShareFetch, ShareFetch]:
     """Records trickle; gives a fetch and the one that was sent behind it."""
-    one_by_one(talk, TRICKLE * 0.9, **kind)
+    one_by_one(talk, TRICKLE / 2, **kind)
     for lease in talk.leases():
         lease.acknowledge_open(0, lease.count, ACCEPT)
     talk.pace.asked(talk.now + 1e-4)
@@ -430,11 +430,11 @@ def test_what_two_fetches_bring_counts_from_each_ones_own_time():
     first, second = two_under_way(talk)
     sent = talk.now
     talk.now += 0.001
-    talk.answer(first, fetched(part(P0, (10, 10)), lock_timeout=30.0))
+    talk.answer(first, fetched(part(P0, (30, 30)), lock_timeout=30.0))
     (one,) = talk.leases()
     third = talk.leader.next_behind(talk.now)
     talk.now += 0.001
-    talk.answer(second, fetched(part(P0, (11, 11)), lock_timeout=30.0))
+    talk.answer(second, fetched(part(P0, (31, 31)), lock_timeout=30.0))
     (two,) = talk.leases()
 
     assert isinstance(third, ShareFetch)
@@ -458,7 +458,8 @@ def test_after_an_answer_without_records_there_is_one_fetch_at_a_time():
     ("seconds", "record_seconds"),
     [
         pytest.param(TRICKLE * 1.1, 1e-4, id="records far apart"),
-        pytest.param(TRICKLE * 0.9, 0.01, id="an application that takes its time"),
+        pytest.param(FLOOD * 0.9, 1e-6, id="records close together"),
+        pytest.param(TRICKLE / 2, 0.01, id="an application that takes its time"),
     ],
 )
 def test_what_is_no_trickle_is_fetched_one_request_at_a_time(
@@ -477,7 +478,7 @@ def test_what_is_no_trickle_is_fetched_one_request_at_a_time(
 @pytest.mark.parametrize("what", ["more wanted", "closing", "a renewal", "a pause"])
 def test_nothing_is_sent_behind_what_changes_the_session(what: str):
     talk = Talk()
-    one_by_one(talk, TRICKLE * 0.9)
+    one_by_one(talk, TRICKLE / 2)
     (lease,) = talk.leases()
     talk.pace.asked(talk.now + 1e-4)
     if what == "more wanted":
@@ -486,10 +487,10 @@ def test_nothing_is_sent_behind_what_changes_the_session(what: str):
     if what == "closing":
         talk.leader.close()
     if what == "a renewal":
-        lease.acknowledge(9, RENEW)
+        lease.acknowledge(29, RENEW)
     if what == "a pause":
         talk.now -= 0.0005
-        talk.answer(first, fetched(part(P0, (10, 10)), throttle=0.001))
+        talk.answer(first, fetched(part(P0, (30, 30)), throttle=0.001))
         assert talk.next() is None
 
     assert talk.leader.next_behind(talk.now) is None
@@ -499,7 +500,7 @@ def test_nothing_is_sent_behind_the_fetch_that_opens_the_session():
     talk = Talk()
     first, second = two_under_way(talk)
     talk.answer(first, fetched(error=Code.SHARE_SESSION_LIMIT_REACHED))
-    talk.answer(second, fetched(part(P0, (10, 10))))
+    talk.answer(second, fetched(part(P0, (30, 30))))
     talk.leases()
     talk.now = talk.leader.next_deadline(talk.now)
     opening = talk.fetch()
@@ -514,16 +515,16 @@ def test_acknowledgements_ride_on_one_of_two_fetches_and_hear_of_its_answer():
     assert first.acknowledgements, "for two milliseconds they have gathered"
     assert {} == second.acknowledgements
     talk.journal.results.clear()
-    talk.answer(first, fetched(part(P0, (10, 10))))
+    talk.answer(first, fetched(part(P0, (30, 30))))
     heard = list(talk.journal.results)
     (lease,) = talk.leases()
-    lease.acknowledge(10, RELEASE)
+    lease.acknowledge(30, RELEASE)
     talk.pace.asked(talk.now + 1e-4)
 
     third = talk.leader.next_behind(talk.now)
     assert third is not None
-    assert {10: RELEASE} == each(third.acknowledgements[P0])
-    talk.answer(second, fetched(part(P0, (11, 11))))
+    assert {30: RELEASE} == each(third.acknowledgements[P0])
+    talk.answer(second, fetched(part(P0, (31, 31))))
     assert heard == talk.journal.results, "the third's is to come"
     fourth = talk.leader.next_behind(talk.now)
     assert fourth is not None
@@ -538,7 +539,7 @@ def test_records_that_an_outlived_session_brings_are_delivered():
     first, second = two_under_way(talk)
 
     talk.answer(first, fetched(error=Code.UNKNOWN_SERVER_ERROR))
-    talk.answer(second, fetched(part(P0, (10, 10))))
+    talk.answer(second, fetched(part(P0, (30, 30))))
 
     (lease,) = talk.leases()
     assert not lease.term.over
@@ -568,8 +569,8 @@ def test_two_wrong_epochs_open_anew_once():
 def test_the_pause_that_the_first_asks_for_outlasts_the_second():
     talk = Talk()
     first, second = two_under_way(talk)
-    talk.answer(first, fetched(part(P0, (10, 10)), throttle=5.0))
-    talk.answer(second, fetched(part(P0, (11, 11))))
+    talk.answer(first, fetched(part(P0, (30, 30)), throttle=5.0))
+    talk.answer(second, fetched(part(P0, (31, 31))))
     talk.leases()
 
     assert talk.next() is None
@@ -592,7 +593,7 @@ def test_closing_waits_for_both_fetches():
     talk = Talk()
     first, second = two_under_way(talk)
     talk.leader.close()
-    talk.answer(first, fetched(part(P0, (10, 10))))
+    talk.answer(first, fetched(part(P0, (30, 30))))
     still = talk.leader.next_request(talk.now)
     talk.answer(second, fetched())
 

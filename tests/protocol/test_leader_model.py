@@ -291,7 +291,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule(
         partition=partitions,
         kind=st.sampled_from([ACCEPT, RELEASE]),
-        journeys=st.lists(journeys, min_size=2, max_size=8),
+        journeys=st.lists(journeys, min_size=6, max_size=16),
     )
     def trickle(
         self, partition: int, kind: AcknowledgeType, journeys: list[str]

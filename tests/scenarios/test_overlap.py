@@ -58,11 +58,17 @@ class WatchedWire:
                 return answer
             return replace(answer, behind=lambda: followed(behind()))
 
+        def uncounted(answer: Any) -> Any:
+            """Of a wire that does not go on by itself: the exchange is another one."""
+            if isinstance(answer, Later):
+                look = answer.look
+                return Later(lambda: uncounted(look()))
+            if isinstance(answer, Onward):
+                self._sent(-1)
+            return answer
+
         self._sent()
-        answer = await self._wire.exchange(data, timeout, answered)
-        if isinstance(answer, Onward):  # of a wire that does not go on by itself
-            self._sent(-1)
-        return answer
+        return uncounted(await self._wire.exchange(data, timeout, answered))
 
     def _sent(self, number: int = 1) -> None:
         self._under_way += number
