@@ -4,8 +4,7 @@ No coroutine is here: this is what each answer passes through, and it is compile
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 from sharecons.net.login import Login
 from sharecons.wire import frames
@@ -16,37 +15,55 @@ __all__ = ["Asking", "Following", "Hear", "Later", "Numbers", "Onward", "nobody"
 HIGHEST: Final = 0x7FFFFFFF
 
 
+# Their constructors are written out, as those of `protocol.values` are.
+
+
 @final
-@dataclass(frozen=True, slots=True)
 class Onward:
     """What is exchanged next, the answer's reader says: see `Wire.exchange`.
 
     `behind`, if any, finds another `Onward` to be sent before this one is answered.
     """
 
-    data: bytes
-    timeout: float
-    behind: Callable[[], Any] | None = None
+    __slots__ = ("behind", "data", "timeout")
+
+    def __init__(
+        self, data: bytes, timeout: float, behind: Callable[[], Any] | None = None
+    ) -> None:
+        self.data = data
+        self.timeout = timeout
+        self.behind = behind
 
 
 @final
-@dataclass(frozen=True, slots=True)
 class Later:
     """Who was woken by an answer is to run before `look` says what is next."""
 
-    look: Callable[[], Any]
+    __slots__ = ("look",)
+
+    def __init__(self, look: Callable[[], Any]) -> None:
+        self.look = look
 
 
-class Following(NamedTuple):
+@final
+class Following:
     """What is asked next, and how many seconds its answer may take.
 
     `behind`, if any, finds what is to be asked before that answer has come. It is
     called when whom the last answer woke have run, where a wire can do that.
     """
 
-    request: Any
-    timeout: float
-    behind: "Callable[[], Following | None] | None" = None
+    __slots__ = ("behind", "request", "timeout")
+
+    def __init__(
+        self,
+        request: Any,
+        timeout: float,
+        behind: "Callable[[], Following | None] | None" = None,
+    ) -> None:
+        self.request = request
+        self.timeout = timeout
+        self.behind = behind
 
 
 Hear = Callable[[Any], Following | Later | None]

@@ -120,7 +120,10 @@ class Lease(Holder):
 
     @property
     def highest_delivery_count(self) -> int:
-        return max((count for _, _, count in self.acquired), default=0)
+        highest = 0
+        for _, _, count in self.acquired:
+            highest = max(highest, count)
+        return highest
 
     @property
     def has_open(self) -> bool:

@@ -14,8 +14,7 @@ ended may have become ours again since.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, final
 
 from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult
 from sharecons.protocol.leases import Lease
@@ -38,14 +37,17 @@ SPLITS: Final = 32
 bad offsets among 2,000 (the broker's default window)."""
 
 
-@dataclass(slots=True)
+@final
 class Budget:
     """How many halvings are left to a piece and its parts."""
 
-    splits: int = SPLITS
+    __slots__ = ("splits",)
+
+    def __init__(self) -> None:
+        self.splits = SPLITS
 
 
-@dataclass(slots=True, eq=False)
+@final
 class Piece:
     """A part of a lease that is acknowledged together.
 
@@ -55,13 +57,26 @@ class Piece:
         passed_over: how many requests went without it since it is waiting.
     """
 
-    lease: Lease
-    ranges: tuple[Range, ...]
-    deadline: float
-    tickets: tuple[Ticket, ...] = ()
-    refused: bool = False
-    passed_over: int = 0
-    budget: Budget = field(default_factory=Budget)
+    __slots__ = (
+        "budget",
+        "deadline",
+        "lease",
+        "passed_over",
+        "ranges",
+        "refused",
+        "tickets",
+    )
+
+    def __init__(
+        self, lease: Lease, ranges: tuple[Range, ...], deadline: float
+    ) -> None:
+        self.lease = lease
+        self.ranges = ranges
+        self.deadline = deadline
+        self.tickets: tuple[Ticket, ...] = ()
+        self.refused = False
+        self.passed_over = 0
+        self.budget = Budget()
 
     @property
     def renews(self) -> bool:
@@ -120,7 +135,14 @@ class Piece:
     def _parts(self, *parts: tuple[Range, ...]) -> "list[Piece]":
         for ticket in self.tickets:
             ticket.waiting += len(parts) - 1
-        return [replace(self, ranges=ranges, passed_over=0) for ranges in parts]
+        return [self._part(ranges) for ranges in parts]
+
+    def _part(self, ranges: tuple[Range, ...]) -> "Piece":
+        part = Piece(self.lease, ranges, self.deadline)
+        part.tickets = self.tickets
+        part.refused = self.refused
+        part.budget = self.budget
+        return part
 
 
 def choose(

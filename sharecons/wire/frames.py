@@ -29,6 +29,7 @@ SHORTEST: Final = CORRELATION_SIZE
 # Length, RequestApiKey, RequestApiVersion, CorrelationId, and the length of ClientId,
 # which is the one string with two bytes for it (KIP-511).
 _HEADER: Final = Struct(">ihhih")
+_INT32: Final = Struct(">i")
 
 
 def request_frame(
@@ -56,7 +57,7 @@ def frame_length(prefix: Frame, limit: int) -> int:
     Raises:
         ProtocolError: no response has that length.
     """
-    length = int.from_bytes(prefix, "big", signed=True)
+    length: int = _INT32.unpack(prefix)[0]
     if length < SHORTEST:
         raise ProtocolError(
             f"a frame of {length} bytes: no answer of Kafka's is below {SHORTEST}"
@@ -75,7 +76,11 @@ def body_offset(frame: Frame, key: int, correlation_id: int) -> int:
     Raises:
         ProtocolError: the response is to another request, or no response.
     """
-    got = int.from_bytes(frame[:CORRELATION_SIZE], "big", signed=True)
+    if len(frame) < SHORTEST:
+        raise ProtocolError(
+            f"a frame of {len(frame)} bytes, where {SHORTEST} are least"
+        )
+    got: int = _INT32.unpack_from(frame)[0]
     if got != correlation_id:
         raise ProtocolError(f"an answer to request {got}, where {correlation_id} waits")
     if key in (API_VERSIONS, SASL_HANDSHAKE):

@@ -6,7 +6,7 @@ look like it asserts; what the KIP lets a broker answer it answers.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sharecons.protocol.codes import Code
@@ -263,7 +263,7 @@ class Broker:
         for share_partition in sorted(self.session):
             part = parts.get(share_partition, _part(share_partition))
             if fault.fetch_error:
-                parts[share_partition] = part._replace(error=fault.fetch_error)
+                parts[share_partition] = replace(part, error=fault.fetch_error)
             elif left > 0:
                 partition = self.partitions[share_partition]
                 whole = not request.record_limit
@@ -271,7 +271,7 @@ class Broker:
                 left -= len(numbers)
                 if numbers:
                     acquired = partition.spans(numbers)
-                    parts[share_partition] = part._replace(acquired=acquired)
+                    parts[share_partition] = replace(part, acquired=acquired)
         if fault.stranger:
             for share_partition in self.partitions.keys() - parts.keys():
                 if share_partition not in self.session:

@@ -1,7 +1,6 @@
 """Fetching and work at once: what is under way when the application is served."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import anyio
@@ -56,7 +55,7 @@ class WatchedWire:
             behind = answer.behind
             if behind is None:
                 return answer
-            return replace(answer, behind=lambda: followed(behind()))
+            return Onward(answer.data, answer.timeout, lambda: followed(behind()))
 
         def uncounted(answer: Any) -> Any:
             """Of a wire that does not go on by itself: the exchange is another one."""

@@ -1,5 +1,6 @@
 """ShareFetch (78), versions 1 and 2."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -330,7 +331,7 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
 
 
 def with_acquired(*acquired: tuple[int, int, int]) -> bytes:
-    partition = FIRST._replace(acquired=acquired)
+    partition = replace(FIRST, acquired=acquired)
     return written(entity(fetched(2, partitions=(partition,)), 2))
 
 
@@ -358,7 +359,7 @@ def test_records_of_null_are_none() -> None:
 
     first = SHARE_FETCH.read(null, 0, 2).partitions[0]
 
-    assert FIRST._replace(records=b"") == first
+    assert replace(FIRST, records=b"") == first
 
 
 def test_error_codes_that_nobody_knows_stay_numbers() -> None:
