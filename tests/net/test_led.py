@@ -86,6 +86,18 @@ def looked(following: Following | Later | None) -> Following | None:
     return found
 
 
+def two_asked(application: Application) -> tuple[Following, Following]:
+    """Records trickle; gives what is asked next, and what is asked behind it."""
+    told = application.trickle(12, TRICKLE / 2)
+    application.work()
+    first = looked(told)
+    assert first is not None
+    assert first.behind is not None
+    second = first.behind()
+    assert second is not None
+    return first, second
+
+
 def test_where_nothing_trickles_one_fetch_follows_when_the_application_has_run():
     application = Application()
     told = application.trickle(12, TRICKLE * 2)
@@ -98,27 +110,15 @@ def test_where_nothing_trickles_one_fetch_follows_when_the_application_has_run()
 
 
 def test_where_records_trickle_another_fetch_is_found_behind_the_next():
-    application = Application()
-    told = application.trickle(12, TRICKLE / 2)
-    application.work()
+    _, second = two_asked(Application())
 
-    first = looked(told)
-    assert first is not None
-    assert first.behind is not None
-    second = first.behind()
-    assert second is not None
     assert isinstance(second.request, ShareFetch)
     assert second.behind is None
 
 
 def test_the_next_is_looked_for_when_the_first_of_two_was_answered():
     application = Application()
-    told = application.trickle(12, TRICKLE / 2)
-    application.work()
-    first = looked(told)
-    assert first is not None
-    assert first.behind is not None
-    assert first.behind() is not None
+    two_asked(application)
 
     application.now += TRICKLE / 2
     told = application.told(12)
@@ -149,12 +149,7 @@ def test_what_a_task_is_to_tell_is_told_by_it(seconds: float):
 
 def test_a_connection_that_broke_leaves_nothing_to_be_heard():
     application = Application()
-    told = application.trickle(12, TRICKLE / 2)
-    application.work()
-    first = looked(told)
-    assert first is not None
-    assert first.behind is not None
-    assert first.behind() is not None
+    first, _ = two_asked(application)
 
     application.machine.failed(first.request, LOST, application.now)
     application.machine.happened.clear()  # as our task does
