@@ -271,7 +271,7 @@ class Leader:
 
     def _sending(self, request: Request | None, now: float) -> Request | None:
         if request is not None:
-            self._sent.append(Sent(request, now, self._session.resets))
+            self._sent.append(Sent(request, now, self._session))
         return request
 
     # What the answers mean.
@@ -332,11 +332,12 @@ class Leader:
     ) -> None:
         # What an outlived session brings is locked for us all the same.
         outlived = sent.resets != self._session.resets
+        known = sent.partitions if outlived else self._session.partitions
         seen: set[SharePartition] = set()
         got = size = 0
         for partition in answer.partitions:
             share_partition = partition.share_partition
-            listed = outlived or share_partition in self._session.partitions
+            listed = share_partition in known
             told = share_partition in request.acknowledgements
             if share_partition in seen or not (listed or told):
                 what = f"node {self.node_id} answered for {share_partition}, unasked"

@@ -124,17 +124,21 @@ class Sent:
 
     Attributes:
         at: when it was sent, which is when our clock of its locks begins.
-        resets: those of its session, when it was.
+        resets, partitions: those of its session, when it was.
     """
 
-    __slots__ = ("at", "request", "resets")
+    __slots__ = ("at", "partitions", "request", "resets")
 
     def __init__(
-        self, request: ShareFetch | ShareAcknowledge, at: float, resets: int
+        self,
+        request: ShareFetch | ShareAcknowledge,
+        at: float,
+        session: ShareSession,
     ) -> None:
         self.request = request
         self.at = at
-        self.resets = resets
+        self.resets = session.resets
+        self.partitions = session.partitions
 
     @property
     def is_plain(self) -> bool:

@@ -548,6 +548,17 @@ def test_records_that_an_outlived_session_brings_are_delivered():
     assert 0 == talk.fetch().share_session_epoch
 
 
+def test_a_stranger_in_what_an_outlived_session_brings_is_left_alone():
+    talk = Talk()
+    first, second = two_under_way(talk)
+
+    talk.answer(first, fetched(error=Code.UNKNOWN_SERVER_ERROR))
+    talk.answer(second, fetched(part(P2, (0, 0))))
+
+    assert [] == talk.leases()
+    assert 1 == len(talk.happened(Strange))
+
+
 def test_two_wrong_epochs_open_anew_once():
     talk = Talk()
     first, second = two_under_way(talk)
