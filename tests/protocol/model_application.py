@@ -6,6 +6,7 @@ there is an excuse for it.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sharecons.errors import RecordStateError
@@ -65,6 +66,7 @@ class Application:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.held: list[Held] = []
+        self.bereft: list[Lease] = []  # not unpacked yet, and their locks are gone
         self.tickets: list[Ticket] = []
         self.settled: Counter[tuple[SharePartition, int, int]] = Counter()
         self.succeeded: Counter[tuple[SharePartition, int, int]] = Counter()
@@ -86,7 +88,7 @@ class Application:
             gaps=spans(gaps),
             unfit=spans([*held.last]),
         )
-        self.held.append(held)
+        self._hold(held)
 
     def say(self, held: Held, index: int, kind: AcknowledgeType) -> None:
         offset = held.offsets[index]
@@ -120,6 +122,11 @@ class Application:
         held = Held(lease, [])
         lease.let_go()
         held.last = dict.fromkeys(held.acquired(), RELEASE)
+        self._hold(held)
+
+    def _hold(self, held: Held) -> None:
+        if held.lease in self.bereft:
+            held.excused.update(held.acquired())
         self.held.append(held)
 
     # What it sees go out, and what it is told.
@@ -155,8 +162,9 @@ class Application:
                         for held in self._holders(where, offset):
                             held.excused.add(offset)
 
-    def excuse_all(self) -> None:
+    def excuse_all(self, packed: Iterable[Lease]) -> None:
         """The locks are gone, and the client cannot know it yet."""
+        self.bereft += packed
         for held in self.held:
             held.excused.update(held.acquired())
 

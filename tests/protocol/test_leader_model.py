@@ -95,6 +95,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.under_way: list[Request] = []
         self.answer: Answer | None = None  # the broker's to the first of them
         self.arrives_at = 0.0
+        self.bereft = False  # what it brings is locked for us no more
         self.fault = FAULTS[GOOD]
         self.rung = True
         self.sleeps_until = EVER
@@ -155,6 +156,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
                 assert self.fault.stranger
             if isinstance(happening, Acquired):
                 self.ready.append(happening.lease)
+                if self.bereft:
+                    self.application.bereft.append(happening.lease)
             if isinstance(happening, LocksLost):
                 for lease in [x for x in self.ready if x in happening.leases]:
                     self.ready.remove(lease)
@@ -202,6 +205,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.judge(request, answer)
         self.leader.answered(request, answer, self.now)
         self.tell()
+        self.bereft = False
         self.rung = True
 
     def judge(self, request: Request, answer: Answer) -> None:
@@ -232,7 +236,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     def break_connection(self) -> None:
         request, under_way = self.under_way[0], list(self.under_way)
         self.under_way.clear()
-        self.answer = None
+        self.answer, self.bereft = None, False
         self.broker.disconnected()
         for each in under_way:
             self.application.outcome(each.acknowledgements, excuse=True)
@@ -243,7 +247,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule()
     def forget_session(self) -> None:
         self.broker.forget_session()
-        self.application.excuse_all()
+        self.application.excuse_all(self.ready)
+        self.bereft = self.answer is not None
 
     @rule()
     def miscount(self) -> None:
