@@ -1,78 +1,15 @@
 """Fetching and work at once: what is under way when the application is served."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import pytest
 
-from sharecons.net.following import Later, Onward
-from sharecons.net.transport import TcpNetwork, Wire
-from sharecons.protocol.values import Endpoint
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, take
+from tests.scenarios.watched import WatchedNetwork
 
 pytestmark = pytest.mark.anyio
-
-T = TypeVar("T")
-
-
-class WatchedNetwork:
-    """Knows how many requests are under way, and the most there were on one wire."""
-
-    def __init__(self) -> None:
-        self.under_way = self.most = 0
-        self._network = TcpNetwork()
-
-    async def connect(self, endpoint: Endpoint) -> Wire:
-        return WatchedWire(await self._network.connect(endpoint), self)
-
-
-class WatchedWire:
-    def __init__(self, wire: Wire, network: WatchedNetwork) -> None:
-        self._network = network
-        self._wire = wire
-        self._under_way = 0
-        self.send = wire.send
-        self.receive = wire.receive
-        self.aclose = wire.aclose
-
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
-    ) -> T:
-        def answered(frame: memoryview) -> Any:
-            self._sent(-1)
-            answer = read(frame)
-            if isinstance(answer, Later):
-                look = answer.look
-                return Later(lambda: followed(look()))
-            return followed(answer)
-
-        def followed(answer: Any) -> Any:
-            if not isinstance(answer, Onward):
-                return answer
-            self._sent()
-            behind = answer.behind
-            if behind is None:
-                return answer
-            return Onward(answer.data, answer.timeout, lambda: followed(behind()))
-
-        def uncounted(answer: Any) -> Any:
-            """Of a wire that does not go on by itself: the exchange is another one."""
-            if isinstance(answer, Later):
-                look = answer.look
-                return Later(lambda: uncounted(look()))
-            if isinstance(answer, Onward):
-                self._sent(-1)
-            return answer
-
-        self._sent()
-        return uncounted(await self._wire.exchange(data, timeout, answered))
-
-    def _sent(self, number: int = 1) -> None:
-        self._under_way += number
-        self._network.under_way += number
-        self._network.most = max(self._network.most, self._under_way)
 
 
 async def test_next_fetch_is_on_its_way_before_what_came_is_worked(

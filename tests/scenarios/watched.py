@@ -1,0 +1,81 @@
+"""A network that knows what is under way on it."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sharecons.net.following import Later, Onward
+from sharecons.net.transport import TcpNetwork, Wire
+from sharecons.protocol.values import Endpoint
+
+__all__ = ["WatchedNetwork"]
+
+T = TypeVar("T")
+
+
+class WatchedNetwork:
+    """Knows how many requests are under way, and the most there were on one wire.
+
+    Attributes:
+        sent: the requests, as they were sent.
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.under_way = self.most = 0
+        self._network = TcpNetwork()
+
+    async def connect(self, endpoint: Endpoint) -> Wire:
+        return WatchedWire(await self._network.connect(endpoint), self)
+
+
+class WatchedWire:
+    def __init__(self, wire: Wire, network: WatchedNetwork) -> None:
+        self._network = network
+        self._wire = wire
+        self._under_way = 0
+        self.send = wire.send
+        self.receive = wire.receive
+        self.aclose = wire.aclose
+
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+    ) -> T:
+        def answered(frame: memoryview) -> Any:
+            self._over()
+            answer = read(frame)
+            if isinstance(answer, Later):
+                look = answer.look
+                return Later(lambda: followed(look()))
+            return followed(answer)
+
+        def followed(answer: Any) -> Any:
+            if not isinstance(answer, Onward):
+                return answer
+            self._sent(answer.data)
+            behind = answer.behind
+            if behind is None:
+                return answer
+            return Onward(answer.data, answer.timeout, lambda: followed(behind()))
+
+        def uncounted(answer: Any) -> Any:
+            """Of a wire that does not go on by itself: the exchange is another one."""
+            if isinstance(answer, Later):
+                look = answer.look
+                return Later(lambda: uncounted(look()))
+            if isinstance(answer, Onward):
+                self._over()
+                self._network.sent.pop()
+            return answer
+
+        self._sent(data)
+        return uncounted(await self._wire.exchange(data, timeout, answered))
+
+    def _sent(self, data: bytes) -> None:
+        self._network.sent.append(bytes(data))
+        self._under_way += 1
+        self._network.under_way += 1
+        self._network.most = max(self._network.most, self._under_way)
+
+    def _over(self) -> None:
+        self._under_way -= 1
+        self._network.under_way -= 1
