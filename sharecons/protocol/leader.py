@@ -227,8 +227,8 @@ class Leader:
         if self._acknowledges(now, fetching):
             return self._requests.acknowledge(now)
         if fetching:
-            at_once = self.backlog
-            return self._requests.fetch(now, self.wanted, self.leaders, at_once=at_once)
+            backlog = self.backlog
+            return self._requests.fetch(now, self.wanted, self.leaders, backlog=backlog)
         if self.acknowledgements.pending and not self._session.is_open:
             return self._requests.fetch(
                 now, self.wanted, self.leaders, opening_only=True
@@ -353,7 +353,9 @@ class Leader:
             self._pace.weighed(got, size)
             self._gathering.came(got, now, keeps_up=self._pace.keeps_up)
         self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
-        self.backlog = got * BACKLOG_SHARE >= request.max_records
+        full = got * BACKLOG_SHARE >= request.max_records
+        # Some of the partitions tell nothing of the others.
+        self.backlog = self._requests.were_some(full=full) or full
 
     def _acquired(self, partition: FetchedPartition, at: float) -> int:
         lease = Lease(

@@ -10,6 +10,7 @@ from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.session import CLOSING, OPENING, ShareSession
+from sharecons.protocol.turns import Turns
 from sharecons.protocol.values import (
     FetchSettings,
     Range,
@@ -43,6 +44,7 @@ class Requests:
         self._acknowledgements = acknowledgements
         self._gathering = gathering
         self._waits = waits
+        self._turns = Turns(settings.member_id)
 
     def acknowledge(self, now: float, *, closing: bool = False) -> ShareAcknowledge:
         """Say all that can be said in one request; close the session if that is all."""
@@ -65,18 +67,23 @@ class Requests:
         wanted: frozenset[SharePartition],
         leaders: int,
         *,
-        at_once: bool = False,
+        backlog: bool = False,
         opening_only: bool = False,
         longest: float = NEVER,
     ) -> ShareFetch:
         """Ask for these partitions' records, being one of so many leaders.
 
-        `at_once` says that acknowledgements ride along, though they gather. Only to
-        open the session, for acknowledgements that outlived the one before, nothing
-        is acquired. `longest` is how many seconds it may wait at most.
+        Where there is a `backlog` acknowledgements ride along, though they gather, and
+        many partitions are asked some at a time. Only to open the session, for
+        acknowledgements that outlived the one before, nothing is acquired. `longest`
+        is how many seconds it may wait at most.
         """
+        if backlog and self._pace.full_speed:
+            all_of_them, wanted = wanted, self._turns.next(wanted)
+            # What these do not have, others may.
+            longest = longest if wanted is all_of_them else 0.0
         self._acknowledgements.forget_ended(now)
-        said = self._riding(now, at_once)
+        said = self._riding(now, backlog)
         released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
         added, forgotten = self._session.changes(wanted, said.keys())
         limit = self._pace.share(leaders, len(wanted))
@@ -100,15 +107,22 @@ class Requests:
             acknowledgements=said,
         )
 
+    def were_some(self, *, full: bool) -> bool:
+        """True if the fetch that was answered now was for some of the partitions.
+
+        `full` says whether it brought about what it could.
+        """
+        return self._turns.answered(self._session.partitions, full=full)
+
     def _riding(
-        self, now: float, at_once: bool
+        self, now: float, backlog: bool
     ) -> dict[SharePartition, tuple[Range, ...]]:
         """Pick what is acknowledged with the fetch that goes out now."""
         if not self._session.is_open:
             return {}  # nothing may be, in the request that opens a session
         if self._acknowledgements.under_way:
             return {}  # which would be told apart no more
-        if at_once or self._acknowledgements.releases or self._gathering.rides(now):
+        if backlog or self._acknowledgements.releases or self._gathering.rides(now):
             self._gathering.end()
             return self._acknowledgements.take(now)
         return {}

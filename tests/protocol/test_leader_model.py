@@ -26,16 +26,19 @@ from sharecons.protocol.leader import Leader, Request
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.results import Ticket
+from sharecons.protocol.turns import PART
 from sharecons.protocol.values import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
-from tests.protocol.making import EVER, NODE, P0, P1, P2, SETTINGS, TOPIC, TOPIC_ID
+from tests.protocol.making import EVER, NODE, SETTINGS, TOPIC, TOPIC_ID
 from tests.protocol.model_application import Application, Held
 from tests.protocol.model_broker import LOCK, Answer, Broker, Fault
 from tests.protocol.profile import MACHINE
 
 LOST: Final = ConnectionFailedError("the connection broke")
 ROUND_TRIP: Final = 0.001
-PARTITIONS: Final = (P0, P1, P2)
+FEW: Final = 3
+"""So many partitions are wanted one by one; the others all together or not at all."""
+PARTITIONS: Final = tuple(SharePartition(TOPIC_ID, n) for n in range(FEW + 2 * PART))
 
 FAULTS: Final = {
     "good": Fault(),
@@ -59,9 +62,10 @@ NOT_APPLIED: Final = (Code.INVALID_SHARE_SESSION_EPOCH,)
 
 GOOD: Final = "good"
 
-partitions = st.integers(0, 2)
+partitions = st.integers(0, FEW - 1)
 kinds = st.sampled_from([ACCEPT, ACCEPT, RELEASE, REJECT, RENEW])
 numbers = st.integers(0, 50)
+rarely = st.sampled_from([False, False, True])
 faults = st.sampled_from([*FAULTS])
 journeys = st.one_of(st.just(GOOD), st.just(GOOD), faults)
 seconds = st.sampled_from([0.002, 0.05, 0.6, 3.0, LOCK - 0.5, LOCK + 1.0])
@@ -69,15 +73,19 @@ seconds = st.sampled_from([0.002, 0.05, 0.6, 3.0, LOCK - 0.5, LOCK + 1.0])
 
 class LeaderAndBroker(RuleBasedStateMachine):
     @initialize(
+        most=st.sampled_from([40, 500]),
         allowance=st.sampled_from([1, 3, 10, 500]),
         wanted=st.frozensets(partitions, min_size=1),
+        many=rarely,
         kind=st.none() | kinds,
         ending=st.lists(st.tuples(st.none() | kinds, journeys), max_size=4),
     )
     def begin(
         self,
+        most: int,
         allowance: int,
         wanted: frozenset[int],
+        many: bool,
         kind: AcknowledgeType | None,
         ending: list[tuple[AcknowledgeType | None, str]],
     ) -> None:
@@ -85,8 +93,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.ending = ending
         self.broker = Broker(PARTITIONS)
         self.application = Application(self.broker)
-        self.pace = Pace(500)
-        self.pace.allowance = allowance
+        self.pace = Pace(most)
+        self.pace.allowance = min(allowance, most)
         self.journal = Journal(lambda: None)
         self.acknowledgements = Acknowledgements(self.ring, self.journal)
         self.leader = Leader(NODE, SETTINGS, self.pace, self.acknowledgements)
@@ -100,7 +108,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.rung = True
         self.sleeps_until = EVER
         self.requests = 0
-        self.want(wanted)
+        self.want(wanted, many)
         for partition in wanted:
             self.produce(partition, 10)
         self.fetch(kind)
@@ -174,6 +182,12 @@ class LeaderAndBroker(RuleBasedStateMachine):
     def produce(self, partition: int, count: int) -> None:
         self.broker.partitions[PARTITIONS[partition]].produce(count)
 
+    @precondition(lambda self: len(self.leader.wanted) > FEW)
+    @rule(count=st.integers(1, 12))
+    def produce_everywhere(self, count: int) -> None:
+        for partition in self.broker.partitions.values():
+            partition.produce(count)
+
     @rule(journeys=st.lists(journeys, min_size=1, max_size=6))
     def requests_travel(self, journeys: list[str]) -> None:
         for fault in journeys:
@@ -189,6 +203,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
         assert self.request is not None
         self.fault = FAULTS[fault]
         self.answer = self.broker.handle(self.request, self.now, self.fault)
+        if PART <= len(self.broker.session) < 2 * PART:
+            event("some of many partitions")
         wait = self.request.max_wait if isinstance(self.request, ShareFetch) else 0.0
         if self.answer.error or any(
             p.error or p.acquired for p in self.answer.partitions
@@ -272,9 +288,10 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     # The shell and the application.
 
-    @rule(wanted=st.frozensets(partitions))
-    def want(self, wanted: frozenset[int]) -> None:
-        self.leader.want(frozenset(PARTITIONS[number] for number in wanted))
+    @rule(wanted=st.frozensets(partitions), many=rarely)
+    def want(self, wanted: frozenset[int], many: bool) -> None:
+        several = frozenset(PARTITIONS[number] for number in wanted)
+        self.leader.want(several.union(PARTITIONS[FEW:] if many else ()))
         self.ring()
 
     @rule(kind=st.none() | kinds)

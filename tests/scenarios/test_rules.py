@@ -135,6 +135,25 @@ async def test_opening_again_on_a_live_connection_releases_nothing(
         assert [p.acknowledge_error for p in answer.partitions] == [Code.NONE]
 
 
+async def test_forgetting_a_partition_releases_nothing(admin: Admin) -> None:
+    topic, group = queue(admin, 2)
+    async with RawMember(admin.bootstrap_servers, group) as member:
+        (partition,) = await member.join(topic)
+        assert offsets(await member.fetch_one(partition)) == [0, 1]
+        await member.fetch(forget=[partition], wait=0.0)
+        admin.produce(topic, [b"2"], partition=0)
+        assert (await member.fetch(wait=0.5)).partitions == ()
+
+        answer = await member.fetch(
+            acknowledge=said(partition, (0, 1, ACCEPT)), forget=[partition], wait=0.0
+        )
+
+        (told,) = answer.partitions
+        assert (told.acknowledge_error, told.acquired) == (Code.NONE, ())
+        (again,) = (await member.fetch(partition)).partitions
+        assert counts(again) == {2: 1}
+
+
 async def test_opening_with_no_bytes_to_give_acquires_nothing(admin: Admin) -> None:
     topic, group = queue(admin, 2)
     async with RawMember(admin.bootstrap_servers, group) as member:

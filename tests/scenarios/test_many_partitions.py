@@ -1,0 +1,68 @@
+"""A topic of many partitions, of which fetches ask for some at a time."""
+
+from collections import Counter
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from sharecons.protocol.turns import PART
+from sharecons.testing.broker.codec import read_request
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue, left_over
+from tests.scenarios.watched import WatchedNetwork
+
+pytestmark = pytest.mark.anyio
+
+PARTITIONS: Final = 120  # a third of them each member's, or all are one's
+RECORDS: Final = 200  # of each
+
+
+def narrowed(network: WatchedNetwork) -> int:
+    """How often many partitions were taken out of a session with one fetch."""
+    requests = [read_request(data[4:])[1] for data in network.sent]
+    forgotten = [getattr(request, "forgotten_topics_data", ()) for request in requests]
+    return sum(
+        sum(len(topic.partitions) for topic in topics) >= PART for topics in forgotten
+    )
+
+
+async def test_each_record_of_many_partitions_comes_once_to_one_of_three(
+    admin: Admin,
+) -> None:
+    queue = Queue(admin, PARTITIONS)
+    for partition in range(PARTITIONS):
+        values = [b"%d" % i for i in range(RECORDS)]
+        queue.produce(values, partition=partition)
+    network = WatchedNetwork()
+    offsets: Counter[tuple[int, int]] = Counter()
+    deliveries: Counter[int] = Counter()
+    all_came = anyio.Event()
+    failed = []
+
+    def acknowledged(results: Any) -> None:
+        failed.extend(result for result in results if result.error)
+
+    async def consume() -> None:
+        async with queue.consumer(
+            network=network, max_records=300, on_acknowledged=acknowledged
+        ) as consumer:
+            async for batch in consumer.batches():
+                offsets.update((r.partition, r.offset) for r in batch)
+                deliveries.update(r.delivery_count for r in batch)
+                if len(offsets) == PARTITIONS * RECORDS:
+                    all_came.set()  # and ask again, which accepts the last ones
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(consume)
+            await all_came.wait()
+            tasks.cancel_scope.cancel()
+
+    assert len(offsets) == PARTITIONS * RECORDS
+    assert {1} == set(offsets.values())
+    assert {1} == set(deliveries)
+    assert [] == failed
+    assert narrowed(network)
+    assert [] == await left_over(queue)
