@@ -74,20 +74,22 @@ class Requests:
         """Ask for these partitions' records, being one of so many leaders.
 
         Where there is a `backlog` acknowledgements ride along, though they gather, and
-        many partitions are asked some at a time. Only to open the session, for
+        many partitions are asked some at a time, but first all: a broker loads what it
+        knows of one when it is first asked. Only to open the session, for
         acknowledgements that outlived the one before, nothing is acquired. `longest`
         is how many seconds it may wait at most.
         """
-        if backlog and self._pace.full_speed:
-            all_of_them, wanted = wanted, self._turns.next(wanted)
-            # What these do not have, others may.
-            longest = longest if wanted is all_of_them else 0.0
+        asked = wanted
+        if backlog and self._session.is_open:
+            asked = self._turns.next(wanted)
+        if asked is not wanted:
+            longest = 0.0  # what these do not have, others may
         self._acknowledgements.forget_ended(now)
         said = self._riding(now, backlog)
         released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
-        added, forgotten = self._session.changes(wanted, said.keys())
-        limit = self._pace.share(leaders, len(wanted))
-        size = self._pace.bytes_for(limit, len(wanted), self._settings.max_bytes)
+        added, forgotten = self._session.changes(asked, said.keys())
+        limit = self._pace.share(leaders, len(asked))
+        size = self._pace.bytes_for(limit, len(asked), self._settings.max_bytes)
         return ShareFetch(
             group_id=self._settings.group_id,
             member_id=self._settings.member_id,
