@@ -1,5 +1,9 @@
 """Frames out of bytes that come as they like."""
 
+import platform
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,6 +84,32 @@ def test_memory_of_a_frame_that_nobody_views_is_used_again():
 
     assert memory == id(second.obj)
     assert b"b" * 90_000 == second
+
+
+VALUES_COME_AND_GO = """
+import resource, sys
+from sharecons.net.framing import FrameBuffer
+if sys.argv[1] == "after a frame":
+    buffer = FrameBuffer()
+    buffer.room()[:4] = (2 << 20).to_bytes(4, "big")
+    buffer.received(4)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    values = [b"%1024d" % i for i in range(2000)]
+    del values
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's way")
+def test_memory_of_an_answers_values_is_used_again():
+    """Not given back to the system and found anew, page by page, with each answer."""
+
+    def page_faults(when):
+        command = [sys.executable, "-c", VALUES_COME_AND_GO, when]
+        return int(subprocess.check_output(command))
+
+    assert page_faults("after a frame") * 4 < page_faults("before any")
 
 
 def test_no_more_is_believed_than_comes():
