@@ -1,6 +1,7 @@
 """A conversation with a leader's machine, for its tests."""
 
 from dataclasses import fields
+from typing import Final
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.acknowledgements import Acknowledgements
@@ -19,7 +20,7 @@ from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched
 
 __all__ = ["LOST", "Talk"]
 
-LOST = ConnectionFailedError("the broker closed the connection")
+LOST: Final = ConnectionFailedError("the broker closed the connection")
 
 
 class Talk:
