@@ -121,7 +121,7 @@ def _let_come_and_go(size: int) -> None:
     The values of an answer's records are about as many bytes, made for each answer and
     let go before the next. glibc gives what is free at the heap's end back to the
     system once it is 128 KiB, and then each page is found anew: of values of 1 KiB that
-    was a third of all CPU time. It keeps twice the largest piece that was ever freed,
+    was a quarter of all CPU time. It keeps twice the largest piece that was ever freed,
     up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD); pages never touched cost nothing.
     """
     bytes(size)

@@ -78,7 +78,7 @@ class ShareSession:
         """Give what a fetch adds to the session and what it makes it forget."""
         self._asked = wanted
         if wanted is self._known:
-            # As it is nearly always; there may be hundreds of them.
+            # As it is where partitions are few; else there may be hundreds of them.
             return NONE, frozenset(acknowledged - wanted)
         added = wanted - self._known
         forgotten = self._known.union(acknowledged) - wanted

@@ -19,7 +19,7 @@ __all__ = ["MOST_WHOLE", "PART", "Turns"]
 
 PART: Final = 12
 """How many partitions a part has, and some more where they do not come out even. With
-24 the broker's CPU was the same and ours a tenth more; of 6 more would disappoint."""
+24 the broker's CPU was the same and ours a tenth more; with 6 nothing was gained."""
 
 MOST_WHOLE: Final = 64
 """So many fetches for all partitions are between two tries at most."""
