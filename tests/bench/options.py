@@ -26,6 +26,7 @@ MOST_BYTES: Final = 800_000_000  # of a topic's values: larger records are fewer
 # Some three minutes: whether everything works, rather than how well.
 QUICK: Final[Mapping[str, Any]] = {
     "rounds": 1,
+    "settle": 5.0,
     "records": 300_000,
     "sizes": [100],
     "codecs": ["none"],
@@ -74,6 +75,7 @@ def _add_plan(add: Callable[..., Any]) -> None:
     add("--what", type=_of(WHAT), default=list(WHAT), help=", ".join(WHAT))
     add("--clients", type=_of(CLIENTS), help=f"only these: {', '.join(CLIENTS)}")
     add("--rounds", type=int, default=3, help="how often each client has its turn")
+    add("--settle", type=float, default=60.0, help="seconds of load before all else")
     add("--quick", action="store_true", help="three minutes, to see that it works")
     add("--kafka-version", default="4.3.0", help="which Kafka to start")
     output = Path("docs/performance") / date.today().isoformat()
