@@ -56,8 +56,12 @@ MOST_SHARES: Final = 4
 records small."""
 
 WEIGHT: Final = 0.5
-"""How much a faster measurement counts; a slower one counts at once, since what is
-fetched on the strength of the old pace could not be worked before its lock ends."""
+TELLING: Final = 0.005
+"""How much a faster measurement counts, and from how many seconds of work on a slower
+one counts at once: what is fetched on the strength of the old pace could not be worked
+before its lock ends. Less work tells less: often that of a lease of few records, which
+is mostly what asking costs. (Taken for the pace, it had each tenth fetch of 1 KiB wait
+until all was worked.)"""
 
 
 class Pace:
@@ -119,7 +123,8 @@ class Pace:
         seconds = max(now - self._handed_at, 1e-6)
         rate = self._handed / seconds
         before = self._rate or rate
-        self._rate = min(rate, before + (rate - before) * WEIGHT)
+        weight = WEIGHT if rate > before else min(1.0, seconds / TELLING)
+        self._rate = before + (rate - before) * weight
         self._handed = 0
         fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
         self.allowance = max(1, fitting)
