@@ -22,6 +22,8 @@ BELIEVED: Final = 16 << 20
 ROUNDED: Final = 64 << 10
 KEPT: Final = 2
 
+MOST_TO_KEEP: Final = 31 << 20
+
 
 @final
 class FrameBuffer:
@@ -119,12 +121,14 @@ def _let_come_and_go(size: int) -> None:
     """Have the C library keep so much memory for us when we let go of it.
 
     The values of an answer's records are about as many bytes, made for each answer and
-    let go before the next. glibc gives what is free at the heap's end back to the
-    system once it is 128 KiB, and then each page is found anew: of values of 1 KiB that
-    was a quarter of all CPU time. It keeps twice the largest piece that was ever freed,
-    up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD); pages never touched cost nothing.
+    let go before the next, or two of them together. glibc gives what is free at the
+    heap's end back to the system once it is 128 KiB, and then each page is found anew:
+    of values of 1 KiB that was a quarter of all CPU time. It keeps twice the largest
+    piece that was ever freed, if that is below 32 MiB (mallopt(3), M_MMAP_THRESHOLD);
+    pages never touched cost nothing. Twice the size, as it were to be two answers, and
+    each value is some bytes more than the broker sent.
     """
-    bytes(size)
+    bytes(min(2 * size, MOST_TO_KEEP))
 
 
 def _is_viewed(buffer: bytearray) -> bool:

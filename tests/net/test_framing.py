@@ -95,7 +95,7 @@ if sys.argv[1] == "after a frame":
     buffer.received(4)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
-    values = [b"%1024d" % i for i in range(2000)]
+    values = [b"%1024d" % i for i in range(4000)]  # of two answers
     del values
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
