@@ -1,9 +1,9 @@
 """One connection to one broker: one question at a time, and what follows its answer.
 
 A broker serves one request per connection at a time, so little is gained by sending
-a second one early, but where each round trip counts: see `Following.behind`. Answers
-come in the order of the requests. There is no task that reads, no table of futures,
-and nothing to clean up but the wire.
+a second one early, but where each round trip counts, or much comes: see `Following`.
+Answers come in the order of the requests. There is no task that reads, no table of
+futures, and nothing to clean up but the wire.
 
 An `ask` that is cancelled or fails leaves an answer on its way that nobody waits
 for: the connection is of no use then, and closes itself.

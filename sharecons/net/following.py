@@ -22,17 +22,23 @@ HIGHEST: Final = 0x7FFFFFFF
 class Onward:
     """What is exchanged next, the answer's reader says: see `Wire.exchange`.
 
-    `behind`, if any, finds another `Onward` to be sent before this one is answered.
+    `behind` and `begun`, if any, find another `Onward` to be sent before this one is
+    answered: at once, or when some of the answer is here, and much is to come.
     """
 
-    __slots__ = ("behind", "data", "timeout")
+    __slots__ = ("begun", "behind", "data", "timeout")
 
     def __init__(
-        self, data: bytes, timeout: float, behind: Callable[[], Any] | None = None
+        self,
+        data: bytes,
+        timeout: float,
+        behind: Callable[[], Any] | None = None,
+        begun: Callable[[], Any] | None = None,
     ) -> None:
         self.data = data
         self.timeout = timeout
         self.behind = behind
+        self.begun = begun
 
 
 @final
@@ -49,21 +55,24 @@ class Later:
 class Following:
     """What is asked next, and how many seconds its answer may take.
 
-    `behind`, if any, finds what is to be asked before that answer has come. It is
-    called when whom the last answer woke have run, where a wire can do that.
+    `behind` and `begun`, if any, find what is to be asked before that answer has come,
+    where a wire can do that. The one is called when whom the last answer woke have run,
+    the other when some of the answer is here, and much is to come.
     """
 
-    __slots__ = ("behind", "request", "timeout")
+    __slots__ = ("begun", "behind", "request", "timeout")
 
     def __init__(
         self,
         request: Any,
         timeout: float,
         behind: "Callable[[], Following | None] | None" = None,
+        begun: "Callable[[], Following | None] | None" = None,
     ) -> None:
         self.request = request
         self.timeout = timeout
         self.behind = behind
+        self.begun = begun
 
 
 Hear = Callable[[Any], Following | Later | None]
@@ -132,6 +141,7 @@ class Asking:
         self._login = login
         self._hear = hear
         self._look: Callable[[], Following | None] | None = None
+        self._begun: Callable[[], Following | None] | None = None
 
     def read(self, frame: memoryview) -> Any:
         """Read an answer, and give what the wire goes on with."""
@@ -147,6 +157,12 @@ class Asking:
 
     def _looked(self) -> Any:
         look, self._look = self._look, None
+        return self._found(look)
+
+    def _has_begun(self) -> Any:
+        return self._found(self._begun)
+
+    def _found(self, look: Callable[[], Following | None] | None) -> Any:
         if look is None or (self._numbers.under_way and self._login_is_due):
             return None
         following = look()
@@ -161,7 +177,9 @@ class Asking:
             return following
         body = self._write(following.request, self._version)
         data = self._numbers.request(self._key, self._version, body)
-        if following.behind is None:
-            return Onward(data, following.timeout)
-        self._look = following.behind
-        return Onward(data, following.timeout, self._looked)
+        behind = begun = None
+        if following.behind is not None:
+            self._look, behind = following.behind, self._looked
+        if following.begun is not None:
+            self._begun, begun = following.begun, self._has_begun
+        return Onward(data, following.timeout, behind, begun)

@@ -20,7 +20,11 @@ BELIEVED: Final = 16 << 20
 """What says to be longer gets the room for it as it comes."""
 
 ROUNDED: Final = 64 << 10
-KEPT: Final = 2
+KEPT: Final = 3
+"""Of how many frames: one that is worked, one that comes, one that came before."""
+
+MUCH: Final = 256 << 10
+"""Of less than this to come a broker has sent the last byte, more often than not."""
 
 MOST_TO_KEEP: Final = 31 << 20
 
@@ -40,6 +44,11 @@ class FrameBuffer:
         self._kept: list[bytearray] = []
         self._largest = 0
         self._begin()
+
+    @property
+    def lacks_much(self) -> bool:
+        """Whether some of a frame is here, and more to come than sockets hold."""
+        return self._got > FIRST_SIZE and self._length - self._got > MUCH
 
     def room(self) -> memoryview:
         """Where the next bytes are to be received; never empty."""

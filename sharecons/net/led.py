@@ -87,6 +87,17 @@ class Led:
             request = self.machine.next_request(self._clock())
         return None if request is None else self._asks(request)
 
+    def _begun(self) -> Following | None:
+        """Ask for more while much comes: the broker turns to it when it has sent that.
+
+        Unless there is something for our task to tell, which is when nothing is under
+        way any more.
+        """
+        if len(self._asked) != 1 or self.machine.happened or not self._reported():
+            return None
+        request = self.machine.next_behind(self._clock(), comes=True)
+        return None if request is None else self._asks(request)
+
     def _asks(self, request: Any) -> Following:
         self._asked.append(request)
         timeout = self._request_timeout
@@ -95,7 +106,8 @@ class Led:
         self._counters.add("fetch-total")
         first = len(self._asked) == 1 and self.machine.trickles
         behind = self._look if first else None
-        return Following(request, timeout + request.max_wait, behind)
+        begun = self._begun if self.machine.backlog else None
+        return Following(request, timeout + request.max_wait, behind, begun)
 
 
 def ring_all(leaders: Mapping[int, Led]) -> None:

@@ -28,6 +28,7 @@ class Receiving:
         waiter: who waits for an answer.
         read: what makes one of a frame.
         expected: how many answers are to come, of requests that were sent.
+        begun: finds what is to be sent while much is still to come; see `Onward`.
     """
 
     def __init__(self, loop: Any) -> None:
@@ -36,6 +37,7 @@ class Receiving:
         self.waiter: Any = None
         self.read: Callable[[memoryview], Any] = as_it_is
         self.expected = 0
+        self.begun: Callable[[], Any] | None = None
         self.deadline = math.inf
         self._looks = False
         self._buffer = FrameBuffer()
@@ -79,6 +81,12 @@ class Receiving:
                 self.expected -= 1
                 self._answered(waiter, frame)
                 frame = self._buffer.next(more=self.expected > 1)
+            if (
+                self.begun is not None
+                and self.expected == 1
+                and self._buffer.lacks_much
+            ):
+                self._find(waiter, self.begun)
         except ProtocolError as error:
             self.fail(error)
 
@@ -96,6 +104,7 @@ class Receiving:
             self._look_later(waiter, answer.look)
         elif isinstance(answer, Onward):
             self.transport.write(answer.data)
+            self.begun = answer.begun
             self.expected += 1
             self.expect(answer.timeout)
             if answer.behind is not None:
@@ -111,6 +120,9 @@ class Receiving:
 
     def _look(self, waiter: Any, look: Callable[[], Any]) -> None:
         self._looks = False
+        self._find(waiter, look)
+
+    def _find(self, waiter: Any, look: Callable[[], Any]) -> None:
         if waiter.done():
             return
         try:

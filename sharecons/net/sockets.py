@@ -116,6 +116,7 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
         if self._error is not None:
             raise self._error
         self.read = read
+        self.begun = None
         self.expected = 1
         self.waiter = waiter = self.loop.create_future()
         try:

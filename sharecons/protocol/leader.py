@@ -31,7 +31,7 @@ from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgements
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
-from sharecons.protocol.gathering import RIDE_AFTER, Gathering
+from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.happenings import (
     Acquired,
     EndpointsTold,
@@ -164,15 +164,16 @@ class Leader:
             return None
         return self._sending(self._choose(now), now)
 
-    def next_behind(self, now: float) -> Request | None:
+    def next_behind(self, now: float, *, comes: bool = False) -> Request | None:
         """Give a fetch to be sent behind the one under way, if one is due.
 
-        Asking for none is no harm. It is answered after the other.
+        `comes` says that a part of that one's answer is here, and more to come. Asking
+        for none is no harm. It is answered after the other.
         """
-        if not self._may_follow(now) or self._acknowledges(now, fetching=True):
+        if not self._may_follow(now, comes) or self._acknowledges(now, fetching=True):
             return None
         request = self._requests.fetch(
-            now, self.wanted, self.leaders, longest=RIDE_AFTER
+            now, self.wanted, self.leaders, backlog=self.backlog, behind=True
         )
         return self._sending(request, now)
 
@@ -235,16 +236,16 @@ class Leader:
             )
         return None
 
-    def _may_follow(self, now: float) -> bool:
+    def _may_follow(self, now: float, comes: bool) -> bool:
         """True if a fetch may be sent behind what is under way."""
-        return (
-            self._gathering.trickles
-            and len(self._sent) == 1
-            and self._sent[0].is_plain
-            and self.wanted is self._session.partitions
-            and not (self.backlog or self._closing or now < self._not_before)
-            and self._pace.next_due(now) <= now
-        )
+        if len(self._sent) != 1 or self._closing or now < self._not_before:
+            return False
+        sent = self._sent[0]
+        if not sent.is_plain or self.wanted is not self._session.partitions:
+            return False
+        if not self.backlog:
+            return self._gathering.trickles and self._pace.next_due(now) <= now
+        return comes and self._requests.is_due_behind(sent, self.wanted, now)
 
     def _close(self, now: float) -> ShareAcknowledge | None:
         if not self._session.is_open:

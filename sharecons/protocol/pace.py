@@ -129,28 +129,29 @@ class Pace:
         fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
         self.allowance = max(1, fitting)
 
-    def next_due(self, now: float, *, ahead: bool = True) -> float:
+    def next_due(self, now: float, *, ahead: bool = True, coming: int = 0) -> float:
         """When a fetch is due if nothing else happens; at or before `now`: it is.
 
         Without `ahead` it is due only when the application has asked, and there is
-        nothing to hand out.
+        nothing to hand out. `coming` is how many records come already.
 
         An application that takes much longer than its pace foretold is given no
         more until it asks: what we know of its pace does not hold.
         """
-        if not self.buffered and (self.waiting or now < self._wanted_until):
+        buffered = self.buffered + coming
+        if not buffered and (self.waiting or now < self._wanted_until):
             return now
         if not ahead or not self.overlaps:
             return NEVER
-        if self.buffered >= ROUNDS_AHEAD * self.allowance:
+        if buffered >= ROUNDS_AHEAD * self.allowance:
             return NEVER
         if not self._rate:
             return NEVER  # we do not know yet how fast they work
         if not self._handed:
             # They have asked, and are about to be served.
-            soon = 0 < self.buffered <= self._rate * LEAD
+            soon = 0 < buffered <= self._rate * LEAD
             return now if soon else NEVER
-        done = self._handed_at + (self._handed + self.buffered) / self._rate
+        done = self._handed_at + (self._handed + buffered) / self._rate
         return done - LEAD if now < done + PATIENCE else NEVER
 
     def share(self, leaders: int, partitions: int) -> int:
@@ -161,6 +162,14 @@ class Pace:
             return max(1, min(share, WINDOW * partitions))
         room = max(QUARTER_OF_A_WINDOW * partitions, ENOUGH)
         return max(1, min(share, room, HALF_A_WINDOW * partitions))
+
+    def fitting(self, records: int, size: int) -> int:
+        """Guess how many records a fetch brings, of so many and so many bytes."""
+        return min(records, size // max(1, self._record_size) + 1)
+
+    def leaves_room(self, records: int, partitions: int) -> bool:
+        """True if three such fetches at a time find room in the windows."""
+        return 3 * records <= HALF_A_WINDOW * partitions
 
     def bytes_for(self, records: int, partitions: int, max_bytes: int) -> int:
         """How many bytes to ask for, with so many records, of so many partitions.

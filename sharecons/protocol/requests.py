@@ -7,7 +7,7 @@ made here is sent: its number is taken, and its acknowledgements are under way.
 from typing import Final, final
 
 from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.gathering import Gathering
+from sharecons.protocol.gathering import RIDE_AFTER, Gathering
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.session import CLOSING, OPENING, ShareSession
 from sharecons.protocol.turns import Turns
@@ -68,19 +68,21 @@ class Requests:
         leaders: int,
         *,
         backlog: bool = False,
+        behind: bool = False,
         opening_only: bool = False,
-        longest: float = NEVER,
     ) -> ShareFetch:
         """Ask for these partitions' records, being one of so many leaders.
 
         Where there is a `backlog` acknowledgements ride along, though they gather, and
         many partitions are asked some at a time, but first all: a broker loads what it
-        knows of one when it is first asked. Only to open the session, for
-        acknowledgements that outlived the one before, nothing is acquired. `longest`
-        is how many seconds it may wait at most.
+        knows of one when it is first asked. One that is sent `behind` another waits
+        moments at most, and changes nothing of the session. Only to open that, for
+        acknowledgements that outlived the one before, nothing is acquired.
         """
-        asked = wanted
-        if backlog and self._session.is_open:
+        asked, longest = wanted, NEVER
+        if behind:
+            longest = 0.0 if backlog else RIDE_AFTER
+        elif backlog and self._session.is_open:
             asked = self._turns.next(wanted)
         if asked is not wanted:
             longest = 0.0  # what these do not have, others may
@@ -108,6 +110,17 @@ class Requests:
             forgotten=forgotten,
             acknowledgements=said,
         )
+
+    def is_due_behind(
+        self, sent: "Sent", wanted: frozenset[SharePartition], now: float
+    ) -> bool:
+        """True if a fetch is due, and finds records, while the answer to this comes."""
+        request = sent.request
+        if not isinstance(request, ShareFetch) or not self._turns.next_is_all(wanted):
+            return False
+        coming = self._pace.fitting(request.max_records, request.max_bytes)
+        room = self._pace.leaves_room(coming, len(wanted))
+        return room and self._pace.next_due(now, coming=coming) <= now
 
     def were_some(self, *, full: bool) -> bool:
         """True if the fetch that was answered now was for some of the partitions.

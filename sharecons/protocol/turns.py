@@ -52,6 +52,10 @@ class Turns:
         self._turn = (self._turn + 1) % len(self._parts)
         return self._parts[self._turn]
 
+    def next_is_all(self, wanted: frozenset[SharePartition]) -> bool:
+        """True if these are few enough to be asked together, always."""
+        return wanted is self._all and not self._parts
+
     def answered(self, asked: frozenset[SharePartition], *, full: bool) -> bool:
         """A fetch for these brought as much as it could, or not.
 

@@ -128,23 +128,27 @@ class SometimesDue(Login):
         return self.over
 
 
-def test_nothing_is_sent_behind_a_request_while_a_login_is_due():
+@pytest.mark.parametrize("which", ["behind", "begun"])
+def test_nothing_is_sent_behind_a_request_while_a_login_is_due(which):
     """It would have to leave first, and nothing may be under way then."""
     numbers, login, found = Numbers("me"), SometimesDue(), []
 
-    def behind():
+    def look():
         found.append(True)
         return FOLLOWING
 
     kind = type(QUESTION)
     api = registry.api_of(kind)
     version = min(api.versions[-1], SERVED[api.key][1])
-    _, hear = hearing(Following(QUESTION, 1.0, behind))
+    _, hear = hearing(Following(QUESTION, 1.0, **{which: look}))
     asking = Asking(kind, api, version, numbers, login, hear)
     numbers.request(api.key, version, b"")
 
     onward = asking.read(memoryview(frame(1, ANSWER)[4:]))
     login.over = True
 
-    assert onward.behind() is None
+    assert getattr(onward, which)() is None
     assert [] == found
+    login.over = False
+    again = getattr(onward, which)()
+    assert (which == "begun") == (again is not None), "more of it comes"

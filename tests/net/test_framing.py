@@ -3,6 +3,7 @@
 import platform
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from sharecons.errors import ProtocolError
 from sharecons.net import framing
-from sharecons.net.framing import FRAME_LIMIT, FrameBuffer
+from sharecons.net.framing import FRAME_LIMIT, MUCH, FrameBuffer
 
 MEGABYTE = 1 << 20
 
@@ -84,6 +85,18 @@ def test_memory_of_a_frame_that_nobody_views_is_used_again():
 
     assert memory == id(second.obj)
     assert b"b" * 90_000 == second
+
+
+def test_what_lacks_much_is_known_when_some_of_it_came():
+    buffer = FrameBuffer()
+    content = framed(b"a" * MEGABYTE)
+    cuts = [0, 2, 4096, 8192, MEGABYTE - MUCH, MEGABYTE, MEGABYTE + 4]
+    told = []
+    for start, stop in pairwise(cuts):
+        feed(buffer, content[start:stop])
+        told.append(buffer.lacks_much)
+
+    assert [False, False, True, True, False, False] == told
 
 
 VALUES_COME_AND_GO = """

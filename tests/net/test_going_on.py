@@ -263,3 +263,116 @@ async def test_the_second_of_two_has_a_time_limit_too(ends):
         tasks.start_soon(served, theirs, framed(b"no 2"))
         with anyio.fail_after(5), pytest.raises(TimeoutError):
             await wire.exchange(b"question", 5, read)
+
+
+LONG = framed(b"x" * (1 << 20))
+SOME = len(LONG) // 2
+
+
+class Begun(Reader):
+    """Finds a question while the second answer comes."""
+
+    def __init__(self, *gives, begun=None):
+        begun = begun or Onward(b"begun", 5)
+        first = Onward(b"question", 5, begun=self.note("begun", begun))
+        super().__init__(first, *gives)
+
+    def __call__(self, answer):
+        return super().__call__(bytes(answer)[:4])
+
+
+async def served_some(theirs):
+    """Answer, and say some of the next answer."""
+    await heard(theirs, len(b"question"))
+    await say(theirs, framed(b"no 1"))
+    await heard(theirs, len(b"question"))
+    await say(theirs, LONG[:SOME])
+
+
+async def test_while_much_comes_what_is_found_is_sent(ends):
+    wire, theirs = ends
+    read = Begun("the first of two", "the end")
+
+    async def serve():
+        await served_some(theirs)
+        assert b"begun" == await heard(theirs, len(b"begun"))
+        await say(theirs, LONG[SOME:] + framed(b"no 3"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+
+        assert "the end" == await wire.exchange(b"question", 5, read)
+    assert [b"no 1", "begun", b"xxxx", b"no 3"] == read.order
+
+
+async def test_while_much_comes_it_is_looked_until_something_is_found(ends):
+    wire, theirs = ends
+    read = Begun("the end")
+    read.gives[0].begun = read.note("in vain")
+
+    async def serve():
+        await served_some(theirs)
+        await say(theirs, LONG[SOME:])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+
+        assert "the end" == await wire.exchange(b"question", 5, read)
+    assert [b"no 1", b"xxxx"] == [each for each in read.order if each != "in vain"]
+    assert "in vain" in read.order
+    assert wire.begun is not None
+
+
+async def test_nothing_is_looked_for_while_little_comes(ends):
+    wire, theirs = ends
+    read = Begun("the end")
+
+    async def serve():
+        await heard(theirs, len(b"question"))
+        await say(theirs, framed(b"no 1"))
+        await heard(theirs, len(b"question"))
+        answer = framed(b"x" * 100_000)
+        await say(theirs, answer[:50_000])
+        await anyio.sleep(0.05)
+        await say(theirs, answer[50_000:])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+
+        assert "the end" == await wire.exchange(b"question", 5, read)
+    assert [b"no 1", b"xxxx"] == read.order
+
+
+async def test_what_cannot_be_looked_for_is_raised_where_it_was_asked(ends):
+    wire, theirs = ends
+    read = Begun()
+
+    def broken():
+        raise ProtocolError("nothing fits")
+
+    read.gives[0].begun = broken
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(served_some, theirs)
+
+        with pytest.raises(ProtocolError, match="nothing fits"):
+            await wire.exchange(b"question", 5, read)
+
+
+async def test_nothing_is_looked_for_when_nobody_waits_any_more(ends):
+    wire, theirs = ends
+    read = Begun()
+    with anyio.move_on_after(0.05):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(later_some, theirs)
+            await wire.exchange(b"question", 5, read)
+    await anyio.sleep(0.05)
+
+    assert [b"no 1"] == read.order
+
+
+async def later_some(theirs):
+    with anyio.CancelScope(shield=True):
+        await heard(theirs, len(b"question"))
+        await say(theirs, framed(b"no 1"))
+        await anyio.sleep(0.1)
+        await say(theirs, LONG[:SOME])

@@ -9,11 +9,12 @@ from sharecons.net.following import Following, Later
 from sharecons.net.led import Led
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.gathering import TRICKLE
+from sharecons.protocol.happenings import Strange
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.leader import Leader
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
-from sharecons.protocol.values import ShareFetch, ShareFetched
+from sharecons.protocol.values import ShareFetch, ShareFetched, SharePartition
 from sharecons.record import ACCEPT
 from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched, part
 
@@ -65,6 +66,21 @@ class Application:
         answer = fetched(part(P0, (offset, offset)))
         assert isinstance(answer, ShareFetched)
         return self.led.heard(answer)
+
+    def told_much(self, turn: int) -> Following | Later | None:
+        answer = fetched(part(P0, (500 * turn, 500 * turn + 499)))
+        assert isinstance(answer, ShareFetched)
+        return self.led.heard(answer)
+
+    def work_in(self, seconds: float) -> None:
+        """Work what is there in so many seconds, and ask for more."""
+        for lease in self.handed:
+            lease.unpacked(range(lease.acquired[0][0], lease.acquired[0][1] + 1))
+            self.pace.handed_out(lease.count, self.now)
+            lease.acknowledge_open(0, lease.count, ACCEPT)
+            self.now += seconds
+            self.pace.asked(self.now)
+        self.handed.clear()
 
     def trickle(self, records: int, seconds: float) -> Following | Later | None:
         """Give what follows the last of so many records, which is not worked yet."""
@@ -160,3 +176,53 @@ def test_a_connection_that_broke_leaves_nothing_to_be_heard():
     application.work()
     assert looked(following) is not None
     assert 0 == application.requests[-1].share_session_epoch
+
+
+SIX = frozenset(SharePartition(TOPIC_ID, number) for number in range(6))
+
+
+def much_asked(application: Application) -> Following:
+    """Fetches bring much each; gives what is asked next, which is not answered yet."""
+    application.machine.want(SIX)
+    application.begin()
+    following: Following | Later | None = None
+    for turn in range(4):
+        following = application.told_much(turn)
+        application.work_in(1e-3)
+        if following is None:
+            application.begin()
+    assert isinstance(following, Following)
+    return following
+
+
+def test_where_much_lies_ready_another_fetch_is_found_while_the_answer_comes():
+    application = Application()
+    first = much_asked(application)
+    assert first.behind is None
+    assert first.begun is not None
+
+    second = first.begun()
+
+    assert second is not None
+    assert isinstance(second.request, ShareFetch)
+    assert first.begun() is None, "two are enough"
+    told = application.told_much(4)
+    application.work_in(1e-3)
+    assert looked(told) is None
+    third = second.begun and second.begun()
+    assert third is not None
+    assert isinstance(third.request, ShareFetch)
+
+
+def test_while_much_comes_nothing_is_asked_that_would_keep_a_task_from_telling():
+    application = Application()
+    first = much_asked(application)
+    application.reports = False
+    assert first.begun is not None
+
+    assert first.begun() is None
+    application.reports = True
+    application.machine.happened.append(Strange("to be told"))
+    assert first.begun() is None
+    application.machine.happened.clear()
+    assert first.begun() is not None

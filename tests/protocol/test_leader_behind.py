@@ -1,14 +1,17 @@
 """A second fetch, behind the one that is under way."""
 
+from typing import Any
+
 import pytest
 
 from sharecons.protocol.codes import Code
 from sharecons.protocol.gathering import ACK_DELAY, FLOOD, RIDE_AFTER, TRICKLE
 from sharecons.protocol.happenings import Strange
+from sharecons.protocol.leases import Lease
 from sharecons.protocol.session import CLOSING
-from sharecons.protocol.values import ShareFetch
+from sharecons.protocol.values import ShareFetch, SharePartition
 from sharecons.record import ACCEPT, RELEASE, RENEW
-from tests.protocol.making import P0, P1, P2, each, fetched, part
+from tests.protocol.making import P0, P1, P2, TOPIC_ID, each, fetched, part
 from tests.protocol.talk import Talk
 
 
@@ -241,3 +244,103 @@ def test_closing_waits_for_both_fetches():
     closing = talk.acknowledge()
     assert still is None
     assert CLOSING == closing.share_session_epoch
+
+
+SIX = tuple(SharePartition(TOPIC_ID, number) for number in range(6))
+
+
+def much_comes(
+    *,
+    wanted: tuple[SharePartition, ...] = SIX,
+    seconds: float = 1e-3,
+    brings: int = 500,
+) -> Talk:
+    """Fetches bring much, one after the other; another one is under way."""
+    talk = Talk(*wanted)
+    talk.pace.allowance = 500
+    for turn in range(4):
+        request = talk.fetch()
+        first = turn * brings
+        talk.answer(request, fetched(part(wanted[0], (first, first + brings - 1))))
+        for lease in talk.leases():
+            talk.now += seconds
+            talk.pace.asked(talk.now)
+            lease.acknowledge_open(0, lease.count, ACCEPT)
+    talk.fetch()
+    return talk
+
+
+def test_while_much_comes_another_fetch_is_sent_behind_the_first():
+    talk = much_comes()
+    assert talk.leader.next_behind(talk.now) is None, "nothing has come yet"
+
+    behind = talk.leader.next_behind(talk.now, comes=True)
+
+    assert isinstance(behind, ShareFetch)
+    assert 0.0 == behind.max_wait
+    assert (frozenset(), frozenset()) == (behind.added, behind.forgotten)
+    assert {} == behind.acknowledgements, "those under way are not answered yet"
+    assert talk.leader.next_behind(talk.now, comes=True) is None
+
+
+def test_acknowledgements_ride_behind_while_none_are_under_way():
+    talk = much_comes()
+    first = talk.leader.next_behind(talk.now, comes=True)
+    assert isinstance(first, ShareFetch)
+    sent = talk.leader._sent[0].request
+    talk.answer(sent, fetched(part(SIX[1], (0, 499))))
+    for lease in talk.leases():
+        lease.acknowledge_open(0, lease.count, ACCEPT)
+    talk.now += 1e-3
+    talk.pace.asked(talk.now)
+
+    second = talk.leader.next_behind(talk.now, comes=True)
+
+    assert isinstance(second, ShareFetch)
+    assert {SIX[1]} == second.acknowledgements.keys()
+    assert first.share_session_epoch + 1 == second.share_session_epoch
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param({"wanted": SIX[:1]}, id="windows without room"),
+        pytest.param({"seconds": 0.1}, id="an application that takes its time"),
+        pytest.param({"brings": 50}, id="nothing more that lies ready"),
+        pytest.param(
+            {"wanted": tuple(SharePartition(TOPIC_ID, n) for n in range(24))},
+            id="partitions that are asked in turn",
+        ),
+    ],
+)
+def test_what_else_comes_is_fetched_one_request_at_a_time(kind: dict[str, Any]):
+    talk = much_comes(**kind)
+
+    assert talk.leader.next_behind(talk.now, comes=True) is None
+
+
+@pytest.mark.parametrize("what", ["more wanted", "closing", "a renewal", "a full hand"])
+def test_nothing_is_sent_while_much_comes_that_would_change_something(what: str):
+    talk = much_comes()
+    if what == "more wanted":
+        talk.leader.want(frozenset(SIX[:4]))
+    if what == "closing":
+        talk.leader.close()
+    if what == "a renewal":
+        lease = lease_of(talk)
+        lease.acknowledge(lease.acquired[0][0], RENEW)
+    if what == "a full hand":
+        talk.pace.acquired(500)
+
+    assert talk.leader.next_behind(talk.now, comes=True) is None
+
+
+def lease_of(talk: Talk) -> Lease:
+    """A lease that came, and is not acknowledged."""
+    sent = talk.leader._sent[0].request
+    talk.answer(sent, fetched(part(SIX[1], (0, 499))))
+    (lease,) = talk.leases()
+    talk.now += 1e-3
+    talk.pace.asked(talk.now)
+    talk.fetch()
+    return lease

@@ -150,10 +150,17 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule()
     def look_behind(self) -> None:
         """What the shell does when whom an answer woke have run."""
-        request = self.leader.next_behind(self.now)
+        self.send_behind("a second fetch", comes=False)
+
+    @rule()
+    def look_as_much_comes(self) -> None:
+        self.send_behind("a second fetch, as much comes", comes=True)
+
+    def send_behind(self, what: str, *, comes: bool) -> None:
+        request = self.leader.next_behind(self.now, comes=comes)
         if request is not None:
             assert len(self.under_way) == 1
-            event("a second fetch")
+            event(what)
             self.sent(request)
 
     def tell(self) -> None:
@@ -326,6 +333,22 @@ class LeaderAndBroker(RuleBasedStateMachine):
             self.application_waits()
             self.drive()
             self.look_behind()
+            self.exchange(fault)
+
+    @rule(
+        kind=st.sampled_from([ACCEPT, RELEASE]),
+        journeys=st.lists(journeys, min_size=6, max_size=16),
+    )
+    def flood(self, kind: AcknowledgeType, journeys: list[str]) -> None:
+        """Much lies ready, and is worked in no time."""
+        for fault in journeys:
+            for partition in range(FEW):
+                self.produce(partition, 12)
+            if self.ready:
+                self.work(all_of_it=True, kind=kind)
+            self.application_waits()
+            self.drive()
+            self.look_as_much_comes()
             self.exchange(fault)
 
     @rule()

@@ -23,7 +23,10 @@ def test_few_partitions_are_asked_all_at_once():
     turns = Turns(MEMBER)
     few = those(2 * PART - 1)
 
+    assert not turns.next_is_all(few), "nobody asked yet"
     assert few is turns.next(few)
+    assert turns.next_is_all(few)
+    assert not turns.next_is_all(those(2 * PART - 1)), "others, perhaps"
     assert not turns.answered(few, full=True)
 
 
@@ -34,6 +37,7 @@ def test_each_of_many_has_its_turn(count: int, member_id: str):
     many = those(count)
     rounds = count // PART
     parts = []
+    assert not turns.next_is_all(many)
     for _ in range(rounds):
         parts.append(turns.next(many))
         assert turns.answered(parts[-1], full=True)

@@ -67,6 +67,32 @@ async def test_records_that_trickle_have_a_second_fetch_behind_the_first(
     assert network.most == wanted
 
 
+async def test_while_much_comes_the_next_fetch_is_sent(
+    admin: Admin, anyio_backend_name: str
+) -> None:
+    """Where a wire goes on by itself; each record comes once, and in order."""
+    queue = Queue(admin, partitions=6)
+    network = WatchedNetwork()
+    wanted = 1 if anyio_backend_name == "trio" else 2
+    value = b"x" * 4096
+    produced = got = 0
+    next_offset = [0] * 6
+    with anyio.fail_after(60):
+        async with queue.consumer(network=network, max_records=500) as consumer:
+            batches = aiter(consumer.batches())
+            while produced < 12_000 or (network.most < wanted and produced < 60_000):
+                queue.produce([value] * 12_000)
+                produced += 12_000
+                while got < produced:
+                    batch = await anext(batches)
+                    got += len(batch)
+                    for record in batch:
+                        assert record.offset == next_offset[record.partition]
+                        next_offset[record.partition] += 1
+
+    assert network.most == wanted
+
+
 async def test_callbacks_run_in_a_task(admin: Admin) -> None:
     """Where all of anyio can be used, though answers are read outside of any task."""
     queue = Queue(admin)

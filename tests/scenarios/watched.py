@@ -52,10 +52,11 @@ class WatchedWire:
             if not isinstance(answer, Onward):
                 return answer
             self._sent(answer.data)
-            behind = answer.behind
-            if behind is None:
-                return answer
-            return Onward(answer.data, answer.timeout, lambda: followed(behind()))
+            behind, begun = (
+                look and (lambda look=look: followed(look()))
+                for look in (answer.behind, answer.begun)
+            )
+            return Onward(answer.data, answer.timeout, behind, begun)
 
         def uncounted(answer: Any) -> Any:
             """Of a wire that does not go on by itself: the exchange is another one."""
