@@ -21,10 +21,11 @@ BELIEVED: Final = 16 << 20
 
 ROUNDED: Final = 64 << 10
 KEPT: Final = 3
-"""Of how many frames: one that is worked, one that comes, one that came before."""
+"""Of how many frames: one is worked, one waits for that, one comes."""
 
 MUCH: Final = 256 << 10
-"""Of less than this to come a broker has sent the last byte, more often than not."""
+"""One read of a socket gave that much, on loopback: of less to come a broker may have
+sent the last byte already, and nothing would be gained."""
 
 MOST_TO_KEEP: Final = 31 << 20
 

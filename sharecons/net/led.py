@@ -93,7 +93,7 @@ class Led:
         Unless there is something for our task to tell, which is when nothing is under
         way any more.
         """
-        if len(self._asked) != 1 or self.machine.happened or not self._reported():
+        if self.machine.happened or not self._reported():
             return None
         request = self.machine.next_behind(self._clock(), comes=True)
         return None if request is None else self._asks(request)

@@ -87,6 +87,20 @@ def test_memory_of_a_frame_that_nobody_views_is_used_again():
     assert b"b" * 90_000 == second
 
 
+def test_memory_of_three_frames_that_take_turns_is_used_again():
+    buffer = FrameBuffer()
+    (first,) = feed(buffer, framed(b"a" * 100_000))
+    (second,) = feed(buffer, framed(b"b" * 100_000))
+    (third,) = feed(buffer, framed(b"c" * 100_000))
+    memory = first.obj  # which is no view of it
+    del first
+
+    (fourth,) = feed(buffer, framed(b"d" * 100_000))
+
+    assert memory is fourth.obj
+    assert (b"b" * 100_000, b"c" * 100_000) == (second, third)
+
+
 def test_what_lacks_much_is_known_when_some_of_it_came():
     buffer = FrameBuffer()
     content = framed(b"a" * MEGABYTE)

@@ -305,6 +305,26 @@ async def test_while_much_comes_what_is_found_is_sent(ends):
     assert [b"no 1", "begun", b"xxxx", b"no 3"] == read.order
 
 
+async def test_while_two_are_to_come_nothing_more_is_looked_for(ends):
+    wire, theirs = ends
+    read = Begun("the first of two", "the end")
+    onward = Onward(b"begun", 5, begun=read.note("a third"))
+    read.gives[0].begun = read.note("begun", onward)
+
+    async def serve():
+        await served_some(theirs)
+        await heard(theirs, len(b"begun"))
+        await say(theirs, LONG[SOME : SOME + 10_000])
+        await anyio.sleep(0.05)
+        await say(theirs, LONG[SOME + 10_000 :] + framed(b"no 3"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+
+        assert "the end" == await wire.exchange(b"question", 5, read)
+    assert [b"no 1", "begun", b"xxxx", b"no 3"] == read.order
+
+
 async def test_while_much_comes_it_is_looked_until_something_is_found(ends):
     wire, theirs = ends
     read = Begun("the end")
@@ -320,7 +340,28 @@ async def test_while_much_comes_it_is_looked_until_something_is_found(ends):
         assert "the end" == await wire.exchange(b"question", 5, read)
     assert [b"no 1", b"xxxx"] == [each for each in read.order if each != "in vain"]
     assert "in vain" in read.order
-    assert wire.begun is not None
+
+
+async def test_what_an_exchange_would_look_for_ends_with_it(ends):
+    wire, theirs = ends
+    read = Begun("the end", "the other's end")
+    read.gives[0].begun = read.note("in vain")
+
+    async def serve():
+        await served_some(theirs)
+        await say(theirs, LONG[SOME:])
+        await heard(theirs, len(b"question"))
+        await say(theirs, LONG[:SOME])
+        await anyio.sleep(0.05)
+        await say(theirs, LONG[SOME:])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+
+        assert "the end" == await wire.exchange(b"question", 5, read)
+        read.order.clear()
+        assert "the other's end" == await wire.exchange(b"question", 5, read)
+    assert [b"xxxx"] == read.order
 
 
 async def test_nothing_is_looked_for_while_little_comes(ends):
@@ -359,20 +400,18 @@ async def test_what_cannot_be_looked_for_is_raised_where_it_was_asked(ends):
 
 
 async def test_nothing_is_looked_for_when_nobody_waits_any_more(ends):
+    """Whoever waited was cancelled, and has not run since."""
     wire, theirs = ends
     read = Begun()
-    with anyio.move_on_after(0.05):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(later_some, theirs)
-            await wire.exchange(b"question", 5, read)
-    await anyio.sleep(0.05)
-
-    assert [b"no 1"] == read.order
-
-
-async def later_some(theirs):
-    with anyio.CancelScope(shield=True):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.exchange, b"question", 5, read)
         await heard(theirs, len(b"question"))
         await say(theirs, framed(b"no 1"))
-        await anyio.sleep(0.1)
-        await say(theirs, LONG[:SOME])
+        await heard(theirs, len(b"question"))
+        wire.waiter.cancel()
+        for part in (LONG[:4096], LONG[4096:SOME]):
+            room = wire.get_buffer(-1)
+            room[: len(part)] = part
+            wire.buffer_updated(len(part))
+
+    assert [b"no 1"] == read.order

@@ -108,7 +108,9 @@ def test_what_is_no_trickle_is_fetched_one_request_at_a_time(
     assert talk.leader.next_behind(talk.now) is None
 
 
-@pytest.mark.parametrize("what", ["more wanted", "closing", "a renewal", "a pause"])
+@pytest.mark.parametrize(
+    "what", ["more wanted", "others wanted", "closing", "a renewal", "a pause"]
+)
 def test_nothing_is_sent_behind_what_changes_the_session(what: str):
     talk = Talk()
     one_by_one(talk, TRICKLE / 2)
@@ -117,6 +119,8 @@ def test_nothing_is_sent_behind_what_changes_the_session(what: str):
     if what == "more wanted":
         talk.leader.want(frozenset({P0, P1}))
     first = talk.fetch()
+    if what == "others wanted":
+        talk.leader.want(frozenset({P1}))
     if what == "closing":
         talk.leader.close()
     if what == "a renewal":
@@ -254,8 +258,8 @@ def much_comes(
     wanted: tuple[SharePartition, ...] = SIX,
     seconds: float = 1e-3,
     brings: int = 500,
-) -> Talk:
-    """Fetches bring much, one after the other; another one is under way."""
+) -> tuple[Talk, ShareFetch]:
+    """Fetches bring much, one after the other; gives the one that is under way."""
     talk = Talk(*wanted)
     talk.pace.allowance = 500
     for turn in range(4):
@@ -266,12 +270,11 @@ def much_comes(
             talk.now += seconds
             talk.pace.asked(talk.now)
             lease.acknowledge_open(0, lease.count, ACCEPT)
-    talk.fetch()
-    return talk
+    return talk, talk.fetch()
 
 
 def test_while_much_comes_another_fetch_is_sent_behind_the_first():
-    talk = much_comes()
+    talk, _ = much_comes()
     assert talk.leader.next_behind(talk.now) is None, "nothing has come yet"
 
     behind = talk.leader.next_behind(talk.now, comes=True)
@@ -284,10 +287,9 @@ def test_while_much_comes_another_fetch_is_sent_behind_the_first():
 
 
 def test_acknowledgements_ride_behind_while_none_are_under_way():
-    talk = much_comes()
+    talk, sent = much_comes()
     first = talk.leader.next_behind(talk.now, comes=True)
     assert isinstance(first, ShareFetch)
-    sent = talk.leader._sent[0].request
     talk.answer(sent, fetched(part(SIX[1], (0, 499))))
     for lease in talk.leases():
         lease.acknowledge_open(0, lease.count, ACCEPT)
@@ -314,20 +316,20 @@ def test_acknowledgements_ride_behind_while_none_are_under_way():
     ],
 )
 def test_what_else_comes_is_fetched_one_request_at_a_time(kind: dict[str, Any]):
-    talk = much_comes(**kind)
+    talk, _ = much_comes(**kind)
 
     assert talk.leader.next_behind(talk.now, comes=True) is None
 
 
 @pytest.mark.parametrize("what", ["more wanted", "closing", "a renewal", "a full hand"])
 def test_nothing_is_sent_while_much_comes_that_would_change_something(what: str):
-    talk = much_comes()
+    talk, sent = much_comes()
     if what == "more wanted":
         talk.leader.want(frozenset(SIX[:4]))
     if what == "closing":
         talk.leader.close()
     if what == "a renewal":
-        lease = lease_of(talk)
+        lease = lease_of(talk, sent)
         lease.acknowledge(lease.acquired[0][0], RENEW)
     if what == "a full hand":
         talk.pace.acquired(500)
@@ -335,12 +337,58 @@ def test_nothing_is_sent_while_much_comes_that_would_change_something(what: str)
     assert talk.leader.next_behind(talk.now, comes=True) is None
 
 
-def lease_of(talk: Talk) -> Lease:
-    """A lease that came, and is not acknowledged."""
-    sent = talk.leader._sent[0].request
+def lease_of(talk: Talk, sent: ShareFetch) -> Lease:
+    """What this brought, not acknowledged; another fetch is under way then."""
     talk.answer(sent, fetched(part(SIX[1], (0, 499))))
     (lease,) = talk.leases()
     talk.now += 1e-3
     talk.pace.asked(talk.now)
     talk.fetch()
     return lease
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_in_a_pause_nothing_is_sent_behind_the_second_of_two(comes: bool):
+    if comes:
+        talk, first = much_comes()
+        assert talk.leader.next_behind(talk.now, comes=True) is not None
+        came = part(SIX[1], (0, 499))
+    else:
+        talk = Talk()
+        first, _ = two_under_way(talk)
+        came = part(P0, (30, 30))
+    talk.answer(first, fetched(came, throttle=0.001))
+    worked(talk)
+
+    in_pause = talk.leader.next_behind(talk.now, comes=comes)
+    talk.now += 0.001
+    talk.pace.asked(talk.now)
+
+    assert in_pause is None
+    assert talk.leader.next_behind(talk.now, comes=comes) is not None
+
+
+def test_many_partitions_have_their_turn_though_all_were_asked_twice():
+    """After two parts in vain all are asked twice; the second changes nothing."""
+    many = tuple(SharePartition(TOPIC_ID, n) for n in range(24))
+    talk, request = much_comes(wanted=many)
+    known = [len(request.forgotten)]
+    for turn, brings in enumerate([0, 500, 0, 500], start=4):
+        first = 500 * turn
+        came = [part(many[0], (first, first + brings - 1))] if brings else []
+        talk.answer(request, fetched(*came))
+        worked(talk)
+        talk.pace.asked(talk.now + 1e-4)
+        request = talk.fetch()
+        known.append(len(request.forgotten))
+
+    assert [12, 0, 12, 0, 0] == known
+    assert frozenset() == request.added, "all are asked, again"
+    assert talk.leader.next_behind(talk.now, comes=True) is None
+
+
+def worked(talk: Talk) -> None:
+    for lease in talk.leases():
+        lease.acknowledge_open(0, lease.count, ACCEPT)
+        talk.now += 1e-4
+        talk.pace.asked(talk.now)
