@@ -715,27 +715,24 @@ class Producer:
         )
 
     def commit(self, offset, generation=-1, member="", group=None):
-        answer = self._talk.admin.ask(
-            "txn_offset_commit",
-            self._version,
-            transactional_id=self._id,
-            group_id=self._talk.group if group is None else group,
-            generation_id=generation,
-            member_id=member,
-            topics=[
-                {
-                    "name": self._talk.topic,
-                    "partitions": [
-                        {
-                            "partition_index": 0,
-                            "committed_offset": offset,
-                            "committed_leader_epoch": -1,
-                            "committed_metadata": None,
-                        }
-                    ],
-                }
-            ],
-            **self._who,
+        partition = {
+            "partition_index": 0,
+            "committed_offset": offset,
+            "committed_leader_epoch": -1,
+            "committed_metadata": None,
+        }
+        answer = settled(
+            lambda: self._talk.admin.ask(
+                "txn_offset_commit",
+                self._version,
+                transactional_id=self._id,
+                group_id=self._talk.group if group is None else group,
+                generation_id=generation,
+                member_id=member,
+                topics=[{"name": self._talk.topic, "partitions": [partition]}],
+                **self._who,
+            ),
+            lambda answer: answer.topics[0].partitions[0].error_code,
         )
         return answer.topics[0].partitions[0].error_code
 
