@@ -63,14 +63,15 @@ def test_room_is_never_empty_while_a_frame_is_on_its_way():
         feed(buffer, bytes((byte,)))
 
 
-def test_a_frame_that_somebody_views_stays_as_it_is():
+@pytest.mark.parametrize("size", [50, 5000])
+def test_a_frame_that_somebody_views_stays_as_it_is(size):
     buffer = FrameBuffer()
-    (first,) = feed(buffer, framed(b"a" * 5000))
+    (first,) = feed(buffer, framed(b"a" * size))
     part = first[10:20]
     del first
 
-    feed(buffer, framed(b"b" * 5000))
-    feed(buffer, framed(b"c" * 5000))
+    feed(buffer, framed(b"b" * size))
+    feed(buffer, framed(b"c" * size))
 
     assert b"a" * 10 == part
 

@@ -362,6 +362,23 @@ def test_records_of_null_are_none() -> None:
     assert replace(FIRST, records=b"") == first
 
 
+LEADER = "00000001 00000005 00                         CurrentLeader: id, epoch, tags"
+TAGGED = "00000001 00000005 02 09 02 aabb 0a 00        CurrentLeader: two tagged fields"
+
+
+@pytest.mark.parametrize("acknowledge_message", ["06 'stale'", "00"])
+def test_tagged_fields_of_a_leader_are_skipped(acknowledge_message: str) -> None:
+    tagged = ANSWER.replace(LEADER, TAGGED)
+    assert tagged != ANSWER
+
+    answer = spelt(tagged.replace("06 'stale'", acknowledge_message))
+    first, second = SHARE_FETCH.read(answer, 0, 2).partitions
+
+    message = None if acknowledge_message == "00" else "stale"
+    assert replace(FIRST, acknowledge_message=message) == first
+    assert SECOND == second
+
+
 def test_error_codes_that_nobody_knows_stay_numbers() -> None:
     answer = spelt(ANSWER).replace(
         b"\x00\x00\x00\x64\x00\x00", b"\x00\x00\x00\x64\x27\x0f"
