@@ -38,6 +38,11 @@ _NUMBERS: Final = Struct(">iiiiii")
 _MODE: Final = Struct(">b?")
 _INDEX: Final = Struct(">i")
 _OFFSETS: Final = Struct(">qq")
+# ThrottleTimeMs, ErrorCode, ErrorMessage (null), AcquisitionLockTimeoutMs
+_HEAD: Final = Struct(">ihBi")
+# PartitionIndex, ErrorCode, ErrorMessage (null), AcknowledgeErrorCode, its message
+# (null), LeaderId, LeaderEpoch, the number of tagged fields: so nearly all begin.
+_PARTITION: Final = Struct(">ihBhBiiB")
 # FirstOffset, LastOffset, DeliveryCount, the number of tagged fields
 _ACQUIRED: Final = Struct(">qqhB")
 
@@ -116,17 +121,12 @@ def _read(frame: Frame, offset: int, version: int) -> ShareFetched:
 
 
 def _answer(frame: memoryview, reader: FieldReader, version: int) -> ShareFetched:
-    throttle = reader.int32()
-    error = reader.int16()
-    message = reader.text()
-    lock_timeout = reader.int32()
+    throttle, error, message, lock_timeout = _head(frame, reader)
     partitions: list[FetchedPartition] = []
     for _ in range(reader.count(TOPIC_SIZE)):
         topic_id = reader.topic_id()
-        for _ in range(reader.count(PARTITION_SIZE)):
-            index = reader.int32()
-            share_partition = SharePartition(topic_id, index)
-            partitions.append(_partition(frame, reader, share_partition))
+        count = reader.count(PARTITION_SIZE)
+        partitions += [_partition(frame, reader, topic_id) for _ in range(count)]
         reader.skip_tags()
     endpoints: dict[int, Endpoint] = {}
     for _ in range(reader.count(NODE_SIZE)):
@@ -144,18 +144,55 @@ def _answer(frame: memoryview, reader: FieldReader, version: int) -> ShareFetche
     )
 
 
+def _head(frame: memoryview, reader: FieldReader) -> tuple[int, int, str | None, int]:
+    throttle: int
+    error: int
+    length: int
+    lock_timeout: int
+    throttle, error, length, lock_timeout = _HEAD.unpack_from(frame, reader.position)
+    if not length:
+        reader.position += _HEAD.size
+        return throttle, error, None, lock_timeout
+    return reader.int32(), reader.int16(), reader.text(), reader.int32()
+
+
 def _partition(
-    frame: memoryview, reader: FieldReader, share_partition: SharePartition
+    frame: memoryview, reader: FieldReader, topic_id: bytes
 ) -> FetchedPartition:
-    error = reader.int16()
-    message = reader.text()
-    acknowledge_error = reader.int16()
-    acknowledge_message = reader.text()
-    leader_id, leader_epoch = reader.int32(), reader.int32()
+    index: int
+    error: int
+    length: int
+    acknowledge_error: int
+    acknowledge_length: int
+    leader_id: int
+    leader_epoch: int
+    tags: int
+    (
+        index,
+        error,
+        length,
+        acknowledge_error,
+        acknowledge_length,
+        leader_id,
+        leader_epoch,
+        tags,
+    ) = _PARTITION.unpack_from(frame, reader.position)
+    message: str | None = None
+    acknowledge_message: str | None = None
+    if length or acknowledge_length or tags:
+        index = reader.int32()
+        error = reader.int16()
+        message = reader.text()
+        acknowledge_error = reader.int16()
+        acknowledge_message = reader.text()
+        leader_id, leader_epoch = reader.int32(), reader.int32()
+        reader.skip_tags()
+    else:
+        reader.position += _PARTITION.size
     leader = _UNTOLD
     if leader_id != _UNTOLD.leader_id or leader_epoch != _UNTOLD.leader_epoch:
         leader = PartitionLeader(leader_id, leader_epoch)
-    reader.skip_tags()
+    share_partition = SharePartition(topic_id, index)
     records = reader.data()
     acquired = _acquired(frame, reader, share_partition)
     reader.skip_tags()
