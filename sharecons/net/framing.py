@@ -34,14 +34,15 @@ MOST_TO_KEEP: Final = 31 << 20
 class FrameBuffer:
     """One frame after the other, of one connection.
 
-    Frames are lent: the memory of a large one is used again once nobody has a view of
-    it. New memory for each would have to be cleared, and found by the system page by
-    page, which is a tenth of what a large answer takes.
+    Small frames are copies. Large ones are lent: the memory of one is used again once
+    nobody has a view of it. New memory for each would have to be cleared, and found by
+    the system page by page, which is a tenth of what a large answer takes.
     """
 
-    __slots__ = ("_got", "_kept", "_largest", "_length", "_room")
+    __slots__ = ("_first", "_got", "_kept", "_largest", "_length", "_room")
 
     def __init__(self) -> None:
+        self._first = memoryview(bytearray(FIRST_SIZE))
         self._kept: list[bytearray] = []
         self._largest = 0
         self._begin()
@@ -82,7 +83,7 @@ class FrameBuffer:
         return self._first_received(more) if self._length < 0 else None
 
     def _begin(self) -> None:
-        self._room = memoryview(bytearray(FIRST_SIZE))
+        self._room = self._first
         self._got = 0
         self._length = -1  # until it has come
 
@@ -102,10 +103,12 @@ class FrameBuffer:
             return None
         if not more:
             frames.check_alone(got - frames.LENGTH_SIZE, length)
+        frame = memoryview(bytes(first[frames.LENGTH_SIZE : size]))
         self._begin()
-        self._got = got - size
-        self._room[: self._got] = first[size:got]
-        return first[frames.LENGTH_SIZE : size]
+        if got > size:
+            self._got = got - size
+            self._room[: self._got] = bytes(first[size:got])
+        return frame
 
     def _memory(self, length: int) -> bytearray:
         if length > BELIEVED:
