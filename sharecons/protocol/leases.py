@@ -55,6 +55,8 @@ class Lease(Holder):
     Attributes:
         topic, share_partition: whose records they are.
         acquired: ranges of first offset, last offset, delivery count, ascending.
+        count: how many offsets were acquired, with or without a record.
+        highest_delivery_count: of any of them.
         payload: the answer's bytes, until `unpacked`.
         cursor: how many of its records were handed out.
         deadline: when the acquisition lock ends, for records not renewed.
@@ -74,9 +76,11 @@ class Lease(Holder):
         "_renewed",
         "_renews",
         "acquired",
+        "count",
         "cursor",
         "deadline",
         "dirty",
+        "highest_delivery_count",
         "payload",
         "share_partition",
         "term",
@@ -97,6 +101,12 @@ class Lease(Holder):
         self.topic = topic
         self.share_partition = share_partition
         self.acquired = acquired
+        self.count = 0
+        self.highest_delivery_count = 0
+        for first, last, delivery_count in acquired:
+            self.count += last - first + 1
+            if delivery_count > self.highest_delivery_count:
+                self.highest_delivery_count = delivery_count
         self.payload: bytes | memoryview = payload
         self.deadline = deadline
         self.term = term
@@ -112,18 +122,6 @@ class Lease(Holder):
         self._beside: list[Run] = []
         self._renewed: dict[int, float] = {}
         self._renews = False
-
-    @property
-    def count(self) -> int:
-        """How many offsets were acquired, with or without a record."""
-        return sum(last - first + 1 for first, last, _ in self.acquired)
-
-    @property
-    def highest_delivery_count(self) -> int:
-        highest = 0
-        for _, _, count in self.acquired:
-            highest = max(highest, count)
-        return highest
 
     @property
     def has_open(self) -> bool:
