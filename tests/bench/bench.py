@@ -59,7 +59,9 @@ class Bench:
         self._roster = Roster(scratch, options.kafka_version)
         self._missing: set[str] = set()
 
-    def turns(self, what: str, *, rehearsed: bool = False) -> Iterator[tuple[int, str]]:
+    def turns(
+        self, what: str, *, rounds: int | None = None, rehearsed: bool = False
+    ) -> Iterator[tuple[int, str]]:
         """Give (round, client) in the order of the run.
 
         Each round begins further on in the list, so that nobody always goes first. A
@@ -71,8 +73,9 @@ class Bench:
         ]
         if rehearsed and names:
             yield REHEARSAL, names[0]
-        for round_ in range(self.options.rounds):
-            shift = round_ * len(names) // max(1, self.options.rounds)
+        rounds = self.options.rounds if rounds is None else rounds
+        for round_ in range(rounds):
+            shift = round_ * len(names) // max(1, rounds)
             for name in names[shift:] + names[:shift]:
                 yield round_, name
 

@@ -44,8 +44,9 @@ def first(bench: Bench) -> None:
 
 def latency(bench: Bench) -> None:
     """From the producer's hands to the consumer's, at a steady rate."""
+    rounds = bench.options.latency_rounds
     for rate in bench.options.rates:
-        for turn in bench.turns("latency", rehearsed=True):
+        for turn in bench.turns("latency", rounds=rounds, rehearsed=True):
             _latency(bench, turn, rate)
 
 

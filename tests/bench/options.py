@@ -32,6 +32,7 @@ QUICK: Final[Mapping[str, Any]] = {
     "codecs": ["none"],
     "clients": ["sharecons", "sharecons-uvloop", "confluent", "franz", "raw"],
     "rates": [1000],
+    "latency_rounds": 1,
     "latency_seconds": 3.0,
     "warm_up": 1.5,
     "redeliveries": 20,
@@ -95,6 +96,8 @@ def _add_throughput(add: Callable[..., Any]) -> None:
 
 def _add_others(add: Callable[..., Any]) -> None:
     add("--rates", type=_numbers, default=[1000, 20_000], help="latency: records/s")
+    # The machine's minutes differ in latency more than in anything else.
+    add("--latency-rounds", type=int, default=9, help="how often, of latency")
     add("--latency-seconds", type=float, default=8.0, help="to measure each for")
     add("--warm-up", type=float, default=3.0, help="seconds not measured, of latency")
     add("--redeliveries", type=int, default=50, help="records to be released")

@@ -70,11 +70,19 @@ def document(
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _rounds(settings: Mapping[str, Any]) -> str:
+    """Say how many; older runs had as many of latency as of all else."""
+    rounds, of_latency = settings["rounds"], settings.get("latency_rounds")
+    if of_latency in (None, rounds):
+        return f"{rounds}"
+    return f"{rounds}, and {of_latency} of latency"
+
+
 def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
     last = sessions[-1]
     yield f"# Performance, {last['begun'][:10]}"
     yield ""
-    yield from wrap(OPENING.format(rounds=last["settings"]["rounds"]), WIDTH)
+    yield from wrap(OPENING.format(rounds=_rounds(last["settings"])), WIDTH)
     yield ""
 
 
