@@ -6,6 +6,7 @@ from typing import TypeVar
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.transport import Network, Wire
 from sharecons.protocol.values import Endpoint
+from sharecons.wire.api import Frame
 
 __all__ = ["MortalNetwork"]
 
@@ -51,11 +52,11 @@ class _MortalWire:
         self._network.check()
         await self._wire.send(data)
 
-    async def receive(self) -> memoryview:
+    async def receive(self) -> Frame:
         return await self._wire.receive()
 
     async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+        self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         self._network.check()
         # In a box: a wire that finds what follows in it would send that by itself.

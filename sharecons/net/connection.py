@@ -31,6 +31,7 @@ from sharecons.net.transport import Network, Troubles, Wire
 from sharecons.protocol.credentials import Credentials
 from sharecons.protocol.values import Endpoint
 from sharecons.wire import api_versions, registry
+from sharecons.wire.api import Frame
 from sharecons.wire.api_versions import VersionRange
 
 __all__ = ["Connection"]
@@ -159,7 +160,7 @@ class Connection:
         body = api_versions.write_versions_request(SOFTWARE, software_version)
         key, version = api_versions.KEY, api_versions.VERSION
 
-        def read(frame: memoryview) -> Mapping[int, VersionRange]:
+        def read(frame: Frame) -> Mapping[int, VersionRange]:
             return api_versions.read_versions(frame, self._numbers.body(frame, key))
 
         self.served = await self._exchange(key, version, "ApiVersions", body, inf, read)
@@ -171,7 +172,7 @@ class Connection:
         name: str,
         body: bytes,
         timeout: float,
-        read: Callable[[memoryview], Any],
+        read: Callable[[Frame], Any],
     ) -> Any:
         if self.closed or self._busy:
             raise ConnectionFailedError(

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from sharecons.net.login import Login
 from sharecons.wire import frames
-from sharecons.wire.api import Api
+from sharecons.wire.api import Api, Frame
 
 __all__ = ["Asking", "Following", "Hear", "Later", "Numbers", "Onward", "nobody"]
 
@@ -103,7 +103,7 @@ class Numbers:
         self.under_way += 1
         return frames.request_frame(key, version, self._last, self._client_id, body)
 
-    def body(self, frame: memoryview, key: int) -> int:
+    def body(self, frame: Frame, key: int) -> int:
         """Give where the body of the next answer begins.
 
         Raises:
@@ -143,7 +143,7 @@ class Asking:
         self._look: Callable[[], Following | None] | None = None
         self._begun: Callable[[], Following | None] | None = None
 
-    def read(self, frame: memoryview) -> Any:
+    def read(self, frame: Frame) -> Any:
         """Read an answer, and give what the wire goes on with."""
         offset = self._numbers.body(frame, self._key)
         answer = self._read(frame, offset, self._version)

@@ -12,11 +12,12 @@ from mypy_extensions import mypyc_attr
 from sharecons.errors import ProtocolError
 from sharecons.net.following import Later, Onward
 from sharecons.net.framing import FrameBuffer
+from sharecons.wire.api import Frame
 
 __all__ = ["Receiving", "as_it_is"]
 
 
-def as_it_is(frame: memoryview) -> memoryview:
+def as_it_is(frame: Frame) -> Frame:
     return frame
 
 
@@ -35,7 +36,7 @@ class Receiving:
         self.loop = loop
         self.transport: Any = None
         self.waiter: Any = None
-        self.read: Callable[[memoryview], Any] = as_it_is
+        self.read: Callable[[Frame], Any] = as_it_is
         self.expected = 0
         self.begun: Callable[[], Any] | None = None
         self.deadline = math.inf
@@ -90,7 +91,7 @@ class Receiving:
         except ProtocolError as error:
             self.fail(error)
 
-    def _answered(self, waiter: Any, frame: memoryview) -> None:
+    def _answered(self, waiter: Any, frame: Frame) -> None:
         """Read at once, so that who is woken by it need not wait for our task."""
         try:
             answer = self.read(frame)

@@ -22,6 +22,7 @@ from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
 from sharecons.net.receiving import Receiving, as_it_is
 from sharecons.protocol.values import Endpoint
+from sharecons.wire.api import Frame
 
 __all__ = ["ProtocolWire", "SocketWire", "connect"]
 
@@ -100,19 +101,19 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
         # Written at once, as far as the system takes it, before anybody else runs.
         self.transport.write(data)
 
-    async def receive(self) -> memoryview:
+    async def receive(self) -> Frame:
         self.deadline = math.inf
-        frame: memoryview = await self._answer(as_it_is)
+        frame: Frame = await self._answer(as_it_is)
         return frame
 
     async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+        self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         await self.send(data)
         self.expect(timeout)
         return await self._answer(read)
 
-    async def _answer(self, read: Callable[[memoryview], T]) -> T:
+    async def _answer(self, read: Callable[[Frame], T]) -> T:
         if self._error is not None:
             raise self._error
         self.read = read
@@ -173,7 +174,7 @@ class SocketWire:
             rest = rest[sent:]
             await self._wait(anyio.wait_writable)
 
-    async def receive(self) -> memoryview:
+    async def receive(self) -> Frame:
         await self._wait(anyio.wait_readable)
         while True:
             room = self._buffer.room()
@@ -191,7 +192,7 @@ class SocketWire:
                 await self._wait(anyio.wait_readable)
 
     async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+        self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         with anyio.fail_after(timeout):
             await self.send(data)

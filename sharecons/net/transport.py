@@ -25,6 +25,7 @@ from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
 from sharecons.net.tls import HANDSHAKE_CUT, explained
 from sharecons.protocol.values import Endpoint
+from sharecons.wire.api import Frame
 
 __all__ = [
     "Network",
@@ -51,7 +52,7 @@ class Wire(Protocol):
         """Send all of it. Cancelling this leaves a part sent."""
         ...
 
-    async def receive(self) -> memoryview:
+    async def receive(self) -> Frame:
         """Receive the next frame, without its length, which is checked.
 
         Cancelling this, or an error, leaves the wire in the middle of a frame.
@@ -63,7 +64,7 @@ class Wire(Protocol):
         ...
 
     async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+        self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         """Send, and give what `read` makes of the next frame, within `timeout` seconds.
 
@@ -131,7 +132,7 @@ class StreamWire:
     async def send(self, data: bytes) -> None:
         await self._stream.send(data)
 
-    async def receive(self) -> memoryview:
+    async def receive(self) -> Frame:
         while True:
             room = self._buffer.room()
             chunk = await self._stream.receive(len(room))
@@ -141,7 +142,7 @@ class StreamWire:
                 return frame
 
     async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+        self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         with anyio.fail_after(timeout):
             await self.send(data)

@@ -4,7 +4,6 @@ By hand, since the codec does without tagged fields (see `schemas`). Version 4 n
 features that may be off altogether, as share.version is on Kafka 4.1 (KIP-1022).
 """
 
-import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -32,8 +31,8 @@ def _write(request: DescribeFeatures, version: int) -> bytes:
 
 def _read(frame: Frame, offset: int, version: int) -> Reply[Features]:
     try:
-        return _features(FieldReader(memoryview(frame), offset))
-    except (ValueError, IndexError, struct.error) as error:
+        return _features(FieldReader(frame, offset))
+    except ValueError as error:
         raise ProtocolError(f"no list of features: {error}") from error
 
 

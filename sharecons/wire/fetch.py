@@ -121,7 +121,7 @@ def _partition(frame: memoryview, reader: FieldReader, topic_id: bytes) -> Fetch
     reader.position += _FETCHED.size
     aborted = _aborted(frame, reader)
     reader.int32()  # a replica to be read from instead: for consumers with a rack
-    records = reader.data()
+    records = memoryview(reader.data())
     reader.skip_tags()
     return FetchedFrom(
         share_partition=SharePartition(topic_id, index),

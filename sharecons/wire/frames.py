@@ -11,7 +11,7 @@ from typing import Final
 from sharecons.errors import ProtocolError
 from sharecons.wire.api import Frame
 from sharecons.wire.api_versions import KEY as API_VERSIONS
-from sharecons.wire.fields import NO_TAGS
+from sharecons.wire.fields import NO_TAGS, int32_at
 from sharecons.wire.sasl_handshake import KEY as SASL_HANDSHAKE
 
 __all__ = [
@@ -51,13 +51,13 @@ def request_frame(
     return b"".join((header, name, tags, body))
 
 
-def frame_length(prefix: Frame, limit: int) -> int:
-    """Read a frame's length.
+def frame_length(begun: bytes, limit: int) -> int:
+    """Read the length that a frame begins with.
 
     Raises:
         ProtocolError: no response has that length.
     """
-    length: int = _INT32.unpack(prefix)[0]
+    length = int32_at(begun, 0)
     if length < SHORTEST:
         raise ProtocolError(
             f"a frame of {length} bytes: no answer of Kafka's is below {SHORTEST}"
@@ -80,7 +80,11 @@ def body_offset(frame: Frame, key: int, correlation_id: int) -> int:
         raise ProtocolError(
             f"a frame of {len(frame)} bytes, where {SHORTEST} are least"
         )
-    got: int = _INT32.unpack_from(frame)[0]
+    got: int
+    if isinstance(frame, bytes):
+        got = int32_at(frame, 0)
+    else:
+        got = _INT32.unpack_from(frame)[0]
     if got != correlation_id:
         raise ProtocolError(f"an answer to request {got}, where {correlation_id} waits")
     if key in (API_VERSIONS, SASL_HANDSHAKE):

@@ -97,7 +97,7 @@ def _known(number: int) -> int | None:
 
 
 def _batches(value: bytes, position: int) -> tuple[StateBatch, ...]:
-    reader = FieldReader(memoryview(value), position)
+    reader = FieldReader(value, position)
     batches = []
     for _ in range(reader.count(_BATCH.size + 1)):
         first, last, state, count = _BATCH.unpack_from(value, reader.position)

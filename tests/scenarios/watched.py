@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from sharecons.net.following import Later, Onward
 from sharecons.net.transport import TcpNetwork, Wire
 from sharecons.protocol.values import Endpoint
+from sharecons.wire.api import Frame
 
 __all__ = ["WatchedNetwork"]
 
@@ -38,9 +39,9 @@ class WatchedWire:
         self.aclose = wire.aclose
 
     async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
+        self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
-        def answered(frame: memoryview) -> Any:
+        def answered(frame: Frame) -> Any:
             self._over()
             answer = read(frame)
             if isinstance(answer, Later):

@@ -9,12 +9,18 @@ struct ends with the number of its tagged fields.
 """
 
 import io
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
+import pytest
 from kio.serial import entity_reader, entity_writer
 
-__all__ = ["read", "schema", "spelt", "written"]
+from sharecons.errors import ProtocolError
+
+__all__ = ["read", "read_alike", "schema", "spelt", "written"]
+
+T = TypeVar("T")
 
 
 def spelt(lines: str) -> bytes:
@@ -44,3 +50,15 @@ def read(kind: Any, data: bytes) -> Any:
     entity, size = entity_reader(kind)(data, 0)
     assert size == len(data), "bytes are left over"
     return entity
+
+
+def read_alike(read: Callable[[bytes | memoryview], T], data: bytes) -> T:
+    """Read a small frame, which is bytes, and as a large one, which is a view."""
+    try:
+        answer = read(data)
+    except ProtocolError:
+        with pytest.raises(ProtocolError):
+            read(memoryview(data))
+        raise
+    assert answer == read(memoryview(data))
+    return answer

@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 from sharecons.errors import ProtocolError
 from sharecons.wire.api_versions import read_versions
 from sharecons.wire.apis import APIS
-from tests.wire.oracle import schema, spelt, written
+from tests.wire.oracle import read_alike, schema, spelt, written
 
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
 SECOND = timedelta(seconds=1)
@@ -183,7 +183,10 @@ BY_KEY = {api.key: api for api in APIS.values()}
 def read(entity, version, data):
     if entity.__api_key__ == 18:
         return read_versions(data, 0)
-    return BY_KEY[entity.__api_key__].read(data, 0, version)
+    api = BY_KEY[entity.__api_key__]
+    if entity.__api_key__ == 78:
+        return read_alike(lambda frame: api.read(frame, 0, version), data)
+    return api.read(data, 0, version)
 
 
 every_answer = pytest.mark.parametrize(

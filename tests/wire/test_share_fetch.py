@@ -21,7 +21,7 @@ from sharecons.protocol.values import (
     SharePartition,
 )
 from sharecons.wire.share_fetch import SHARE_FETCH
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import read, read_alike, schema, spelt, written
 
 ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
 BILLS = bytes.fromhex("ffeeddccbbaa99887766554433221100")
@@ -164,13 +164,17 @@ def test_request_in_version_2_has_the_acquire_mode() -> None:
     assert spelt(HEAD + MODE + TAIL) == SHARE_FETCH.write(REQUEST, 2)
 
 
+def read_answer(answer: bytes, version: int = 2, at: int = 0) -> ShareFetched:
+    return read_alike(lambda frame: SHARE_FETCH.read(frame, at, version), answer)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_answer_is_read(version: int) -> None:
-    assert fetched(version) == SHARE_FETCH.read(spelt(ANSWER), 0, version)
+    assert fetched(version) == read_answer(spelt(ANSWER), version)
 
 
 def test_answer_begins_where_its_header_ends() -> None:
-    assert fetched(2) == SHARE_FETCH.read(b"12345" + spelt(ANSWER), 5, 2)
+    assert fetched(2) == read_answer(b"12345" + spelt(ANSWER), at=5)
 
 
 # kio as the oracle.
@@ -324,7 +328,7 @@ def _partition(v: Any, p: FetchedPartition) -> Any:
 def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
     answer: ShareFetched,
 ) -> None:
-    assert answer == SHARE_FETCH.read(written(entity(answer, 2)), 0, 2)
+    assert answer == read_answer(written(entity(answer, 2)))
 
 
 # What a broker should not say, or says otherwise than kio expects.
@@ -350,14 +354,14 @@ def test_acquired_ranges_that_do_not_ascend_are_no_answer(
     acquired: list[tuple[int, int, int]],
 ) -> None:
     with pytest.raises(ProtocolError, match="not ascending"):
-        SHARE_FETCH.read(with_acquired(*acquired), 0, 2)
+        read_answer(with_acquired(*acquired))
 
 
 def test_records_of_null_are_none() -> None:
     # Not nullable since version 1, but a broker may be older at heart.
     null = spelt(ANSWER).replace(b"\x04xyz", b"\x00")
 
-    first = SHARE_FETCH.read(null, 0, 2).partitions[0]
+    first = read_answer(null).partitions[0]
 
     assert replace(FIRST, records=b"") == first
 
@@ -372,7 +376,7 @@ def test_tagged_fields_of_a_leader_are_skipped(acknowledge_message: str) -> None
     assert tagged != ANSWER
 
     answer = spelt(tagged.replace("06 'stale'", acknowledge_message))
-    first, second = SHARE_FETCH.read(answer, 0, 2).partitions
+    first, second = read_answer(answer).partitions
 
     message = None if acknowledge_message == "00" else "stale"
     assert replace(FIRST, acknowledge_message=message) == first
@@ -385,7 +389,7 @@ def test_error_codes_that_nobody_knows_stay_numbers() -> None:
     )
     answer = answer.replace(b"\x00\x06\x05gone", b"\x27\x10\x05gone")
 
-    got = SHARE_FETCH.read(answer, 0, 2)
+    got = read_answer(answer)
 
     assert 9999 == got.error
     assert 10000 == got.partitions[1].error
@@ -394,7 +398,7 @@ def test_error_codes_that_nobody_knows_stay_numbers() -> None:
 def test_lock_timeout_below_zero_is_none() -> None:
     answer = spelt(ANSWER).replace(b"\x00\x00\x75\x30", b"\xff\xff\xff\xff")
 
-    assert 0.0 == SHARE_FETCH.read(answer, 0, 2).lock_timeout
+    assert 0.0 == read_answer(answer).lock_timeout
 
 
 def test_a_wait_longer_than_the_wire_can_say_is_cut() -> None:
