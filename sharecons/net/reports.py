@@ -35,9 +35,13 @@ class Reports:
         self._journal = journal
         self._counters = counters
         self._hearer = hearer
+        journal.hears = hearer.calls_back
 
     def tell(self) -> None:
-        results, self._journal.results = self._journal.results, []
+        journal = self._journal
+        results, journal.results = journal.results, []
+        self._counters.add("acknowledgements-send-total", journal.applied)
+        journal.applied = 0
         if results:
             self._counters.add_results(results)
             self._hearer.acknowledged(results)

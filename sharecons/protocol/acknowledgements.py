@@ -251,8 +251,12 @@ class Acknowledgements:
     def _done(
         self, piece: Piece, error: AcknowledgeError | None, renewed_until: float
     ) -> None:
-        results = piece.results(error)
-        self.journal.results += results
+        results: list[AcknowledgeResult] = []
+        if error is None and not piece.tickets and not self.journal.hears:
+            self.journal.applied += piece.records
+        else:
+            results = piece.results(error)
+            self.journal.results += results
         lease = piece.lease
         lease.settled(piece.ranges, renewed_until=renewed_until)
         if piece.tickets and piece.renews and lease.dirty:

@@ -41,11 +41,15 @@ class Journal:
     Attributes:
         closed: nothing may be said any more.
         results: what became of acknowledgements; taken by the shell.
+        hears: of those that were applied, too, though no commit() waits for them.
+        applied: how many were of which nobody hears; taken by the shell.
     """
 
-    __slots__ = ("closed", "results", "wake")
+    __slots__ = ("applied", "closed", "hears", "results", "wake")
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.closed = False
         self.results: list[AcknowledgeResult] = []
+        self.hears = True
+        self.applied = 0
         self.wake = wake

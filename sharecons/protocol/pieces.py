@@ -18,7 +18,7 @@ from typing import Final, final
 
 from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult
 from sharecons.protocol.leases import Lease
-from sharecons.protocol.ranges import Run, ranges_of, runs_of, split
+from sharecons.protocol.ranges import GAP, Run, ranges_of, runs_of, split
 from sharecons.protocol.results import Ticket, results_of
 from sharecons.protocol.values import Range, SharePartition
 from sharecons.untyped import RELEASE, RENEW
@@ -85,6 +85,17 @@ class Piece:
     @property
     def releases(self) -> bool:
         return any(RELEASE in r.kinds for r in self.ranges)
+
+    @property
+    def records(self) -> int:
+        """How many records it is about; gaps are none."""
+        count = 0
+        for first, last, kinds in self.ranges:
+            if len(kinds) > 1:
+                count += len(kinds) - kinds.count(GAP)
+            elif kinds[0] != GAP:
+                count += last - first + 1
+        return count
 
     def waited_for(self, tickets: tuple[Ticket, ...]) -> "Piece":
         """Note who waits for it too; gives the piece."""

@@ -240,6 +240,41 @@ def test_an_applied_acknowledgement_succeeds_and_its_lease_is_let_go():
     assert () == batcher.machine.held
 
 
+def test_what_nobody_hears_of_is_counted_without_gaps():
+    batcher = Batcher()
+    batcher.journal.hears = False
+    batcher.lease(0, 4, gaps=((1, 3),)).acknowledge_open(0, 2, ACCEPT)
+    batcher.lease(10, 11, 40, gaps=((12, 39),)).acknowledge_open(0, 3, REJECT)
+
+    batcher.exchange()
+
+    assert (5, []) == (batcher.journal.applied, batcher.journal.results)
+    assert () == batcher.machine.held
+
+
+def test_a_failure_is_always_heard_of():
+    batcher = Batcher()
+    batcher.journal.hears = False
+    batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
+
+    batcher.exchange(code=Code.TOPIC_AUTHORIZATION_FAILED)
+
+    assert 0 == batcher.journal.applied
+    assert [(0, 1, ACCEPT, "TOPIC_AUTHORIZATION_FAILED")] == batcher.results
+
+
+def test_who_waits_hears_of_what_nobody_else_does():
+    batcher = Batcher()
+    batcher.journal.hears = False
+    batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
+
+    ticket = batcher.freeze()
+    batcher.exchange()
+
+    assert [(0, 1)] == [(r.first_offset, r.last_offset) for r in ticket.results]
+    assert 0 == batcher.journal.applied
+
+
 def test_a_lease_with_something_left_to_say_is_held():
     batcher = Batcher()
     lease = batcher.lease(0, 1, 2)
