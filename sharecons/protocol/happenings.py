@@ -5,6 +5,7 @@ with one of these.
 Rule 2: these are told once, in order; whoever takes them does what they ask.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sharecons.errors import (
@@ -42,10 +43,15 @@ __all__ = [
 ]
 
 
-class Acquired(NamedTuple):
+@dataclass(init=False, slots=True)
+class Acquired:
     """Records came."""
 
     lease: Lease
+
+    # Written out, as those of `values` are.
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
 
 
 class LeaderMoved(NamedTuple):

@@ -314,8 +314,8 @@ class Leader:
 
     def _mind_trouble(self, request: Request, answer: Answer, now: float) -> None:
         """Nothing that failed is asked for again at the speed of a round trip."""
-        failed = any(p.error for p in answer.partitions)
-        idle = failed and not any(p.acquired for p in answer.partitions)
+        failed = [p for p in answer.partitions if p.error]
+        idle = failed and not [p for p in answer.partitions if p.acquired]
         to_retry = self.acknowledgements.to_retry
         if idle or (to_retry and request.acknowledgements):
             self._pause(now, answer.throttle)

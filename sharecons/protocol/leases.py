@@ -235,10 +235,14 @@ class Lease(Holder):
 
     def settled(self, ranges: Iterable[Range], *, renewed_until: float = 0.0) -> None:
         """The broker has spoken on these ranges, for good or ill."""
-        for part in self._slices(ranges):
-            if renewed_until:
-                self._note_renewals(part, renewed_until)
-            self._marks.settle(part)
+        if not self._offsets:
+            return
+        for first, last, _ in ranges:
+            start, stop = self._bounds(first, last)
+            if start < stop:
+                if renewed_until:
+                    self._note_renewals(slice(start, stop), renewed_until)
+                self._marks.settle(start, stop)
         if self._renews and self._marks.has_asked:
             self._tell()  # it waited for the renewal
 
@@ -307,7 +311,8 @@ class Lease(Holder):
 
     def _runs(self, start: int, end: int, kind: int) -> list[Run]:
         if self._dense:
-            return [Run(self._base + start, self._base + end - 1, kind)]
+            first, last = self._base + start, self._base + end - 1
+            return [tuple.__new__(Run, (first, last, kind))]  # as in `share_fetch`
         offsets = self._offsets[start:end]
         return coalesce(Run(offset, offset, kind) for offset in offsets)
 
@@ -322,11 +327,6 @@ class Lease(Holder):
                 group = groups.setdefault(self.deadline_of(offset), [])
                 group.append(Run(offset, offset, kind))
         return [(deadline, coalesce(group)) for deadline, group in groups.items()]
-
-    def _slices(self, ranges: Iterable[Range]) -> list[slice]:
-        if not self._offsets:
-            return []
-        return [slice(*self._bounds(r.first_offset, r.last_offset)) for r in ranges]
 
     def _bounds(self, first: int, last: int) -> tuple[int, int]:
         if self._dense:

@@ -130,9 +130,13 @@ class Marks:
         """What was asked for is on its way."""
         self._written = self._marks.translate(_SEND)
 
-    def settle(self, part: slice) -> None:
+    def settle(self, start: int, stop: int) -> None:
         """What was sent of a part is settled, and a renewed record open again."""
-        self._marks[part] = self._marks[part].translate(_SETTLE)
+        marks = self._marks
+        if len(marks) == 1 and not start:
+            marks[0] = _SETTLE[marks[0]]  # records come one by one, as in `asked`
+        else:
+            marks[start:stop] = marks[start:stop].translate(_SETTLE)
 
     def settle_as(self, part: slice, kind: AcknowledgeType) -> None:
         """Note what was said of a part too late."""
@@ -155,7 +159,10 @@ class Marks:
 
     @property
     def are_settled(self) -> bool:
-        return not self._marks.translate(None, _SETTLED)
+        marks = self._marks
+        if len(marks) == 1:
+            return marks[0] in _SETTLED
+        return not marks.translate(None, _SETTLED)
 
     def is_open(self, index: int) -> bool:
         return self._marks[index] in _UNSETTLED

@@ -294,6 +294,20 @@ def test_gaps_are_sent_in_order_among_what_was_asked_for():
     assert [Run(0, 1, ACCEPT), Run(2, 4, GAP), Run(5, 5, ACCEPT)] == take(lease)
 
 
+def test_an_answer_for_gaps_settles_no_record_beside_them():
+    lease = packed()
+    lease.unpacked([5], gaps=[(6, 9)])
+    gaps = take(lease)
+    lease.acknowledge(5, ACCEPT)
+    record = take(lease)
+
+    settle(lease, gaps)
+    before = lease.is_settled
+    settle(lease, record)
+
+    assert (False, True) == (before, lease.is_settled)
+
+
 def test_a_lease_of_gaps_alone_is_settled_once_they_are_taken():
     lease = packed()
     lease.unpacked([], gaps=[(0, 9)])

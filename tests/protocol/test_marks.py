@@ -45,7 +45,7 @@ def test_marks_are_what_was_said_last_and_not_sent(data: st.DataObject) -> None:
                 marks.send()
                 model = [m | SENT if 0 < m < SENT else m for m in model]
             case "settle":
-                marks.settle(slice(0, COUNT))
+                marks.settle(0, COUNT)
                 model = [m & KIND | 2 * SENT if m & SENT else m for m in model]
 
     assert model == [marks[index] for index in range(COUNT)]
