@@ -1,0 +1,79 @@
+"""Fields of frames: small ones, which are bytes, and views of large ones."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.wire.fields import PIECE, FieldReader, varint
+
+OPERATIONS = ("int16", "int32", "int64", "varint", "text", "data", "skip_tags")
+
+steps = st.lists(
+    st.sampled_from(OPERATIONS) | st.integers(0, 3 * PIECE), min_size=1, max_size=30
+)
+
+
+def outcome(reader, step):
+    """What a step gave, and where it ended; or that there was no such field."""
+    try:
+        if isinstance(step, int):
+            reader.position = step
+            return step
+        return getattr(reader, step)(), reader.position
+    except ValueError:
+        return "no such field"
+
+
+@given(data=st.binary(max_size=40).map(lambda some: some * 20), steps=steps)
+def test_a_view_is_read_as_bytes_are(data, steps):
+    of_bytes, of_view = FieldReader(data, 0), FieldReader(memoryview(data), 0)
+
+    for step in steps:
+        told = outcome(of_bytes, step)
+        assert told == outcome(of_view, step)
+        if told == "no such field":
+            break  # what is read after an error is nobody's
+
+
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+@given(
+    before=st.integers(0, 2 * PIECE),
+    number16=st.integers(-(1 << 15), (1 << 15) - 1),
+    number32=st.integers(-(1 << 31), (1 << 31) - 1),
+    number64=st.integers(-(1 << 63), (1 << 63) - 1),
+    number=st.integers(0, (1 << 31) - 1),
+)
+def test_numbers_wherever_they_lie(kind, before, number16, number32, number64, number):
+    packed = struct.pack(">hiq", number16, number32, number64)
+    data = bytes(before) + packed + varint(number)
+    reader = FieldReader(kind(data), 0)
+    reader.int16() if before > 1 else None  # a piece begins before them
+    reader.position = before
+
+    assert number16 == reader.int16()
+    assert number32 == reader.int32()
+    assert number64 == reader.int64()
+    assert number == reader.varint()
+    assert len(data) == reader.position
+
+
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+@pytest.mark.parametrize("at", [0, 1, PIECE, 2 * PIECE - 3, 2 * PIECE - 4])
+def test_back_to_what_lies_before(kind, at):
+    data = b"".join(n.to_bytes(2, "big") for n in range(2 * PIECE))
+    reader = FieldReader(kind(data), 2 * PIECE)
+    reader.int16()
+
+    reader.position = at
+
+    assert struct.unpack_from(">i", data, at)[0] == reader.int32()
+
+
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+@pytest.mark.parametrize("step", ["int16", "int32", "int64", "varint"])
+def test_a_number_that_is_cut_off(kind, step):
+    for size in range(2):
+        with pytest.raises(ValueError, match="ends too early"):
+            getattr(FieldReader(kind(b"\xff" * size), 0), step)()
