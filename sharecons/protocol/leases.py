@@ -312,7 +312,8 @@ class Lease(Holder):
     def _runs(self, start: int, end: int, kind: int) -> list[Run]:
         if self._dense:
             first, last = self._base + start, self._base + end - 1
-            return [tuple.__new__(Run, (first, last, kind))]  # as in `share_fetch`
+            # Past the constructor, which stays plain Python (`values` tells more).
+            return [tuple.__new__(Run, (first, last, kind))]
         offsets = self._offsets[start:end]
         return coalesce(Run(offset, offset, kind) for offset in offsets)
 

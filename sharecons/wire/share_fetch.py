@@ -139,7 +139,7 @@ def _answer(reader: FieldReader, version: int) -> ShareFetched:
 
 
 def _partition(reader: FieldReader, topic_id: bytes) -> FetchedPartition:
-    # A named tuple's own constructor stays plain Python, at twice the time.
+    # Past the constructor, which stays plain Python (`protocol.values` tells more).
     share_partition = tuple.__new__(SharePartition, (topic_id, reader.int32()))
     error, message = reader.int16(), reader.text()
     acknowledge_error, acknowledge_message = reader.int16(), reader.text()

@@ -98,8 +98,9 @@ def test_other_servers_are_found_out_by_the_length(greeting):
         frame_length(greeting, 256 << 20)
 
 
-def test_body_begins_after_the_header():
-    assert 5 == body_offset(spelt("0000002a 00 ff"), SHARE_FETCH, 42)
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+def test_body_begins_after_the_header(kind):
+    assert 5 == body_offset(kind(spelt("0000002a 00 ff")), SHARE_FETCH, 42)
 
 
 @pytest.mark.parametrize("key", [API_VERSIONS, SASL_HANDSHAKE])
@@ -107,9 +108,10 @@ def test_body_of_what_any_client_can_read_begins_after_the_correlation_id(key):
     assert 4 == body_offset(spelt("0000002a 0000"), key, 42)
 
 
-@pytest.mark.parametrize("got", [-1, 41, 43])
-def test_answer_to_another_request(got):
-    frame = got.to_bytes(4, "big", signed=True) + b"\x00"
+@pytest.mark.parametrize("kind", [bytes, memoryview])
+@pytest.mark.parametrize("got", [-1, 41, 43, 42 << 8, 42 << 24])
+def test_answer_to_another_request(got, kind):
+    frame = kind(got.to_bytes(4, "big", signed=True) + b"\x00")
 
     with pytest.raises(ProtocolError, match=f"request {got}, where 42 waits"):
         body_offset(frame, SHARE_FETCH, 42)
