@@ -98,19 +98,23 @@ class Deliveries:
 
     # What the member tells.
 
-    def acquired(self, lease: Lease) -> None:
+    def acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
         if self.closed:
-            # It was under way when we closed; the session's end lets it go.
-            self._count_unworked([lease])
-            return
+            # They were under way when we closed; the session's end lets them go.
+            self._count_unworked(leases)
+            return False
         # A record that may be on its last delivery is worked first: if it is let go
         # it is archived. Most are on their first, so the scan is short.
-        count = lease.highest_delivery_count
-        place = len(self._ready)
-        while place and self._ready[place - 1].highest_delivery_count < count:
-            place -= 1
-        self._ready.insert(place, lease)
+        for lease in leases:
+            count = lease.highest_delivery_count
+            place = len(self._ready)
+            while place and self._ready[place - 1].highest_delivery_count < count:
+                place -= 1
+            self._ready.insert(place, lease)
+        if here:
+            return self._waiter.resume()
         self._waiter.wake()
+        return False
 
     def lost(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
@@ -363,7 +367,7 @@ class Deliveries:
         present = [self.lease] if self.lease is not None and self.remaining() else []
         return [*present, *self._ready]
 
-    def _count_unworked(self, unworked: list[Lease]) -> None:
+    def _count_unworked(self, unworked: Sequence[Lease]) -> None:
         count = sum(self._count_left(lease) for lease in unworked)
         last = sum(self._count_last(lease) for lease in unworked)
         self._counters.add("records-released-unworked-total", count)

@@ -70,7 +70,7 @@ class Bench:
         )
         self.owner.acquired(lease)
         self.pace.acquired(count)
-        self.deliveries.acquired(lease)
+        self.deliveries.acquired([lease])
         return lease
 
     async def poll(self, most: int | None = None) -> list[int]:

@@ -37,7 +37,8 @@ class Leaders:
     `told` is called with what a leader's answers brought, after each of them, and
     when a leader is gone, in a task. Where nothing came but leases and what became of
     acknowledgements, `acquired` takes those and `reported` sees to these instead: they
-    may be called outside of any task. `reported` is False if that is for a task.
+    may be called outside of any task. `reported` is False if that is for a task;
+    `acquired` is True if whom it let go on at once has run (`Listener` tells more).
 
     Attributes:
         wake: to be called when the pace changed; there may be something to fetch.
@@ -51,7 +52,7 @@ class Leaders:
         pace: Pace,
         journal: Journal,
         counters: Counters,
-        acquired: Callable[[Lease], None],
+        acquired: Callable[[list[Lease], bool], bool],
         reported: Callable[[], bool],
         told: Callable[[Iterable[Happened]], None],
         *,

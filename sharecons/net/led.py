@@ -32,7 +32,7 @@ class Led:
         bell: Bell,
         clock: Clock,
         counters: Counters,
-        acquired: Callable[[Lease], None],
+        acquired: Callable[[list[Lease], bool], bool],
         reported: Callable[[], bool],
         request_timeout: float,
     ) -> None:
@@ -54,8 +54,9 @@ class Led:
         """Tell the machine, hand over what came, and give what is asked next.
 
         Where more lies ready the next fetch leaves before what came is worked. Else
-        the application runs first, and has asked for more when we look what is due.
-        Our task sleeps on, unless there is more to tell than leases.
+        the application runs first, in this call if it can, and has asked for more when
+        we look what is due. Our task sleeps on, unless there is more to tell than
+        leases.
         """
         machine = self.machine
         machine.answered(self._asked.pop(0), answer, self._clock())
@@ -74,11 +75,10 @@ class Led:
             return None
         following = self._look() if at_once else None
         machine.happened += others
-        for lease in leases:
-            self._acquired(lease)
-        if at_once or not goes_on:
-            return following
-        return Later(self._look)
+        here = goes_on and not at_once
+        if leases and self._acquired(leases, here):
+            return self._look()
+        return Later(self._look) if here else following
 
     def _look(self) -> Following | None:
         if self._asked:

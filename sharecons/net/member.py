@@ -61,8 +61,12 @@ _FORBIDDEN = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
 class Listener(Hearer, Protocol):
     """Whom a member tells what the application should know; plain calls."""
 
-    def acquired(self, lease: Lease) -> None:
-        """Records came; may be told outside of any task (`Leaders`)."""
+    def acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+        """Records came; may be told outside of any task (`Leaders`).
+
+        Who waits for them may go on `here`, before this returns; tells whether it did.
+        """
+        ...
 
     def lost(self, leases: Sequence[Lease]) -> None:
         """The locks of these are gone."""
@@ -296,7 +300,7 @@ class Member:
     def _happened(self, happening: Happened) -> None:
         match happening:
             case Acquired(lease):
-                self._listener.acquired(lease)
+                self._listener.acquired([lease])
             case LeaderMoved(share_partition, leader):
                 now = anyio.current_time()
                 self.routing.leader_moved(share_partition, leader, now)

@@ -97,8 +97,16 @@ class Receiving:
             answer = self.read(frame)
         except Exception as error:  # noqa: BLE001 (raised where it was asked)
             waiter.set_exception(error)
+        except BaseException:
+            # Of an application that went on in it, and ends the event loop: who asked
+            # will look what is next while that ends.
+            if not self.expected:
+                waiter.set_result(None)
+            raise
         else:
-            self._go_on(waiter, answer)
+            # What it let go on may have ended us.
+            if not waiter.done():
+                self._go_on(waiter, answer)
 
     def _go_on(self, waiter: Any, answer: Any) -> None:
         if isinstance(answer, Later):

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import anyio
 
 from sharecons.net.clock import in_trio
+from sharecons.net.resuming import ResumableFuture
 
 __all__ = ["FOREVER", "EventWaiter", "FutureWaiter", "Waiter", "new_waiter"]
 
@@ -30,6 +31,13 @@ class Waiter(Protocol):
         """End the wait that is under way; nothing if none is."""
         ...
 
+    def resume(self) -> bool:
+        """As `wake`, but who waits may go on before this returns; tells whether it did.
+
+        To be called by the event loop, outside of any task.
+        """
+        ...
+
     async def wait(self, deadline: float) -> bool:
         """Wait until woken; False if the deadline came before.
 
@@ -46,10 +54,15 @@ def new_waiter() -> Waiter:
 
 
 class FutureWaiter:
-    """On asyncio's loops."""
+    """On asyncio's loops, and those like them.
+
+    Only asyncio's own resume: what ends a loop, as `SystemExit`, uvloop would take for
+    a fault of the connection that it came through.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._resumes = isinstance(self._loop, asyncio.BaseEventLoop)
         self._future: asyncio.Future[bool] | None = None
 
     @property
@@ -59,8 +72,18 @@ class FutureWaiter:
     def wake(self) -> None:
         self._end(True)
 
+    def resume(self) -> bool:
+        future = self._future
+        if isinstance(future, ResumableFuture) and future.resume(True):
+            return True
+        self._end(True)
+        return False
+
     async def wait(self, deadline: float) -> bool:
-        self._future = self._loop.create_future()
+        if self._resumes:
+            self._future = ResumableFuture(loop=self._loop)
+        else:
+            self._future = self._loop.create_future()
         timer: asyncio.TimerHandle | None = None
         if deadline != FOREVER:
             timer = self._loop.call_at(deadline, self._end, False)
@@ -89,6 +112,10 @@ class EventWaiter:
     def wake(self) -> None:
         if self._event is not None:
             self._event.set()
+
+    def resume(self) -> bool:
+        self.wake()
+        return False
 
     async def wait(self, deadline: float) -> bool:
         self._event = anyio.Event()

@@ -162,9 +162,10 @@ class Acquirer:
 
     # The member tells (`sharecons.net.member.Listener`).
 
-    def acquired(self, lease: Lease) -> None:
-        self._came.append(lease)
+    def acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+        self._came += leases
         self._bell.ring()
+        return False
 
     def lost(self, leases: Sequence[Lease]) -> None:
         """Nothing to do: a lease knows that its term is over."""

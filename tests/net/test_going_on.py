@@ -136,6 +136,26 @@ async def test_nobody_looks_where_nobody_waits_any_more(ends):
     assert [] == looked
 
 
+async def test_nothing_follows_where_nobody_waits_any_more(ends):
+    """What an answer let go on may have ended all that."""
+    wire, theirs = ends
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer, theirs, b"no 1")
+        with anyio.CancelScope() as scope:
+
+            def read(_):
+                scope.cancel()
+                return Onward(b"onward", 10)
+
+            await wire.exchange(b"question", 10, read)
+        await anyio.sleep(0.01)
+
+    assert scope.cancelled_caught
+    theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        theirs.recv(100)
+
+
 async def test_each_answer_has_its_own_time(ends):
     """One timer serves them all, whether the next may take longer or not so long."""
     wire, theirs = ends

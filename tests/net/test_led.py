@@ -14,7 +14,7 @@ from sharecons.protocol.journal import Journal
 from sharecons.protocol.leader import Leader
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
-from sharecons.protocol.values import ShareFetch, ShareFetched, SharePartition
+from sharecons.protocol.values import Range, ShareFetch, ShareFetched, SharePartition
 from sharecons.record import ACCEPT
 from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched, part
 
@@ -27,6 +27,7 @@ class Application:
     def __init__(self) -> None:
         self.now = 0.0
         self.reports = True
+        self.goes_on_here = False
         self.handed: list[Lease] = []
         self.requests: list[ShareFetch] = []
         self.pace = Pace(500)
@@ -41,10 +42,18 @@ class Application:
             Bell(),
             lambda: self.now,
             Counters(),
-            self.handed.append,
+            self.acquired,
             lambda: self.reports,
             10.0,
         )
+
+    def acquired(self, leases: list[Lease], here: bool) -> bool:
+        self.handed += leases
+        if here and self.goes_on_here:
+            self.work()
+            self.machine.hasten()  # as commit() does
+            return True
+        return False
 
     def begin(self) -> None:
         """Send the first fetch, as the leader's task does."""
@@ -143,6 +152,35 @@ def test_the_next_is_looked_for_when_the_first_of_two_was_answered():
 
     assert third is not None
     assert third.behind is None, "it is behind another itself"
+
+
+def test_what_an_application_said_that_went_on_at_once_is_in_the_next_fetch():
+    application = Application()
+    application.goes_on_here = True
+    application.begin()
+
+    following = application.told(0)
+
+    assert isinstance(following, Following)
+    assert following.request.acknowledgements == {P0: (Range(0, 0, bytes([ACCEPT])),)}
+
+
+def test_nobody_goes_on_before_a_fetch_that_leaves_first():
+    application = Application()
+    much_asked(application)
+    application.goes_on_here = True
+
+    application.told_much(4)
+
+    assert application.handed, "not worked yet"
+
+
+def test_nobody_is_to_go_on_where_nothing_came():
+    application = Application()
+    application.goes_on_here = True
+    application.begin()
+
+    assert isinstance(application.led.heard(fetched()), Later)
 
 
 @pytest.mark.parametrize("seconds", [TRICKLE * 2, TRICKLE / 2])

@@ -1,5 +1,7 @@
 """Waiting to be woken: the same promises by futures and by anyio's events."""
 
+import asyncio
+
 import anyio
 import pytest
 
@@ -119,3 +121,54 @@ async def test_a_deadline_of_a_wait_before_ends_none_after_it(waiter):
         waiter.wake()
 
     assert [True, True] == got
+
+
+async def resumed(waiter, wait_until):
+    """Give what happened, in its order, where the event loop resumes who waits."""
+    order = []
+
+    async def work():
+        order.append(await waiter.wait(wait_until))
+        order.append("worked")
+
+    def resume():
+        order.append("before")
+        ran = waiter.resume()
+        order.append("ran" if ran else "woken")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        await anyio.sleep(0.001)
+        if isinstance(waiter, FutureWaiter):
+            asyncio.get_running_loop().call_soon(resume)  # outside of tasks
+        else:
+            resume()
+    return order
+
+
+@pytest.mark.parametrize("patience", [3600, FOREVER])
+async def test_who_waits_goes_on_in_asyncios_own_call(kind, waiter, patience):
+    with anyio.fail_after(10):
+        order = await resumed(waiter, anyio.current_time() + patience)
+
+    if kind == KINDS["future"]:
+        assert ["before", True, "worked", "ran"] == order
+    else:
+        assert ["before", "woken", True, "worked"] == order
+    assert not waiter.waits
+
+
+async def test_in_a_task_nobody_is_resumed_but_woken(waiter):
+    got = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, waiter, FOREVER, got)
+        await anyio.sleep(0.001)
+        assert not waiter.resume()
+        assert not waiter.resume()
+        assert [] == got
+
+    assert [True] == got
+
+
+async def test_where_nobody_waits_nobody_is_resumed(waiter):
+    assert not waiter.resume()

@@ -1,0 +1,149 @@
+"""Who waits on asyncio's loops, and goes on in the very call that wakes it."""
+
+import asyncio
+import socket
+from contextlib import closing
+from contextvars import ContextVar
+
+import anyio
+import pytest
+
+from sharecons.net.sockets import ProtocolWire
+from sharecons.net.waiting import FOREVER, FutureWaiter
+from tests.net.ends import framed
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    return ("asyncio", {"use_uvloop": False})  # others do not resume
+
+
+@pytest.fixture
+async def waiter():
+    return FutureWaiter()
+
+
+async def wait(waiter, got):
+    got.append(await waiter.wait(FOREVER))
+
+
+async def in_the_loop(call):
+    """Run it as the loop's own call; gives what it gave."""
+    given = []
+    asyncio.get_running_loop().call_soon(lambda: given.append(call()))
+    while not given:
+        await asyncio.sleep(0)
+    return given[0]
+
+
+async def test_who_was_woken_is_not_resumed_as_well(waiter):
+    got = []
+
+    def wake_and_resume():
+        waiter.wake()
+        return waiter.resume()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, waiter, got)
+        await anyio.sleep(0.001)
+        assert not await in_the_loop(wake_and_resume)
+
+    assert [True] == got
+
+
+async def test_a_cancel_comes_before_what_resumes(waiter):
+    async def cancelled(scope):
+        with scope:
+            await waiter.wait(FOREVER)
+
+    scope = anyio.CancelScope()
+
+    def cancel_and_resume():
+        scope.cancel()
+        return waiter.resume()
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cancelled, scope)
+            await anyio.sleep(0.001)
+            await in_the_loop(cancel_and_resume)
+
+    assert not waiter.waits
+
+
+async def test_resumed_it_has_its_own_context(waiter):
+    name = ContextVar("name", default="nobody's")
+    found = []
+
+    async def work():
+        name.set("its own")
+        await waiter.wait(FOREVER)
+        found.append((name.get(), asyncio.current_task().get_name()))
+
+    task = asyncio.create_task(work(), name="work")
+    await asyncio.sleep(0)
+    assert await in_the_loop(waiter.resume)
+    await task
+
+    assert [("its own", "work")] == found
+
+
+async def test_an_exception_of_who_is_resumed_is_its_tasks(waiter):
+    async def work():
+        await waiter.wait(FOREVER)
+        raise ValueError("its own")
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    await in_the_loop(waiter.resume)
+
+    with pytest.raises(ValueError, match="its own"):
+        await task
+
+
+def test_who_exits_ends_the_loop():
+    order = []
+
+    async def work(waiter):
+        await waiter.wait(FOREVER)
+        raise SystemExit("enough")
+
+    def resume(waiter):
+        order.append("before")
+        waiter.resume()
+        order.append("after")
+
+    async def main():
+        waiter = FutureWaiter()
+        task = asyncio.create_task(work(waiter))
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(resume, waiter)
+        await task
+
+    with pytest.raises(SystemExit, match="enough"):
+        anyio.run(main)
+
+    assert ["before"] == order
+
+
+def test_who_exits_in_what_was_read_leaves_who_asked_to_go_on():
+    """There may be much to be said yet, while the event loop ends."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connected = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+    connected.setblocking(False)
+
+    def read(frame):
+        raise SystemExit("enough")
+
+    with theirs, closing(asyncio.new_event_loop()) as loop:
+        wire = loop.run_until_complete(ProtocolWire.on(connected))
+        theirs.sendall(framed(b"answer"))
+        asking = loop.create_task(wire.exchange(b"question", 10, read))
+        with pytest.raises(SystemExit, match="enough"):
+            loop.run_until_complete(asking)
+
+        assert loop.run_until_complete(asking) is None
+        loop.run_until_complete(wire.aclose())
