@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from sharecons.net.sockets import ProtocolWire
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, left_over, offsets
 from tests.scenarios.versions import LET_GO
@@ -67,3 +68,29 @@ async def test_closing_from_another_task_ends_the_loop(admin: Admin) -> None:
     # The last was passed: asking for the next accepted it.
     assert offsets(seen) == [0, 1, 2, 3, 4]
     assert await left_over(queue) == []
+
+
+async def test_a_record_that_comes_alone_is_here_in_the_call_that_brought_it(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue(admin)
+    in_call = False
+    updated = ProtocolWire.buffer_updated
+
+    def buffer_updated(wire: ProtocolWire, nbytes: int) -> None:
+        nonlocal in_call
+        in_call = True
+        updated(wire, nbytes)
+        in_call = False
+
+    monkeypatch.setattr(ProtocolWire, "buffer_updated", buffer_updated)
+    here = []
+    async with queue.consumer() as consumer, asyncio.timeout(30):
+        records = aiter(consumer)
+        for _ in range(30):
+            queue.produce([b"x"])
+            await anext(records)
+            here.append(in_call)
+
+    # The first ones find out that nothing lies ready; and a fetch may begin anew.
+    assert here[10:].count(True) > 10
