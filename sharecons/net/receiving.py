@@ -96,11 +96,14 @@ class Receiving:
         try:
             answer = self.read(frame)
         except Exception as error:  # noqa: BLE001 (raised where it was asked)
-            waiter.set_exception(error)
+            if not waiter.done():
+                waiter.set_exception(error)
         except BaseException:
-            # Of an application that went on in it, and ends the event loop: who asked
-            # will look what is next while that ends.
-            if not self.expected:
+            # Of an application that went on in it, and ends the event loop: while that
+            # ends, what else came is read, or who asked looks what is next.
+            if self.expected:
+                self.loop.call_soon(self.buffer_updated, 0)
+            elif not waiter.done():
                 waiter.set_result(None)
             raise
         else:

@@ -39,5 +39,11 @@ class ResumableFuture(asyncio.Future[bool]):
         step, context = self._step
         self.remove_done_callback(step)
         self.set_result(result)
-        context.run(step, self)
+        try:
+            context.run(step, self)
+        except RuntimeError:
+            # Its own errors stay in the task: this one has not begun its step, for
+            # whoever called us is in the task's context.
+            self.get_loop().call_soon(step, self, context=context)
+            return False
         return True

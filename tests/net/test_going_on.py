@@ -1,5 +1,7 @@
 """What a wire exchanges by itself, and who runs before."""
 
+import asyncio
+
 import anyio
 import pytest
 
@@ -154,6 +156,26 @@ async def test_nothing_follows_where_nobody_waits_any_more(ends):
     theirs.setblocking(False)
     with pytest.raises(BlockingIOError):
         theirs.recv(100)
+
+
+async def test_what_fails_where_nobody_waits_any_more_is_nobodys(ends):
+    wire, theirs = ends
+    troubles = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, trouble: troubles.append(trouble))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer, theirs, b"no 1")
+        with anyio.CancelScope() as scope:
+
+            def read(_):
+                scope.cancel()
+                raise ProtocolError("nonsense")
+
+            await wire.exchange(b"question", 10, read)
+        await anyio.sleep(0.01)
+
+    assert scope.cancelled_caught
+    assert [] == troubles
 
 
 async def test_each_answer_has_its_own_time(ends):

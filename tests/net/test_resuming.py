@@ -3,11 +3,12 @@
 import asyncio
 import socket
 from contextlib import closing
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 
 import anyio
 import pytest
 
+from sharecons.net.following import Onward
 from sharecons.net.sockets import ProtocolWire
 from sharecons.net.waiting import FOREVER, FutureWaiter
 from tests.net.ends import framed
@@ -128,22 +129,86 @@ def test_who_exits_ends_the_loop():
     assert ["before"] == order
 
 
-def test_who_exits_in_what_was_read_leaves_who_asked_to_go_on():
-    """There may be much to be said yet, while the event loop ends."""
+async def test_in_its_own_context_it_is_woken(waiter):
+    """Nothing can go on in a context that somebody is in."""
+    got = []
+    context = copy_context()
+    task = asyncio.create_task(wait(waiter, got), context=context)
+    await asyncio.sleep(0)
+    ran = []
+    loop = asyncio.get_running_loop()
+    loop.call_soon(lambda: ran.append(waiter.resume()), context=context)
+    async with asyncio.timeout(10):
+        await task
+
+    assert [False] == ran
+    assert [True] == got
+
+
+@pytest.fixture
+def loop():
+    with closing(asyncio.new_event_loop()) as loop:
+        yield loop
+
+
+@pytest.fixture
+def ends(loop):
+    """Give a wire, and the other end."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         connected = socket.create_connection(server.getsockname())
         theirs, _ = server.accept()
     connected.setblocking(False)
+    wire = loop.run_until_complete(ProtocolWire.on(connected))
+    with theirs:
+        yield wire, theirs
+    loop.run_until_complete(wire.aclose())
+    loop.run_until_complete(asyncio.sleep(0))
+
+
+def leave(*_):
+    raise SystemExit("enough")
+
+
+def test_who_exits_in_what_was_read_leaves_who_asked_to_go_on(loop, ends):
+    """There may be much to be said yet, while the event loop ends."""
+    wire, theirs = ends
+    theirs.sendall(framed(b"answer"))
+    asking = loop.create_task(wire.exchange(b"question", 10, leave))
+    with pytest.raises(SystemExit, match="enough"):
+        loop.run_until_complete(asking)
+
+    assert loop.run_until_complete(asking) is None
+
+
+def test_who_exits_when_who_asked_is_gone_ends_the_loop(loop, ends):
+    wire, theirs = ends
 
     def read(frame):
-        raise SystemExit("enough")
+        asking.cancel()
+        leave()
 
-    with theirs, closing(asyncio.new_event_loop()) as loop:
-        wire = loop.run_until_complete(ProtocolWire.on(connected))
-        theirs.sendall(framed(b"answer"))
-        asking = loop.create_task(wire.exchange(b"question", 10, read))
-        with pytest.raises(SystemExit, match="enough"):
-            loop.run_until_complete(asking)
+    theirs.sendall(framed(b"answer"))
+    asking = loop.create_task(wire.exchange(b"question", 10, read))
+    with pytest.raises(SystemExit, match="enough"):
+        loop.run_until_complete(asking)
 
-        assert loop.run_until_complete(asking) is None
-        loop.run_until_complete(wire.aclose())
+    with pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(asking)
+
+
+def test_who_exits_leaves_what_else_came_to_be_read(loop, ends):
+    wire, theirs = ends
+    behind = Onward(b"third", 10)
+    reads = iter([lambda _: Onward(b"second", 10, behind=lambda: behind), leave, bytes])
+    theirs.sendall(framed(b"no 1"))
+    asking = loop.create_task(
+        wire.exchange(b"first", 10, lambda frame: next(reads)(frame))
+    )
+    while wire.expected < 2:
+        loop.run_until_complete(asyncio.sleep(0.001))
+    theirs.sendall(framed(b"no 2") + framed(b"no 3"))
+    with pytest.raises(SystemExit, match="enough"):
+        loop.run_until_complete(asking)
+
+    limited = asyncio.wait_for(asking, 5)
+    assert b"no 3" == loop.run_until_complete(limited)
