@@ -104,7 +104,7 @@ class Led:
         if not isinstance(request, ShareFetch):
             return Following(request, timeout)
         self._counters.add("fetch-total")
-        first = len(self._asked) == 1 and self.machine.trickles
+        first = len(self._asked) == 1 and self.machine.arrivals.trickles
         behind = self._look if first else None
         begun = self._begun if self.machine.backlog else None
         return Following(request, timeout + request.max_wait, behind, begun)

@@ -15,6 +15,7 @@ are worked. Where none do, it waits until the application asks: it then carries 
 acknowledgements of these, and may wait long. Where they come one by one, soon after
 each other, a second one is sent behind it, which the broker turns to as soon as it
 has answered the first. It waits for moments only, and changes nothing of the session.
+Where they come in crowds, the next one rests: see `arrivals`.
 
 Acknowledgements ride on a fetch that is due, or go by themselves; `gathering` says
 when. Renewals never ride on a fetch: a renewing fetch may not fetch.
@@ -29,6 +30,7 @@ from typing import Final
 from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgements
+from sharecons.protocol.arrivals import Arrivals
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.gathering import Gathering
@@ -65,9 +67,6 @@ __all__ = ["Leader"]
 
 NEVER: Final = float("inf")
 
-BACKLOG_SHARE: Final = 4
-"""A fetch that brought less than this part of what it asked for has found the end."""
-
 Request = ShareFetch | ShareAcknowledge
 Answer = ShareFetched | ShareAcknowledged
 
@@ -80,6 +79,7 @@ class Leader:
         topics: the names of topics by id; set by the shell.
         acknowledgements: what is said of the records that came from it.
         happened: what its answers brought; taken by the shell.
+        arrivals: how far apart its records come.
         leaders: how many leaders share the allowance; set by the shell.
         backlog: more lies ready than the last fetch brought.
     """
@@ -96,6 +96,7 @@ class Leader:
         self.topics: dict[TopicId, str] = {}
         self.acknowledgements = acknowledgements
         self.happened: list[Happened] = []
+        self.arrivals = Arrivals()
         self.leaders = 1
         self.finished = False
         self._settings = settings
@@ -116,11 +117,6 @@ class Leader:
         )
         self._sent: list[Sent] = []
         self.backlog = True
-
-    @property
-    def trickles(self) -> bool:
-        """True if what came will soon be followed: see `next_behind`."""
-        return self._gathering.trickles
 
     # What the shell tells.
 
@@ -156,7 +152,7 @@ class Leader:
         if self._closing or (at_once and acknowledgements.pending):
             due = now
         if self.wanted:
-            due = min(due, self._pace.next_due(now, ahead=self.backlog))
+            due = min(due, self._fetch_due(now))
         return max(due, self._not_before)
 
     def next_request(self, now: float) -> Request | None:
@@ -179,7 +175,7 @@ class Leader:
 
     def answered(self, request: Request, answer: Answer, now: float) -> None:
         sent = self._sent.pop(0)
-        self._gathering.trickles = False
+        self.arrivals.trickles = False
         if answer.endpoints:
             self.happened.append(EndpointsTold(dict(answer.endpoints)))
         # Of two requests under way, the second does not end the first one's pause.
@@ -223,8 +219,7 @@ class Leader:
     def _choose(self, now: float) -> Request | None:
         if self._closing:
             return self._close(now)
-        due = self._pace.next_due(now, ahead=self.backlog)
-        fetching = bool(self.wanted) and due <= now
+        fetching = bool(self.wanted) and self._fetch_due(now) <= now
         if self._acknowledges(now, fetching):
             return self._requests.acknowledge(now)
         if fetching:
@@ -236,6 +231,12 @@ class Leader:
             )
         return None
 
+    def _fetch_due(self, now: float) -> float:
+        due = self._pace.next_due(now, ahead=self.backlog)
+        # What is to be said by then takes the fetch, not a request of its own.
+        rests_until = min(self.arrivals.rests_until, self._gathering.due)
+        return due if self.backlog else max(due, rests_until)
+
     def _may_follow(self, now: float, comes: bool) -> bool:
         """True if a fetch may be sent behind what is under way."""
         if len(self._sent) != 1 or self._closing or now < self._not_before:
@@ -244,7 +245,7 @@ class Leader:
         if not sent.is_plain or self.wanted is not self._session.partitions:
             return False
         if not self.backlog:
-            return self._gathering.trickles and self._pace.next_due(now) <= now
+            return self.arrivals.trickles and self._pace.next_due(now) <= now
         return comes and self._requests.is_due_behind(sent, self.wanted, now)
 
     def _close(self, now: float) -> ShareAcknowledge | None:
@@ -352,11 +353,9 @@ class Leader:
                 size += len(partition.records)
         if got:
             self._pace.weighed(got, size)
-            self._gathering.came(got, now, keeps_up=self._pace.keeps_up)
+            self.arrivals.came(got, sent.at, now, keeps_up=self._pace.keeps_up)
         self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
-        full = got * BACKLOG_SHARE >= request.max_records
-        # Some of the partitions tell nothing of the others.
-        self.backlog = self._requests.were_some(full=full) or full
+        self.backlog = self._requests.left_some(got, request)
 
     def _acquired(self, partition: FetchedPartition, at: float) -> int:
         lease = Lease(

@@ -25,6 +25,9 @@ __all__ = ["Requests", "Sent"]
 
 NEVER: Final = float("inf")
 
+BACKLOG_SHARE: Final = 4
+"""A fetch that brought less than this part of what it asked for has found the end."""
+
 
 class Requests:
     """Makes them, of what the parts of one leader's machine know."""
@@ -122,12 +125,13 @@ class Requests:
         room = self._pace.leaves_room(coming, len(wanted))
         return room and self._pace.next_due(now, coming=coming) <= now
 
-    def were_some(self, *, full: bool) -> bool:
-        """True if the fetch that was answered now was for some of the partitions.
+    def left_some(self, got: int, request: ShareFetch) -> bool:
+        """True if more lies ready than the fetch brought that was answered now.
 
-        `full` says whether it brought about what it could.
+        Or may: one that was for some of the partitions tells nothing of the others.
         """
-        return self._turns.answered(self._session.partitions, full=full)
+        full = got * BACKLOG_SHARE >= request.max_records
+        return self._turns.answered(self._session.partitions, full=full) or full
 
     def _riding(
         self, now: float, backlog: bool

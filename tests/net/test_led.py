@@ -8,7 +8,7 @@ from sharecons.net.bell import Bell
 from sharecons.net.following import Following, Later
 from sharecons.net.led import Led
 from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.gathering import TRICKLE
+from sharecons.protocol.arrivals import TRICKLE
 from sharecons.protocol.happenings import Strange
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.leader import Leader

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from sharecons.protocol.arrivals import FLOOD, TRICKLE
 from sharecons.protocol.codes import Code
-from sharecons.protocol.gathering import ACK_DELAY, FLOOD, RIDE_AFTER, TRICKLE
+from sharecons.protocol.gathering import ACK_DELAY, RIDE_AFTER
 from sharecons.protocol.happenings import Strange
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.session import CLOSING
