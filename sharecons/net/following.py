@@ -22,22 +22,20 @@ HIGHEST: Final = 0x7FFFFFFF
 class Onward:
     """What is exchanged next, the answer's reader says: see `Wire.exchange`.
 
-    `behind` and `begun`, if any, find another `Onward` to be sent before this one is
-    answered: at once, or when some of the answer is here, and much is to come.
+    `begun`, if any, finds another `Onward` to be sent behind this one, when some of its
+    answer is here, and much is to come.
     """
 
-    __slots__ = ("begun", "behind", "data", "timeout")
+    __slots__ = ("begun", "data", "timeout")
 
     def __init__(
         self,
         data: bytes,
         timeout: float,
-        behind: Callable[[], Any] | None = None,
         begun: Callable[[], Any] | None = None,
     ) -> None:
         self.data = data
         self.timeout = timeout
-        self.behind = behind
         self.begun = begun
 
 
@@ -55,23 +53,20 @@ class Later:
 class Following:
     """What is asked next, and how many seconds its answer may take.
 
-    `behind` and `begun`, if any, find what is to be asked before that answer has come,
-    where a wire can do that. The one is called when whom the last answer woke have run,
-    the other when some of the answer is here, and much is to come.
+    `begun`, if any, finds what is to be asked behind it, where a wire can do that: when
+    some of its answer is here, and much is to come.
     """
 
-    __slots__ = ("begun", "behind", "request", "timeout")
+    __slots__ = ("begun", "request", "timeout")
 
     def __init__(
         self,
         request: Any,
         timeout: float,
-        behind: "Callable[[], Following | None] | None" = None,
         begun: "Callable[[], Following | None] | None" = None,
     ) -> None:
         self.request = request
         self.timeout = timeout
-        self.behind = behind
         self.begun = begun
 
 
@@ -177,9 +172,7 @@ class Asking:
             return following
         body = self._write(following.request, self._version)
         data = self._numbers.request(self._key, self._version, body)
-        behind = begun = None
-        if following.behind is not None:
-            self._look, behind = following.behind, self._looked
+        begun = None
         if following.begun is not None:
             self._begun, begun = following.begun, self._has_begun
-        return Onward(data, following.timeout, behind, begun)
+        return Onward(data, following.timeout, begun)

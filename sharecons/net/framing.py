@@ -59,36 +59,27 @@ class FrameBuffer:
             self._grow()
         return self._room[self._got :]
 
-    def received(self, size: int, *, more: bool = False) -> Frame | None:
+    def received(self, size: int) -> Frame | None:
         """So many bytes were put into the room; gives the frame if it is whole.
-
-        `more` says that another frame may follow it, of which something may have come.
 
         Raises:
             ProtocolError: no answer has that length, or there is more behind it.
         """
         self._got += size
         if self._length < 0:
-            return self._first_received(more)
+            return self._first_received()
         if self._got < self._length:
             return None
         frame = self._room
         self._begin()
         return frame
 
-    def next(self, *, more: bool = False) -> Frame | None:
-        """Give the frame that came behind the last one, if it is whole.
-
-        Raises: as `received`.
-        """
-        return self._first_received(more) if self._length < 0 else None
-
     def _begin(self) -> None:
         self._room = self._first
         self._got = 0
         self._length = -1  # until it has come
 
-    def _first_received(self, more: bool) -> Frame | None:
+    def _first_received(self) -> Frame | None:
         got = self._got
         if got < frames.LENGTH_SIZE:
             return None
@@ -104,14 +95,9 @@ class FrameBuffer:
             return None
         if got < size:
             return None
-        if not more:
-            frames.check_alone(got - frames.LENGTH_SIZE, length)
-        frame = first[frames.LENGTH_SIZE : size]
+        frames.check_alone(got - frames.LENGTH_SIZE, length)
         self._begin()
-        if got > size:
-            self._got = got - size
-            self._room[: self._got] = first[size:]
-        return frame
+        return first[frames.LENGTH_SIZE :]
 
     def _memory(self, length: int) -> bytearray:
         if length > BELIEVED:

@@ -82,9 +82,8 @@ class Led:
 
     def _look(self) -> Following | None:
         if self._asked:
-            request = self.machine.next_behind(self._clock())
-        else:
-            request = self.machine.next_request(self._clock())
+            return None  # its answer says more
+        request = self.machine.next_request(self._clock())
         return None if request is None else self._asks(request)
 
     def _begun(self) -> Following | None:
@@ -95,7 +94,7 @@ class Led:
         """
         if self.machine.happened or not self._reported():
             return None
-        request = self.machine.next_behind(self._clock(), comes=True)
+        request = self.machine.next_behind(self._clock())
         return None if request is None else self._asks(request)
 
     def _asks(self, request: Any) -> Following:
@@ -104,10 +103,8 @@ class Led:
         if not isinstance(request, ShareFetch):
             return Following(request, timeout)
         self._counters.add("fetch-total")
-        first = len(self._asked) == 1 and self.machine.arrivals.trickles
-        behind = self._look if first else None
         begun = self._begun if self.machine.backlog else None
-        return Following(request, timeout + request.max_wait, behind, begun)
+        return Following(request, timeout + request.max_wait, begun)
 
 
 def ring_all(leaders: Mapping[int, Led]) -> None:

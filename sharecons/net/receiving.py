@@ -40,7 +40,6 @@ class Receiving:
         self.expected = 0
         self.begun: Callable[[], Any] | None = None
         self.deadline = math.inf
-        self._looks = False
         self._buffer = FrameBuffer()
         self._timer: Any = None
         self._rings_at = math.inf
@@ -77,12 +76,12 @@ class Receiving:
         try:
             if waiter is None:
                 raise ProtocolError(f"{nbytes} bytes that nobody asked for")
-            frame = self._buffer.received(nbytes, more=self.expected > 1)
-            while frame is not None and not waiter.done():
-                self.expected -= 1
-                self._answered(waiter, frame)
-                frame = self._buffer.next(more=self.expected > 1)
-            if (
+            frame = self._buffer.received(nbytes)
+            if frame is not None:
+                if not waiter.done():
+                    self.expected -= 1
+                    self._answered(waiter, frame)
+            elif (
                 self.begun is not None
                 and self.expected == 1
                 and self._buffer.lacks_much
@@ -100,10 +99,8 @@ class Receiving:
                 waiter.set_exception(error)
         except BaseException:
             # Of an application that went on in it, and ends the event loop: while that
-            # ends, what else came is read, or who asked looks what is next.
-            if self.expected:
-                self.loop.call_soon(self.buffer_updated, 0)
-            elif not waiter.done():
+            # ends, who asked looks what is next.
+            if not self.expected and not waiter.done():
                 waiter.set_result(None)
             raise
         else:
@@ -113,26 +110,15 @@ class Receiving:
 
     def _go_on(self, waiter: Any, answer: Any) -> None:
         if isinstance(answer, Later):
-            self._look_later(waiter, answer.look)
+            # When whom the answer woke have run: they are in the loop's queue.
+            self.loop.call_soon(self._find, waiter, answer.look)
         elif isinstance(answer, Onward):
             self.transport.write(answer.data)
             self.begun = answer.begun
             self.expected += 1
             self.expect(answer.timeout)
-            if answer.behind is not None:
-                self._look_later(waiter, answer.behind)
         elif not self.expected:
             waiter.set_result(answer)
-
-    def _look_later(self, waiter: Any, look: Callable[[], Any]) -> None:
-        """Look when whom an answer woke have run: they are in the loop's queue."""
-        if not self._looks:
-            self._looks = True
-            self.loop.call_soon(self._look, waiter, look)
-
-    def _look(self, waiter: Any, look: Callable[[], Any]) -> None:
-        self._looks = False
-        self._find(waiter, look)
 
     def _find(self, waiter: Any, look: Callable[[], Any]) -> None:
         if waiter.done():

@@ -72,8 +72,8 @@ class Wire(Protocol):
         waits here is woken: what it wakes runs first. Where it gives an `Onward`, a
         wire may exchange that by itself, at once, while who waits here goes on
         waiting, and where it gives a `Later`, what that tells; or give them as it gives
-        all else. Only a wire that does so may send what is found `behind` an `Onward`,
-        or when its answer has `begun`; it then goes on until all was answered.
+        all else. Only a wire that does so may send what is found when an answer has
+        `begun`; it then goes on until all was answered.
         Cancelling this may come after `read`. As `send` and `receive`, but that it may
         raise `TimeoutError` too, and what `read` raises.
         """

@@ -1,8 +1,5 @@
 """How far apart the records of one leader come, and what becomes of its next fetch.
 
-Where they come one by one, soon after each other, a second fetch waits behind the
-first: what is produced while we work at a record finds it there.
-
 Where they come in crowds each fetch finds some, whenever it comes, and more of them
 bring less each. They are work for the broker all the same, and on a machine that has
 no more to give, what is produced then waits for it. So the next fetch rests first.
@@ -10,18 +7,14 @@ no more to give, what is produced then waits for it. So the next fetch rests fir
 
 from typing import Final
 
-__all__ = ["CROWD", "FLOOD", "LONGEST_REST", "SPARED", "TRICKLE", "Arrivals"]
+__all__ = ["CROWD", "LONGEST_REST", "SPARED", "Arrivals"]
 
 NEVER: Final = float("inf")
 
-TRICKLE: Final = 0.003
-FLOOD: Final = 0.0005
-"""Seconds from record to record between which they trickle. Where they come faster, a
-fetch finds some whenever it comes: twice as many fetches would bring half as much
-each, and a busy broker falls behind (from 15 ms at 20,000/s to half a second)."""
-SEEMING: Final = 2 * TRICKLE
+SEEMING: Final = 0.006
 WEIGHT: Final = 0.2
-"""How long one may seem at most to have been in coming, and how much that counts."""
+"""How many seconds one may seem at most to have been in coming, and how much that
+counts."""
 
 CROWD: Final = 0.0001
 """Seconds from record to record below which a fetch rests. Measured at 20,000/s: where
@@ -38,12 +31,10 @@ class Arrivals:
     """Says what they make of the next fetch; one for each leader.
 
     Attributes:
-        trickles: records will soon follow those that the last fetch brought.
         rests_until: none is due before, unless more lies ready.
     """
 
     def __init__(self) -> None:
-        self.trickles = False
         self.rests_until = 0.0
         self._came_at = -NEVER
         self._apart = SEEMING
@@ -56,6 +47,5 @@ class Arrivals:
         apart = min((now - self._came_at) / records, SEEMING)
         self._apart += (apart - self._apart) * WEIGHT
         self._came_at = now
-        self.trickles = keeps_up and FLOOD <= self._apart <= TRICKLE
         if keeps_up and self._apart < CROWD:
             self.rests_until = now + min(now - asked - SPARED, LONGEST_REST)

@@ -5,17 +5,17 @@ numbers come from `session`, contents from `acknowledgements`, amounts from `pac
 
 Theory of operation
 -------------------
-One request at a time, but for fetches of what trickles. A fetch that waits at the
-broker holds up everything else on its session, and an acknowledgement sent beside it,
-on another connection, would end it with an error and cost a delivery (measured on
-4.3.0): `waits` says how long one may.
+One request at a time, but where much comes. A fetch that waits at the broker holds up
+everything else on its session, and an acknowledgement sent beside it, on another
+connection, would end it with an error and cost a delivery (measured on 4.3.0): `waits`
+says how long one may.
 
 Where more records lie ready than a fetch brings, the next one is sent while these
 are worked. Where none do, it waits until the application asks: it then carries the
-acknowledgements of these, and may wait long. Where they come one by one, soon after
-each other, a second one is sent behind it, which the broker turns to as soon as it
-has answered the first. It waits for moments only, and changes nothing of the session.
-Where they come in crowds, the next one rests: see `arrivals`.
+acknowledgements of these, and may wait long; where they come in crowds, it rests
+before: see `arrivals`. Where a fetch brings much, another one is sent behind it while
+that comes, which the broker turns to as soon as it has sent its answer. It does not
+wait, and changes nothing of the session.
 
 Acknowledgements ride on a fetch that is due, or go by themselves; `gathering` says
 when. Renewals never ride on a fetch: a renewing fetch may not fetch.
@@ -79,7 +79,6 @@ class Leader:
         topics: the names of topics by id; set by the shell.
         acknowledgements: what is said of the records that came from it.
         happened: what its answers brought; taken by the shell.
-        arrivals: how far apart its records come.
         leaders: how many leaders share the allowance; set by the shell.
         backlog: more lies ready than the last fetch brought.
     """
@@ -96,7 +95,6 @@ class Leader:
         self.topics: dict[TopicId, str] = {}
         self.acknowledgements = acknowledgements
         self.happened: list[Happened] = []
-        self.arrivals = Arrivals()
         self.leaders = 1
         self.finished = False
         self._settings = settings
@@ -104,6 +102,7 @@ class Leader:
         self._session = ShareSession()
         self._backoff = Backoff(spread_of(settings.member_id))
         self._not_before = 0.0
+        self._arrivals = Arrivals()
         self._gathering = Gathering()
         self._closing = False
         self._waits = Waits(settings.max_wait)
@@ -160,22 +159,21 @@ class Leader:
             return None
         return self._sending(self._choose(now), now)
 
-    def next_behind(self, now: float, *, comes: bool = False) -> Request | None:
+    def next_behind(self, now: float) -> Request | None:
         """Give a fetch to be sent behind the one under way, if one is due.
 
-        `comes` says that a part of that one's answer is here, and more to come. Asking
-        for none is no harm. It is answered after the other.
+        To be asked when a part of that one's answer is here, and more to come. It is
+        answered after the other.
         """
-        if not self._may_follow(now, comes) or self._acknowledges(now, fetching=True):
+        if not self._may_follow(now) or self._acknowledges(now, fetching=True):
             return None
         request = self._requests.fetch(
-            now, self.wanted, self.leaders, backlog=self.backlog, behind=True
+            now, self.wanted, self.leaders, backlog=True, behind=True
         )
         return self._sending(request, now)
 
     def answered(self, request: Request, answer: Answer, now: float) -> None:
         sent = self._sent.pop(0)
-        self.arrivals.trickles = False
         if answer.endpoints:
             self.happened.append(EndpointsTold(dict(answer.endpoints)))
         # Of two requests under way, the second does not end the first one's pause.
@@ -234,19 +232,17 @@ class Leader:
     def _fetch_due(self, now: float) -> float:
         due = self._pace.next_due(now, ahead=self.backlog)
         # What is to be said by then takes the fetch, not a request of its own.
-        rests_until = min(self.arrivals.rests_until, self._gathering.due)
+        rests_until = min(self._arrivals.rests_until, self._gathering.due)
         return due if self.backlog else max(due, rests_until)
 
-    def _may_follow(self, now: float, comes: bool) -> bool:
-        """True if a fetch may be sent behind what is under way."""
+    def _may_follow(self, now: float) -> bool:
+        """True if a fetch may be sent behind what is under way, which brings much."""
         if len(self._sent) != 1 or self._closing or now < self._not_before:
             return False
         sent = self._sent[0]
         if not sent.is_plain or self.wanted is not self._session.partitions:
             return False
-        if not self.backlog:
-            return self.arrivals.trickles and self._pace.next_due(now) <= now
-        return comes and self._requests.is_due_behind(sent, self.wanted, now)
+        return self.backlog and self._requests.is_due_behind(sent, self.wanted, now)
 
     def _close(self, now: float) -> ShareAcknowledge | None:
         if not self._session.is_open:
@@ -353,7 +349,7 @@ class Leader:
                 size += len(partition.records)
         if got:
             self._pace.weighed(got, size)
-            self.arrivals.came(got, sent.at, now, keeps_up=self._pace.keeps_up)
+            self._arrivals.came(got, sent.at, now, keeps_up=self._pace.keeps_up)
         self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
         self.backlog = self._requests.left_some(got, request)
 

@@ -7,7 +7,7 @@ made here is sent: its number is taken, and its acknowledgements are under way.
 from typing import Final, final
 
 from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.gathering import RIDE_AFTER, Gathering
+from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.session import CLOSING, OPENING, ShareSession
 from sharecons.protocol.turns import Turns
@@ -78,13 +78,13 @@ class Requests:
 
         Where there is a `backlog` acknowledgements ride along, though they gather, and
         many partitions are asked some at a time, but first all: a broker loads what it
-        knows of one when it is first asked. One that is sent `behind` another waits
-        moments at most, and changes nothing of the session. Only to open that, for
-        acknowledgements that outlived the one before, nothing is acquired.
+        knows of one when it is first asked. One that is sent `behind` another does not
+        wait, and changes nothing of the session. To open that for acknowledgements that
+        outlived the one before, nothing is acquired.
         """
         asked, longest = wanted, NEVER
         if behind:
-            longest = 0.0 if backlog else RIDE_AFTER
+            longest = 0.0
         elif backlog and self._session.is_open:
             asked = self._turns.next(wanted)
         if asked is not wanted:

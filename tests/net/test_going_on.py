@@ -211,104 +211,9 @@ async def say_after(theirs, question, answer):
     await say(theirs, answer)
 
 
-async def later(theirs, answer):
-    await anyio.sleep(0.05)
-    await say(theirs, answer)
-
-
-class Two(Reader):
-    """Finds a question behind the second one."""
-
-    def __init__(self, *gives, behind=None):
-        behind = behind or Onward(b"behind", 5)
-        first = Onward(b"question", 5, self.note("behind", behind))
-        super().__init__(first, *gives)
-
-
-async def served(theirs, *said):
-    await heard(theirs, len(b"question"))
-    await say(theirs, framed(b"no 1"))
-    await heard(theirs, len(b"questionbehind"))
-    for each in said:
-        await say(theirs, each)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        pytest.param([framed(b"no 2") + framed(b"no 3")], id="together"),
-        pytest.param([framed(b"no 2"), framed(b"no 3")], id="apart"),
-        pytest.param([framed(b"no 2") + b"\0\0", b"\0\4no 3"], id="in pieces"),
-    ],
-)
-async def test_what_is_behind_is_sent_before_the_answer_and_answered_after(ends, said):
-    wire, theirs = ends
-    read = Two("the first of two", "the end")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(served, theirs, *said)
-
-        assert "the end" == await wire.exchange(b"question", 5, read)
-    assert [b"no 1", "behind", b"no 2", b"no 3"] == read.order
-
-
-async def test_the_first_answer_of_two_may_have_something_follow(ends):
-    wire, theirs = ends
-    read = Two(Onward(b"question", 5), "the second of three", "the end")
-
-    async def serve():
-        await served(theirs, framed(b"no 2") + framed(b"no 3"))
-        await say_after(theirs, b"question", framed(b"no 4"))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve)
-
-        assert "the end" == await wire.exchange(b"question", 5, read)
-    assert [b"no 1", "behind", b"no 2", b"no 3", b"no 4"] == read.order
-
-
-async def test_two_answers_that_come_together_are_followed_by_one_look(ends):
-    wire, theirs = ends
-    read = Two()
-    read.gives += [Later(read.note("look", "the end"))] * 2
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(served, theirs, framed(b"no 2") + framed(b"no 3"))
-
-        assert "the end" == await wire.exchange(b"question", 5, read)
-    assert [b"no 1", "behind", b"no 2", b"no 3", "look"] == read.order
-
-
-async def test_what_looks_in_vain_waits_for_what_is_under_way(ends):
-    wire, theirs = ends
-    read = Two()
-    read.gives += [Later(read.note("look")), "the end"]
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(served, theirs, framed(b"no 2"))
-        tasks.start_soon(later, theirs, framed(b"no 3"))
-
-        assert "the end" == await wire.exchange(b"question", 5, read)
-    assert [b"no 1", "behind", b"no 2", "look", b"no 3"] == read.order
-
-
-async def test_more_answers_than_were_asked_for(ends):
-    wire, theirs = ends
-    frames = framed(b"no 2") + framed(b"no 3") + framed(b"no 4")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(served, theirs, frames)
-        with pytest.raises(ProtocolError, match="bytes after an answer of 4"):
-            await wire.exchange(b"question", 5, Two("the first of two", "the end"))
-
-
-async def test_the_second_of_two_has_a_time_limit_too(ends):
-    wire, theirs = ends
-    read = Two("the first of two", behind=Onward(b"behind", 0.05))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(served, theirs, framed(b"no 2"))
-        with anyio.fail_after(5), pytest.raises(TimeoutError):
-            await wire.exchange(b"question", 5, read)
-
-
 LONG = framed(b"x" * (1 << 20))
 SOME = len(LONG) // 2
+END = LONG[SOME:]
 
 
 class Begun(Reader):
@@ -331,20 +236,75 @@ async def served_some(theirs):
     await say(theirs, LONG[:SOME])
 
 
-async def test_while_much_comes_what_is_found_is_sent(ends):
+async def served_two(theirs, *said):
+    """Answer, and say this when what was found meanwhile was asked."""
+    await served_some(theirs)
+    assert b"begun" == await heard(theirs, len(b"begun"))
+    for each in said:
+        await say(theirs, each)
+        await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param([END + framed(b"no 3")], id="together"),
+        pytest.param([END, framed(b"no 3")], id="apart"),
+        pytest.param([END + b"\0\0", b"\0\4no 3"], id="in pieces"),
+    ],
+)
+async def test_while_much_comes_what_is_found_is_sent_and_answered_after(ends, said):
     wire, theirs = ends
     read = Begun("the first of two", "the end")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(served_two, theirs, *said)
+
+        assert "the end" == await wire.exchange(b"question", 5, read)
+    assert [b"no 1", "begun", b"xxxx", b"no 3"] == read.order
+
+
+async def test_the_first_answer_of_two_may_have_something_follow(ends):
+    wire, theirs = ends
+    read = Begun(Onward(b"question", 5), "the second of three", "the end")
 
     async def serve():
-        await served_some(theirs)
-        assert b"begun" == await heard(theirs, len(b"begun"))
-        await say(theirs, LONG[SOME:] + framed(b"no 3"))
+        await served_two(theirs, END + framed(b"no 3"))
+        await say_after(theirs, b"question", framed(b"no 4"))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve)
 
         assert "the end" == await wire.exchange(b"question", 5, read)
-    assert [b"no 1", "begun", b"xxxx", b"no 3"] == read.order
+    assert [b"no 1", "begun", b"xxxx", b"no 3", b"no 4"] == read.order
+
+
+async def test_what_looks_in_vain_waits_for_what_is_under_way(ends):
+    wire, theirs = ends
+    read = Begun()
+    read.gives += [Later(read.note("look")), "the end"]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(served_two, theirs, END, framed(b"no 3"))
+
+        assert "the end" == await wire.exchange(b"question", 5, read)
+    assert [b"no 1", "begun", b"xxxx", "look", b"no 3"] == read.order
+
+
+async def test_more_answers_than_were_asked_for(ends):
+    wire, theirs = ends
+    frames = framed(b"no 3") + framed(b"no 4")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(served_two, theirs, END, frames)
+        with pytest.raises(ProtocolError, match="bytes after an answer of 4"):
+            await wire.exchange(b"question", 5, Begun("the first of two", "the end"))
+
+
+async def test_the_second_of_two_has_a_time_limit_too(ends):
+    wire, theirs = ends
+    read = Begun("the first of two", begun=Onward(b"begun", 0.05))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(served_two, theirs, END)
+        with anyio.fail_after(5), pytest.raises(TimeoutError):
+            await wire.exchange(b"question", 5, read)
 
 
 async def test_while_two_are_to_come_nothing_more_is_looked_for(ends):

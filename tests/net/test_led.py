@@ -1,14 +1,11 @@
 """A leader machine's answers, and what is asked after each."""
 
-import pytest
-
 from sharecons.errors import ConnectionFailedError
 from sharecons.metrics import Counters
 from sharecons.net.bell import Bell
 from sharecons.net.following import Following, Later
 from sharecons.net.led import Led
 from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.arrivals import TRICKLE
 from sharecons.protocol.happenings import Strange
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.leader import Leader
@@ -111,47 +108,15 @@ def looked(following: Following | Later | None) -> Following | None:
     return found
 
 
-def two_asked(application: Application) -> tuple[Following, Following]:
-    """Records trickle; gives what is asked next, and what is asked behind it."""
-    told = application.trickle(12, TRICKLE / 2)
-    application.work()
-    first = looked(told)
-    assert first is not None
-    assert first.behind is not None
-    second = first.behind()
-    assert second is not None
-    return first, second
-
-
-def test_where_nothing_trickles_one_fetch_follows_when_the_application_has_run():
+def test_where_records_come_alone_the_next_fetch_follows_when_the_application_has_run():
     application = Application()
-    told = application.trickle(12, TRICKLE * 2)
+    told = application.trickle(12, 0.001)
     application.work()
 
     following = looked(told)
 
     assert following is not None
-    assert following.behind is None
-
-
-def test_where_records_trickle_another_fetch_is_found_behind_the_next():
-    _, second = two_asked(Application())
-
-    assert isinstance(second.request, ShareFetch)
-    assert second.behind is None
-
-
-def test_the_next_is_looked_for_when_the_first_of_two_was_answered():
-    application = Application()
-    two_asked(application)
-
-    application.now += TRICKLE / 2
-    told = application.told(12)
-    application.work()
-    third = looked(told)
-
-    assert third is not None
-    assert third.behind is None, "it is behind another itself"
+    assert following.begun is None
 
 
 def test_what_an_application_said_that_went_on_at_once_is_in_the_next_fetch():
@@ -183,39 +148,6 @@ def test_nobody_is_to_go_on_where_nothing_came():
     assert isinstance(application.led.heard(fetched()), Later)
 
 
-@pytest.mark.parametrize("seconds", [TRICKLE * 2, TRICKLE / 2])
-def test_what_a_task_is_to_tell_is_told_by_it(seconds: float):
-    application = Application()
-    told = application.trickle(12, seconds)
-    application.work()
-    first = looked(told)
-    assert first is not None
-    behind = first.behind and first.behind()
-    application.reports = False
-
-    application.now += seconds
-    assert application.told(12) is None
-    if behind is not None:
-        application.now += seconds
-        assert application.told(13) is None
-    assert application.handed
-
-
-def test_a_connection_that_broke_leaves_nothing_to_be_heard():
-    application = Application()
-    first, _ = two_asked(application)
-
-    application.machine.failed(first.request, LOST, application.now)
-    application.machine.happened.clear()  # as our task does
-    application.now = application.machine.next_deadline(application.now)
-    application.begin()
-
-    following = application.told(12)
-    application.work()
-    assert looked(following) is not None
-    assert 0 == application.requests[-1].share_session_epoch
-
-
 SIX = frozenset(SharePartition(TOPIC_ID, number) for number in range(6))
 
 
@@ -236,7 +168,6 @@ def much_asked(application: Application) -> Following:
 def test_where_much_lies_ready_another_fetch_is_found_while_the_answer_comes():
     application = Application()
     first = much_asked(application)
-    assert first.behind is None
     assert first.begun is not None
 
     second = first.begun()
@@ -264,3 +195,44 @@ def test_while_much_comes_nothing_is_asked_that_would_keep_a_task_from_telling()
     assert first.begun() is None
     application.machine.happened.clear()
     assert first.begun() is not None
+
+
+def test_what_a_task_is_to_tell_is_told_by_it():
+    application = Application()
+    told = application.trickle(12, 0.001)
+    application.work()
+    assert looked(told) is not None
+    application.reports = False
+
+    assert application.told(12) is None
+    assert application.handed
+
+
+def test_what_a_task_is_to_tell_is_told_when_two_were_answered():
+    application = Application()
+    first = much_asked(application)
+    assert first.begun is not None
+    assert first.begun() is not None
+    application.reports = False
+
+    assert application.told_much(4) is None
+    assert len(application.handed) == 1
+    assert application.told_much(5) is None
+    assert application.machine.happened, "for our task, when it has sent the next"
+
+
+def test_a_connection_that_broke_leaves_nothing_to_be_heard():
+    application = Application()
+    first = much_asked(application)
+    assert first.begun is not None
+    assert first.begun() is not None
+
+    application.machine.failed(first.request, LOST, application.now)
+    application.machine.happened.clear()  # as our task does
+    application.now = application.machine.next_deadline(application.now)
+    application.begin()
+
+    following = application.told(12)
+    application.work()
+    assert looked(following) is not None
+    assert 0 == application.requests[-1].share_session_epoch

@@ -196,19 +196,26 @@ def test_who_exits_when_who_asked_is_gone_ends_the_loop(loop, ends):
         loop.run_until_complete(asking)
 
 
-def test_who_exits_leaves_what_else_came_to_be_read(loop, ends):
+def test_who_exits_leaves_what_else_comes_to_be_read(loop, ends):
     wire, theirs = ends
-    behind = Onward(b"third", 10)
-    reads = iter([lambda _: Onward(b"second", 10, behind=lambda: behind), leave, bytes])
+    long = framed(b"x" * (1 << 20))
+    onward = Onward(b"second", 10, begun=lambda: Onward(b"third", 10))
+    reads = iter([lambda _: onward, leave, bytes])
     theirs.sendall(framed(b"no 1"))
     asking = loop.create_task(
         wire.exchange(b"first", 10, lambda frame: next(reads)(frame))
     )
+    while wire.begun is None:
+        loop.run_until_complete(asyncio.sleep(0.001))
+    sending = loop.run_in_executor(None, theirs.sendall, long[: len(long) // 2])
+    loop.run_until_complete(sending)
     while wire.expected < 2:
         loop.run_until_complete(asyncio.sleep(0.001))
-    theirs.sendall(framed(b"no 2") + framed(b"no 3"))
+    rest = long[len(long) // 2 :] + framed(b"no 3")
+    sending = loop.run_in_executor(None, theirs.sendall, rest)
     with pytest.raises(SystemExit, match="enough"):
         loop.run_until_complete(asking)
 
     limited = asyncio.wait_for(asking, 5)
     assert b"no 3" == loop.run_until_complete(limited)
+    loop.run_until_complete(sending)

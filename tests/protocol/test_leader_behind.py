@@ -4,252 +4,15 @@ from typing import Any
 
 import pytest
 
-from sharecons.protocol.arrivals import FLOOD, TRICKLE
 from sharecons.protocol.codes import Code
-from sharecons.protocol.gathering import ACK_DELAY, RIDE_AFTER
+from sharecons.protocol.gathering import ACK_DELAY
 from sharecons.protocol.happenings import Strange
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.session import CLOSING
 from sharecons.protocol.values import ShareFetch, SharePartition
-from sharecons.record import ACCEPT, RELEASE, RENEW
-from tests.protocol.making import P0, P1, P2, TOPIC_ID, each, fetched, part
+from sharecons.record import ACCEPT, RENEW
+from tests.protocol.making import P0, TOPIC_ID, fetched, part
 from tests.protocol.talk import Talk
-
-
-def one_by_one(
-    talk: Talk, seconds: float, *, record_seconds: float = 1e-4, last: int = 29
-) -> ShareFetch:
-    """Records come so many seconds apart; gives the fetch that brought the last.
-
-    The application asks for more as soon as it has worked one.
-    """
-    talk.pace.allowance = 500
-    for offset in range(last + 1):
-        talk.pace.asked(talk.now + record_seconds)
-        request = talk.fetch()
-        talk.now += seconds
-        talk.answer(request, fetched(part(P0, (offset, offset))))
-        if offset < last:
-            (lease,) = talk.leases()
-            lease.acknowledge(offset, ACCEPT)
-    return request
-
-
-def two_under_way(talk: Talk, **kind: float) -> tuple[ShareFetch, ShareFetch]:
-    """Records trickle; gives a fetch and the one that was sent behind it."""
-    one_by_one(talk, TRICKLE / 2, **kind)
-    for lease in talk.leases():
-        lease.acknowledge_open(0, lease.count, ACCEPT)
-    talk.pace.asked(talk.now + 1e-4)
-    first = talk.fetch()
-    second = talk.leader.next_behind(talk.now)
-    assert isinstance(second, ShareFetch)
-    return first, second
-
-
-def test_where_records_trickle_a_second_fetch_is_sent_behind_the_first():
-    talk = Talk()
-
-    first, second = two_under_way(talk)
-
-    assert first.share_session_epoch + 1 == second.share_session_epoch
-    assert RIDE_AFTER == second.max_wait
-    assert (frozenset(), frozenset()) == (second.added, second.forgotten)
-    assert talk.leader.next_behind(talk.now) is None
-    assert talk.leader.next_request(talk.now) is None
-
-
-def test_what_two_fetches_bring_counts_from_each_ones_own_time():
-    talk = Talk()
-    first, second = two_under_way(talk)
-    sent = talk.now
-    talk.now += 0.001
-    talk.answer(first, fetched(part(P0, (30, 30)), lock_timeout=30.0))
-    (one,) = talk.leases()
-    third = talk.leader.next_behind(talk.now)
-    talk.now += 0.001
-    talk.answer(second, fetched(part(P0, (31, 31)), lock_timeout=30.0))
-    (two,) = talk.leases()
-
-    assert isinstance(third, ShareFetch)
-    assert second.share_session_epoch + 1 == third.share_session_epoch
-    assert [sent + 30.0] * 2 == [one.deadline, two.deadline]
-
-
-def test_after_an_answer_without_records_there_is_one_fetch_at_a_time():
-    talk = Talk()
-    first, second = two_under_way(talk)
-    talk.answer(first, fetched())
-
-    assert talk.leader.next_behind(talk.now) is None
-    talk.answer(second, fetched())
-    assert talk.leader.next_behind(talk.now) is None
-    talk.fetch()
-    assert talk.leader.next_behind(talk.now) is None
-
-
-@pytest.mark.parametrize(
-    ("seconds", "record_seconds"),
-    [
-        pytest.param(TRICKLE * 1.1, 1e-4, id="records far apart"),
-        pytest.param(FLOOD * 0.9, 1e-6, id="records close together"),
-        pytest.param(TRICKLE / 2, 0.01, id="an application that takes its time"),
-    ],
-)
-def test_what_is_no_trickle_is_fetched_one_request_at_a_time(
-    seconds: float, record_seconds: float
-):
-    talk = Talk()
-    one_by_one(talk, seconds, record_seconds=record_seconds)
-    for lease in talk.leases():
-        lease.acknowledge_open(0, lease.count, ACCEPT)
-    talk.pace.asked(talk.now + record_seconds)
-    talk.fetch()
-
-    assert talk.leader.next_behind(talk.now) is None
-
-
-@pytest.mark.parametrize(
-    "what", ["more wanted", "others wanted", "closing", "a renewal", "a pause"]
-)
-def test_nothing_is_sent_behind_what_changes_the_session(what: str):
-    talk = Talk()
-    one_by_one(talk, TRICKLE / 2)
-    (lease,) = talk.leases()
-    talk.pace.asked(talk.now + 1e-4)
-    if what == "more wanted":
-        talk.leader.want(frozenset({P0, P1}))
-    first = talk.fetch()
-    if what == "others wanted":
-        talk.leader.want(frozenset({P1}))
-    if what == "closing":
-        talk.leader.close()
-    if what == "a renewal":
-        lease.acknowledge(29, RENEW)
-    if what == "a pause":
-        talk.now -= 0.0005
-        talk.answer(first, fetched(part(P0, (30, 30)), throttle=0.001))
-        assert talk.next() is None
-
-    assert talk.leader.next_behind(talk.now) is None
-
-
-def test_nothing_is_sent_behind_the_fetch_that_opens_the_session():
-    talk = Talk()
-    first, second = two_under_way(talk)
-    talk.answer(first, fetched(error=Code.SHARE_SESSION_LIMIT_REACHED))
-    talk.answer(second, fetched(part(P0, (30, 30))))
-    talk.leases()
-    talk.now = talk.leader.next_deadline(talk.now)
-    opening = talk.fetch()
-
-    assert 0 == opening.share_session_epoch
-    assert talk.leader.next_behind(talk.now) is None
-
-
-def test_acknowledgements_ride_on_one_of_two_fetches_and_hear_of_its_answer():
-    talk = Talk()
-    first, second = two_under_way(talk)
-    assert first.acknowledgements, "for two milliseconds they have gathered"
-    assert {} == second.acknowledgements
-    talk.journal.results.clear()
-    talk.answer(first, fetched(part(P0, (30, 30))))
-    heard = list(talk.journal.results)
-    (lease,) = talk.leases()
-    lease.acknowledge(30, RELEASE)
-    talk.pace.asked(talk.now + 1e-4)
-
-    third = talk.leader.next_behind(talk.now)
-    assert third is not None
-    assert {30: RELEASE} == each(third.acknowledgements[P0])
-    talk.answer(second, fetched(part(P0, (31, 31))))
-    assert heard == talk.journal.results, "the third's is to come"
-    fourth = talk.leader.next_behind(talk.now)
-    assert fourth is not None
-    talk.answer(third, fetched(part(P0)))
-
-    assert len(heard) + 1 == len(talk.journal.results)
-    assert {None} == set(talk.errors)
-
-
-def test_records_that_an_outlived_session_brings_are_delivered():
-    talk = Talk()
-    first, second = two_under_way(talk)
-
-    talk.answer(first, fetched(error=Code.UNKNOWN_SERVER_ERROR))
-    talk.answer(second, fetched(part(P0, (30, 30))))
-
-    (lease,) = talk.leases()
-    assert not lease.term.over
-    assert [] == talk.happened(Strange)
-    talk.now = talk.leader.next_deadline(talk.now)
-    assert 0 == talk.fetch().share_session_epoch
-
-
-def test_a_stranger_in_what_an_outlived_session_brings_is_left_alone():
-    talk = Talk()
-    first, second = two_under_way(talk)
-
-    talk.answer(first, fetched(error=Code.UNKNOWN_SERVER_ERROR))
-    talk.answer(second, fetched(part(P2, (0, 0))))
-
-    assert [] == talk.leases()
-    assert 1 == len(talk.happened(Strange))
-
-
-def test_two_wrong_epochs_open_anew_once():
-    talk = Talk()
-    first, second = two_under_way(talk)
-    talk.journal.results.clear()
-    talk.answer(first, fetched(error=Code.INVALID_SHARE_SESSION_EPOCH))
-    talk.answer(second, fetched(error=Code.INVALID_SHARE_SESSION_EPOCH))
-    talk.now = talk.leader.next_deadline(talk.now)
-    opening = talk.fetch()
-    talk.answer(opening, fetched())
-    talk.now += ACK_DELAY
-    again = talk.next()
-
-    assert 0 == opening.share_session_epoch
-    assert again is not None
-    assert first.acknowledgements == again.acknowledgements
-    assert [] == talk.journal.results
-
-
-def test_the_pause_that_the_first_asks_for_outlasts_the_second():
-    talk = Talk()
-    first, second = two_under_way(talk)
-    talk.answer(first, fetched(part(P0, (30, 30)), throttle=5.0))
-    talk.answer(second, fetched(part(P0, (31, 31))))
-    talk.leases()
-
-    assert talk.next() is None
-    assert talk.now + 5.0 == talk.leader.next_deadline(talk.now)
-
-
-def test_a_lost_connection_fails_both_fetches():
-    talk = Talk()
-    first, _ = two_under_way(talk)
-    talk.journal.results.clear()
-
-    talk.lose(first)
-
-    assert {"SHARE_SESSION_NOT_FOUND"} == set(talk.errors)
-    talk.now = talk.leader.next_deadline(talk.now)
-    assert 0 == talk.fetch().share_session_epoch
-
-
-def test_closing_waits_for_both_fetches():
-    talk = Talk()
-    first, second = two_under_way(talk)
-    talk.leader.close()
-    talk.answer(first, fetched(part(P0, (30, 30))))
-    still = talk.leader.next_request(talk.now)
-    talk.answer(second, fetched())
-
-    closing = talk.acknowledge()
-    assert still is None
-    assert CLOSING == closing.share_session_epoch
-
 
 SIX = tuple(SharePartition(TOPIC_ID, number) for number in range(6))
 
@@ -274,22 +37,150 @@ def much_comes(
     return talk, talk.fetch()
 
 
+def two_under_way() -> tuple[Talk, ShareFetch, ShareFetch]:
+    """Much comes; gives a fetch and the one that was sent behind it."""
+    talk, first = much_comes()
+    second = talk.leader.next_behind(talk.now)
+    assert isinstance(second, ShareFetch)
+    return talk, first, second
+
+
+def test_what_two_fetches_bring_counts_from_each_ones_own_time():
+    talk, first = much_comes()
+    sent = talk.now
+    talk.now += 0.001
+    second = talk.leader.next_behind(talk.now)
+    assert isinstance(second, ShareFetch)
+    talk.answer(first, fetched(part(SIX[1], (0, 499)), lock_timeout=30.0))
+    talk.answer(second, fetched(part(SIX[1], (500, 999)), lock_timeout=30.0))
+
+    one, two = talk.leases()
+
+    assert first.share_session_epoch + 1 == second.share_session_epoch
+    assert [sent + 30.0, sent + 30.001] == pytest.approx([one.deadline, two.deadline])
+
+
+def test_acknowledgements_ride_on_one_of_two_fetches_and_hear_of_its_answer():
+    talk, first, second = two_under_way()
+    assert first.acknowledgements, "where more lies ready, with each fetch"
+    assert {} == second.acknowledgements
+    talk.journal.results.clear()
+    talk.answer(first, fetched(part(SIX[0]), part(SIX[1], (0, 499))))
+    heard = list(talk.journal.results)
+    worked(talk)
+
+    third = talk.leader.next_behind(talk.now)
+    assert third is not None
+    assert {SIX[1]} == third.acknowledgements.keys()
+    talk.answer(second, fetched(part(SIX[1], (500, 999))))
+    assert heard == talk.journal.results, "the third's is to come"
+    talk.answer(third, fetched(part(SIX[1])))
+
+    assert len(heard) + 1 == len(talk.journal.results)
+    assert {None} == set(talk.errors)
+
+
+def test_nothing_is_sent_behind_the_fetch_that_opens_the_session():
+    talk, first, second = two_under_way()
+    talk.answer(first, fetched(error=Code.SHARE_SESSION_LIMIT_REACHED))
+    talk.answer(second, fetched(part(P0, (30, 30))))
+    talk.leases()
+    talk.now = talk.leader.next_deadline(talk.now)
+    opening = talk.fetch()
+
+    assert 0 == opening.share_session_epoch
+    assert talk.leader.next_behind(talk.now) is None
+
+
+def test_records_that_an_outlived_session_brings_are_delivered():
+    talk, first, second = two_under_way()
+
+    talk.answer(first, fetched(error=Code.UNKNOWN_SERVER_ERROR))
+    talk.answer(second, fetched(part(P0, (30, 30))))
+
+    (lease,) = talk.leases()
+    assert not lease.term.over
+    assert [] == talk.happened(Strange)
+    talk.now = talk.leader.next_deadline(talk.now)
+    assert 0 == talk.fetch().share_session_epoch
+
+
+def test_a_stranger_in_what_an_outlived_session_brings_is_left_alone():
+    talk, first, second = two_under_way()
+
+    talk.answer(first, fetched(error=Code.UNKNOWN_SERVER_ERROR))
+    stranger = SharePartition(TOPIC_ID, 6)
+    talk.answer(second, fetched(part(stranger, (0, 0))))
+
+    assert [] == talk.leases()
+    assert 1 == len(talk.happened(Strange))
+
+
+def test_two_wrong_epochs_open_anew_once():
+    talk, first, second = two_under_way()
+    talk.journal.results.clear()
+    talk.answer(first, fetched(error=Code.INVALID_SHARE_SESSION_EPOCH))
+    talk.answer(second, fetched(error=Code.INVALID_SHARE_SESSION_EPOCH))
+    talk.now = talk.leader.next_deadline(talk.now)
+    opening = talk.fetch()
+    talk.answer(opening, fetched())
+    talk.now += ACK_DELAY
+    again = talk.next()
+
+    assert 0 == opening.share_session_epoch
+    assert again is not None
+    assert first.acknowledgements == again.acknowledgements
+    assert [] == talk.journal.results
+
+
+def test_the_pause_that_the_first_asks_for_outlasts_the_second():
+    talk, first, second = two_under_way()
+    talk.answer(first, fetched(part(P0, (30, 30)), throttle=5.0))
+    talk.answer(second, fetched(part(P0, (31, 31))))
+    talk.leases()
+
+    assert talk.next() is None
+    assert talk.now + 5.0 == talk.leader.next_deadline(talk.now)
+
+
+def test_a_lost_connection_fails_both_fetches():
+    talk, first, _ = two_under_way()
+    talk.journal.results.clear()
+
+    talk.lose(first)
+
+    assert {"SHARE_SESSION_NOT_FOUND"} == set(talk.errors)
+    talk.now = talk.leader.next_deadline(talk.now)
+    assert 0 == talk.fetch().share_session_epoch
+
+
+def test_closing_waits_for_both_fetches():
+    talk, first, second = two_under_way()
+    talk.leader.close()
+    talk.answer(first, fetched(part(P0, (30, 30))))
+    still = talk.leader.next_request(talk.now)
+    talk.answer(second, fetched())
+
+    closing = talk.acknowledge()
+    assert still is None
+    assert CLOSING == closing.share_session_epoch
+
+
 def test_while_much_comes_another_fetch_is_sent_behind_the_first():
     talk, _ = much_comes()
-    assert talk.leader.next_behind(talk.now) is None, "nothing has come yet"
 
-    behind = talk.leader.next_behind(talk.now, comes=True)
+    behind = talk.leader.next_behind(talk.now)
 
     assert isinstance(behind, ShareFetch)
     assert 0.0 == behind.max_wait
     assert (frozenset(), frozenset()) == (behind.added, behind.forgotten)
     assert {} == behind.acknowledgements, "those under way are not answered yet"
-    assert talk.leader.next_behind(talk.now, comes=True) is None
+    assert talk.leader.next_behind(talk.now) is None
 
 
 def test_acknowledgements_ride_behind_while_none_are_under_way():
     talk, sent = much_comes()
-    first = talk.leader.next_behind(talk.now, comes=True)
+    first = talk.leader.next_behind(talk.now)
     assert isinstance(first, ShareFetch)
     talk.answer(sent, fetched(part(SIX[1], (0, 499))))
     for lease in talk.leases():
@@ -297,7 +188,7 @@ def test_acknowledgements_ride_behind_while_none_are_under_way():
     talk.now += 1e-3
     talk.pace.asked(talk.now)
 
-    second = talk.leader.next_behind(talk.now, comes=True)
+    second = talk.leader.next_behind(talk.now)
 
     assert isinstance(second, ShareFetch)
     assert {SIX[1]} == second.acknowledgements.keys()
@@ -319,14 +210,18 @@ def test_acknowledgements_ride_behind_while_none_are_under_way():
 def test_what_else_comes_is_fetched_one_request_at_a_time(kind: dict[str, Any]):
     talk, _ = much_comes(**kind)
 
-    assert talk.leader.next_behind(talk.now, comes=True) is None
+    assert talk.leader.next_behind(talk.now) is None
 
 
-@pytest.mark.parametrize("what", ["more wanted", "closing", "a renewal", "a full hand"])
+@pytest.mark.parametrize(
+    "what", ["more wanted", "others wanted", "closing", "a renewal", "a full hand"]
+)
 def test_nothing_is_sent_while_much_comes_that_would_change_something(what: str):
     talk, sent = much_comes()
     if what == "more wanted":
         talk.leader.want(frozenset(SIX[:4]))
+    if what == "others wanted":
+        talk.leader.want(frozenset({*SIX[1:], SharePartition(TOPIC_ID, 6)}))
     if what == "closing":
         talk.leader.close()
     if what == "a renewal":
@@ -335,7 +230,7 @@ def test_nothing_is_sent_while_much_comes_that_would_change_something(what: str)
     if what == "a full hand":
         talk.pace.acquired(500)
 
-    assert talk.leader.next_behind(talk.now, comes=True) is None
+    assert talk.leader.next_behind(talk.now) is None
 
 
 def lease_of(talk: Talk, sent: ShareFetch) -> Lease:
@@ -346,27 +241,6 @@ def lease_of(talk: Talk, sent: ShareFetch) -> Lease:
     talk.pace.asked(talk.now)
     talk.fetch()
     return lease
-
-
-@pytest.mark.parametrize("comes", [False, True])
-def test_in_a_pause_nothing_is_sent_behind_the_second_of_two(comes: bool):
-    if comes:
-        talk, first = much_comes()
-        assert talk.leader.next_behind(talk.now, comes=True) is not None
-        came = part(SIX[1], (0, 499))
-    else:
-        talk = Talk()
-        first, _ = two_under_way(talk)
-        came = part(P0, (30, 30))
-    talk.answer(first, fetched(came, throttle=0.001))
-    worked(talk)
-
-    in_pause = talk.leader.next_behind(talk.now, comes=comes)
-    talk.now += 0.001
-    talk.pace.asked(talk.now)
-
-    assert in_pause is None
-    assert talk.leader.next_behind(talk.now, comes=comes) is not None
 
 
 def test_many_partitions_have_their_turn_though_all_were_asked_twice():
@@ -385,7 +259,7 @@ def test_many_partitions_have_their_turn_though_all_were_asked_twice():
 
     assert [12, 0, 12, 0, 0] == known
     assert frozenset() == request.added, "all are asked, again"
-    assert talk.leader.next_behind(talk.now, comes=True) is None
+    assert talk.leader.next_behind(talk.now) is None
 
 
 def worked(talk: Talk) -> None:
@@ -393,3 +267,16 @@ def worked(talk: Talk) -> None:
         lease.acknowledge_open(0, lease.count, ACCEPT)
         talk.now += 1e-4
         talk.pace.asked(talk.now)
+
+
+def test_in_a_pause_nothing_is_sent_behind_the_second_of_two():
+    talk, first, _ = two_under_way()
+    talk.answer(first, fetched(part(SIX[1], (0, 499)), throttle=0.001))
+    worked(talk)
+
+    in_pause = talk.leader.next_behind(talk.now)
+    talk.now += 0.001
+    talk.pace.asked(talk.now)
+
+    assert in_pause is None
+    assert talk.leader.next_behind(talk.now) is not None

@@ -148,19 +148,11 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.application.sees(request.acknowledgements)
 
     @rule()
-    def look_behind(self) -> None:
-        """What the shell does when whom an answer woke have run."""
-        self.send_behind("a second fetch", comes=False)
-
-    @rule()
     def look_as_much_comes(self) -> None:
-        self.send_behind("a second fetch, as much comes", comes=True)
-
-    def send_behind(self, what: str, *, comes: bool) -> None:
-        request = self.leader.next_behind(self.now, comes=comes)
+        request = self.leader.next_behind(self.now)
         if request is not None:
             assert len(self.under_way) == 1
-            event(what)
+            event("a second fetch, as much comes")
             self.sent(request)
 
     def tell(self) -> None:
@@ -332,7 +324,6 @@ class LeaderAndBroker(RuleBasedStateMachine):
                 self.work(all_of_it=True, kind=kind)
             self.application_waits()
             self.drive()
-            self.look_behind()
             self.exchange(fault)
 
     @rule(

@@ -35,41 +35,6 @@ async def test_next_fetch_is_on_its_way_before_what_came_is_worked(
     assert judged.count(True) > 0.8 * len(judged)
 
 
-async def test_records_that_trickle_have_a_second_fetch_behind_the_first(
-    admin: Admin, anyio_backend_name: str
-) -> None:
-    """Where a wire goes on by itself; each record comes once, and in order."""
-    queue = Queue(admin)
-    network = WatchedNetwork()
-    producer = admin.producer(linger_ms=0)
-    wanted = 1 if anyio_backend_name == "trio" else 2
-    produced, enough = 0, False
-
-    async def produce() -> None:
-        nonlocal produced, enough
-        while not enough:
-            # One more follows, since who has all so far waits for another.
-            enough = produced >= 500 and (network.most >= wanted or produced >= 10_000)
-            producer.produce(queue.topic, b"%d" % produced)
-            produced += 1
-            await anyio.sleep(0.001)
-
-    offsets = []
-    with anyio.fail_after(60):
-        async with (
-            queue.consumer(network=network) as consumer,
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(produce)
-            async for record in consumer:
-                offsets.append(record.offset)
-                if enough and len(offsets) == produced:
-                    break
-
-    assert offsets == list(range(produced))
-    assert network.most == wanted
-
-
 async def test_while_much_comes_the_next_fetch_is_sent(
     admin: Admin, anyio_backend_name: str
 ) -> None:

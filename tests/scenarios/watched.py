@@ -53,11 +53,9 @@ class WatchedWire:
             if not isinstance(answer, Onward):
                 return answer
             self._sent(answer.data)
-            behind, begun = (
-                look and (lambda look=look: followed(look()))
-                for look in (answer.behind, answer.begun)
-            )
-            return Onward(answer.data, answer.timeout, behind, begun)
+            begun = answer.begun
+            found = begun and (lambda: followed(begun()))
+            return Onward(answer.data, answer.timeout, found)
 
         def uncounted(answer: Any) -> Any:
             """Of a wire that does not go on by itself: the exchange is another one."""
