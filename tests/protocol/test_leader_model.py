@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.arrivals import LONGEST_REST
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import Acquired, LocksLost, Refused, Strange
 from sharecons.protocol.journal import Journal
@@ -36,6 +37,7 @@ from tests.protocol.profile import MACHINE
 
 LOST: Final = ConnectionFailedError("the connection broke")
 ROUND_TRIP: Final = 0.001
+UNTIL_A_CROWD: Final = 24  # fetches that bring one
 FEW: Final = 3
 """So many partitions are wanted one by one; the others all together or not at all."""
 PARTITIONS: Final = tuple(SharePartition(TOPIC_ID, n) for n in range(FEW + 2 * PART))
@@ -340,6 +342,25 @@ class LeaderAndBroker(RuleBasedStateMachine):
             self.application_waits()
             self.drive()
             self.look_as_much_comes()
+            self.exchange(fault)
+
+    @rule(
+        partition=partitions,
+        kind=st.sampled_from([ACCEPT, RELEASE]),
+        journeys=st.lists(journeys, min_size=1, max_size=6),
+    )
+    def crowd(self, partition: int, kind: AcknowledgeType, journeys: list[str]) -> None:
+        """Many come with each fetch, none lie ready, and all are worked in no time."""
+        for fault in [GOOD] * UNTIL_A_CROWD + journeys:
+            self.produce(partition, 20)
+            if self.ready:
+                self.work(all_of_it=True, kind=kind)
+            self.application_waits()
+            self.drive()
+            if self.request is None and self.sleeps_until <= self.now + LONGEST_REST:
+                event("a rest")
+                self.now = max(self.now, self.sleeps_until)
+                self.drive()
             self.exchange(fault)
 
     @rule()

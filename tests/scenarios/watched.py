@@ -12,17 +12,21 @@ __all__ = ["WatchedNetwork"]
 
 T = TypeVar("T")
 
+SHARE_FETCH = (78).to_bytes(2, "big")
+WITHOUT_RECORDS = 140  # bytes: the answer to a fetch of one partition is shorter
+
 
 class WatchedNetwork:
     """Knows how many requests are under way, and the most there were on one wire.
 
     Attributes:
         sent: the requests, as they were sent.
+        brought: how many fetches of one partition brought records.
     """
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
-        self.under_way = self.most = 0
+        self.under_way = self.most = self.brought = 0
         self._network = TcpNetwork()
 
     async def connect(self, endpoint: Endpoint) -> Wire:
@@ -33,7 +37,7 @@ class WatchedWire:
     def __init__(self, wire: Wire, network: WatchedNetwork) -> None:
         self._network = network
         self._wire = wire
-        self._under_way = 0
+        self._under_way: list[bytes] = []  # what kinds of requests
         self.send = wire.send
         self.receive = wire.receive
         self.aclose = wire.aclose
@@ -42,7 +46,8 @@ class WatchedWire:
         self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         def answered(frame: Frame) -> Any:
-            self._over()
+            fetched = self._over() == SHARE_FETCH
+            self._network.brought += fetched and len(frame) > WITHOUT_RECORDS
             answer = read(frame)
             if isinstance(answer, Later):
                 look = answer.look
@@ -72,10 +77,10 @@ class WatchedWire:
 
     def _sent(self, data: bytes) -> None:
         self._network.sent.append(bytes(data))
-        self._under_way += 1
+        self._under_way.append(bytes(data[4:6]))
         self._network.under_way += 1
-        self._network.most = max(self._network.most, self._under_way)
+        self._network.most = max(self._network.most, len(self._under_way))
 
-    def _over(self) -> None:
-        self._under_way -= 1
+    def _over(self) -> bytes:
         self._network.under_way -= 1
+        return self._under_way.pop(0)
