@@ -14,7 +14,7 @@ NEVER: Final = float("inf")
 SEEMING: Final = 0.006
 WEIGHT: Final = 0.2
 """How many seconds one may seem at most to have been in coming, and how much that
-counts."""
+counts. More than acknowledgements gather for: see `gathering`."""
 
 CROWD: Final = 0.0001
 """Seconds from record to record below which a fetch rests. Measured at 20,000/s: where
@@ -33,10 +33,13 @@ class Arrivals:
 
     Attributes:
         rests_until: none is due before, unless more lies ready.
+        between: seconds from one that brought records to the next, on average, as far
+            as `SEEMING`.
     """
 
     def __init__(self) -> None:
         self.rests_until = 0.0
+        self.between = SEEMING
         self._came_at = -NEVER
         self._apart = SEEMING
 
@@ -45,8 +48,9 @@ class Arrivals:
 
         `keeps_up` says that the application works them in moments.
         """
-        apart = min((now - self._came_at) / records, SEEMING)
-        self._apart += (apart - self._apart) * WEIGHT
+        between = now - self._came_at
+        self.between += (min(between, SEEMING) - self.between) * WEIGHT
+        self._apart += (min(between / records, SEEMING) - self._apart) * WEIGHT
         self._came_at = now
         if keeps_up and self._apart < CROWD:
             self.rests_until = now + min(now - asked - SPARED, LONGEST_REST)

@@ -111,6 +111,7 @@ class Leader:
             self._session,
             pace,
             acknowledgements,
+            self._arrivals,
             self._gathering,
             self._waits,
         )

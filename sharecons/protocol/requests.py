@@ -7,6 +7,7 @@ made here is sent: its number is taken, and its acknowledgements are under way.
 from typing import Final, final
 
 from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.arrivals import Arrivals
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.session import CLOSING, OPENING, ShareSession
@@ -38,6 +39,7 @@ class Requests:
         session: ShareSession,
         pace: Pace,
         acknowledgements: Acknowledgements,
+        arrivals: Arrivals,
         gathering: Gathering,
         waits: Waits,
     ) -> None:
@@ -45,6 +47,7 @@ class Requests:
         self._session = session
         self._pace = pace
         self._acknowledgements = acknowledgements
+        self._arrivals = arrivals
         self._gathering = gathering
         self._waits = waits
         self._turns = Turns(settings.member_id)
@@ -141,10 +144,11 @@ class Requests:
             return {}  # nothing may be, in the request that opens a session
         if self._acknowledgements.under_way:
             return {}  # which would be told apart no more
-        if backlog or self._acknowledgements.releases or self._gathering.rides(now):
-            self._gathering.end()
-            return self._acknowledgements.take(now)
-        return {}
+        rides = self._gathering.rides(now, self._arrivals.between)
+        if not (backlog or rides or self._acknowledgements.releases):
+            return {}
+        self._gathering.end()
+        return self._acknowledgements.take(now)
 
     def _wait(self, now: float, longest: float) -> float:
         short = self._acknowledgements.has_open or not self._pace.waiting

@@ -4,7 +4,7 @@ import pytest
 
 from sharecons.errors import UnsupportedVersionError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.gathering import ACK_DELAY, RIDE_AFTER
+from sharecons.protocol.gathering import ACK_DELAY
 from sharecons.protocol.happenings import Acquired
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.results import Ticket
@@ -69,54 +69,104 @@ def trickle(talk: Talk, offset: int) -> tuple[ShareFetch, list[Lease]]:
     return request, talk.leases()
 
 
-def trickling() -> tuple[Talk, Lease]:
-    """A leader that may ask for many, and found one."""
+def trickling(seconds: float = 0.001, records: int = 30) -> tuple[Talk, Lease]:
+    """Records come one by one, so far apart; all but the last are acknowledged."""
     talk = Talk()
     talk.pace.allowance = 500
     _, (lease,) = trickle(talk, 0)
+    for offset in range(1, records):
+        lease.acknowledge(offset - 1, ACCEPT)
+        talk.now += seconds
+        _, (lease,) = trickle(talk, offset)
     return talk, lease
 
 
-def test_acknowledgements_of_single_records_do_not_ride_with_each_fetch():
-    talk, lease = trickling()
-    lease.acknowledge(0, ACCEPT)
+def carried(talk: Talk, lease: Lease, seconds: float, fetches: int) -> list[set[int]]:
+    """Which offsets are acknowledged with each of the next fetches."""
+    offsets: list[set[int]] = []
+    for offset in range(lease.acquired[0][0], lease.acquired[0][0] + fetches):
+        lease.acknowledge(offset, ACCEPT)
+        talk.now += seconds
+        request, (lease,) = trickle(talk, offset + 1)
+        offsets.append(set(each(request.acknowledgements.get(P0, ()))))
+    return offsets
 
-    at_once, (second,) = trickle(talk, 1)
-    second.acknowledge(1, ACCEPT)
-    talk.now += RIDE_AFTER
-    later, _ = trickle(talk, 2)
 
-    assert {} == at_once.acknowledgements
-    assert ACK_DELAY == pytest.approx(at_once.max_wait)  # no longer in their way
-    assert {0: ACCEPT, 1: ACCEPT} == each(later.acknowledgements[P0])
+def test_acknowledgements_of_single_records_ride_with_one_fetch_of_a_few():
+    talk, lease = trickling(0.001)
+
+    found = carried(talk, lease, 0.001, fetches=30)
+
+    sizes = {len(offsets) for offsets in found}
+    assert {0, int(ACK_DELAY / 0.001) + 1} == sizes
+    assert set(range(28, 55)) <= set().union(*found)
+
+
+def test_fetches_between_are_not_in_the_way_of_acknowledgements():
+    talk, lease = trickling(0.001)
+    talk.leader.hasten()
+    lease.acknowledge(29, ACCEPT)
+    _, (lease,) = trickle(talk, 30)
+    lease.acknowledge(30, ACCEPT)
+
+    request, _ = trickle(talk, 31)
+
+    assert {} == request.acknowledgements
+    assert ACK_DELAY == pytest.approx(request.max_wait)
+
+
+def test_where_nothing_more_may_come_by_then_acknowledgements_ride_at_once():
+    apart = ACK_DELAY * 2
+    talk, lease = trickling(apart)
+
+    found = carried(talk, lease, apart, fetches=5)
+
+    assert [{offset} for offset in range(29, 34)] == found
+
+
+def test_what_comes_later_than_expected_holds_up_no_acknowledgement():
+    talk, lease = trickling(0.001)
+    lease.acknowledge(29, ACCEPT)
+    talk.pace.waiting = 1
+    begun = talk.now
+    request = talk.fetch()
+    talk.now += request.max_wait
+    talk.answer(request, fetched())
+
+    while not (request := talk.fetch()).acknowledgements:
+        talk.now += request.max_wait
+        talk.answer(request, fetched())
+
+    assert 29 in each(request.acknowledgements[P0])
+    assert talk.now - begun <= ACK_DELAY + 1e-9
 
 
 def test_a_release_rides_with_the_next_fetch():
     talk, lease = trickling()
-    lease.acknowledge(0, RELEASE)
+    lease.acknowledge(29, RELEASE)
 
-    request, _ = trickle(talk, 1)
+    request, _ = trickle(talk, 30)
 
-    assert {0: RELEASE} == each(request.acknowledgements[P0])
+    assert RELEASE == each(request.acknowledgements[P0])[29]
 
 
 def test_what_somebody_waits_for_rides_with_the_next_fetch():
     talk, lease = trickling()
-    lease.acknowledge(0, ACCEPT)
+    lease.acknowledge(29, ACCEPT)
     talk.leader.hasten()
 
-    request, _ = trickle(talk, 1)
+    request, _ = trickle(talk, 30)
 
-    assert {0: ACCEPT} == each(request.acknowledgements[P0])
+    assert ACCEPT == each(request.acknowledgements[P0])[29]
 
 
 def test_where_more_lies_ready_acknowledgements_ride_with_each_fetch():
     talk, lease = trickling()
-    talk.open_more(part(P0, (1, 500)))
-    lease.acknowledge(0, ACCEPT)
+    talk.open_more(part(P0, (30, 529)))
+    lease.acknowledge(29, ACCEPT)
     talk.pace.waiting = 1
 
-    assert {0: ACCEPT} == each(talk.fetch().acknowledgements[P0])
+    assert ACCEPT == each(talk.fetch().acknowledgements[P0])[29]
 
 
 def test_marks_made_meanwhile_travel_along():
