@@ -66,16 +66,17 @@ class Bench:
 
         Each round begins further on in the list, so that nobody always goes first. A
         rehearsal comes before, whose results are not kept: the broker's first answers
-        of a kind are slow ones.
+        of a kind are slow ones, and each client's are of another.
         """
         names = [
             name for name in candidates(what, self.options.clients) if self._has(name)
         ]
-        if rehearsed and names:
-            yield REHEARSAL, names[0]
+        if rehearsed:
+            yield from ((REHEARSAL, name) for name in names)
         rounds = self.options.rounds if rounds is None else rounds
+        step = max(1, len(names) // max(1, rounds))
         for round_ in range(rounds):
-            shift = round_ * len(names) // max(1, rounds)
+            shift = round_ * step % max(1, len(names))
             for name in names[shift:] + names[:shift]:
                 yield round_, name
 
