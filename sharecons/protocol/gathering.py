@@ -20,8 +20,8 @@ ACK_DELAY: Final = 0.0045
 """Seconds that an acknowledgement waits for others; a broker, which is told of whole
 milliseconds, may hold it up for half of one more. Where a record comes each millisecond
 one fetch of five has some then. With one of three p50 was 1.16 of that on a broker half
-as fast (its JVM without C2), on a fast one the same; with one of seven 0.9 and 0.96 (a
-process that changed over every quarter of a second)."""
+as fast (its JVM without C2), on a fast one the same; with one of seven 0.78 and 0.93,
+and 0.96 (a process that changed over every quarter of a second)."""
 
 
 class Gathering:
@@ -51,6 +51,5 @@ class Gathering:
         return self.urgent or now >= self.due
 
     def rides(self, now: float, following: float) -> bool:
-        """True if it takes the fetch that is due, of which each is so many seconds
-        after the one before."""
+        """True if it takes the fetch that is due; the next follows in so many seconds."""
         return self.urgent or now + following >= self.due
