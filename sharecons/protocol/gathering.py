@@ -51,5 +51,5 @@ class Gathering:
         return self.urgent or now >= self.due
 
     def rides(self, now: float, following: float) -> bool:
-        """True if it takes the fetch that is due; the next follows in so many seconds."""
+        """True if it takes the fetch that is due; the next is so many seconds later."""
         return self.urgent or now + following >= self.due

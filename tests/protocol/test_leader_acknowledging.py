@@ -70,7 +70,7 @@ def trickle(talk: Talk, offset: int) -> tuple[ShareFetch, list[Lease]]:
 
 
 def trickling(seconds: float = 0.001, records: int = 30) -> tuple[Talk, Lease]:
-    """Records come one by one, so far apart; all was said but of the last, number 30."""
+    """Records come one by one, so far apart; all is said but of the last, the 30th."""
     talk = Talk()
     talk.pace.allowance = 500
     _, (lease,) = trickle(talk, 0)
