@@ -28,6 +28,10 @@ MUCH: Final = 256 << 10
 """One read of a socket gave that much, on loopback: of less to come a broker may have
 sent the last byte already, and nothing would be gained."""
 
+AWAITED: Final = 64 << 10
+"""Of less to come it is better to be woken once. A broker sends each partition's fields
+and records by themselves: where six have a few records each that is a dozen pieces."""
+
 MOST_TO_KEEP: Final = 31 << 20
 
 
@@ -40,13 +44,19 @@ class FrameBuffer:
     and found by the system page by page, which is a tenth of what a large answer takes.
     """
 
-    __slots__ = ("_first", "_got", "_kept", "_largest", "_length", "_room")
+    __slots__ = ("_first", "_got", "_kept", "_lacks", "_largest", "_length", "_room")
 
     def __init__(self) -> None:
         self._first = memoryview(bytearray(FIRST_SIZE))
         self._kept: list[bytearray] = []
         self._largest = 0
         self._begin()
+
+    @property
+    def lacks(self) -> int:
+        """How many bytes are to come of a frame that has begun; 0 if none has, or too
+        much is to come to wait for it without receiving."""
+        return self._lacks
 
     @property
     def lacks_much(self) -> bool:
@@ -69,6 +79,7 @@ class FrameBuffer:
         if self._length < 0:
             return self._first_received()
         if self._got < self._length:
+            self._lack(self._length - self._got)
             return None
         frame = self._room
         self._begin()
@@ -77,6 +88,7 @@ class FrameBuffer:
     def _begin(self) -> None:
         self._room = self._first
         self._got = 0
+        self._lacks = 0
         self._length = -1  # until it has come
 
     def _first_received(self) -> Frame | None:
@@ -92,12 +104,15 @@ class FrameBuffer:
             self._length, self._got = length, len(begun)
             self._room = memoryview(self._memory(length))[:length]
             self._room[: len(begun)] = begun
-            return None
         if got < size:
+            self._lack(size - got)
             return None
         frames.check_alone(got - frames.LENGTH_SIZE, length)
         self._begin()
         return first[frames.LENGTH_SIZE :]
+
+    def _lack(self, size: int) -> None:
+        self._lacks = size if size <= AWAITED else 0
 
     def _memory(self, length: int) -> bytearray:
         if length > BELIEVED:

@@ -30,6 +30,7 @@ class Receiving:
         read: what makes one of a frame.
         expected: how many answers are to come, of requests that were sent.
         begun: finds what is to be sent while much is still to come; see `Onward`.
+        wake_at: has the system wake us for so many bytes at least, where it can.
     """
 
     def __init__(self, loop: Any) -> None:
@@ -39,7 +40,9 @@ class Receiving:
         self.read: Callable[[Frame], Any] = as_it_is
         self.expected = 0
         self.begun: Callable[[], Any] | None = None
+        self.wake_at: Callable[[int], None] | None = None
         self.deadline = math.inf
+        self._wakes_at = 1
         self._buffer = FrameBuffer()
         self._timer: Any = None
         self._rings_at = math.inf
@@ -89,6 +92,17 @@ class Receiving:
                 self._find(waiter, self.begun)
         except ProtocolError as error:
             self.fail(error)
+        finally:
+            if self.wake_at is not None:
+                self._wake_for_the_rest(self.wake_at)
+
+    def _wake_for_the_rest(self, wake_at: Callable[[int], None]) -> None:
+        """A broker sends the fields before its records, those, and the fields behind
+        them, one after the other: woken for each we would take its CPU meanwhile."""
+        lacks = max(1, self._buffer.lacks)
+        if lacks != self._wakes_at:
+            self._wakes_at = lacks
+            wake_at(lacks)
 
     def _answered(self, waiter: Any, frame: Frame) -> None:
         """Read at once, so that who is woken by it need not wait for our task."""

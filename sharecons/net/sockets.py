@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from ssl import SSLContext
 from typing import Final, TypeVar
 
@@ -70,6 +71,18 @@ def _at_once(connected: socket.socket) -> None:
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
+def _wake_at(connected: socket.socket) -> Callable[[int], None] | None:
+    """What sets for how many bytes at least the event loop is woken; None if nothing
+    does.
+
+    Linux looks anew at what is there when this is set, and wakes for the other end's
+    close or reset whatever is set (tcp_set_rcvlowat and tcp_poll in net/ipv4/tcp.c).
+    """
+    if sys.platform != "linux":
+        return None
+    return partial(connected.setsockopt, socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+
+
 class ProtocolWire(Receiving, asyncio.BufferedProtocol):
     """A wire on asyncio's loops: nobody is woken before a frame is whole."""
 
@@ -93,6 +106,8 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
             ssl=ssl_context,
             server_hostname=host if ssl_context else None,
         )
+        if ssl_context is None:  # else the bytes that come are others
+            wire.wake_at = _wake_at(connected)
         return wire
 
     async def send(self, data: bytes) -> None:

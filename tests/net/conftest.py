@@ -19,6 +19,7 @@ async def ends(kind):
         theirs, _ = server.accept()
     ours.setblocking(False)
     theirs.setblocking(False)
+    theirs.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as brokers do
     wire = await kind[0](ours)
     with theirs:
         yield wire, theirs
