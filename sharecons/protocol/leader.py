@@ -12,8 +12,8 @@ says how long one may.
 
 Where more records lie ready than a fetch brings, the next one is sent while these
 are worked. Where none do, it waits until the application asks: it then carries the
-acknowledgements of these, and may wait long; where they come in crowds, it rests
-before: see `arrivals`. Where a fetch brings much, another one is sent behind it while
+acknowledgements of these, and may wait long; where they come in crowds, until some are
+together: see `arrivals`. Where a fetch brings much, another one is sent behind it while
 that comes, which the broker turns to as soon as it has sent its answer. It does not
 wait, and changes nothing of the session.
 
@@ -231,10 +231,7 @@ class Leader:
         return None
 
     def _fetch_due(self, now: float) -> float:
-        due = self._pace.next_due(now, ahead=self.backlog)
-        # What is to be said by then takes the fetch, not a request of its own.
-        rests_until = min(self._arrivals.rests_until, self._gathering.due)
-        return due if self.backlog else max(due, rests_until)
+        return self._pace.next_due(now, ahead=self.backlog)
 
     def _may_follow(self, now: float) -> bool:
         """True if a fetch may be sent behind what is under way, which brings much."""
@@ -350,7 +347,7 @@ class Leader:
                 size += len(partition.records)
         if got:
             self._pace.weighed(got, size)
-            self._arrivals.came(got, sent.at, now, keeps_up=self._pace.keeps_up)
+        self._arrivals.came(got, size, now, keeps_up=self._pace.keeps_up)
         self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
         self.backlog = self._requests.left_some(got, request)
 

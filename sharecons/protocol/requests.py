@@ -7,7 +7,7 @@ made here is sent: its number is taken, and its acknowledgements are under way.
 from typing import Final, final
 
 from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.arrivals import Arrivals
+from sharecons.protocol.arrivals import MOST_GATHERED, Arrivals
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.session import CLOSING, OPENING, ShareSession
@@ -96,6 +96,9 @@ class Requests:
         said = self._riding(now, backlog)
         released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
         added, forgotten = self._session.changes(asked, said.keys())
+        least = self._settings.min_bytes
+        if self._arrivals.least > least:
+            least, longest = self._arrivals.least, min(longest, MOST_GATHERED)
         limit = self._pace.share(leaders, len(asked))
         size = self._pace.bytes_for(limit, len(asked), self._settings.max_bytes)
         return ShareFetch(
@@ -105,7 +108,7 @@ class Requests:
             # What is released with this fetch is there only after it, and would not
             # end its wait.
             max_wait=0.0 if opening_only or released else self._wait(now, longest),
-            min_bytes=self._settings.min_bytes,
+            min_bytes=least,
             # With no bytes to give the broker acquires nothing.
             max_bytes=0 if opening_only else size,
             max_records=limit,

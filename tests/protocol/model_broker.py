@@ -27,6 +27,7 @@ __all__ = ["LOCK", "Broker", "Fault", "Partition"]
 LOCK: Final = 10.0
 WINDOW: Final = 30
 BATCH: Final = 4
+RECORD_SIZE: Final = 170
 DELIVERY_LIMIT: Final = 5
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
@@ -271,7 +272,10 @@ class Broker:
                 left -= len(numbers)
                 if numbers:
                     acquired = partition.spans(numbers)
-                    parts[share_partition] = replace(part, acquired=acquired)
+                    records = bytes(len(numbers) * RECORD_SIZE)
+                    parts[share_partition] = replace(
+                        part, acquired=acquired, records=records
+                    )
         if fault.stranger:
             for share_partition in self.partitions.keys() - parts.keys():
                 if share_partition not in self.session:

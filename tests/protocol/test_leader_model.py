@@ -19,7 +19,6 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.arrivals import LONGEST_REST
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import Acquired, LocksLost, Refused, Strange
 from sharecons.protocol.journal import Journal
@@ -206,11 +205,16 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.answer = self.broker.handle(self.request, self.now, self.fault)
         if PART <= len(self.broker.session) < 2 * PART:
             event("some of many partitions")
-        wait = self.request.max_wait if isinstance(self.request, ShareFetch) else 0.0
-        if self.answer.error or any(
-            p.error or p.acquired for p in self.answer.partitions
-        ):
-            wait = 0.0 if not self.fault.stranger else wait
+        wait = 0.0
+        if isinstance(self.request, ShareFetch):
+            wait = self.request.max_wait
+            parts = self.answer.partitions
+            size = sum(len(p.records) for p in parts)
+            failed = self.answer.error or any(p.error for p in parts)
+            if failed or size >= self.request.min_bytes:
+                wait = 0.0
+            elif size:
+                event("fewer than are waited for")
         self.arrives_at = self.now + ROUND_TRIP + wait
 
     @precondition(lambda self: self.answer is not None)
@@ -357,10 +361,6 @@ class LeaderAndBroker(RuleBasedStateMachine):
                 self.work(all_of_it=True, kind=kind)
             self.application_waits()
             self.drive()
-            if self.request is None and self.sleeps_until <= self.now + LONGEST_REST:
-                event("a rest")
-                self.now = max(self.now, self.sleeps_until)
-                self.drive()
             self.exchange(fault)
 
     @rule()
