@@ -71,7 +71,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         max_wait: seconds that a fetch waits at the broker for records.
         min_bytes, max_bytes: of one answer; the latter softly. Of small records in many
             partitions, for which a broker splits it, up to four times it is asked for.
-            Where records come in crowds, min_bytes is what comes in a millisecond.
+            Where records come in crowds, min_bytes is what comes in two milliseconds.
         client_id: for brokers' logs and quotas.
         member_id: who this member is. One that a process keeps over its restarts (a
             pod's name, say) finds its partitions again at once, where a new one waits

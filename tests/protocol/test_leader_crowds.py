@@ -77,7 +77,7 @@ def test_what_comes_faster_is_waited_for_as_long():
 
 
 def test_once_none_came_the_next_fetch_waits_for_any():
-    """Else it would ask each two milliseconds until the day's end."""
+    """Else it would ask each three milliseconds until the day's end."""
     talk = crowded()
     request = talk.fetch()
     talk.now += request.max_wait
