@@ -97,7 +97,10 @@ class Requests:
         released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
         added, forgotten = self._session.changes(asked, said.keys())
         least = self._settings.min_bytes
-        if self._arrivals.least > least:
+        # What is released with this fetch is there only after it, and would not end its
+        # wait; and one that does not wait would, for a moment, for more than there is.
+        waits = longest > 0.0 and not (opening_only or released)
+        if waits and self._arrivals.least > least:
             least, longest = self._arrivals.least, min(longest, MOST_GATHERED)
         limit = self._pace.share(leaders, len(asked))
         size = self._pace.bytes_for(limit, len(asked), self._settings.max_bytes)
@@ -105,9 +108,7 @@ class Requests:
             group_id=self._settings.group_id,
             member_id=self._settings.member_id,
             share_session_epoch=self._session.next_epoch(),
-            # What is released with this fetch is there only after it, and would not
-            # end its wait.
-            max_wait=0.0 if opening_only or released else self._wait(now, longest),
+            max_wait=self._wait(now, longest) if waits else 0.0,
             min_bytes=least,
             # With no bytes to give the broker acquires nothing.
             max_bytes=0 if opening_only else size,

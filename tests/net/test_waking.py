@@ -134,3 +134,25 @@ async def test_a_rest_that_never_comes(ends):
     await heard(theirs, 8)
     with anyio.fail_after(5):
         assert await gone(theirs)
+
+
+async def test_where_the_system_refuses_it_is_woken_for_every_piece(kind):
+    class Sandboxed(socket.socket):
+        def setsockopt(self, level, name, *value):
+            if name == socket.SO_RCVLOWAT:
+                raise PermissionError("not here")
+            super().setsockopt(level, name, *value)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+    sandboxed = Sandboxed(fileno=ours.detach())
+    sandboxed.setblocking(False)
+    theirs.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    wire = await kind[0](sandboxed)
+    with theirs:
+        assert b"fields" == await asked(wire, theirs, framed(b"fields"), 5, 6)
+        await wire.aclose()
+        await anyio.lowlevel.checkpoint()
+
+    assert [5, 1, 4] == wire.with_

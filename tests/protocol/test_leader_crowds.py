@@ -127,7 +127,9 @@ def test_a_fetch_that_releases_does_not_wait_for_them():
     lease.acknowledge_open(0, lease.count, RELEASE)
     asks(talk)
 
-    assert 0.0 == talk.fetch().max_wait
+    request = talk.fetch()
+
+    assert (0.0, SETTINGS.min_bytes) == (request.max_wait, request.min_bytes)
 
 
 def test_acknowledgements_leave_in_their_time():
