@@ -21,6 +21,8 @@ CROWD: Final = 0.0001
 """Seconds from record to record below which they are gathered: where they come at half
 the rate, a broker has time for a fetch of each."""
 
+NEAREST: Final = 1e-9  # in virtual time they come at one instant
+
 GATHERED: Final = 0.002
 MOST_GATHERED: Final = 0.003
 """For how many seconds what comes is worth waiting for, and how long at most, should
@@ -58,4 +60,5 @@ class Arrivals:
         self._apart += (min(between / records, SEEMING) - self._apart) * WEIGHT
         self._came_at = now
         if keeps_up and self._apart < CROWD:
-            self.least = int(GATHERED / self._apart * size / records)
+            apart = max(self._apart, NEAREST)
+            self.least = int(GATHERED / apart * size / records)

@@ -100,8 +100,9 @@ class Requests:
         # What is released with this fetch is there only after it, and would not end its
         # wait; and one that does not wait would, for a moment, for more than there is.
         waits = longest > 0.0 and not (opening_only or released)
-        if waits and self._arrivals.least > least:
-            least, longest = self._arrivals.least, min(longest, MOST_GATHERED)
+        together = min(self._arrivals.least, self._settings.max_bytes)
+        if waits and together > least:
+            least, longest = together, min(longest, MOST_GATHERED)
         limit = self._pace.share(leaders, len(asked))
         size = self._pace.bytes_for(limit, len(asked), self._settings.max_bytes)
         return ShareFetch(

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from sharecons.protocol.arrivals import CROWD, GATHERED, MOST_GATHERED
+from sharecons.protocol.arrivals import CROWD, GATHERED, MOST_GATHERED, Arrivals
 from sharecons.protocol.gathering import ACK_DELAY
 from sharecons.protocol.values import ShareFetch
 from sharecons.record import ACCEPT, RELEASE
@@ -74,6 +74,24 @@ def test_what_comes_faster_is_waited_for_as_long():
     slowly, fast = crowded().fetch(), crowded(took=TOOK / 3).fetch()
 
     assert pytest.approx(3 * slowly.min_bytes, rel=0.1) == fast.min_bytes
+
+
+def test_no_more_is_waited_for_than_may_come():
+    """As in virtual time, where answers come at one instant."""
+    talk = crowded()
+    for number in range(200):
+        answered(talk, talk.fetch(), 0.0, (30 * number, 30 * number + 29))
+        asks(talk)
+
+    assert SETTINGS.max_bytes == talk.fetch().min_bytes
+
+
+def test_any_number_of_answers_may_come_at_one_instant():
+    arrivals = Arrivals()
+    for _ in range(5000):
+        arrivals.came(30, 30 * SIZE, 0.0, keeps_up=True)
+
+    assert SETTINGS.max_bytes < arrivals.least < 2**63
 
 
 def test_once_none_came_the_next_fetch_waits_for_any():
