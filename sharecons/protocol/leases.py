@@ -165,9 +165,9 @@ class Lease(Holder):
         if offsets:
             self._base = offsets[0]
             self._dense = offsets[-1] - self._base + 1 == len(offsets)
-        self._beside += [Run(first, last, GAP) for first, last in gaps]
-        self._beside += [Run(first, last, RELEASE) for first, last in unfit]
-        if self._beside:
+        if gaps or unfit:
+            self._beside += [Run(first, last, GAP) for first, last in gaps]
+            self._beside += [Run(first, last, RELEASE) for first, last in unfit]
             self._tell()
 
     def let_go(self) -> None:

@@ -71,7 +71,9 @@ class Account:
         "_around_last",
         "_claimed",
         "_damage",
+        "_highest",
         "_last_offsets",
+        "_lowest",
         "_out_of_order",
         "decoded",
         "settled",
@@ -82,6 +84,9 @@ class Account:
         self.settled = 0
         self._acquired = acquired
         self._last_offsets = [span[1] for span in acquired]
+        # Nothing is acquired before the one, or behind the other.
+        self._lowest = acquired[0][0] if acquired else 0
+        self._highest = acquired[-1][1] if acquired else -1
         # Base offset and reason of each damaged batch since the last good one, and
         # the last offset that any of them claims to have.
         self._damage: list[tuple[int, str]] = []
@@ -91,6 +96,9 @@ class Account:
         self._around: list[Span] = [BEYOND]
         self._around_first = 0
         self._around_last = -1
+        if len(acquired) == 1:
+            self._around = [acquired[0], BEYOND]
+            self._around_first, self._around_last, _ = acquired[0]
 
     def spans(self, first: int, last: int) -> list[Span]:
         """Give the acquired spans that overlap the range, then `BEYOND`."""
@@ -174,7 +182,7 @@ class Account:
         self._claimed = -1
 
     def _acquired_in(self, first: int, last: int) -> list[Range]:
-        if first > last:
+        if first > self._highest or last < self._lowest or first > last:
             return []
         return _clip(self.spans(first, last), first, last)
 

@@ -85,11 +85,11 @@ class FieldReader:
         return int32_at(self._piece, at) << 32 | int32_at(self._piece, at + 4) & MASK
 
     def topic_id(self) -> bytes:
-        return bytes(self._take(16))
+        return _copied(self._take(16))
 
     def text(self) -> str | None:
         length = self.varint() - 1
-        return None if length < 0 else bytes(self._take(length)).decode()
+        return None if length < 0 else _copied(self._take(length)).decode()
 
     def data(self) -> bytes | memoryview:
         """Give bytes, or a view of them in the frame; none for null."""
@@ -146,4 +146,11 @@ class FieldReader:
         if stop > self._size:
             raise ValueError("it ends too early")
         self.position = stop
-        return self._frame[start:stop]
+        frame = self._frame
+        if isinstance(frame, bytes):
+            return frame[start:stop]  # compiled, that is cheaper than of either
+        return frame[start:stop]
+
+
+def _copied(data: bytes | memoryview) -> bytes:
+    return data if isinstance(data, bytes) else data.tobytes()

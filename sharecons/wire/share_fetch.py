@@ -39,8 +39,10 @@ _MODE: Final = Struct(">b?")
 _INDEX: Final = Struct(">i")
 _OFFSETS: Final = Struct(">qq")
 
-# Of nearly all partitions of all answers; making it takes as long as reading it.
+# Of nearly all partitions of all answers; making it takes as long as reading it. The
+# schema names no default, so what Kafka says where it has nothing to say is zeros.
 _UNTOLD: Final = PartitionLeader(-1, -1)
+_ZEROS: Final = PartitionLeader(0, 0)
 
 # The fewest bytes of an element: what has a fixed size, and one for what has not.
 TOPIC_SIZE: Final = 18
@@ -144,8 +146,11 @@ def _partition(reader: FieldReader, topic_id: bytes) -> FetchedPartition:
     error, message = reader.int16(), reader.text()
     acknowledge_error, acknowledge_message = reader.int16(), reader.text()
     leader_id, leader_epoch = reader.int32(), reader.int32()
-    leader = _UNTOLD
-    if leader_id != -1 or leader_epoch != -1:
+    if leader_id == 0 and leader_epoch == 0:
+        leader = _ZEROS
+    elif leader_id == -1 and leader_epoch == -1:
+        leader = _UNTOLD
+    else:
         leader = PartitionLeader(leader_id, leader_epoch)
     reader.skip_tags()
     records = reader.data()
