@@ -3,7 +3,7 @@
 No coroutine is here: this is what each answer passes through, and it is compiled.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, final
 
 from sharecons.metrics import Counters
@@ -107,7 +107,7 @@ class Led:
         return Following(request, timeout + request.max_wait, begun)
 
 
-def ring_all(leaders: Mapping[int, Led]) -> None:
+def ring_all(leaders: dict[int, Led]) -> None:
     """There may be something to fetch."""
     for led in leaders.values():
         led.bell.ring()

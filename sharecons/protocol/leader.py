@@ -333,9 +333,10 @@ class Leader:
         got = size = 0
         for partition in answer.partitions:
             share_partition = partition.share_partition
-            listed = share_partition in known
-            told = share_partition in request.acknowledgements
-            if share_partition in seen or not (listed or told):
+            asked = share_partition in known or (
+                share_partition in request.acknowledgements
+            )
+            if share_partition in seen or not asked:
                 what = f"node {self.node_id} answered for {share_partition}, unasked"
                 self.happened.append(Strange(what))
                 continue

@@ -162,7 +162,9 @@ class Lease(Holder):
         self._open_up()
         self._offsets = offsets
         self._marks = Marks(len(offsets))
-        if offsets:
+        if isinstance(offsets, range):  # as they are nearly always; its items are slow
+            self._base, self._dense = offsets.start, offsets.step == 1
+        elif offsets:
             self._base = offsets[0]
             self._dense = offsets[-1] - self._base + 1 == len(offsets)
         if gaps or unfit:
