@@ -268,6 +268,16 @@ def test_renewing_at_a_broker_that_cannot_says_so():
     assert [Run(4, 4, ACCEPT)] == take(lease)
 
 
+def test_offsets_at_equal_steps_are_records_with_holes_between_them():
+    lease = packed()
+    lease.unpacked(range(0, 10, 3))
+
+    lease.acknowledge(6, ACCEPT)
+    lease.acknowledge(9, RELEASE)
+
+    assert [Run(6, 6, ACCEPT), Run(9, 9, RELEASE)] == take(lease)
+
+
 # Gaps, and what cannot be shown.
 
 

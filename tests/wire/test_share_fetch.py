@@ -331,6 +331,13 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
     assert answer == read_answer(written(entity(answer, 2)))
 
 
+@pytest.mark.parametrize("leader", [(0, 0), (-1, -1), (0, -1), (-1, 0), (0, 7), (3, 0)])
+def test_what_a_partition_says_of_its_leader_is_read(leader: tuple[int, int]) -> None:
+    partition = replace(FIRST, leader=PartitionLeader(*leader))
+    answer = fetched(2, partitions=(partition,))
+    assert answer == read_answer(written(entity(answer, 2)))
+
+
 # What a broker should not say, or says otherwise than kio expects.
 
 
