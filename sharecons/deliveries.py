@@ -208,7 +208,15 @@ class Deliveries:
             await checkpoint()
             self._pause_at = self.clock() + SLICE
         while not self._serve():
-            if not await self._wait(deadline):
+            self._pace.asked(self.clock())
+            self._pace.waiting += 1
+            self._wake()
+            try:
+                woken = await self._waiter.wait(deadline)
+            finally:
+                self._pace.waiting -= 1
+                self._waiter.ended()
+            if not woken:
                 return None
             self._pause_at = self.clock() + SLICE  # others have run
             self.check(asker)
@@ -272,16 +280,6 @@ class Deliveries:
         """Accept what a loop over records has passed; tells whether there was any."""
         passing = self._asker is not None and self._asker.passes
         return passing and not self.closed and self._hand.pass_by()
-
-    async def _wait(self, deadline: float) -> bool:
-        """Wait for something to serve, or raise; False if the deadline passed."""
-        self._pace.asked(self.clock())
-        self._pace.waiting += 1
-        self._wake()
-        try:
-            return await self._waiter.wait(deadline)
-        finally:
-            self._pace.waiting -= 1
 
     def remaining(self) -> int:
         """Records of the present lease that were not handed out."""

@@ -21,9 +21,13 @@ def unpack(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]:
     """
     topic, partition = lease.topic, lease.share_partition.partition
     decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
+    records = decoded.records
+    if len(records) == lease.count and len(lease.acquired) == 1:
+        lease.unpacked_whole()
+        return records, []
     damaged = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
     lease.unpacked(
-        _offsets(decoded.records), gaps=decoded.gaps, unfit=[*damaged, *decoded.unseen]
+        _offsets(records), gaps=decoded.gaps, unfit=[*damaged, *decoded.unseen]
     )
     if decoded.unseen:
         _log.warning(
@@ -32,7 +36,7 @@ def unpack(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]:
             partition=partition,
             ranges=decoded.unseen[:3],
         )
-    return decoded.records, [
+    return records, [
         CorruptRecordsError(
             bad.reason,
             topic=topic,

@@ -32,4 +32,5 @@ class Bell:
                 await self._waiter.wait(deadline)
             finally:
                 self._waits = False
+                self._waiter.ended()
         self._rung = False

@@ -7,6 +7,7 @@ of its work: so on asyncio a wait is a future, and a deadline a timer.
 
 import asyncio
 import math
+from collections.abc import Awaitable
 from typing import Final, Protocol
 
 import anyio
@@ -24,7 +25,7 @@ class Waiter(Protocol):
 
     @property
     def waits(self) -> bool:
-        """True while `wait` is under way."""
+        """True from `wait` to `ended`."""
         ...
 
     def wake(self) -> None:
@@ -38,13 +39,19 @@ class Waiter(Protocol):
         """
         ...
 
-    async def wait(self, deadline: float) -> bool:
+    def wait(self, deadline: float) -> Awaitable[bool]:
         """Wait until woken; False if the deadline came before.
+
+        To be awaited at once, and `ended` called then, whatever it came to.
 
         The deadline is on `anyio.current_time()`'s clock. Lets others run even where
         it has passed already. A wake may be lost to a cancel: what it was about must
         be found by looking.
         """
+        ...
+
+    def ended(self) -> None:
+        """Nobody awaits any more."""
         ...
 
 
@@ -54,49 +61,44 @@ def new_waiter() -> Waiter:
 
 
 class FutureWaiter:
-    """On asyncio's loops, and those like them.
-
-    Only asyncio's own resume: what ends a loop, as `SystemExit`, uvloop would take for
-    a fault of the connection that it came through.
-    """
+    """On asyncio's loops, and those like them."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._resumes = isinstance(self._loop, asyncio.BaseEventLoop)
-        self._future: asyncio.Future[bool] | None = None
+        # What ends a loop, as `SystemExit`, others would take for a fault of the
+        # connection that it came through.
+        self._raises = isinstance(self._loop, asyncio.BaseEventLoop)
+        self._future: ResumableFuture | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def waits(self) -> bool:
         return self._future is not None
 
     def wake(self) -> None:
-        self._end(True)
+        if self._future is not None:
+            self._future.wake(True)
 
     def resume(self) -> bool:
         future = self._future
-        if isinstance(future, ResumableFuture) and future.resume(True):
+        if future is None:
+            return False
+        if future.resume():
             return True
-        self._end(True)
+        future.wake(True)
         return False
 
-    async def wait(self, deadline: float) -> bool:
-        if self._resumes:
-            self._future = ResumableFuture(loop=self._loop)
-        else:
-            self._future = self._loop.create_future()
-        timer: asyncio.TimerHandle | None = None
+    def wait(self, deadline: float) -> Awaitable[bool]:
+        self._future = ResumableFuture(self._loop, raises=self._raises)
         if deadline != FOREVER:
-            timer = self._loop.call_at(deadline, self._end, False)
-        try:
-            return await self._future
-        finally:
-            self._future = None
-            if timer is not None:
-                timer.cancel()
+            self._timer = self._loop.call_at(deadline, self._future.wake, False)
+        return self._future
 
-    def _end(self, woken: bool) -> None:
-        if self._future is not None and not self._future.done():
-            self._future.set_result(woken)
+    def ended(self) -> None:
+        self._future = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class EventWaiter:
@@ -119,13 +121,13 @@ class EventWaiter:
 
     async def wait(self, deadline: float) -> bool:
         self._event = anyio.Event()
-        try:
-            if deadline == FOREVER:
-                await self._event.wait()
-                return True
-            with anyio.CancelScope(deadline=deadline):
-                await self._event.wait()
-                return True
-            return False
-        finally:
-            self._event = None
+        if deadline == FOREVER:
+            await self._event.wait()
+            return True
+        with anyio.CancelScope(deadline=deadline):
+            await self._event.wait()
+            return True
+        return False
+
+    def ended(self) -> None:
+        self._event = None

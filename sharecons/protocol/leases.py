@@ -22,7 +22,7 @@ for it is nobody's mistake.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from sharecons.errors import ClosedError, RecordStateError, UnsupportedVersionError
 from sharecons.protocol.journal import Journal
@@ -33,6 +33,9 @@ from sharecons.protocol.values import Range, SharePartition
 from sharecons.untyped import RELEASE, RENEW, AcknowledgeType, Holder
 
 __all__ = ["Lease", "Owner"]
+
+_NONE: Final = Marks(0)
+"""Those of packed leases: nothing can be said of what is not there."""
 
 
 class Owner(Protocol):
@@ -73,6 +76,7 @@ class Lease(Holder):
         "_offsets",
         "_owner",
         "_packed",
+        "_records",
         "_renewed",
         "_renews",
         "acquired",
@@ -115,8 +119,9 @@ class Lease(Holder):
         self._owner = owner
         self._packed = True
         self._journal = owner.journal
-        self._marks = Marks(0)
-        self._offsets: Sequence[int] = ()
+        self._marks = _NONE
+        self._records = 0
+        self._offsets: Sequence[int] = ()  # where they are not `_dense`
         self._base = 0
         self._dense = True
         self._beside: list[Run] = []
@@ -151,6 +156,13 @@ class Lease(Holder):
 
     # What the application does.
 
+    def unpacked_whole(self) -> None:
+        """As `unpacked`, of one acquired range with a record at each offset."""
+        self._open_up()
+        self._records = self.count
+        self._marks = Marks(self._records)
+        self._base = self.acquired[0][0]
+
     def unpacked(
         self,
         offsets: Sequence[int],
@@ -160,13 +172,13 @@ class Lease(Holder):
     ) -> None:
         """Take the offsets of its records; tell gaps, and release the unfit."""
         self._open_up()
-        self._offsets = offsets
-        self._marks = Marks(len(offsets))
-        if isinstance(offsets, range):  # as they are nearly always; its items are slow
-            self._base, self._dense = offsets.start, offsets.step == 1
-        elif offsets:
+        self._records = len(offsets)
+        self._marks = Marks(self._records)
+        if offsets:
             self._base = offsets[0]
-            self._dense = offsets[-1] - self._base + 1 == len(offsets)
+            self._dense = offsets[-1] - self._base + 1 == self._records
+        if not self._dense:
+            self._offsets = offsets
         if gaps or unfit:
             self._beside += [Run(first, last, GAP) for first, last in gaps]
             self._beside += [Run(first, last, RELEASE) for first, last in unfit]
@@ -181,7 +193,7 @@ class Lease(Holder):
             ]
             self._tell()
         else:
-            self._say(slice(self.cursor, len(self._offsets)), RELEASE)
+            self._say(slice(self.cursor, self._records), RELEASE)
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Mark one record; see `Record` for what it promises and raises."""
@@ -237,7 +249,7 @@ class Lease(Holder):
 
     def settled(self, ranges: Iterable[Range], *, renewed_until: float = 0.0) -> None:
         """The broker has spoken on these ranges, for good or ill."""
-        if not self._offsets:
+        if not self._records:
             return
         for first, last, _ in ranges:
             start, stop = self._bounds(first, last)

@@ -55,8 +55,8 @@ class Decoded:
 
     __slots__ = ("gaps", "records", "undecodable", "unseen")
 
-    def __init__(self) -> None:
-        self.records: list[Record] = []
+    def __init__(self, records: list[Record]) -> None:
+        self.records = records
         self.gaps: list[Range] = []
         self.undecodable: list[Undecodable] = []
         self.unseen: list[Range] = []
@@ -80,7 +80,7 @@ class Account:
     )
 
     def __init__(self, acquired: Sequence[Span]) -> None:
-        self.decoded = Decoded()
+        self.decoded = Decoded([])
         self.settled = 0
         self._acquired = acquired
         self._last_offsets = [span[1] for span in acquired]

@@ -20,7 +20,7 @@ from typing import final
 from crc32c import crc32c
 
 from sharecons.records.account import Account, Decoded, Undecodable
-from sharecons.records.body import LAST_OFFSET, Span, read_records
+from sharecons.records.body import BEYOND, LAST_OFFSET, Span, read_records
 from sharecons.records.compression import decompress
 from sharecons.records.damage import DamagedError
 from sharecons.records.layout import (
@@ -33,7 +33,7 @@ from sharecons.records.layout import (
     SMALLEST_LENGTH,
     Header,
 )
-from sharecons.untyped import Holder
+from sharecons.untyped import Holder, Record
 
 __all__ = ["Decoded", "Undecodable", "decode"]
 
@@ -54,7 +54,65 @@ def decode(
             ascending, none overlapping another.
         holder: passed on to the records.
     """
+    if len(acquired) == 1:
+        records = _read_whole(payload, acquired[0], topic, partition, holder)
+        if records is not None:
+            return Decoded(records)
     return _Reader(payload, acquired, topic, partition, holder).read()
+
+
+def _read_whole(
+    payload: bytes | memoryview, span: Span, topic: str, partition: int, holder: Holder
+) -> list[Record] | None:
+    """Read what is one batch, acquired as a whole, as records are that come alone.
+
+    There is nothing to account for then. None if it is not so, or anything is amiss.
+    """
+    size = len(payload)
+    if size < HEADER_SIZE:
+        return None
+    header = Header(payload, 0)
+    first, last, _ = span
+    if not (
+        header.end == size
+        and header.magic == MAGIC
+        and header.base_offset == first
+        and header.last_offset == last
+        and header.count == last - first + 1
+        and not header.attributes & CONTROL
+    ):
+        return None
+    summed = payload[CRC_START:]
+    if crc32c(summed) != header.crc:
+        return None
+    records: list[Record] = []
+    spans = [span, BEYOND]
+    try:
+        _read_records(header, summed, spans, topic, partition, holder, records)
+    except (DamagedError, IndexError):
+        return None
+    return records if len(records) == header.count else None
+
+
+def _read_records(
+    header: Header,
+    summed: bytes | memoryview,
+    spans: list[Span],
+    topic: str,
+    partition: int,
+    holder: Holder,
+    records: list[Record],
+) -> None:
+    """Unfold a batch, of which this was summed, and read it; raises as `body` does."""
+    # A copy of one batch is small, and just summed: it costs little, and slices of
+    # bytes are the cheapest that there are.
+    data = summed if isinstance(summed, bytes) else summed.tobytes()
+    start = HEADER_SIZE - CRC_START
+    codec = header.attributes & CODEC_MASK
+    if codec:
+        data = decompress(codec, data[start:])
+        start = 0
+    read_records(header, data, start, spans, topic, partition, holder, records)
 
 
 @final
@@ -149,21 +207,12 @@ class _Reader:
         # What marks the end of a transaction is no record to anybody.
         if len(spans) == 1 or header.attributes & CONTROL:
             return 0
-        # A copy of one batch is small, and just summed: it costs little, and slices of
-        # bytes are the cheapest that there are.
-        data = summed.tobytes()
-        start = HEADER_SIZE - CRC_START
-        codec = header.attributes & CODEC_MASK
-        if codec:
-            data = decompress(codec, data[start:])
-            start = 0
         records = self._account.decoded.records
         before = len(records)
         try:
-            read_records(
+            _read_records(
                 header,
-                data,
-                start,
+                summed,
                 spans,
                 self._topic,
                 self._partition,

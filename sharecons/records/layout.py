@@ -23,6 +23,8 @@ magic at the same places, so that a reader of any format can step over any other
 from struct import Struct
 from typing import Final, final
 
+from sharecons.numbers import int16_at, int32_at, int64_at, uint32_at
+
 __all__ = [
     "APPEND_TIME",
     "CODEC_MASK",
@@ -57,9 +59,6 @@ APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 
-# What a client has use for: the rest says how the batch was produced.
-_READ: Final = Struct(">qi4xbIHiqq14xi")
-
 
 @final
 class Header:
@@ -83,36 +82,23 @@ class Header:
         "position",
     )
 
-    # Said here, since `unpack_from` has no types, and compiled code wants them.
-    attributes: int
-    base_offset: int
-    base_timestamp: int
-    count: int
-    crc: int
-    end: int
-    last_offset: int
-    length: int
-    magic: int
-    max_timestamp: int
-    position: int
-
-    def __init__(self, payload: memoryview, position: int) -> None:
-        at = position
-        if len(payload) - position < HEADER_SIZE:
-            payload = memoryview(payload[position:].tobytes().ljust(HEADER_SIZE, b"\0"))
-            at = 0
-        last_offset_delta: int
-        (
-            self.base_offset,
-            self.length,
-            self.magic,
-            self.crc,
-            self.attributes,
-            last_offset_delta,
-            self.base_timestamp,
-            self.max_timestamp,
-            self.count,
-        ) = _READ.unpack_from(payload, at)
-        self.last_offset = self.base_offset + last_offset_delta
+    def __init__(self, payload: bytes | memoryview, position: int) -> None:
+        raw, at = b"", position
+        if isinstance(payload, bytes):
+            raw = payload
+        else:
+            raw, at = payload[position : position + HEADER_SIZE].tobytes(), 0
+        if len(raw) - at < HEADER_SIZE:
+            raw, at = raw[at:].ljust(HEADER_SIZE, b"\0"), 0
+        # How the batch was produced, a client has no use for.
+        self.base_offset = int64_at(raw, at)
+        self.length = int32_at(raw, at + 8)
+        self.magic = raw[at + 16]
+        self.crc = uint32_at(raw, at + 17)
+        self.attributes = int16_at(raw, at + 21)
+        self.last_offset = self.base_offset + int32_at(raw, at + 23)
+        self.base_timestamp = int64_at(raw, at + 27)
+        self.max_timestamp = int64_at(raw, at + 35)
+        self.count = int32_at(raw, at + 57)
         self.position = position
         self.end = position + LENGTH_END + self.length

@@ -9,17 +9,20 @@ varint, and 0 is null; a structure ends with the number of its tagged fields.
 
 from typing import Final, final
 
-__all__ = ["NO_TAGS", "FieldReader", "int32_at", "text_field", "varint"]
+from mypy_extensions import i64
+
+from sharecons.numbers import int16_at, int32_at, int64_at
+
+__all__ = ["NO_TAGS", "FieldReader", "text_field", "varint"]
 
 NO_TAGS: Final = b"\0"
 NULL: Final = b"\0"
 
-MASK: Final = 0xFFFFFFFF
 PIECE: Final = 256
 """Bytes of a large frame that are looked at for numbers together: what is between two
 partitions' records, as a rule."""
 
-_MOST_BITS: Final = 35  # of a varint that fits into an int32
+_MOST_BITS: Final[i64] = 35  # of a varint that fits into an int32
 
 
 def varint(number: int) -> bytes:
@@ -41,12 +44,6 @@ def text_field(text: str | None) -> bytes:
     return varint(len(raw) + 1) + raw
 
 
-def int32_at(data: bytes, at: int) -> int:
-    """Read a number; raises IndexError where there is none."""
-    number = data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
-    return number - ((number & 0x80000000) << 1)
-
-
 @final
 class FieldReader:
     """Reads one field after the other of a frame, from `position` on.
@@ -64,6 +61,11 @@ class FieldReader:
 
     __slots__ = ("_frame", "_piece", "_piece_at", "_size", "position")
 
+    # The machine's integers, compiled.
+    _piece_at: i64
+    _size: i64
+    position: i64
+
     def __init__(self, frame: bytes | memoryview, position: int) -> None:
         self._frame = frame
         self._size = len(frame)
@@ -72,9 +74,8 @@ class FieldReader:
         self.position = position
 
     def int16(self) -> int:
-        at = self._reach(2)
-        number = self._piece[at] << 8 | self._piece[at + 1]
-        return number - ((number & 0x8000) << 1)
+        at = self._reach(2)  # it may turn to another piece
+        return int16_at(self._piece, at)
 
     def int32(self) -> int:
         at = self._reach(4)
@@ -82,7 +83,7 @@ class FieldReader:
 
     def int64(self) -> int:
         at = self._reach(8)
-        return int32_at(self._piece, at) << 32 | int32_at(self._piece, at + 4) & MASK
+        return int64_at(self._piece, at)
 
     def topic_id(self) -> bytes:
         return _copied(self._take(16))
@@ -107,11 +108,11 @@ class FieldReader:
 
     def varint(self) -> int:
         at = self._reach(1)
-        number = self._piece[at]
-        if number < 0x80:
-            return number
-        number &= 0x7F
-        shift = 7
+        byte: i64 = self._piece[at]
+        if byte < 0x80:
+            return byte
+        number = byte & 0x7F
+        shift: i64 = 7
         while shift < _MOST_BITS:
             at = self._reach(1)
             byte = self._piece[at]
@@ -127,7 +128,7 @@ class FieldReader:
             self.varint()
             self._take(self.varint())
 
-    def _reach(self, size: int) -> int:
+    def _reach(self, size: i64) -> i64:
         """Move on by so many bytes; gives where they begin in the piece."""
         start = self.position
         at = start - self._piece_at
@@ -141,8 +142,9 @@ class FieldReader:
             return 0
         return at
 
-    def _take(self, length: int) -> bytes | memoryview:
-        start, stop = self.position, self.position + length
+    def _take(self, length: i64) -> bytes | memoryview:
+        start = self.position
+        stop = start + length
         if stop > self._size:
             raise ValueError("it ends too early")
         self.position = stop

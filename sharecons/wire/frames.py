@@ -9,9 +9,10 @@ from struct import Struct
 from typing import Final
 
 from sharecons.errors import ProtocolError
+from sharecons.numbers import int32_at
 from sharecons.wire.api import Frame
 from sharecons.wire.api_versions import KEY as API_VERSIONS
-from sharecons.wire.fields import NO_TAGS, int32_at
+from sharecons.wire.fields import NO_TAGS
 from sharecons.wire.sasl_handshake import KEY as SASL_HANDSHAKE
 
 __all__ = [

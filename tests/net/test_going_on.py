@@ -9,6 +9,7 @@ from sharecons.errors import ProtocolError
 from sharecons.net.following import Later, Onward
 from sharecons.net.waiting import FOREVER, FutureWaiter
 from tests.net.ends import WIRES, framed, heard, say
+from tests.net.waits import waited
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +69,7 @@ async def test_what_goes_on_leaves_before_anybody_runs(ends):
         return Onward(b"onward", 10)
 
     async def work():
-        await waiter.wait(FOREVER)
+        await waited(waiter, FOREVER)
         left.append(theirs.recv(100))
 
     async with anyio.create_task_group() as tasks:
@@ -89,7 +90,7 @@ async def test_what_comes_later_is_looked_for_when_who_was_woken_has_run(ends):
     read = Reader("the end")
 
     async def work():
-        await waiter.wait(FOREVER)
+        await waited(waiter, FOREVER)
         read.order.append("work")
 
     def first(frame):

@@ -12,13 +12,14 @@ from sharecons.net.following import Onward
 from sharecons.net.sockets import ProtocolWire
 from sharecons.net.waiting import FOREVER, FutureWaiter
 from tests.net.ends import framed
+from tests.net.waits import waited
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend():
-    return ("asyncio", {"use_uvloop": False})  # others do not resume
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request):
+    return ("asyncio", {"use_uvloop": request.param})
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ async def waiter():
 
 
 async def wait(waiter, got):
-    got.append(await waiter.wait(FOREVER))
+    got.append(await waited(waiter, FOREVER))
 
 
 async def in_the_loop(call):
@@ -57,7 +58,7 @@ async def test_who_was_woken_is_not_resumed_as_well(waiter):
 async def test_a_cancel_comes_before_what_resumes(waiter):
     async def cancelled(scope):
         with scope:
-            await waiter.wait(FOREVER)
+            await waited(waiter, FOREVER)
 
     scope = anyio.CancelScope()
 
@@ -80,7 +81,7 @@ async def test_resumed_it_has_its_own_context(waiter):
 
     async def work():
         name.set("its own")
-        await waiter.wait(FOREVER)
+        await waited(waiter, FOREVER)
         found.append((name.get(), asyncio.current_task().get_name()))
 
     task = asyncio.create_task(work(), name="work")
@@ -93,7 +94,7 @@ async def test_resumed_it_has_its_own_context(waiter):
 
 async def test_an_exception_of_who_is_resumed_is_its_tasks(waiter):
     async def work():
-        await waiter.wait(FOREVER)
+        await waited(waiter, FOREVER)
         raise ValueError("its own")
 
     task = asyncio.create_task(work())
@@ -104,11 +105,14 @@ async def test_an_exception_of_who_is_resumed_is_its_tasks(waiter):
         await task
 
 
-def test_who_exits_ends_the_loop():
+@pytest.mark.parametrize(
+    ("use_uvloop", "ran"), [(False, ["before"]), (True, ["before", "after"])]
+)
+def test_who_exits_ends_the_loop(use_uvloop, ran):
     order = []
 
     async def work(waiter):
-        await waiter.wait(FOREVER)
+        await waited(waiter, FOREVER)
         raise SystemExit("enough")
 
     def resume(waiter):
@@ -124,9 +128,9 @@ def test_who_exits_ends_the_loop():
         await task
 
     with pytest.raises(SystemExit, match="enough"):
-        anyio.run(main)
+        anyio.run(main, backend_options={"use_uvloop": use_uvloop})
 
-    assert ["before"] == order
+    assert ran == order
 
 
 async def test_in_its_own_context_it_is_woken(waiter):

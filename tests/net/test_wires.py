@@ -8,6 +8,7 @@ import pytest
 from sharecons.errors import ProtocolError
 from sharecons.net.waiting import FOREVER, FutureWaiter
 from tests.net.ends import WIRES, framed, gone, heard, say
+from tests.net.waits import waited
 
 pytestmark = pytest.mark.anyio
 
@@ -243,7 +244,7 @@ async def test_a_protocols_wire_reads_before_who_asked_is_woken(ends):
         waiter.wake()
 
     async def wait():
-        await waiter.wait(FOREVER)
+        await waited(waiter, FOREVER)
         order.append("woken")
 
     async with anyio.create_task_group() as tasks:
