@@ -223,3 +223,36 @@ def test_who_exits_leaves_what_else_comes_to_be_read(loop, ends):
     limited = asyncio.wait_for(asking, 5)
     assert b"no 3" == loop.run_until_complete(limited)
     loop.run_until_complete(sending)
+
+
+async def test_why_it_was_cancelled_its_task_is_told(waiter):
+    told = []
+
+    async def work():
+        try:
+            await waited(waiter, FOREVER)
+        except asyncio.CancelledError as error:
+            told.append(error.args)
+            raise
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel("enough of it")
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert [("enough of it",)] == told
+    assert not waiter.waits
+
+
+async def test_woken_and_cancelled_it_is_cancelled(waiter):
+    got = []
+    task = asyncio.create_task(wait(waiter, got))
+    await asyncio.sleep(0)
+    waiter.wake()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert [] == got
+    assert not waiter.waits

@@ -278,6 +278,30 @@ def test_offsets_at_equal_steps_are_records_with_holes_between_them():
     assert [Run(6, 6, ACCEPT), Run(9, 9, RELEASE)] == take(lease)
 
 
+def test_each_acquired_offset_may_have_its_record():
+    lease = packed((5, 7, 1))
+    lease.unpacked_whole()
+
+    assert lease.has_open
+    lease.acknowledge(6, REJECT)
+    lease.acknowledge_open(0, 3, ACCEPT)
+
+    assert [Run(5, 5, ACCEPT), Run(6, 6, REJECT), Run(7, 7, ACCEPT)] == take(lease)
+    assert not lease.has_open
+
+
+def test_leases_of_which_nothing_is_known_share_nothing():
+    given, kept = packed(), packed()
+    given.let_go()
+    given.forsaken()
+
+    assert kept.has_open
+    assert not kept.is_settled
+    kept.unpacked_whole()
+    kept.acknowledge_open(0, 10, ACCEPT)
+    assert [Run(0, 9, ACCEPT)] == take(kept)
+
+
 # Gaps, and what cannot be shown.
 
 
