@@ -39,9 +39,6 @@ class ResumableFuture:
         self._step: Callable[[Any], object] | None = None
         self._context: Context | None = None
 
-    def done(self) -> bool:
-        return self._done
-
     def wake(self, result: bool) -> None:
         """Set the result; whoever awaits it goes on in a call of the event loop's."""
         if not self._done:
@@ -68,7 +65,7 @@ class ResumableFuture:
             # whoever called us is in the task's context.
             self._schedule()
             return False
-        except BaseException as error:
+        except (KeyboardInterrupt, SystemExit) as error:
             if self._raises:
                 raise
             self._loop.call_soon(_raise, error)
@@ -82,9 +79,6 @@ class ResumableFuture:
 
     def __await__(self) -> Generator[Any, Any, bool]:
         return cast("Generator[Any, Any, bool]", self)  # as far as awaiting goes
-
-    def __iter__(self) -> "ResumableFuture":
-        return self
 
     def __next__(self) -> "ResumableFuture":
         if self._done:
@@ -111,9 +105,6 @@ class ResumableFuture:
         )
         self._schedule()
         return True
-
-    def cancelled(self) -> bool:
-        return self._cancelled is not None
 
     def result(self) -> bool:
         if self._cancelled is not None:

@@ -48,9 +48,8 @@ def text_field(text: str | None) -> bytes:
 class FieldReader:
     """Reads one field after the other of a frame, from `position` on.
 
-    Numbers are put together here, out of bytes: compiled, that takes no object of
-    Python's, and half the time that `struct` takes with a view of a frame. So of a view
-    pieces are copied, as far as one looks for numbers.
+    Numbers are put together out of bytes (`sharecons.numbers`). So of a view pieces are
+    copied, as far as one looks for numbers.
 
     Attributes:
         position: of the next field; may be moved.

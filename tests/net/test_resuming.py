@@ -256,3 +256,14 @@ async def test_woken_and_cancelled_it_is_cancelled(waiter):
 
     assert [] == got
     assert not waiter.waits
+
+
+async def test_who_is_closed_waits_no_more(waiter):
+    """As what is left of tasks is, when an interpreter ends."""
+    waiting = waited(waiter, FOREVER)
+    waiting.send(None)
+    assert waiter.waits
+
+    waiting.close()
+
+    assert not waiter.waits
