@@ -79,11 +79,11 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             the same time. Any name: it is made into the UUID that Kafka wants.
         client_rack: for brokers that assign by rack.
         on_acknowledged: called with results (`AcknowledgeResult`) of what was
-            acknowledged, also by itself. A plain function; what it raises is raised
-            by the next asking for records.
-        key_deserializer, value_deserializer: make objects of bytes; None stays None.
-            A record that cannot be deserialized raises `DeserializationError` and is
-            released unless you reject it.
+            acknowledged, also by itself. A plain function, not a coroutine function;
+            what it raises is raised by the next asking for records.
+        key_deserializer, value_deserializer: plain functions, bytes to objects; None
+            stays None. A record that cannot be deserialized raises
+            `DeserializationError` and is released unless you reject it.
         security: TLS and SASL, as one value; plain TCP by default.
         connect_timeout: seconds to reach a broker in, when entering.
         request_timeout: seconds to wait for one answer.
@@ -124,7 +124,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         options.check_number("max_wait", max_wait, 0, HOUR)
         options.check_number("connect_timeout", connect_timeout, 0.001, HOUR)
         options.check_number("request_timeout", request_timeout, 0.001, HOUR)
-        options.check_callable("on_acknowledged", on_acknowledged)
+        options.check_callback("on_acknowledged", on_acknowledged)
         self._topics = options.check_topics(topics)
         self._offset_reset = options.check_offset_reset(auto_offset_reset)
         self._settings = FetchSettings(
@@ -139,12 +139,12 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         self._cluster = Cluster(
             options.parse_bootstrap(bootstrap_servers),
             network,
-            client_id=client_id,
+            client_id=options.check_string("client_id", client_id),
             software_version=VERSION,
             security=security,
         )
         self._implicit = acknowledgement == "implicit"
-        self._rack = client_rack
+        self._rack = options.check_optional_name("client_rack", client_rack)
         self._on_acknowledged = on_acknowledged
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._connect_timeout = connect_timeout
@@ -298,7 +298,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         exist is waited for.
 
         Raises:
-            ConfigurationError: a name is empty, or given twice.
+            ConfigurationError: Kafka does not allow a name, or it is given twice.
             ClosedError: the consumer is closed.
         """
         self._check_open()

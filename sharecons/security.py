@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from typing import Final, Literal
 
 from sharecons.errors import ConfigurationError
+from sharecons.options import check_unicode
 from sharecons.protocol.credentials import (
     MECHANISMS,
     OAUTHBEARER,
@@ -99,7 +100,8 @@ class Security:
                 password too, and of SCRAM what it can be guessed from.
 
         Raises:
-            ConfigurationError: there is no such mechanism, or no name.
+            ConfigurationError: the mechanism is unknown, or the name or password is
+                missing or not valid Unicode.
         """
         if mechanism not in MECHANISMS or mechanism == OAUTHBEARER:
             known = ", ".join(name for name in MECHANISMS if name != OAUTHBEARER)
@@ -108,6 +110,10 @@ class Security:
             )
         if not username or not isinstance(username, str):
             raise ConfigurationError(f"username must be a name, not {username!r}")
+        if not isinstance(password, str):
+            raise ConfigurationError("password must be a str")
+        check_unicode("username", username)
+        check_unicode("password", password)
         credentials = Credentials(
             mechanism=mechanism, username=username, password=password
         )

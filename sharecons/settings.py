@@ -23,6 +23,7 @@ DEFAULT_TIMEOUT: Final = 30.0
 
 CONFIG: Final = "SHARECONS_COMMAND_CONFIG"
 SERVERS: Final = "bootstrap.servers"
+CLIENT_ID: Final = "client.id"
 TIMEOUTS: Final = ("default.api.timeout.ms", "request.timeout.ms")
 
 
@@ -90,7 +91,7 @@ def _settings(gathered: "Gathered", timeout: float | None) -> ClientSettings:
     return ClientSettings(
         bootstrap_servers=_servers(properties),
         security=_security(properties),
-        client_id=properties.get("client.id") or DEFAULT_CLIENT_ID,
+        client_id=_client_id(properties),
         timeout=_timeout(properties) if timeout is None else timeout,
         warnings=tuple(gathered.warnings),
     )
@@ -112,6 +113,15 @@ def _servers(properties: Mapping[str, str]) -> str:
         # It begins with the argument's name, and the property's comes before.
         raise BrokenError(SERVERS, _after_colon(str(error))) from error
     return servers
+
+
+def _client_id(properties: Mapping[str, str]) -> str:
+    from sharecons.options import check_string
+    from sharecons.properties.broken import check
+
+    client_id = properties.get(CLIENT_ID) or DEFAULT_CLIENT_ID
+    check(CLIENT_ID, check_string, client_id)
+    return client_id
 
 
 def _security(properties: Mapping[str, str]) -> "Security | None":

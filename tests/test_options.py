@@ -1,13 +1,16 @@
 """A consumer's arguments: what makes no sense is refused before anything starts."""
 
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from sharecons import Error, ShareConsumer
+from sharecons import Error, Security, ShareConsumer, ShareGroupAdmin, TopicPartition
 from sharecons.errors import ConfigurationError
 from sharecons.options import member_id_of, parse_bootstrap
 from sharecons.protocol.values import Endpoint
+from sharecons.testing import EmbeddedBroker
 
 WRONG = [
     ("group_id", ""),
@@ -56,6 +59,14 @@ WRONG = [
     ("on_acknowledged", "print"),
     ("key_deserializer", "utf-8"),
     ("value_deserializer", b""),
+    ("bootstrap_servers", "a\ud800:9092"),
+    ("bootstrap_servers", "a..b:9092"),
+    ("bootstrap_servers", "a\0b:9092"),
+    ("bootstrap_servers", "a" * 64 + ":9092"),
+    ("client_id", None),
+    ("client_id", b"reader"),
+    ("client_rack", ""),
+    ("client_rack", 3),
 ]
 
 
@@ -134,3 +145,173 @@ def test_member_id_shows_before_the_consumer_is_entered() -> None:
     consumer = ShareConsumer("orders", group_id="billing", member_id="pod-7")
     assert consumer.member_id == member_id_of("pod-7")
     assert repr(consumer) == "<ShareConsumer new, group 'billing', topics: orders>"
+
+
+LONE = "billing\udcff"
+LONG = "é" * 16_384  # 32,768 bytes: one more than a Kafka string has
+STRINGS = ("group_id", "client_id", "member_id", "client_rack")
+
+
+@pytest.mark.parametrize("name", STRINGS)
+def test_lone_surrogate_in_a_string_is_refused_with_its_index(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name} .*surrogate at index 7"):
+        ShareConsumer("orders", **{"group_id": "billing", name: LONE})
+
+
+@pytest.mark.parametrize("name", STRINGS)
+def test_string_longer_than_32767_bytes_is_refused(name: str) -> None:
+    refused = f"^{name} must be at most 32,767 bytes in UTF-8, not 32,768"
+    with pytest.raises(ConfigurationError, match=refused):
+        ShareConsumer("orders", **{"group_id": "billing", name: LONG})
+    ShareConsumer("orders", **{"group_id": "billing", name: LONG[:-1]})
+
+
+async def coroutine_function(_: object) -> None: ...
+
+
+async def async_generator(_: object) -> AsyncIterator[int]:
+    yield 1
+
+
+def generator(_: object) -> Iterator[int]:
+    yield 1
+
+
+class Called:
+    async def __call__(self, _: object) -> None: ...
+
+    async def method(self, _: object) -> None: ...
+
+
+class CalledGenerating:
+    async def __call__(self, _: object) -> AsyncIterator[int]:
+        yield 1
+
+
+ASYNC = [
+    coroutine_function,
+    partial(coroutine_function),
+    partial(partial(coroutine_function)),
+    Called(),
+    partial(Called()),
+    Called().method,
+    partial(Called().method),
+    async_generator,
+    partial(async_generator),
+    CalledGenerating(),
+]
+
+
+@pytest.mark.parametrize("function", ASYNC)
+@pytest.mark.parametrize(
+    "name", ["on_acknowledged", "key_deserializer", "value_deserializer"]
+)
+def test_async_callable_is_refused(name: str, function: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name} must be a plain function"):
+        ShareConsumer("orders", group_id="billing", **{name: function})
+
+
+@pytest.mark.parametrize("function", [generator, partial(generator)])
+def test_generator_function_as_callback_is_refused(function: Any) -> None:
+    with pytest.raises(ConfigurationError, match="^on_acknowledged .*runs nothing"):
+        ShareConsumer("orders", group_id="billing", on_acknowledged=function)
+    ShareConsumer("orders", group_id="billing", value_deserializer=function)
+
+
+@pytest.mark.parametrize("function", [print, str, partial(print), [].append, Called])
+def test_plain_callable_is_accepted(function: Any) -> None:
+    ShareConsumer("orders", group_id="billing", on_acknowledged=function)
+
+
+ILLEGAL_TOPICS = [
+    (".", "cannot be"),
+    ("..", "cannot be"),
+    ("a" * 250, "250 characters, Kafka allows 249"),
+    ("a b", "may contain only ASCII"),
+    ("a/b", "may contain only ASCII"),
+    ("orders\n", "may contain only ASCII"),
+    ("bestätigt", "may contain only ASCII"),
+    (LONE, "surrogate at index 7"),
+    (LONG, "at most 32,767 bytes"),
+]
+
+
+@pytest.mark.parametrize(("topic", "rule"), ILLEGAL_TOPICS)
+def test_topic_name_that_kafka_does_not_allow_is_refused(topic: str, rule: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^topics.*{rule}"):
+        ShareConsumer("orders", topic, group_id="billing")
+
+
+@pytest.mark.parametrize(("topic", "rule"), ILLEGAL_TOPICS)
+@pytest.mark.anyio
+async def test_subscribe_refuses_illegal_topic_names(
+    share_broker: EmbeddedBroker, topic: str, rule: str
+) -> None:
+    share_broker.create_topic("orders")
+    servers = share_broker.bootstrap_servers
+    async with ShareConsumer(
+        "orders", group_id="billing", bootstrap_servers=servers
+    ) as consumer:
+        with pytest.raises(ConfigurationError, match=f"^topics.*{rule}"):
+            consumer.subscribe("orders", topic)
+        assert consumer.subscription == ("orders",)
+
+
+@pytest.mark.parametrize("topic", ["a" * 249, "...", "-", "A.b_c-9"])
+def test_topic_name_that_kafka_allows_is_accepted(topic: str) -> None:
+    ShareConsumer(topic, group_id="billing")
+
+
+@pytest.mark.parametrize(("topic", "rule"), ILLEGAL_TOPICS)
+@pytest.mark.anyio
+async def test_admin_refuses_illegal_topic_names(topic: str, rule: str) -> None:
+    admin = ShareGroupAdmin("localhost:1")
+    partition = TopicPartition(topic, 0)
+    for call in (
+        lambda: admin.topics(topic),
+        lambda: admin.delete_offsets("billing", [topic]),
+        lambda: admin.alter_offsets("billing", {partition: 0}),
+        lambda: admin.log_offsets([partition]),
+        lambda: admin.read_state("billing", [partition]),
+    ):
+        with pytest.raises(ConfigurationError, match=rule):
+            await call()
+
+
+@pytest.mark.parametrize("text", [LONE, LONG])
+@pytest.mark.anyio
+async def test_admin_refuses_strings_that_no_request_can_carry(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="^client_id"):
+        ShareGroupAdmin("localhost:1", client_id=text)
+    admin = ShareGroupAdmin("localhost:1")
+    for call in (
+        lambda: admin.describe_groups(text),
+        lambda: admin.delete_groups(text),
+        lambda: admin.list_groups(states=[text]),
+        lambda: admin.fetch_committed(text),
+        lambda: admin.describe_broker_configs(text),
+        lambda: admin.alter_configs(text, {}),
+        lambda: admin.alter_configs("billing", {text: "1"}),
+        lambda: admin.alter_configs("billing", {"share.auto.offset.reset": text}),
+    ):
+        with pytest.raises(ConfigurationError, match=r"surrogate|at most"):
+            await call()
+
+
+@pytest.mark.parametrize("part", ["username", "password"])
+def test_lone_surrogate_in_a_login_is_refused_and_not_shown(part: str) -> None:
+    login = {"username": "alice", "password": "secret", part: LONE}
+    with pytest.raises(ConfigurationError, match=f"^{part} .*index 7") as refused:
+        Security.sasl("PLAIN", **login)
+    assert "billing" not in str(refused.value)
+
+
+def test_login_from_properties_that_is_no_text_is_refused() -> None:
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "alice",
+        "sasl.password": LONE,
+    }
+    with pytest.raises(ConfigurationError, match=r"^sasl\.password: .*surrogate"):
+        Security.from_properties(properties)

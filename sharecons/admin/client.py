@@ -96,7 +96,7 @@ class ShareGroupAdmin:
             Cluster(
                 options.parse_bootstrap(bootstrap_servers),
                 network,
-                client_id=client_id,
+                client_id=options.check_string("client_id", client_id),
                 software_version=VERSION,
                 security=security,
             )
@@ -197,7 +197,7 @@ class ShareGroupAdmin:
     ) -> Results[str, None]:
         """Make an empty group forget topics; it would begin them anew."""
         options.check_group_id(group_id)
-        names = options.check_names("topics", topics)
+        names = options.check_topic_names(topics)
         return await altering.delete_offsets(self._questions(), group_id, names)
 
     async def read_state(
@@ -261,6 +261,10 @@ class ShareGroupAdmin:
                 KIP, and of the brokers where they may be read); nothing was sent.
         """
         options.check_group_id(group_id)
+        for name, value in wanted.items():
+            options.check_string("config name", name)
+            if isinstance(value, str):
+                options.check_string(name, value)
         return await configs.alter_configs(
             self._questions(), group_id, wanted, validate_only
         )
@@ -273,7 +277,8 @@ class ShareGroupAdmin:
         Raises:
             AuthorizationError, BrokerError: the broker does not tell.
         """
-        return await cluster.describe_broker_configs(self._questions(), names, node_id)
+        wanted = options.check_names("names", names)
+        return await cluster.describe_broker_configs(self._questions(), wanted, node_id)
 
     # Topics and their logs.
 
@@ -281,7 +286,7 @@ class ShareGroupAdmin:
         self, *names: str, authorized_operations: bool = False
     ) -> Results[str, Topic]:
         """Describe topics: ids, partitions, leaders; no names are all of them."""
-        wanted = options.check_names("topics", names)
+        wanted = options.check_topic_names(names)
         return await logs.topics(self._questions(), wanted, authorized_operations)
 
     async def log_offsets(

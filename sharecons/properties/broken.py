@@ -1,6 +1,10 @@
 """The one exception in here; whoever knows where a property came from adds that."""
 
-__all__ = ["BrokenError"]
+from collections.abc import Callable
+
+from sharecons.errors import ConfigurationError
+
+__all__ = ["BrokenError", "check"]
 
 
 class BrokenError(Exception):
@@ -15,3 +19,15 @@ class BrokenError(Exception):
         super().__init__(f"{name}: {reason}")
         self.property = name
         self.reason = reason
+
+
+def check(name: str, how: Callable[[str, str], object], value: str) -> None:
+    """Check a property with a function of `options`.
+
+    Raises:
+        BrokenError: with the reason that the function gave, less the name in front.
+    """
+    try:
+        how(name, value)
+    except ConfigurationError as error:
+        raise BrokenError(name, str(error).removeprefix(f"{name} ")) from error

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from sharecons.options import check_unicode
 from sharecons.properties import jaas
-from sharecons.properties.broken import BrokenError
+from sharecons.properties.broken import BrokenError, check
 from sharecons.protocol.credentials import (
     MECHANISMS,
     OAUTHBEARER,
@@ -45,6 +46,7 @@ def _named(mechanism: str, properties: Mapping[str, str]) -> Credentials:
             raise BrokenError(
                 name, f"missing, or {name[5:]} in {jaas.NAME}: {mechanism} needs it"
             )
+        check(name, check_unicode, properties[name])
     if _options(properties).get("tokenauth", "").lower() == "true":
         raise BrokenError(
             jaas.NAME, "delegation tokens (tokenauth) are not spoken here"

@@ -115,6 +115,10 @@ def _text(name: str, value: str) -> str:
     return value.strip()
 
 
+def _string(name: str, value: str) -> str:
+    return client_options.check_string(name, _text(name, value))
+
+
 def _flag(name: str, value: str) -> bool:
     if value.strip().lower() not in ("true", "false"):
         raise ConfigurationError(f"{name} must be true or false, not {value!r}")
@@ -142,7 +146,7 @@ def _topics(name: str, value: str) -> tuple[str, ...]:
         raise ConfigurationError(
             f"{name} names no topic; give one, or more with commas"
         )
-    return client_options.check_topics(topics)
+    return client_options.check_topics(topics, name=name)
 
 
 def _servers(name: str, value: str) -> str:
@@ -209,7 +213,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
     option.name.lower(): option
     for option in (
         _Option("kafka.bootstrap.servers", "bootstrap_servers", _servers),
-        _Option("kafka.share.group.id", "group_id", _text),
+        _Option("kafka.share.group.id", "group_id", _string),
         _Option("subscribe", "topics", _topics),
         _Option("ledgerLocation", "ledger_location", _text),
         _Option("includeHeaders", "include_headers", _flag),
@@ -224,8 +228,8 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("idleTimeout", "idle_timeout", parse_duration),
         _Option("maxOffsetsAhead", "most_ahead", _count(1)),
         _Option("kafka.share.auto.offset.reset", "offset_reset", _offset_reset),
-        _Option("kafka.client.id", "client_id", _text),
-        _Option("kafka.client.rack", "client_rack", _text),
+        _Option("kafka.client.id", "client_id", _string),
+        _Option("kafka.client.rack", "client_rack", _string),
         _Option("kafka.request.timeout.ms", "request_timeout", _milliseconds),
         _Option("kafka.fetch.max.wait.ms", "max_wait", _milliseconds),
         _Option("kafka.fetch.min.bytes", "min_bytes", _count(0)),

@@ -231,3 +231,13 @@ def test_help_loads_nothing_of_this():
     )
 
     assert "[]" == done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("client_id", "reason"),
+    [("a\udcff", "lone surrogate at index 1"), ("a" * 32768, "at most 32,767 bytes")],
+)
+def test_client_id_that_no_request_can_carry_is_refused(client_id, reason):
+    said = complained(bootstrap_servers="a:1", properties={"client.id": client_id})
+    assert said.startswith("--command-property: client.id: must be")
+    assert reason in said

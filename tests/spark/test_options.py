@@ -119,12 +119,16 @@ def test_unknown_option_is_refused_and_its_neighbour_named():
         ("kafka.bootstrap.servers", "localhost"),
         ("kafka.share.auto.offset.reset", "first"),
         ("kafka.security.protocol", "TLS"),
+        ("subscribe", "a b"),
+        ("kafka.share.group.id", "a\udcff"),
+        ("kafka.client.id", "a" * 32768),
+        ("kafka.client.rack", "\ud800"),
     ],
 )
 def test_value_that_makes_no_sense_is_refused(name, value):
     text = refusal(**{name: value})
 
-    assert name in text or "topics" in text
+    assert name in text
 
 
 LOGIN = {
