@@ -10,17 +10,19 @@ the marks, and the next request of `protocol.leader` carries them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Final, Generic, Literal, Self
+from typing import Final, Generic, Literal
 
 import anyio
+from anyio.abc import TaskGroup
 
 from sharecons import options
 from sharecons.deliveries import SLICE, Acknowledged, Deliveries
 from sharecons.deserializers import Deserializers
-from sharecons.errors import ClosedError, CommitTimeoutError, ConsumerStateError
+from sharecons.errors import BackgroundTaskError, ClosedError, CommitTimeoutError
+from sharecons.lifecycle import Lifecycle
 from sharecons.loops import BatchLoop, Poller, RecordLoop
 from sharecons.metrics import Counters
+from sharecons.net.background import Background
 from sharecons.net.bell import Bell
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster
@@ -40,7 +42,7 @@ __all__ = ["ShareConsumer"]
 HOUR: Final = 3600.0
 
 
-class ShareConsumer(Generic[KeyT, ValueT]):
+class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     """A member of a share group (KIP-932).
 
     Used as an asynchronous context manager: entering it connects and joins the
@@ -116,6 +118,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         request_timeout: float = 30.0,
         network: Network | None = None,
     ) -> None:
+        super().__init__()
         options.check_choice("acknowledgement", acknowledgement, options.MODES)
         options.check_choice("acquire_mode", acquire_mode, options.ACQUIRE_MODES)
         options.check_count("max_records", max_records, 1)
@@ -150,74 +153,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         self._connect_timeout = connect_timeout
         self._request_timeout = request_timeout
         self._counters = Counters()
-        self._state: Literal["new", "open", "closing", "closed"] = "new"
         self._tick = Bell()
-
-    # Entering and leaving.
-
-    async def __aenter__(self) -> Self:
-        """Connect, and begin to join the group; records come about a second later.
-
-        Cancelling this leaves nothing behind but, perhaps, the group's config set.
-
-        Raises:
-            ConnectionFailedError: no broker answered within `connect_timeout`.
-            AuthenticationError: one did, and it or we could not prove who that is.
-            UnsupportedVersionError: the broker has no share groups.
-            AuthorizationError: `auto_offset_reset` may not be set.
-        """
-        if self._state != "new":
-            raise ConsumerStateError("a consumer can be entered once; make another one")
-        connection = await self._cluster.connect_any(timeout=self._connect_timeout)
-        try:
-            self._delivery_limit = await prepare(
-                connection, self._settings, self._offset_reset, self._request_timeout
-            )
-        except BaseException:
-            await connection.aclose()
-            raise
-        self._make(connection)
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
-        self._state = "open"
-        self.subscribe(*self._topics)
-        self._tasks.start_soon(self._run)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            await self.aclose()
-        finally:
-            # An exception of the application's passes by as it is, in no group.
-            await self._tasks.__aexit__(None, None, None)
-
-    async def aclose(self, *, timeout: float = 10.0) -> None:
-        """Send what was acknowledged, let go the rest, and leave the group.
-
-        Loops end; in implicit mode the record in hand is not accepted. A second call
-        does nothing. Within the `async with`, and bounded: after `timeout` seconds
-        the connections are cut, which lets go the records all the same, and the
-        broker forgets the member by its session timeout. Cancelling waits for that.
-        """
-        options.check_timeout(timeout)
-        if self._state != "open":
-            self._state = "closed" if self._state == "new" else self._state
-            return
-        self._deliveries.pass_by()
-        self._state = "closing"
-        self._deliveries.close()
-        try:
-            with anyio.move_on_after(timeout, shield=True):
-                await self._member.close()
-        finally:
-            self._state = "closed"
-            self._member.abandon()
-            self._background.cancel()
 
     # Records.
 
@@ -282,6 +218,9 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         try:
             with anyio.fail_after(timeout):
                 return await self._member.commit()
+        except ClosedError:
+            self._deliveries.raise_refusal()
+            raise
         except TimeoutError as error:
             raise CommitTimeoutError(
                 f"results of acknowledgements still under way after {timeout:g} s; "
@@ -303,6 +242,9 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         """
         self._check_open()
         self._topics = options.check_topics(topics)
+        self._subscribe()
+
+    def _subscribe(self) -> None:
         self._deliveries.subscribed = bool(self._topics)
         self._deliveries.keep_only(self._topics)
         self._member.subscribe(self._topics)
@@ -319,7 +261,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that the coordinator assigned; others may share them."""
-        if self._state == "new":
+        if self._background is None:
             return frozenset()
         return self._member.assignment
 
@@ -337,7 +279,47 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         """Count what happened so far, under KIP-932's names ("Client metrics")."""
         return self._counters.snapshot()
 
-    def _make(self, connection: Connection) -> None:
+    # What `Lifecycle` asks for.
+
+    async def _open(self) -> Background:
+        connection = await self._cluster.connect_any(timeout=self._connect_timeout)
+        try:
+            delivery_limit = await prepare(
+                connection, self._settings, self._offset_reset, self._request_timeout
+            )
+            self._check_starting()
+        except BaseException:
+            await connection.aclose()
+            raise
+        self._make(connection, delivery_limit)
+        self._subscribe()
+        name = f"sharecons, group {self.group_id!r}"
+        return Background(name, self._start_tasks, self._tasks_ended, self._release)
+
+    def _start_tasks(self, tasks: TaskGroup) -> None:
+        self._member.start(tasks)
+        tasks.start_soon(self._keep_passing)
+
+    def _stop_consuming(self) -> None:
+        self._deliveries.pass_by()
+        self._deliveries.close()
+
+    async def _leave(self) -> None:
+        await self._member.close()
+
+    def _abandon(self) -> None:
+        self._member.abandon()
+
+    def _failed(self, crash: BackgroundTaskError) -> None:
+        self._deliveries.refused(crash)
+
+    def _stopped(self) -> None:
+        self._member.stopped()
+
+    async def _release(self) -> None:
+        await self._member.release()
+
+    def _make(self, connection: Connection, delivery_limit: int) -> None:
         """Make the parts that need to know the running event loop."""
         self._deliveries = Deliveries(
             clock=running_clock(),
@@ -345,7 +327,7 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             counters=self._counters,
             deserializers=self._deserializers,
             implicit=self._implicit,
-            delivery_limit=self._delivery_limit,
+            delivery_limit=delivery_limit,
             on_acknowledged=self._on_acknowledged,
         )
         self._member = Member(
@@ -359,18 +341,6 @@ class ShareConsumer(Generic[KeyT, ValueT]):
         self._deliveries.attach(self._member.pace, self._member.wake_leaders)
         self._member.use(connection)
         self._poller = Poller(self._deliveries)
-        # A cancelled application still has something to say when it closes.
-        self._background = anyio.CancelScope(shield=True)
-
-    async def _run(self) -> None:
-        # A scope apart from the task group's, which is around the application's block.
-        try:
-            with self._background:
-                async with anyio.create_task_group() as tasks:
-                    self._member.start(tasks)
-                    tasks.start_soon(self._keep_passing)
-        finally:
-            await self._member.release()
 
     async def _keep_passing(self) -> None:
         """Accept what a loop has passed, though it is long in asking for the next.
@@ -386,12 +356,6 @@ class ShareConsumer(Generic[KeyT, ValueT]):
             await anyio.sleep(SLICE)
             while self._deliveries.pass_by():  # noqa: ASYNC110 (a pace, not a wait)
                 await anyio.sleep(SLICE)
-
-    def _check_open(self) -> None:
-        if self._state == "new":
-            raise ConsumerStateError("enter the consumer first: `async with consumer:`")
-        if self._state != "open":
-            raise ClosedError("the consumer is closed")
 
     def __repr__(self) -> str:
         topics = ", ".join(self._topics)

@@ -17,6 +17,7 @@
     │   ├── AuthorizationError                 not allowed
     │   └── GroupError                         the group does not admit this member
     ├── UnsupportedVersionError                the broker is too old
+    ├── BackgroundTaskError                    a task of the consumer failed
     ├── OutdatedPlanError                      a group moved on since it was planned
     └── CommitTimeoutError (also TimeoutError) results still under way
 
@@ -27,6 +28,7 @@ know is an attribute. A test compares this drawing with the classes.
 __all__ = [
     "AuthenticationError",
     "AuthorizationError",
+    "BackgroundTaskError",
     "BrokerError",
     "ClosedError",
     "CommitTimeoutError",
@@ -163,6 +165,15 @@ class GroupError(BrokerError):
 
 class UnsupportedVersionError(Error):
     """The broker does not speak what is needed."""
+
+
+class BackgroundTaskError(Error):
+    """A background task of the consumer failed; its exception is the `__cause__`.
+
+    The consumer has cut its connections, so the broker delivers its records again. A
+    new consumer can go on. Please report the cause as a bug of sharecons, unless the
+    program cancelled tasks that it did not start.
+    """
 
 
 class OutdatedPlanError(Error):

@@ -115,6 +115,18 @@ class ShareGroupAdmin:
     ) -> None:
         await self.aclose()
 
+    async def start(self) -> None:
+        """Do nothing yet: the first question connects. `stop` is its counterpart.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        self._check_open()
+
+    async def stop(self) -> None:
+        """Close the connections, as `aclose` does; any task may call this."""
+        await self.aclose()
+
     async def aclose(self) -> None:
         """Close the connections; may be called again."""
         self._closed = True
@@ -360,7 +372,10 @@ class ShareGroupAdmin:
         """Read features and API versions of a broker, any one if `node_id` is None."""
         return await cluster.features(self._questions(), node_id)
 
-    def _questions(self) -> Questions:
+    def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the admin is closed; make another one")
+
+    def _questions(self) -> Questions:
+        self._check_open()
         return Questions(self._brokers, Deadline(self._timeout))

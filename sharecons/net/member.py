@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.errors import AuthorizationError, BrokerError, ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
 from sharecons.net.bell import Bell
@@ -123,6 +123,7 @@ class Member:
         )
         self.wake_leaders = self._leaders.wake
         self._ended = False
+        self._stopped = False
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = Link(self._connect_any)
@@ -158,10 +159,15 @@ class Member:
         """Send what was marked, and wait for what becomes of it.
 
         Cancelling this changes nothing but that nobody waits: the requests go on.
+
+        Raises:
+            ClosedError: the tasks ended before all results came.
         """
         ticket = Ticket()
         self._leaders.flush(ticket)
         while not ticket.done:
+            if self._stopped:
+                raise ClosedError("the consumer closed before its results came")
             await self._change()
         return join_results(ticket.results)
 
@@ -173,7 +179,7 @@ class Member:
         `close` lets go what comes too late. Cancelling it is no harm; `close` is next.
         """
         self._leaders.drain()
-        while not self._leaders.gone:
+        while not (self._leaders.gone or self._stopped):
             await self._change()
 
     async def close(self) -> None:
@@ -185,14 +191,19 @@ class Member:
         self.routing.close()
         self._routing_bell.ring()
         self._leaders.close()
-        while not self._leaders.gone:
+        while not (self._leaders.gone or self._stopped):
             await self._change()
         self.abandon()
         self._reports.tell()
         self.membership.close(anyio.current_time())
         self._membership_bell.ring()
-        while not self.membership.finished:
+        while not (self.membership.finished or self._stopped):
             await self._change()
+
+    def stopped(self) -> None:
+        """Note that the tasks have ended: whoever waits for them stops waiting."""
+        self._stopped = True
+        self._notify()
 
     async def release(self) -> None:
         """Close what the tasks leave open."""

@@ -260,8 +260,22 @@ class EmbeddedBroker:
 
     # Its life.
 
-    async def __aenter__(self) -> Self:
+    async def start(self) -> None:
+        """Start on this event loop, as `async with` does; any task may `stop` it.
+
+        Raises:
+            OSError: another process has a port.
+            Refusal: Kafka would not create one of the topics.
+            RuntimeError: it runs already.
+        """
         await self._host.begin()
+
+    async def stop(self) -> None:
+        """Stop all brokers; does nothing if they do not run."""
+        await self._host.end()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
         return self
 
     async def __aexit__(
@@ -270,7 +284,7 @@ class EmbeddedBroker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._host.end()
+        await self.stop()
 
     def __enter__(self) -> Self:
         self._host.begin_in_thread(self)

@@ -1,19 +1,27 @@
-"""Where brokers run: on the event loop of who enters, or on one in a thread."""
+"""Where brokers run: on the event loop of who enters, or on one in a thread.
 
+On the event loop of who enters they run in a task of their own, so that any task may
+end them: test fixtures, async generators and exit stacks begin in one task and end in
+another, which anyio's task groups do not allow.
+"""
+
+import asyncio
+import sys
 import threading
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, ExitStack
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.from_thread
 from anyio.abc import TaskGroup
 
-from sharecons.testing.broker.placement import Refusal
-
 __all__ = ["Host"]
 
 T = TypeVar("T")
+
+_RUNNING: Final[set["asyncio.Task[None]"]] = set()
+"""The event loop refers to its tasks only weakly."""
 
 
 class Host:
@@ -31,7 +39,10 @@ class Host:
         self._close = close
         self._thread: int | None = None
         self._portal: anyio.from_thread.BlockingPortal
-        self._life: AbstractAsyncContextManager[None]
+        self._scope: anyio.CancelScope
+        self._begun: anyio.Event
+        self._ended: anyio.Event
+        self._failure: BaseException | None = None
         self._stack = ExitStack()
 
     def call(self, do: Callable[[], T]) -> T:
@@ -47,14 +58,38 @@ class Host:
         return self._portal.call(do)
 
     async def begin(self) -> None:
-        """Start on this event loop."""
-        self._life = self._lived()
-        await self._life.__aenter__()
+        """Start on this event loop.
+
+        Raises:
+            RuntimeError: it runs already.
+            OSError, Refusal: what `start` raised.
+        """
+        if self._thread is not None:
+            raise RuntimeError("the embedded broker runs already")
+        self._thread = threading.get_ident()
+        self._scope = anyio.CancelScope()
+        self._begun, self._ended = anyio.Event(), anyio.Event()
+        self._failure = None
+        _spawn(self._live, self._ended)
+        try:
+            await self._begun.wait()
+        except BaseException:
+            self._scope.cancel()
+            raise
+        if self._ended.is_set():
+            self._raise_failure()
 
     async def end(self) -> None:
-        # An error of the block's is not ours: told of it, the task group would put it
-        # into an exception group.
-        await self._life.__aexit__(None, None, None)
+        """End; does nothing if it does not run.
+
+        Raises: what made a broker crash.
+        """
+        if self._thread is None:
+            return
+        self._scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._ended.wait()
+        self._raise_failure()
 
     def begin_in_thread(self, entered: AbstractAsyncContextManager[object]) -> None:
         """Have a thread run an event loop that enters something; it is to `begin`."""
@@ -68,29 +103,52 @@ class Host:
     def end_thread(self) -> None:
         self._stack.close()
 
-    @asynccontextmanager
-    async def _lived(self) -> AsyncGenerator[None]:
-        failure: Exception | None = None
-        async with (
-            anyio.from_thread.BlockingPortal() as self._portal,
-            anyio.create_task_group() as tasks,
-        ):
-            self._thread = threading.get_ident()
-            try:
-                failure = self._failure_of_start(tasks)
-                if failure is None:
-                    yield
-            finally:
-                self._close()
-                tasks.cancel_scope.cancel()
-                self._thread = None
+    async def _live(self) -> None:
+        try:
+            with self._scope:
+                async with (
+                    anyio.from_thread.BlockingPortal() as self._portal,
+                    anyio.create_task_group() as tasks,
+                ):
+                    await self._serve(tasks)
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 (raised by `begin` or `end`)
+            self._failure = _only(error)
+        finally:
+            self._thread = None
+            self._begun.set()
+            self._ended.set()
+
+    async def _serve(self, tasks: TaskGroup) -> None:
+        try:
+            self._start(tasks)
+            self._begun.set()
+            await anyio.sleep_forever()
+        finally:
+            self._close()
+            tasks.cancel_scope.cancel()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    def _failure_of_start(self, tasks: TaskGroup) -> Exception | None:
-        """Start; gives what went wrong, as the task groups would wrap it."""
-        try:
-            self._start(tasks)
-        except (OSError, Refusal) as error:
-            return error
-        return None
+
+def _spawn(run: Callable[[], Coroutine[Any, Any, None]], done: anyio.Event) -> None:
+    """Run in a task that is no child of this one, and set `done` once it has ended."""
+    trio: Any = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        trio.lowlevel.spawn_system_task(run)
+        return
+    task = asyncio.get_running_loop().create_task(run())
+    _RUNNING.add(task)
+    task.add_done_callback(_RUNNING.discard)
+    task.add_done_callback(lambda _: done.set())  # it may be cancelled unstarted
+
+
+def _only(error: BaseException) -> BaseException:
+    """Return the one exception of nested groups that have one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

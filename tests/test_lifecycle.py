@@ -1,0 +1,636 @@
+"""A consumer started and stopped in whatever tasks an application does it.
+
+The embedded broker runs in a thread of its own, so that every test here has sockets,
+real time and an event loop that only the consumer uses.
+"""
+
+import asyncio
+import gc
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+
+import anyio
+import pytest
+import pytest_asyncio
+
+from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError, Error
+from sharecons.net.transport import TcpNetwork
+from sharecons.testing import EmbeddedBroker
+
+GROUP = "billing"
+
+
+@pytest.fixture
+def broker(share_broker):
+    share_broker.create_topic("orders")
+    share_broker.set_group_config(GROUP, {"share.auto.offset.reset": "earliest"})
+    share_broker.produce("orders", [b"%d" % i for i in range(10)])
+    return share_broker
+
+
+def consuming(broker, group=GROUP, **options):
+    return ShareConsumer(
+        "orders",
+        group_id=group,
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        **options,
+    )
+
+
+async def one(consumer):
+    with anyio.fail_after(20):
+        return await anext(aiter(consumer))
+
+
+def members(broker, group=GROUP):
+    """The members that the coordinator knows."""
+    known = broker.cluster.groups.get(group)
+    return set() if known is None else set(known.members)
+
+
+def tasks_of_others(before):
+    return {task for task in asyncio.all_tasks() if not task.done()} - before
+
+
+# Fixtures of pytest-asyncio: set up in one task, used in another, ended in a third.
+
+
+@pytest_asyncio.fixture
+async def consumer_in_block(broker):
+    async with consuming(broker) as consumer:
+        yield consumer
+    assert "closed" in repr(consumer)
+
+
+@pytest_asyncio.fixture
+async def started_consumer(broker):
+    consumer = consuming(broker)
+    await consumer.start()
+    yield consumer
+    await consumer.stop()
+    assert "closed" in repr(consumer)
+
+
+@pytest_asyncio.fixture
+async def two_consumers(broker):
+    async with consuming(broker) as first, consuming(broker, "other") as second:
+        yield first, second
+
+
+@pytest_asyncio.fixture
+async def broker_in_block():
+    async with EmbeddedBroker(topics={"orders": 1}) as broker:
+        yield broker
+
+
+@pytest_asyncio.fixture
+async def consumer_of_broker_in_block(broker_in_block):
+    broker_in_block.produce("orders", [b"x"])
+    async with consuming(broker_in_block) as consumer:
+        yield consumer
+
+
+@pytest.mark.asyncio
+async def test_fixture_with_a_block_serves_its_test(consumer_in_block):
+    record = await one(consumer_in_block)
+    record.accept()
+    assert [None] == [result.error for result in await consumer_in_block.commit()]
+
+
+@pytest.mark.asyncio
+async def test_fixture_with_start_and_stop_serves_its_test(started_consumer):
+    assert b"0" == (await one(started_consumer)).value
+
+
+@pytest.mark.asyncio
+async def test_fixture_with_two_consumers_serves_its_test(two_consumers):
+    for consumer in two_consumers:
+        assert b"0" == (await one(consumer)).value
+
+
+@pytest.mark.asyncio
+async def test_fixture_with_a_broker_on_the_same_loop_serves_its_test(
+    consumer_of_broker_in_block,
+):
+    assert b"x" == (await one(consumer_of_broker_in_block)).value
+
+
+@pytest.mark.asyncio
+async def test_fixture_may_be_closed_by_its_test(consumer_in_block):
+    await one(consumer_in_block)
+    await consumer_in_block.aclose()
+    with pytest.raises(ClosedError):
+        await consumer_in_block.poll()
+
+
+# Left by another task, on asyncio.
+
+
+async def values(broker) -> AsyncIterator[bytes | None]:
+    async with consuming(broker) as consumer:
+        async for record in consumer:
+            yield record.value
+
+
+@pytest.mark.asyncio
+async def test_async_generator_left_by_break_leaves_the_group(broker):
+    before = asyncio.all_tasks()
+    async for value in values(broker):
+        assert b"0" == value
+        break
+    gc.collect()  # asyncio closes the generator in a task of its own
+
+    async with asyncio.timeout(20):
+        while tasks_of_others(before):
+            await asyncio.sleep(0.01)
+    assert set() == members(broker)
+
+
+@pytest.mark.asyncio
+async def test_async_generator_left_by_break_and_closed_leaves_the_group(broker):
+    async with aclosing(values(broker)) as generator:
+        async for _ in generator:
+            break
+
+    assert set() == members(broker)
+
+
+@pytest.mark.asyncio
+async def test_exit_stack_closed_by_another_task_closes(broker):
+    before = asyncio.all_tasks()
+    stack = AsyncExitStack()
+    consumer = await stack.enter_async_context(consuming(broker))
+    kafka = await stack.enter_async_context(EmbeddedBroker())
+    record = await one(consumer)
+    record.accept()
+    await asyncio.create_task(stack.aclose())
+
+    assert set() == tasks_of_others(before)
+    assert "closed" in repr(consumer)
+    assert set() == members(broker)
+    with pytest.raises(RuntimeError, match="does not run"):
+        kafka.create_topic("more")
+
+
+@pytest.mark.asyncio
+async def test_entered_by_a_task_that_ended_goes_on(broker):
+    stack = AsyncExitStack()
+    consumer = await asyncio.create_task(stack.enter_async_context(consuming(broker)))
+
+    assert b"0" == (await one(consumer)).value
+    await stack.aclose()
+    assert set() == members(broker)
+
+
+@pytest.mark.asyncio
+async def test_time_limit_around_another_task_ends_no_consumer(broker):
+    """The tasks of a consumer are in no cancel scope of the application's."""
+    stack = AsyncExitStack()
+    with anyio.CancelScope() as scope:
+        consumer = await stack.enter_async_context(consuming(broker))
+        scope.cancel()
+        await asyncio.sleep(0)
+
+    assert b"0" == (await one(consumer)).value
+    await stack.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["consumers", "brokers"])
+async def test_first_entered_may_be_left_first(broker, kind):
+    def made():
+        return consuming(broker) if kind == "consumers" else EmbeddedBroker()
+
+    first, second = made(), made()
+    async with AsyncExitStack() as rest:
+        await first.__aenter__()
+        await rest.enter_async_context(second)
+        with anyio.CancelScope() as scope:
+            await first.__aexit__(None, None, None)
+        assert not scope.cancelled_caught
+        if kind == "consumers":
+            await one(second)
+        else:
+            second.create_topic("orders")
+
+    assert set() == members(broker)
+
+
+@pytest.mark.anyio
+async def test_admin_may_be_started_and_stopped_by_any_task(broker):
+    first = ShareGroupAdmin(broker.bootstrap_servers)
+    second = ShareGroupAdmin(broker.bootstrap_servers)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.start)
+    await second.__aenter__()
+    for admin in (first, second):
+        assert {1} == set((await admin.describe_cluster()).brokers)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.stop)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(second.__aexit__, None, None, None)
+
+    for admin in (first, second):
+        with pytest.raises(ClosedError):
+            await admin.start()
+        with pytest.raises(ClosedError):
+            await admin.describe_cluster()
+
+
+@pytest.mark.anyio
+async def test_broker_may_be_started_and_stopped_by_any_task():
+    kafka = EmbeddedBroker(topics={"orders": 1})
+    await kafka.stop()
+    for _ in range(2):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kafka.start)
+        with pytest.raises(RuntimeError, match="runs already"):
+            await kafka.start()
+        kafka.produce("orders", [b"x"])
+        async with consuming(kafka) as consumer:
+            await one(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kafka.stop)
+        with pytest.raises(RuntimeError, match="does not run"):
+            kafka.produce("orders", [b"x"])
+        kafka = EmbeddedBroker(topics={"orders": 1})
+
+
+# start and stop.
+
+
+@pytest.mark.asyncio
+async def test_start_and_stop_in_different_tasks(broker):
+    before = asyncio.all_tasks()
+    consumer = consuming(broker)
+    await asyncio.create_task(consumer.start())
+    assert b"0" == (await one(consumer)).value
+    await asyncio.create_task(consumer.stop())
+
+    assert set() == members(broker)
+    assert set() == tasks_of_others(before)
+
+
+@pytest.mark.asyncio
+async def test_start_of_a_started_consumer_is_refused(broker):
+    consumer = consuming(broker)
+    await consumer.start()
+    with pytest.raises(ConsumerStateError, match="is open"):
+        await consumer.start()
+
+    assert b"0" == (await one(consumer)).value
+    await consumer.stop()
+    with pytest.raises(ConsumerStateError, match="is closed"):
+        await consumer.start()
+
+
+@pytest.mark.asyncio
+async def test_start_while_starting_is_refused(broker):
+    consumer = consuming(broker)
+    starting = asyncio.create_task(consumer.start())
+    await asyncio.sleep(0)
+    with pytest.raises(ConsumerStateError, match="is starting"):
+        await consumer.start()
+
+    await starting
+    await consumer.stop()
+
+
+@pytest.mark.anyio
+async def test_stop_twice_is_stop_once(broker):
+    async with consuming(broker) as consumer:
+        await one(consumer)
+        await consumer.stop()
+        await consumer.stop()
+
+    assert set() == members(broker)
+
+
+@pytest.mark.anyio
+async def test_stopped_before_it_started_never_starts(broker):
+    consumer = consuming(broker)
+    await consumer.stop()
+
+    assert frozenset() == consumer.assignment
+    with pytest.raises(ConsumerStateError, match="is closed"):
+        await consumer.__aenter__()
+
+
+@pytest.mark.anyio
+async def test_stop_while_starting_ends_the_start(broker):
+    broker.faults.on("ApiVersions", times=None).stall()
+    consumer = consuming(broker)
+    errors = []
+
+    async def enter():
+        try:
+            await consumer.__aenter__()
+        except Error as error:
+            errors.append(error)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(enter)
+            while not broker.requests:
+                await anyio.sleep(0.01)
+            await consumer.stop()
+
+    assert [ClosedError] == [type(error) for error in errors]
+    assert "closed" in repr(consumer)
+
+
+@pytest.mark.anyio
+async def test_failed_start_may_be_repeated(broker):
+    broker.stop_broker(1)
+    consumer = consuming(broker, connect_timeout=0.5)
+    with pytest.raises(Error):
+        await consumer.__aenter__()
+    broker.start_broker(1)
+
+    async with consumer:
+        assert b"0" == (await one(consumer)).value
+
+
+@pytest.mark.asyncio
+async def test_cancelled_start_leaves_no_task(broker):
+    before = asyncio.all_tasks()
+    broker.faults.on("DescribeConfigs", times=None).stall()
+    consumer = consuming(broker)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(consumer.start(), 0.3)
+
+    assert set() == tasks_of_others(before)
+    assert "new" in repr(consumer)
+
+
+@pytest.mark.asyncio
+async def test_cancelled_stop_leaves_no_task(broker):
+    before = asyncio.all_tasks()
+    consumer = consuming(broker)
+    await consumer.start()
+    await one(consumer)
+    broker.faults.on("ShareFetch", times=None).stall()
+    broker.faults.on("ShareAcknowledge", times=None).stall()
+    broker.faults.on("ShareGroupHeartbeat", times=None).stall()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(consumer.stop(), 0.3)
+
+    assert set() == tasks_of_others(before)
+    assert "closed" in repr(consumer)
+
+
+@pytest.mark.anyio
+async def test_second_close_waits_for_the_first(broker):
+    order = []
+    async with consuming(broker) as consumer:
+        await one(consumer)
+        broker.faults.on("ShareGroupHeartbeat").delay(0.5)
+
+        async def close(name):
+            await consumer.aclose()
+            order.append((name, members(broker)))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close, "first")
+            await anyio.lowlevel.checkpoint()
+            tasks.start_soon(close, "second")
+
+    assert {"first", "second"} == {name for name, _ in order}
+    assert [set(), set()] == [left for _, left in order]
+
+
+@pytest.mark.anyio
+async def test_second_close_has_its_own_time_limit(broker):
+    async with consuming(broker) as consumer:
+        await one(consumer)
+        broker.faults.on("ShareAcknowledge", times=None).stall()
+        broker.faults.on("ShareFetch", times=None).stall()
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(consumer.aclose)
+                await anyio.lowlevel.checkpoint()
+                await consumer.aclose(timeout=0.2)
+
+        assert "closed" in repr(consumer)
+
+
+# Background tasks that end by themselves.
+
+
+class BrokenNetwork(TcpNetwork):
+    """Raises what no network should, once it is broken."""
+
+    broken = False
+
+    async def connect(self, endpoint):
+        if self.broken:
+            raise ZeroDivisionError("broken network")
+        return await super().connect(endpoint)
+
+
+def crash(broker, network):
+    """Make the background tasks fail when they connect again."""
+    network.broken = True
+    broker.stop_broker(1)
+    broker.start_broker(1)
+
+
+async def read_on(consumer):
+    with anyio.fail_after(20):
+        async for _ in consumer:
+            pass
+
+
+async def crash_unseen(broker, network, consumer, caplog):
+    """Wait until the background tasks have failed, without a call."""
+    async with consumer:
+        await one(consumer)
+        crash(broker, network)
+        with anyio.fail_after(20):
+            while not any(r.levelname == "ERROR" for r in caplog.records):
+                await anyio.sleep(0.01)
+        yield
+
+
+@pytest.mark.anyio
+async def test_crash_reaches_the_loop_and_every_later_call(broker):
+    network = BrokenNetwork()
+    async with consuming(broker, network=network) as consumer:
+        record = await one(consumer)
+        crash(broker, network)
+        with pytest.raises(BackgroundTaskError, match="broken network") as caught:
+            await read_on(consumer)
+        for call in (consumer.poll, consumer.commit):
+            with pytest.raises(BackgroundTaskError):
+                await call()
+        for plain in (consumer.unsubscribe, consumer.batches):
+            with pytest.raises(BackgroundTaskError):
+                plain()
+        with pytest.raises(ClosedError):
+            record.reject()
+        before = anyio.current_time()
+        await consumer.aclose()
+        assert anyio.current_time() - before < 1
+
+    # The leader's task and the heartbeat's may have failed both.
+    cause = caught.value.__cause__
+    causes = getattr(cause, "exceptions", [cause])
+    assert {ZeroDivisionError} == {type(cause) for cause in causes}
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_crash_that_no_call_raised_is_raised_by_closing(broker, caplog):
+    network = BrokenNetwork()
+    consumer = consuming(broker, network=network)
+
+    async def live():
+        async for _ in crash_unseen(broker, network, consumer, caplog):
+            pass
+
+    with pytest.raises(BackgroundTaskError, match="broken network"):
+        await live()
+    assert "closed" in repr(consumer)
+    await consumer.aclose()
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_crash_does_not_replace_an_exception_of_the_application(broker, caplog):
+    network = BrokenNetwork()
+    consumer = consuming(broker, network=network)
+    crashing = crash_unseen(broker, network, consumer, caplog)
+    await anext(crashing)
+    with pytest.raises(KeyError):
+        await crashing.athrow(KeyError("of the application"))
+    assert "closed" in repr(consumer)
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_crash_ends_a_commit_at_once(share_cluster):
+    brokers = share_cluster
+    brokers.create_topic("orders")
+    brokers.produce("orders", [b"x"])
+    brokers.move_leader("orders", 0, to=1)
+    brokers.move_coordinator(GROUP, to=2)
+    network = BrokenNetwork()
+    async with consuming(brokers, network=network) as consumer:
+        record = await one(consumer)
+        brokers.faults.on("ShareAcknowledge", times=None).stall()
+        brokers.faults.on("ShareFetch", times=None).stall()
+        record.accept()
+        network.broken = True
+        brokers.stop_broker(2)  # the next heartbeat connects again
+        with anyio.fail_after(15), pytest.raises(BackgroundTaskError):
+            await consumer.commit(timeout=60)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("first_step", [True, False])
+async def test_tasks_cancelled_by_the_application_end_the_consumer(broker, first_step):
+    consumer = consuming(broker)
+    before = asyncio.all_tasks()
+    await consumer.start()
+    if first_step:
+        await one(consumer)
+    for task in tasks_of_others(before):
+        task.cancel()
+    with pytest.raises(BackgroundTaskError, match="cancelled"):
+        await one(consumer)
+    async with asyncio.timeout(1):
+        await consumer.stop()
+
+
+def test_loop_that_ends_with_an_open_consumer_ends_it(broker):
+    async def main():
+        consumer = consuming(broker)
+        await consumer.start()
+        await one(consumer)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_program_that_forgets_to_stop_ends_silently(broker):
+    program = (
+        "import asyncio\n"
+        "from sharecons import ShareConsumer\n"
+        "async def main():\n"
+        f"    consumer = ShareConsumer('orders', group_id={GROUP!r},\n"
+        f"        bootstrap_servers={broker.bootstrap_servers!r})\n"
+        "    await consumer.start()\n"
+        "    await anext(aiter(consumer))\n"
+        "asyncio.run(main(), debug=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (0, "") == (done.returncode, done.stdout)
+    assert "never" not in done.stderr
+    assert "destroyed" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# trio: what structured concurrency does not allow.
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+@pytest.mark.anyio
+async def test_start_on_trio_names_the_block(broker, anyio_backend):
+    consumer = consuming(broker)
+    with pytest.raises(ConsumerStateError, match="async with"):
+        await consumer.start()
+    async with consumer:
+        assert b"0" == (await one(consumer)).value
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+@pytest.mark.anyio
+async def test_left_by_another_task_on_trio_is_closed_and_raises(broker, anyio_backend):
+    stack = AsyncExitStack()
+    consumer = await stack.enter_async_context(consuming(broker))
+    await one(consumer)
+    errors = []
+
+    async def leave():
+        try:
+            await stack.aclose()
+        except Error as error:
+            errors.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(leave)
+
+    assert [ConsumerStateError] == [type(error) for error in errors]
+    assert "another" in str(errors[0])
+    assert set() == members(broker)
+    async with consuming(broker) as consumer:
+        await one(consumer)
+
+
+def test_generator_left_by_break_on_trio_leaves_the_group(broker):
+    trio = pytest.importorskip("trio")
+
+    async def main():
+        async for _ in values(broker):
+            break
+        gc.collect()
+        with trio.fail_after(20):
+            while members(broker):
+                await trio.sleep(0.01)
+
+    with pytest.warns(ResourceWarning, match="aclosing"):
+        trio.run(main)
+
+
+def test_consumer_that_is_never_left_does_not_keep_trio_from_ending(broker):
+    trio = pytest.importorskip("trio")
+
+    async def main():
+        await one(await consuming(broker).__aenter__())
+
+    trio.run(main)
