@@ -6,9 +6,11 @@ wheel holds Python only. SHARECONS_COMPILE=1 makes it an error if they cannot be
 compiled.
 """
 
+import ast
 import os
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final
@@ -90,6 +92,9 @@ def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
         group_name="sharecons",
         target_dir=str(place / "c"),
     )
+    docstrings = docstrings_of(root, modules)
+    for written in (place / "c").rglob("*.c"):
+        written.write_text(with_docstrings(written.read_text(), docstrings))
     command = Build(Distribution({"name": "sharecons", "ext_modules": extensions}))
     command.build_lib = str(place / "lib")
     command.build_temp = str(place / "temporary")
@@ -121,3 +126,108 @@ def compiles(compiler: Any, source: Path, flag: str) -> bool:
     except CompileError:
         return False
     return True
+
+
+# mypyc drops docstrings, and gives enumerations and named tuples a filler. `help()` and
+# editors read them at run time, so they are written into the C that mypyc made. There
+# `sharecons.protocol.leases.Lease.renew` is `leases___Lease___renew`, with as much of
+# the module's name as makes it unique.
+
+_METHOD: Final = re.compile(
+    r"(\(PyCFunction\)CPyPy_(\w+),\s*[A-Z_| ]+,\s*PyDoc_STR\()"
+    r'(?:NULL|"((?:[^"\\]|\\.)*)")\)'
+)
+_PROPERTIES: Final = re.compile(
+    r"static PyGetSetDef (\w+)_getseters\[\] = \{.*?\n\s*\};", re.S
+)
+_PROPERTY: Final = re.compile(
+    r'(\{"(\w+)",\s*\(getter\)\w+,\s*(?:\(setter\)\w+|NULL),\s*)NULL(, NULL\})'
+)
+_CLASS: Final = re.compile(r"CPyType_(\w+) = \(PyTypeObject \*\)cpy_r_\w+;")
+_MODULE: Final = re.compile(r'("([\w.]+)",\s*)NULL(, /\* docstring \*/)')
+
+_SET: Final = """
+    {{
+        PyObject *doc = PyUnicode_FromString({text});
+        PyObject *type = (PyObject *)CPyType_{name};
+        if (doc == NULL || PyObject_SetAttrString(type, "__doc__", doc) < 0)
+            PyErr_Clear();
+        Py_XDECREF(doc);
+    }}"""
+
+
+def docstrings_of(root: Path, modules: Iterable[str]) -> dict[str, str]:
+    """Read the docstrings of modules; return them by the names that mypyc may use."""
+    found: dict[str, str | None] = {}
+    for module in modules:
+        path = module.removesuffix(".py").split("/")
+        source = ast.parse((root / module).read_text())
+        found[".".join(path)] = ast.get_docstring(source)
+        for name, text in _documented(source, ()):
+            for start in range(len(path)):
+                key = "___".join((*path[start:], *name))
+                # A name that stands for two is one that mypyc does not use.
+                found[key] = None if key in found else text
+    return {key: text for key, text in found.items() if text}
+
+
+def _documented(
+    node: ast.AST, within: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = (*within, child.name)
+            if text := ast.get_docstring(child):
+                yield name, text
+            if isinstance(child, ast.ClassDef):
+                yield from _documented(child, name)
+
+
+def with_docstrings(written: str, docstrings: dict[str, str]) -> str:
+    """Return C that mypyc wrote, with docstrings in the places it has for them."""
+
+    def method(match: re.Match[str]) -> str:
+        text = docstrings.get(match[2])
+        if text is None:
+            return match[0]
+        signature = f'"{match[3]}" ' if match[3] else ""
+        return f"{match[1]}{signature}{_quoted(text)})"
+
+    def properties(table: re.Match[str]) -> str:
+        def one(match: re.Match[str]) -> str:
+            text = docstrings.get(f"{table[1]}___{match[2]}")
+            return f"{match[1]}{_quoted(text)}{match[3]}" if text else match[0]
+
+        return _PROPERTY.sub(one, table[0])
+
+    def class_(match: re.Match[str]) -> str:
+        text = docstrings.get(match[1])
+        if text is None:
+            return match[0]
+        return match[0] + _SET.format(text=_quoted(text), name=match[1])
+
+    def module(match: re.Match[str]) -> str:
+        text = docstrings.get(match[2])
+        return f"{match[1]}{_quoted(text)}{match[3]}" if text else match[0]
+
+    for pattern, replace in (
+        (_METHOD, method),
+        (_PROPERTIES, properties),
+        (_CLASS, class_),
+        (_MODULE, module),
+    ):
+        written = pattern.sub(replace, written)
+    return written
+
+
+def _quoted(text: str) -> str:
+    """Return a C string literal; of bytes that are not ASCII, octal escapes."""
+    plain = {ord("\n"): "\\n", ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
+    return (
+        '"'
+        + "".join(
+            plain.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
+            for byte in text.encode()
+        )
+        + '"'
+    )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sharecons.protocol.acknowledgements import AcknowledgeError, AcknowledgeResult
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
     from sharecons.security import Security
+    from sharecons.version import __version__ as __version__
 
 __all__ = [
     "COMPILED",
@@ -49,6 +50,7 @@ _HOMES: Final[Mapping[str, str]] = {
     "ShareGroupAdmin": "admin",
     "TimestampType": "record",
     "TopicPartition": "record",
+    "__version__": "version",
 }
 
 
@@ -61,4 +63,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*globals(), *_HOMES]

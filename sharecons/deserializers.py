@@ -1,10 +1,11 @@
 """What the application makes of keys and values."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from sharecons.errors import DeserializationError
 from sharecons.options import check_callable
+from sharecons.record import Record as TypedRecord
 from sharecons.untyped import Record
 
 __all__ = ["Deserializer", "Deserializers"]
@@ -42,4 +43,5 @@ def _deserialized(record: Record, part: str, how: Deserializer | None, raw: Any)
         return how(raw)
     except Exception as error:
         where = f"{record.topic}-{record.partition}@{record.offset}"
-        raise DeserializationError(record, part, where) from error
+        raw_record = cast("TypedRecord[bytes, bytes]", record)
+        raise DeserializationError(raw_record, part, where) from error

@@ -25,6 +25,11 @@ A class exists only where a caller would act differently; what else there is to
 know is an attribute. A test compares this drawing with the classes.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sharecons.record import Record
+
 __all__ = [
     "AuthenticationError",
     "AuthorizationError",
@@ -113,12 +118,12 @@ class DeserializationError(RecordsError):
         part: "key" or "value".
     """
 
-    def __init__(self, record: object, part: str, where: str) -> None:
+    def __init__(self, record: "Record[bytes, bytes]", part: str, where: str) -> None:
         super().__init__(
             f"{where}: the {part}_deserializer raised; the record was not accepted "
             "(reject() it through the error's `record` to be rid of it)"
         )
-        self.record = record
+        self.record: Record[bytes, bytes] = record
         self.part = part
 
 

@@ -43,7 +43,18 @@ ValueT = TypeVar("ValueT", default=bytes)
 if TYPE_CHECKING:
 
     class Record(untyped.Record, Generic[KeyT, ValueT]):
-        """See `untyped.Record`."""
+        """A record that a share group delivered to this consumer.
+
+        Attributes:
+            topic, partition, offset: where the record lies in Kafka.
+            timestamp: milliseconds since the epoch, as Kafka keeps it.
+            timestamp_type: who set it.
+            key, value: bytes, or None, or what the deserializers made of them.
+            headers: pairs of name and bytes or None, in the producer's order.
+            delivery_count: 1 at the first delivery, one more at each further one.
+
+        A record pickles, but its copy cannot be acknowledged.
+        """
 
         key: KeyT | None
         value: ValueT | None

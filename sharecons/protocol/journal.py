@@ -4,7 +4,7 @@ Rule: this file knows nothing of leases, which ask it before they take a word.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, final
+from typing import NamedTuple, Optional, final
 
 from sharecons.untyped import AcknowledgeType
 
@@ -12,7 +12,12 @@ __all__ = ["AcknowledgeError", "AcknowledgeResult", "Journal"]
 
 
 class AcknowledgeError(NamedTuple):
-    """Why an acknowledgement was not applied: Kafka's code, name and words."""
+    """Why an acknowledgement was not applied.
+
+    Attributes:
+        code, name: Kafka's error code and its name.
+        message: what the broker said of it, or an explanation by this client.
+    """
 
     code: int
     name: str
@@ -20,10 +25,14 @@ class AcknowledgeError(NamedTuple):
 
 
 class AcknowledgeResult(NamedTuple):
-    """What became of a range of acknowledged records; `error` of None is success.
+    """The result of acknowledging a range of records.
 
-    An error means that the records were not settled, or that nobody knows: they
-    may be delivered again.
+    Attributes:
+        topic, partition: where the records lie.
+        first_offset, last_offset: the range, both inclusive.
+        type: how they were acknowledged.
+        error: None if the broker applied it. An error means that it did not, or that
+            this is unknown: the records may be delivered again.
     """
 
     topic: str
@@ -31,7 +40,8 @@ class AcknowledgeResult(NamedTuple):
     first_offset: int
     last_offset: int
     type: AcknowledgeType
-    error: AcknowledgeError | None
+    # mypyc keeps the annotation of a union as `type`, unless it is written like this.
+    error: "Optional[AcknowledgeError]"  # noqa: UP045
 
 
 @final

@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, assert_type
 
+import sharecons
 from sharecons import AcknowledgeResult, Batch, Record, ShareConsumer, TopicPartition
+from sharecons.errors import DeserializationError
 
 
 async def plain() -> None:
@@ -36,6 +38,16 @@ async def polled(consumer: ShareConsumer[bytes, Any]) -> None:
 
 def jsons() -> ShareConsumer[bytes, Any]:
     return ShareConsumer("t", group_id="g", value_deserializer=json.loads)
+
+
+def not_deserialized(error: DeserializationError) -> None:
+    assert_type(error.record, Record[bytes, bytes])
+    assert_type(error.record.value, bytes | None)
+    error.record.reject()
+
+
+def version() -> str:
+    return sharecons.__version__
 
 
 def wrong() -> None:

@@ -1,0 +1,105 @@
+"""What `help()` shows: docstrings and signatures, also of compiled classes."""
+
+import ast
+import importlib
+import inspect
+import pydoc
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import sharecons
+from sharecons import AcknowledgeError, AcknowledgeResult, Batch, Record
+
+ROOT = Path(__file__).parent.parent
+HOOKS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+MODULES = HOOKS["targets"]["wheel"]["hooks"]["custom"]["modules"]
+VERBS = ("accept", "reject", "release", "renew")
+
+
+def documented(node: ast.AST, within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield names in a source, and their docstrings."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(child)
+            if text is not None and child.name != "__init__":
+                yield within + child.name, text
+            if isinstance(child, ast.ClassDef):
+                yield from documented(child, f"{within}{child.name}.")
+
+
+def resolved(module: str, name: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_docstrings_are_those_of_the_source(path: str) -> None:
+    source = ast.parse((ROOT / path).read_text())
+    module = path.removesuffix(".py").replace("/", ".")
+
+    expected = dict(documented(source))
+    shown = {name: inspect.getdoc(resolved(module, name)) for name in expected}
+
+    assert shown == expected
+    made = importlib.import_module(module)
+    assert inspect.getdoc(made) == ast.get_docstring(source)
+
+
+@pytest.mark.parametrize("kind", [Record, Batch])
+def test_help_shows_what_the_verbs_do(kind: type) -> None:
+    shown = pydoc.render_doc(kind, renderer=pydoc.plaintext)
+
+    assert "Attributes:" in shown
+    for verb in (*VERBS, "lock_deadline"):
+        first_line = (inspect.getdoc(getattr(kind, verb)) or "").splitlines()[0]
+        assert first_line
+        assert first_line in shown
+
+
+@pytest.mark.parametrize("kind", [Record, Batch])
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_have_a_signature(kind: type, verb: str) -> None:
+    assert list(inspect.signature(getattr(kind, verb)).parameters) == ["self"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (
+            Record,
+            "topic partition offset timestamp timestamp_type key value headers "
+            "delivery_count holder",
+        ),
+        (Batch, "lease records start"),
+        (AcknowledgeResult, "topic partition first_offset last_offset type error"),
+        (AcknowledgeError, "code name message"),
+    ],
+)
+def test_classes_have_a_signature(kind: type, parameters: str) -> None:
+    assert list(inspect.signature(kind).parameters) == parameters.split()
+
+
+def test_result_has_types() -> None:
+    hints = get_type_hints(AcknowledgeResult)
+
+    assert hints["error"] == AcknowledgeError | None
+    assert hints["type"] is sharecons.AcknowledgeType
+    assert hints["first_offset"] is int
+
+
+def test_record_for_type_checkers_is_documented_as_the_one_at_run_time() -> None:
+    source = ast.parse((Path(sharecons.__file__).parent / "record.py").read_text())
+    (typed,) = [n for n in ast.walk(source) if isinstance(n, ast.ClassDef)]
+
+    assert ast.get_docstring(typed) == inspect.getdoc(Record)
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    assert sharecons.__version__ == version("sharecons")
