@@ -22,9 +22,13 @@ VERBS = ("accept", "reject", "release", "renew")
 
 
 def documented(node: ast.AST, within: str = "") -> Iterator[tuple[str, str]]:
-    """Yield names in a source, and their docstrings."""
+    """Yield names in a source, and their docstrings.
+
+    Coroutine functions are left out: mypyc has no place for their docstrings, and no
+    public one is compiled.
+    """
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(child)
             if text is not None and child.name != "__init__":
                 yield within + child.name, text

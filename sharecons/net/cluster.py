@@ -79,6 +79,7 @@ class Cluster:
         security = security or Security()
         self.bootstrap = tuple(bootstrap)
         self._network = network or TcpNetwork(security.ssl_context)
+        self._is_plain = network is None and security.ssl_context is None
         self._credentials = security.credentials
         self._client_id = client_id
         self._software_version = software_version
@@ -94,6 +95,7 @@ class Cluster:
             software_version=self._software_version,
             timeout=timeout,
             credentials=self._credentials,
+            is_plain=self._is_plain,
         )
 
     async def connect_any(

@@ -43,6 +43,9 @@ SOFTWARE: Final = "sharecons"
 WANTS_SASL: Final = "; perhaps this listener wants SASL: see `security`"
 """What ApiVersions is answered without; Kafka hangs up on whatever comes next."""
 
+WANTS_TLS: Final = "; perhaps this is a TLS port: see `security`"
+"""A TLS listener closes the connection when the first request reaches it."""
+
 
 class Connection:
     """An open connection; `open` makes one.
@@ -59,8 +62,11 @@ class Connection:
         broker: str,
         client_id: str,
         credentials: Credentials | None = None,
+        *,
+        is_plain: bool = False,
     ) -> None:
         self.broker = broker
+        self._is_plain = is_plain
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
         self._wire = wire
@@ -80,8 +86,11 @@ class Connection:
         software_version: str,
         timeout: float,
         credentials: Credentials | None = None,
+        is_plain: bool = False,
     ) -> "Connection":
         """Connect, ask which versions are spoken, and say who we are.
+
+        `is_plain` is True where errors may hint at TLS: it is known not to be used.
 
         Raises:
             ConnectionFailedError: nobody is there, or it is no Kafka broker.
@@ -91,7 +100,9 @@ class Connection:
         with Troubles(f"connecting to {endpoint}"):
             with anyio.fail_after(timeout):
                 wire = await network.connect(endpoint)
-                connection = cls(wire, str(endpoint), client_id, credentials)
+                connection = cls(
+                    wire, str(endpoint), client_id, credentials, is_plain=is_plain
+                )
                 try:
                     await connection._introduce(software_version)
                 except BaseException:
@@ -199,5 +210,7 @@ class Connection:
             self._busy = False
 
     def _if_closed(self) -> str:
+        if self._is_plain and not self._numbers.answers:
+            return WANTS_TLS
         versions_only = self._login is None and self._numbers.answers == 1
         return WANTS_SASL if versions_only else ""

@@ -44,6 +44,8 @@ CUT: Final = (
     SSLEOFError,
 )
 
+RESET: Final = (ConnectionResetError, BrokenPipeError, anyio.BrokenResourceError)
+
 
 class Wire(Protocol):
     """Frames to and from one broker; raises what sockets and anyio's streams raise."""
@@ -158,7 +160,7 @@ class Troubles:
     Args:
         doing: what was tried, and with whom.
         asking: it was a question, so that garbage is an answer to it.
-        if_closed: gives what to say besides where the broker hangs up.
+        if_closed: returns a hint for a connection that the broker closed or reset.
 
     Raises:
         RequestTimedOutError: for `TimeoutError`.
@@ -202,8 +204,10 @@ class Troubles:
         if isinstance(
             error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError
         ):
-            reason = _reason(_cause(error))
-            raise ConnectionFailedError(f"{self._doing}: {reason}") from error
+            cause = _cause(error)
+            hint = self._if_closed() if isinstance(cause, RESET) else ""
+            text = f"{self._doing}: {_reason(cause)}{hint}"
+            raise ConnectionFailedError(text) from error
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -52,6 +52,10 @@ def request_frame(
     return b"".join((header, name, tags, body))
 
 
+TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
+"""An alert and a handshake, of SSL 3.0 and all versions of TLS (RFC 8446, 5.1)."""
+
+
 def frame_length(begun: bytes, limit: int) -> int:
     """Read the length that a frame begins with.
 
@@ -64,11 +68,23 @@ def frame_length(begun: bytes, limit: int) -> int:
             f"a frame of {length} bytes: no answer of Kafka's is below {SHORTEST}"
         )
     if length > limit:
-        raise ProtocolError(
-            f"a frame of {length} bytes, where at most {limit} were to come: this is "
-            "no Kafka listener (a TLS or HTTP port?), or max_bytes is too small"
-        )
+        raise ProtocolError(_not_kafka(begun, length, limit))
     return length
+
+
+def _not_kafka(begun: bytes, length: int, limit: int) -> str:
+    """Return the error for a length that other protocols' first bytes make."""
+    if begun[:2] in TLS_RECORDS:
+        return (
+            "this is no Kafka listener for plain connections but a TLS port: set "
+            "security=Security.tls(), or security.protocol=SSL or SASL_SSL"
+        )
+    if begun[:4] == b"HTTP":
+        return "this is no Kafka listener but an HTTP port: use another port"
+    return (
+        f"a frame of {length} bytes, where at most {limit} were to come: this is no "
+        "Kafka listener, or max_bytes is too small"
+    )
 
 
 def body_offset(frame: Frame, key: int, correlation_id: int) -> int:

@@ -1,17 +1,21 @@
 """TLS on each event loop, with a peer that says what it is told."""
 
 import ssl
+import struct
 from functools import partial
+from socket import SO_LINGER, SOL_SOCKET
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute
 from anyio.streams.tls import TLSListener
 
-from sharecons import Security
+from sharecons import Security, ShareConsumer
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.net.cluster import Cluster
 from sharecons.net.transport import TcpNetwork
 from sharecons.protocol.values import Endpoint, FindCoordinator
+from sharecons.testing import EmbeddedBroker
 from tests.net.streams import Peer, frame
 from tests.wire.oracle import spelt
 
@@ -174,10 +178,63 @@ async def test_tls_where_something_else_answers(authority):
             await asked(endpoint, Security.tls(ca_file=authority.ca_file))
 
 
-async def test_no_tls_where_it_is_wanted(serving):
+async def send_alert(peer):
+    await peer.stream.receive()
+    await peer.stream.send(b"\x15\x03\x01\x00\x02\x02\x46")
+
+
+async def reset(peer):
+    await peer.stream.receive()
+    raw = peer.stream.extra(SocketAttribute.raw_socket)
+    raw.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+
+
+TLS_ON_PLAIN = "a TLS port: (set security=Security.tls|see `security`)"
+
+
+@pytest.mark.parametrize("sasl", [None, Security.sasl("PLAIN", "a", "b", tls=False)])
+async def test_plain_client_at_a_tls_port_gets_a_hint(serving, sasl):
     async with Server(answer_once, serving) as endpoint:
-        with pytest.raises(ConnectionFailedError):
+        with pytest.raises(ConnectionFailedError, match=TLS_ON_PLAIN):
+            await asked(endpoint, sasl)
+
+
+@pytest.mark.parametrize("serve", [send_alert, hang_up, reset])
+async def test_plain_client_gets_a_hint_however_the_tls_port_refuses(serve):
+    async with Server(serve) as endpoint:
+        with pytest.raises(ConnectionFailedError, match=TLS_ON_PLAIN):
             await asked(endpoint, None)
+
+
+@pytest.mark.parametrize("serve", [hang_up, reset])
+async def test_tls_client_gets_a_hint_however_the_plain_port_refuses(authority, serve):
+    async with Server(serve) as endpoint:
+        with pytest.raises(ConnectionFailedError, match="is this a TLS listener"):
+            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+
+
+async def test_tls_client_at_a_plain_broker_gets_a_hint(authority):
+    async with EmbeddedBroker() as broker:
+        consumer = ShareConsumer(
+            "orders",
+            group_id="billing",
+            bootstrap_servers=broker.bootstrap_servers,
+            security=Security.tls(ca_file=authority.ca_file),
+            connect_timeout=0.5,
+        )
+        with pytest.raises(ConnectionFailedError, match="is this a TLS listener"):
+            await consumer.__aenter__()
+
+
+async def test_connection_that_ends_after_a_response_gets_no_hint_at_tls():
+    async def go_after_versions(peer):
+        await peer.answer_versions()
+        await peer.request()
+
+    async with Server(go_after_versions) as endpoint:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await asked(endpoint, None)
+    assert "TLS" not in str(caught.value)
 
 
 async def test_handshake_that_never_ends(authority):

@@ -92,6 +92,20 @@ def test_length_beyond_the_limit_says_what_to_look_at(length):
         frame_length(length.to_bytes(4, "big"), LIMIT)
 
 
+@pytest.mark.parametrize(
+    ("greeting", "kind"),
+    [
+        (b"\x15\x03\x01\x00", "a TLS port: set security="),
+        (b"\x15\x03\x03\x00", "a TLS port: set security="),
+        (b"\x16\x03\x03\x00", "a TLS port: set security="),
+        (b"HTTP", "an HTTP port"),
+    ],
+)
+def test_tls_and_http_ports_are_named(greeting, kind):
+    with pytest.raises(ProtocolError, match=kind):
+        frame_length(greeting, 256 << 20)
+
+
 @pytest.mark.parametrize("greeting", [b"HTTP", b"\x15\x03\x03\x00", b"SSH-"])
 def test_other_servers_are_found_out_by_the_length(greeting):
     with pytest.raises(ProtocolError, match="no Kafka listener"):
