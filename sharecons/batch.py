@@ -37,6 +37,15 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         """When the first of its locks ends, on `anyio.current_time()`'s clock."""
         return min(record.lock_deadline for record in self._records)
 
+    @property
+    def held(self) -> bool:
+        """True while all its records that are not settled are held, if there are any.
+
+        See `Record.held`.
+        """
+        records = [each for each in self._records if self._lease.is_open(each.offset)]
+        return bool(records) and all(record.held for record in records)
+
     def accept(self) -> None:
         """Mark the records as processed; see `Record.accept`."""
         self._say(AcknowledgeType.ACCEPT)

@@ -5,7 +5,8 @@
     ├── ConsumerStateError                     called at the wrong time
     │   ├── ClosedError                        the consumer is closed
     │   └── NotSubscribedError                 no topic to consume
-    ├── RecordStateError                       a record no longer held, or settled
+    ├── RecordStateError                       a record that was settled already
+    │   └── LockLostError                      its lock was lost with the connection
     ├── RecordsError                           records that cannot be handed out
     │   ├── CorruptRecordsError                a batch whose bytes are damaged
     │   └── DeserializationError               a deserializer raised
@@ -44,6 +45,7 @@ __all__ = [
     "DeserializationError",
     "Error",
     "GroupError",
+    "LockLostError",
     "NotSubscribedError",
     "OutdatedPlanError",
     "ProtocolError",
@@ -76,6 +78,14 @@ class NotSubscribedError(ConsumerStateError):
 
 class RecordStateError(Error):
     """The record is not held any more, or was settled in another way already."""
+
+
+class LockLostError(RecordStateError):
+    """The record's acquisition lock was lost: the record will be delivered again.
+
+    The broker releases all locks of a connection that ends, so the record may be
+    processed by another consumer now. The call changed nothing.
+    """
 
 
 class RecordsError(Error):

@@ -43,7 +43,7 @@ class Hand:
         leases, self._leases = self._leases, []
         if self._implicit:
             for lease, start in leases:
-                lease.acknowledge_open(
+                lease.acknowledge_implicitly(
                     start, lease.cursor, ACCEPT if accept else RELEASE
                 )
 
@@ -58,12 +58,12 @@ class Hand:
         last = lease.cursor - 1
         if last <= start:
             return False
-        lease.acknowledge_open(start, last, ACCEPT)
+        lease.acknowledge_implicitly(start, last, ACCEPT)
         self._leases[-1] = (lease, last)
         return True
 
     def _give_back_unfit(self) -> None:
         if self._unfit is not None:
             (lease, record), self._unfit = self._unfit, None
-            if lease.is_open(record.offset):
+            if lease.is_open(record.offset) and not lease.term.over:
                 lease.acknowledge(record.offset, RELEASE)

@@ -73,6 +73,9 @@ class Holder:
     def deadline_of(self, offset: int) -> float:
         raise NotImplementedError
 
+    def holds(self, offset: int) -> bool:
+        raise NotImplementedError
+
 
 @final
 class _Detached(Holder):
@@ -89,6 +92,9 @@ class _Detached(Holder):
 
     def deadline_of(self, offset: int) -> float:
         return float("-inf")
+
+    def holds(self, offset: int) -> bool:
+        return False
 
 
 DETACHED: Final = _Detached()
@@ -155,9 +161,19 @@ class Record:
         """When the acquisition lock ends, in seconds on `anyio.current_time()`'s clock.
 
         Never later than the broker's own idea of it. After it the record may be
-        delivered to somebody else; `renew()` moves it.
+        delivered to somebody else; `renew()` moves it. It is -inf once the lock was
+        lost with its connection, or the consumer is closed.
         """
         return self._holder.deadline_of(self.offset)
+
+    @property
+    def held(self) -> bool:
+        """True while this consumer holds the record's acquisition lock.
+
+        False once a verb settled the record, the lock's deadline has passed, the
+        connection that the record came on has ended, or the consumer is closed.
+        """
+        return self._holder.holds(self.offset)
 
     def accept(self) -> None:
         """Mark the record as processed.
@@ -167,6 +183,8 @@ class Record:
         replaces the mark as long as it was not sent.
 
         Raises:
+            LockLostError: the lock was lost with its connection; the record will be
+                delivered again.
             RecordStateError: the record was settled otherwise already, or is a copy.
             ClosedError: its consumer is closed; the record was released by that.
         """

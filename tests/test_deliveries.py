@@ -41,7 +41,7 @@ class Bench:
         self.now = 100.0
         self.counters = Counters()
         self.term = Term()
-        self.owner = Acknowledgements(lambda: None, Journal(lambda: None))
+        self.owner = Acknowledgements(lambda: None, Journal(lambda: None, lambda: 0.0))
         self.deliveries = Deliveries(
             implicit=implicit,
             clock=lambda: self.now,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sharecons.errors import ConnectionFailedError
+from sharecons.net.idling import Lost, Wait
 from sharecons.net.transport import Network, Wire
 from sharecons.protocol.values import Endpoint
 from sharecons.wire.api import Frame
@@ -62,6 +63,9 @@ class _MortalWire:
         # In a box: a wire that finds what follows in it would send that by itself.
         boxed = await self._wire.exchange(data, timeout, lambda frame: (read(frame),))
         return boxed[0]
+
+    async def idle(self, wait: Wait, lost: Lost) -> None:
+        await self._wire.idle(wait, lost)
 
     async def aclose(self) -> None:
         await self._wire.aclose()

@@ -13,6 +13,7 @@ from sharecons.errors import (
 )
 from sharecons.net.connection import Connection
 from sharecons.net.following import Hear, nobody
+from sharecons.net.idling import Wait
 from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.values import Endpoint
 from sharecons.security import Security
@@ -49,6 +50,16 @@ class Link:
             return await self._connection.ask(request, timeout, hear)
         finally:
             self._turn.release()
+
+    async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
+        """Await `wait()`; call `lost` if the connection ends meanwhile.
+
+        See `Connection.idle`. Not beside an `ask`.
+        """
+        if self._connection is None or self._connection.closed:
+            await wait()
+        else:
+            await self._connection.idle(wait, lost)
 
     def use(self, connection: Connection) -> None:
         """Start with a connection that is there already."""

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from sharecons.errors import ConnectionFailedError
+from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.following import (
     Asking,
     Following,
@@ -26,6 +26,7 @@ from sharecons.net.following import (
     Onward,
     nobody,
 )
+from sharecons.net.idling import Wait
 from sharecons.net.login import Login
 from sharecons.net.transport import Network, Troubles, Wire
 from sharecons.protocol.credentials import Credentials
@@ -147,6 +148,34 @@ class Connection:
         return await self._exchange(
             api.key, version, api.name, body, timeout, asking.read
         )
+
+    async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
+        """Await `wait()` while nothing is requested, and watch the connection.
+
+        If it ends meanwhile, or has ended, call `lost` once with the reason, at once,
+        perhaps outside of any task; `lost` makes `wait()` return.
+        """
+        ended = False
+
+        def end(reason: Exception) -> None:
+            nonlocal ended
+            ended = True
+            lost(self._reason(reason))
+
+        try:
+            await self._wire.idle(wait, end)
+        finally:
+            if ended:
+                await self.aclose()
+
+    def _reason(self, error: Exception) -> Error:
+        try:
+            with Troubles(self.broker, asking=True):
+                raise error
+        except Error as reason:
+            return reason
+        except Exception as other:  # noqa: BLE001 (whatever an event loop reports)
+            return ConnectionFailedError(f"{self.broker}: {other!r}")
 
     async def aclose(self) -> None:
         """Close at once, without waiting for anybody; may be called again."""

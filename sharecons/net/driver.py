@@ -1,13 +1,19 @@
 """The one loop that carries a machine out."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 from sharecons.errors import Error
 from sharecons.net.bell import Bell
 from sharecons.net.clock import running_clock
+from sharecons.net.idling import Wait
 
 __all__ = ["Machine", "drive"]
+
+
+async def wait_only(wait: Wait) -> None:
+    await wait()
 
 
 class Machine(Protocol):
@@ -30,11 +36,14 @@ async def drive(
     send: Callable[[Any], Awaitable[Any]],
     bell: Bell,
     told: Callable[[], None],
+    idle: Callable[[Wait], Awaitable[None]] = wait_only,
 ) -> None:
     """Do what a machine says, until it is finished.
 
     `send` gives the answer, or None if it told the machine already; it may then have
     gone on with what the machine asked next, and what it raises is of the last of them.
+    `idle` is given what waits for the bell, where no request is due: it may watch a
+    connection meanwhile.
     `told` runs after each thing that the machine was told: it takes what the machine
     has for others.
     Cancelling this leaves a request with unknown outcome.
@@ -45,7 +54,8 @@ async def drive(
         told()
         if request is None:
             if not machine.finished:
-                await bell.wait_until(machine.next_deadline(clock()))
+                deadline = machine.next_deadline(clock())
+                await idle(partial(bell.wait_until, deadline))
             continue
         try:
             answer = await send(request)

@@ -11,17 +11,18 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.errors import BrokerError
+from sharecons.errors import BrokerError, Error
 from sharecons.metrics import Counters
 from sharecons.net.bell import Bell
 from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
+from sharecons.net.idling import Wait
 from sharecons.net.led import Led, ring_all
 from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
 from sharecons.protocol.codes import Code
-from sharecons.protocol.happenings import Happened
+from sharecons.protocol.happenings import Happened, LocksLost
 from sharecons.protocol.leader import Leader
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
@@ -39,6 +40,8 @@ class Leaders:
     acknowledgements, `acquired` takes those and `reported` sees to these instead: they
     may be called outside of any task. `reported` is False if that is for a task;
     `acquired` is True if whom it let go on at once has run (`Listener` tells more).
+    `locks_lost` is called when a connection ended between two requests, outside of any
+    task as well.
 
     Attributes:
         wake: to be called when the pace changed; there may be something to fetch.
@@ -54,6 +57,7 @@ class Leaders:
         counters: Counters,
         acquired: Callable[[list[Lease], bool], bool],
         reported: Callable[[], bool],
+        locks_lost: Callable[[LocksLost], None],
         told: Callable[[Iterable[Happened]], None],
         *,
         request_timeout: float,
@@ -66,6 +70,7 @@ class Leaders:
         self._counters = counters
         self._acquired = acquired
         self._reported = reported
+        self._locks_lost = locks_lost
         self._told = told
         self._request_timeout = request_timeout
         self._tasks: TaskGroup | None = None
@@ -148,8 +153,12 @@ class Leaders:
             await link.ask(first.request, first.timeout, led.heard)
             # The machine knows.
 
+        async def idle(wait: Wait) -> None:
+            await link.idle(wait, partial(self._connection_lost, led))
+
+        told = partial(self._machine_told, led)
         try:
-            await drive(led.machine, send, led.bell, partial(self._machine_told, led))
+            await drive(led.machine, send, led.bell, told, idle)
         finally:
             await link.aclose()
             self._running.discard(led)
@@ -163,6 +172,21 @@ class Leaders:
             text = f"node {node_id} is no longer in the cluster's metadata"
             raise BrokerError(text, code=code, name=code.name)
         return await self._cluster.connect(endpoint)
+
+    def _connection_lost(self, led: Led, error: Error) -> None:
+        """It ended between two requests: hand out no more of its records, from now on.
+
+        The rest is for the leader's task.
+        """
+        machine = led.machine
+        machine.connection_lost(error, self._clock())
+        happened, machine.happened = machine.happened, []
+        for each in happened:
+            if isinstance(each, LocksLost):
+                self._locks_lost(each)
+            else:
+                machine.happened.append(each)
+        led.bell.ring()
 
     def _machine_told(self, led: Led) -> None:
         happened, led.machine.happened = led.machine.happened, []

@@ -17,6 +17,7 @@ from sharecons.errors import AuthorizationError, BrokerError, ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
 from sharecons.net.bell import Bell
+from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
@@ -107,7 +108,7 @@ class Member:
         self._request_timeout = request_timeout
         self._membership_bell = Bell()
         self._routing_bell = Bell()
-        self._journal = Journal(self._membership_bell.ring)
+        self._journal = Journal(self._membership_bell.ring, running_clock())
         self._reports = Reports(self._journal, counters, listener)
         self._leaders = Leaders(
             settings,
@@ -118,6 +119,7 @@ class Member:
             counters,
             listener.acquired,
             self._reports.told,
+            self._locks_lost,
             self._leaders_told,
             request_timeout=request_timeout,
         )
@@ -319,9 +321,8 @@ class Member:
                 self._leaders.lead()
             case EndpointsTold(endpoints):
                 self.routing.endpoints_told(endpoints)
-            case LocksLost(why, leases):
-                self._log.warning("locks lost", reason=why, leases=len(leases))
-                self._listener.lost(leases)
+            case LocksLost():
+                self._locks_lost(happening)
             case MetadataStale(why):
                 self._log.info("metadata is stale", reason=why)
                 self.routing.stale(anyio.current_time())
@@ -332,6 +333,10 @@ class Member:
                 self._end(error)
             case Strange(what):
                 self._log.warning("strange answer", what=what)
+
+    def _locks_lost(self, lost: LocksLost) -> None:
+        self._log.warning("locks lost", reason=lost.why, leases=len(lost.leases))
+        self._listener.lost(lost.leases)
 
     def _end(self, error: Error) -> None:
         """Nothing can be consumed any more: say so, and ask for nothing."""

@@ -12,6 +12,7 @@ from mypy_extensions import mypyc_attr
 from sharecons.errors import ProtocolError
 from sharecons.net.following import Later, Onward
 from sharecons.net.framing import FrameBuffer
+from sharecons.net.idling import UNREQUESTED
 from sharecons.wire.api import Frame
 
 __all__ = ["Receiving", "as_it_is"]
@@ -78,7 +79,7 @@ class Receiving:
         waiter = self.waiter
         try:
             if waiter is None:
-                raise ProtocolError(f"{nbytes} bytes that nobody asked for")
+                raise ProtocolError(UNREQUESTED)
             frame = self._buffer.received(nbytes)
             if frame is not None:
                 if not waiter.done():

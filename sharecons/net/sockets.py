@@ -19,8 +19,10 @@ from typing import Final, TypeVar
 import anyio
 from aiohappyeyeballs import start_connection
 
+from sharecons.errors import ProtocolError
 from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
+from sharecons.net.idling import UNREQUESTED, Lost, Wait, wait_watching
 from sharecons.net.receiving import Receiving, as_it_is
 from sharecons.protocol.values import Endpoint
 from sharecons.wire.api import Frame
@@ -94,6 +96,7 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
     def __init__(self) -> None:
         super().__init__(asyncio.get_running_loop())
         self._error: Exception | None = None
+        self._lost: Lost | None = None
 
     @classmethod
     async def on(
@@ -147,6 +150,15 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
             self.read = as_it_is  # which keeps nothing alive
         return answer
 
+    async def idle(self, wait: Wait, lost: Lost) -> None:
+        if self._error is not None:
+            lost(self._error)
+        self._lost = lost
+        try:
+            await wait()
+        finally:
+            self._lost = None
+
     async def aclose(self) -> None:
         self.fail(anyio.ClosedResourceError())
 
@@ -155,6 +167,8 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
             self._error = error
             self.transport.abort()
             self.expect_nothing()
+            if self._lost is not None:
+                self._lost(error)
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_exception(self._error)
 
@@ -217,6 +231,20 @@ class SocketWire:
         with anyio.fail_after(timeout):
             await self.send(data)
             return read(await self.receive())
+
+    async def idle(self, wait: Wait, lost: Lost) -> None:
+        await wait_watching(wait, self._end, lost)
+
+    async def _end(self) -> Exception:
+        while True:
+            try:
+                await self._wait(anyio.wait_readable)
+                received = self._socket.recv(1)
+            except BlockingIOError:
+                continue
+            except (OSError, anyio.ClosedResourceError) as error:
+                return error
+            return ProtocolError(UNREQUESTED) if received else anyio.EndOfStream()
 
     async def aclose(self) -> None:
         if not self._closed:

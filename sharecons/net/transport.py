@@ -23,6 +23,7 @@ from sharecons.errors import (
 from sharecons.net import sockets
 from sharecons.net.clock import in_trio
 from sharecons.net.framing import FrameBuffer
+from sharecons.net.idling import UNREQUESTED, Lost, Wait, wait_watching
 from sharecons.net.tls import HANDSHAKE_CUT, explained
 from sharecons.protocol.values import Endpoint
 from sharecons.wire.api import Frame
@@ -78,6 +79,15 @@ class Wire(Protocol):
         `begun`; it then goes on until all was answered.
         Cancelling this may come after `read`. As `send` and `receive`, but that it may
         raise `TimeoutError` too, and what `read` raises.
+        """
+        ...
+
+    async def idle(self, wait: Wait, lost: Lost) -> None:
+        """Await `wait()` while nothing is exchanged, and watch the connection.
+
+        If it has ended, ends meanwhile, or bytes come that were not requested, call
+        `lost` once with the reason, at once, perhaps outside of any task; the wire is of
+        no use then. `lost` makes `wait()` return. Cancelling this loses nothing.
         """
         ...
 
@@ -149,6 +159,16 @@ class StreamWire:
         with anyio.fail_after(timeout):
             await self.send(data)
             return read(await self.receive())
+
+    async def idle(self, wait: Wait, lost: Lost) -> None:
+        await wait_watching(wait, self._end, lost)
+
+    async def _end(self) -> Exception:
+        try:
+            await self._stream.receive(1)
+        except (OSError, *CUT, anyio.ClosedResourceError) as error:
+            return error
+        return ProtocolError(UNREQUESTED)
 
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)

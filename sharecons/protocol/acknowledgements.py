@@ -181,12 +181,16 @@ class Acknowledgements:
         leases = dict.fromkeys([*self._held, *self._dirty])
         self._held = {}
         self._dirty = []
+        failed: list[Piece] = []
         while pieces := self._all_pieces():
-            leases |= dict.fromkeys(piece.lease for piece in pieces)
+            failed += pieces
             self._under_way, self._waiting = {}, []
             self._failed(pieces, error)
+        leases |= dict.fromkeys(piece.lease for piece in failed)
         for lease in leases:
             self.journal.results += results_of(lease, lease.forsaken(), error)
+        for piece in failed:
+            piece.lease.lose(piece.ranges)
 
     def forget_ended(self, now: float) -> list[Lease]:
         """Let go of leases whose locks have all ended; gives those with open records.

@@ -49,15 +49,17 @@ class Journal:
     """What the acknowledgements of one consumer, to all its leaders, have in common.
 
     Attributes:
+        clock: returns the current time; for `held`, which applications read.
         closed: nothing may be said any more.
         results: what became of acknowledgements; taken by the shell.
         hears: of those that were applied, too, though no commit() waits for them.
         applied: how many were of which nobody hears; taken by the shell.
     """
 
-    __slots__ = ("applied", "closed", "hears", "results", "wake")
+    __slots__ = ("applied", "clock", "closed", "hears", "results", "wake")
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], clock: Callable[[], float]) -> None:
+        self.clock = clock
         self.closed = False
         self.results: list[AcknowledgeResult] = []
         self.hears = True

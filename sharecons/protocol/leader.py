@@ -202,6 +202,10 @@ class Leader:
             self._finish("the session was closed")
 
     def failed(self, request: Request, error: Error, now: float) -> None:
+        self.connection_lost(error, now)
+
+    def connection_lost(self, error: Error, now: float) -> None:
+        """The connection ended; also while no request was in flight."""
         self._sent.clear()
         self._lose(f"the connection to node {self.node_id} was lost: {error}")
         if isinstance(error, (AuthenticationError, UnsupportedVersionError)):

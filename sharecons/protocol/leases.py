@@ -16,23 +16,32 @@ application, are queued beside the marks.
 `deadline` is when the lock ends at the latest that we may believe: the request's
 own time plus the lock's length, though the lock began later. A renewed record has
 a later one of its own. When the session ends the locks end with it, and the lease
-is forsaken: what is still said of its records is reported as failed, not raised,
-for it is nobody's mistake.
+is forsaken: the application's verbs raise from then on. Acknowledgements that the
+application made before, and those that the library makes by itself in implicit mode,
+are reported as failed.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, final
 
-from sharecons.errors import ClosedError, RecordStateError, UnsupportedVersionError
+from sharecons.errors import (
+    ClosedError,
+    LockLostError,
+    RecordStateError,
+    UnsupportedVersionError,
+)
 from sharecons.protocol.journal import Journal
-from sharecons.protocol.marks import AFTER_RENEWAL, FORSAKEN, KIND, SENT, Marks
+from sharecons.protocol.marks import AFTER_RENEWAL, FAILED, FORSAKEN, KIND, SENT, Marks
 from sharecons.protocol.ranges import GAP, Run, coalesce
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import Range, SharePartition
 from sharecons.untyped import RELEASE, RENEW, AcknowledgeType, Holder
 
 __all__ = ["Lease", "Owner"]
+
+LOST: Final = float("-inf")
+"""The deadline of locks that ended with their session."""
 
 _NONE: Final = Marks(0)
 """Those of packed leases: nothing can be said of what is not there."""
@@ -145,8 +154,14 @@ class Lease(Holder):
         return self._marks.is_open(self._index(offset))
 
     def deadline_of(self, offset: int) -> float:
-        """When the lock of one record ends."""
+        """When the lock of one record ends; LOST if it ended with the session."""
+        if self.term.over or self._journal.closed:
+            return LOST
         return self._renewed.get(offset, self.deadline)
+
+    def holds(self, offset: int) -> bool:
+        """Return whether the lock of a record that is not settled is still held."""
+        return self._journal.clock() < self.deadline_of(offset) and self.is_open(offset)
 
     def last_deadline(self) -> float:
         """When the last of its locks ends."""
@@ -219,8 +234,8 @@ class Lease(Holder):
         elif mark == SENT | RENEW or mark & AFTER_RENEWAL:
             if mark & KIND != kind:
                 self._marks[index] = AFTER_RENEWAL | kind
-        elif mark == FORSAKEN:
-            self._forfeit(slice(index, index + 1), kind)
+        elif mark == FORSAKEN or mark & FAILED:
+            raise self._lock_lost(kind, f"{self._name}@{offset}")
         elif mark & KIND != kind:
             raise RecordStateError(
                 f"cannot {kind.name.lower()} {self._name}@{offset}: it was settled by "
@@ -231,6 +246,23 @@ class Lease(Holder):
         """Mark those of the records from index `start` to `stop` that are open.
 
         Renewed ones are: the last word is still to be said of them.
+
+        Raises:
+            LockLostError: their locks, or some of them, were lost.
+            Others: as `acknowledge`.
+        """
+        self._check_owner(kind)
+        part = slice(start, stop)
+        if self._forsake_if_over() and self._marks.has_lost(part):
+            raise self._lock_lost(kind, f"records of {self._name}")
+        self._say(part, kind)
+
+    def acknowledge_implicitly(
+        self, start: int, stop: int, kind: AcknowledgeType
+    ) -> None:
+        """As `acknowledge_open`, but report lost locks as failed, and do not raise.
+
+        For what the library does by itself, such as accepting in implicit mode.
         """
         self._check_owner(kind)
         self._say(slice(start, stop), kind)
@@ -267,7 +299,21 @@ class Lease(Holder):
         self._marks.forsake()
         return sorted(unsent)
 
+    def lose(self, ranges: Iterable[Range]) -> None:
+        """What was sent of these ranges has failed, as the locks were lost."""
+        for first, last, _ in ranges:
+            start, stop = self._bounds(first, last)
+            if start < stop:
+                self._marks.lose(start, stop)
+
     # Small things.
+
+    def _lock_lost(self, kind: AcknowledgeType, what: str) -> LockLostError:
+        return LockLostError(
+            f"cannot {kind.name.lower()} {what}: the acquisition lock was lost: "
+            f"{self.term.why or 'the session ended'}; what was not settled will be "
+            "delivered again"
+        )
 
     @property
     def _name(self) -> str:

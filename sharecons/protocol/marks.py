@@ -22,7 +22,7 @@ from typing import Final, final
 
 from sharecons.untyped import RENEW, AcknowledgeType
 
-__all__ = ["AFTER_RENEWAL", "FORSAKEN", "KIND", "SENT", "Marks"]
+__all__ = ["AFTER_RENEWAL", "FAILED", "FORSAKEN", "KIND", "SENT", "Marks"]
 
 OPEN: Final = 0x00
 SENT: Final = 0x10
@@ -31,10 +31,14 @@ AFTER_RENEWAL: Final = 0x40
 KIND: Final = 0x0F
 
 FORSAKEN: Final = SETTLED
-"""Settled without a type: the lock went before anything was said."""
+"""Settled without a type: the lock was lost before anything was said."""
+
+FAILED: Final = 0x80
+"""With a type: that was said, and the lock was lost before the broker applied it."""
 
 _PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+")
 _FORSAKEN_RUNS: Final = re.compile(rb"\x20+")
+_LOST: Final = re.compile(rb"[\x20\x81-\x84]")
 _RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x44]+")
 
 
@@ -46,6 +50,7 @@ def _table(changes: Iterable[tuple[int, int]]) -> bytes:
 
 
 _KINDS: Final = (1, 2, 3, 4)
+_TERMINAL: Final = (1, 2, 3)
 _SAY: Final[Mapping[int, bytes]] = {
     RENEW: _table([(OPEN, RENEW)]),
     **{
@@ -72,11 +77,14 @@ _SETTLE: Final = _table(
     ]
 )
 _FORSAKE: Final = _table(
-    (state | kind, FORSAKEN if kind == RENEW else SETTLED | kind)
+    (state | kind, FAILED | kind if kind in _TERMINAL else FORSAKEN)
     for state in (OPEN, SENT, AFTER_RENEWAL)
     for kind in (0, *_KINDS)
 )
-_SETTLED: Final = bytes(SETTLED | kind for kind in (0, *_KINDS))
+_LOSE: Final = _table((SETTLED | kind, FAILED | kind) for kind in _KINDS)
+_SETTLED: Final = bytes(
+    [*(SETTLED | kind for kind in (0, *_KINDS)), *(FAILED | kind for kind in _KINDS)]
+)
 _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 
@@ -140,11 +148,15 @@ class Marks:
 
     def settle_as(self, part: slice, kind: AcknowledgeType) -> None:
         """Note what was said of a part too late."""
-        self._marks[part] = bytes((SETTLED | kind,)) * (part.stop - part.start)
+        self._marks[part] = bytes((FAILED | kind,)) * (part.stop - part.start)
 
     def forsake(self) -> None:
         """The locks are gone: nothing is open, or asked for, any more."""
         self._written = self._marks.translate(_FORSAKE)
+
+    def lose(self, start: int, stop: int) -> None:
+        """What was sent of a part has failed, as the locks were lost."""
+        self._marks[start:stop] = self._marks[start:stop].translate(_LOSE)
 
     @property
     def has_open(self) -> bool:
@@ -179,6 +191,10 @@ class Marks:
     def forsaken(self, part: slice) -> list[tuple[int, int]]:
         """Where, in a part, locks went before anything was said."""
         return self._found(_FORSAKEN_RUNS, part)
+
+    def has_lost(self, part: slice) -> bool:
+        """Return whether a lock of a part was lost before its record was settled."""
+        return _LOST.search(self._marks[part]) is not None
 
     def renewing(self, part: slice) -> list[tuple[int, int]]:
         """Where, in a part, a renewal is under way."""

@@ -346,4 +346,4 @@ def _accept(lease: Lease) -> None:
             for offset in range(first, last + 1)
         ]
     lease.unpacked(offsets)
-    lease.acknowledge_open(0, len(offsets), AcknowledgeType.ACCEPT)
+    lease.acknowledge_implicitly(0, len(offsets), AcknowledgeType.ACCEPT)

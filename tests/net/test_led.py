@@ -30,7 +30,9 @@ class Application:
         self.pace = Pace(500)
         self.pace.waiting = 1
         self.pace.allowance = 500
-        acknowledgements = Acknowledgements(lambda: None, Journal(lambda: None))
+        acknowledgements = Acknowledgements(
+            lambda: None, Journal(lambda: None, lambda: 0.0)
+        )
         self.machine = Leader(NODE, SETTINGS, self.pace, acknowledgements)
         self.machine.topics = {TOPIC_ID: TOPIC}
         self.machine.want(frozenset({P0}))

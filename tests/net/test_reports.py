@@ -32,7 +32,7 @@ def told_of(journal, hearer):
 
 @pytest.mark.parametrize("calls_back", [True, False])
 def test_a_journal_hears_what_somebody_is_called_back_with(calls_back):
-    journal = Journal(lambda: None)
+    journal = Journal(lambda: None, lambda: 0.0)
 
     Reports(journal, Counters(), Hearer(calls_back))
 
@@ -40,7 +40,7 @@ def test_a_journal_hears_what_somebody_is_called_back_with(calls_back):
 
 
 def test_what_nobody_hears_of_is_counted_once():
-    journal, hearer = Journal(lambda: None), Hearer(calls_back=False)
+    journal, hearer = Journal(lambda: None, lambda: 0.0), Hearer(calls_back=False)
     journal.applied = 5
     journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
@@ -50,7 +50,7 @@ def test_what_nobody_hears_of_is_counted_once():
 
 
 def test_a_callback_is_called_in_a_task():
-    journal, hearer = Journal(lambda: None), Hearer(calls_back=True)
+    journal, hearer = Journal(lambda: None, lambda: 0.0), Hearer(calls_back=True)
     journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, None)]
 
     assert (False, [0, 0]) == told_of(journal, hearer)

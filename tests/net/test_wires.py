@@ -1,6 +1,8 @@
 """What each wire does with bytes and with trouble, over this machine's sockets."""
 
 import math
+import socket
+import struct
 
 import anyio
 import pytest
@@ -156,8 +158,105 @@ async def test_bytes_that_nobody_asked_for_end_a_protocols_wire(ends):
     with anyio.fail_after(5):
         assert await gone(theirs)
 
-    with pytest.raises(ProtocolError, match="11 bytes that nobody asked for"):
+    with pytest.raises(ProtocolError, match="bytes that were not requested"):
         await wire.receive()
+
+
+# What ends a connection between two requests.
+
+
+async def ends_idle(wire, end_it):
+    """Return what `idle` reports when the other end does something meanwhile."""
+    reasons, news = [], anyio.Event()
+
+    def lost(reason):
+        reasons.append(reason)
+        news.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.idle, news.wait, lost)
+        await anyio.wait_all_tasks_blocked()
+        await end_it()
+        with anyio.fail_after(5):
+            await news.wait()
+    return reasons
+
+
+async def exchanged(wire, theirs):
+    """One exchange, so that all of the wire has run."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(say, theirs, framed(b"answer"))
+        await wire.exchange(b"question", 10, bytes)
+    await heard(theirs, 8)
+
+
+async def test_a_close_between_two_requests_is_reported_at_once(ends):
+    wire, theirs = ends
+    await exchanged(wire, theirs)
+
+    async def close():
+        theirs.close()
+
+    reasons = await ends_idle(wire, close)
+
+    assert [anyio.EndOfStream] == [type(reason) for reason in reasons]
+
+
+async def test_a_reset_between_two_requests_is_reported_at_once(ends):
+    wire, theirs = ends
+    await exchanged(wire, theirs)
+
+    async def reset():
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+
+    (reason,) = await ends_idle(wire, reset)
+
+    assert isinstance(reason, ConnectionResetError | anyio.BrokenResourceError)
+
+
+async def test_bytes_between_two_requests_are_reported_at_once(ends):
+    wire, theirs = ends
+    await exchanged(wire, theirs)
+
+    (reason,) = await ends_idle(wire, lambda: say(theirs, framed(b"unrequested")))
+
+    assert isinstance(reason, ProtocolError)
+
+
+async def test_a_connection_that_ended_before_is_reported_when_it_idles(ends):
+    wire, theirs = ends
+    await exchanged(wire, theirs)
+    theirs.close()
+    await anyio.sleep(0.05)
+
+    async def nothing():
+        pass
+
+    reasons = await ends_idle(wire, nothing)
+
+    assert [anyio.EndOfStream] == [type(reason) for reason in reasons]
+
+
+async def test_a_wire_that_idled_and_was_woken_exchanges_on(ends):
+    wire, theirs = ends
+    for _ in range(50):
+        woken = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wire.idle, woken.wait, pytest.fail)
+            await anyio.wait_all_tasks_blocked()
+            woken.set()
+        await exchanged(wire, theirs)
+
+
+async def test_a_wire_whose_idling_was_cancelled_exchanges_on(ends):
+    wire, theirs = ends
+    await exchanged(wire, theirs)
+    with anyio.move_on_after(0.01) as scope:
+        await wire.idle(anyio.sleep_forever, pytest.fail)
+    await exchanged(wire, theirs)
+
+    assert scope.cancelled_caught
 
 
 # Answers that are read before who asked is woken.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sharecons.errors import RecordStateError
+from sharecons.errors import LockLostError, RecordStateError
 from sharecons.protocol.journal import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, runs_of
@@ -94,18 +94,25 @@ class Application:
         offset = held.offsets[index]
         try:
             held.lease.acknowledge(offset, kind)
+        except LockLostError:
+            assert held.lease.term.over
+            return
         except RecordStateError:
             assert held.last.get(offset, kind) != kind, "nothing else was said before"
             return
         if kind == RENEW:
             # The last word counts: what was not sent before is withdrawn.
-            if held.last.pop(offset, None) is None or not held.lease.term.over:
-                held.renewals[offset] += 1
+            held.last.pop(offset, None)
+            held.renewals[offset] += 1
         else:
             held.last[offset] = kind
 
     def say_all(self, held: Held, start: int, stop: int, kind: AcknowledgeType) -> None:
-        held.lease.acknowledge_open(start, stop, kind)
+        try:
+            held.lease.acknowledge_open(start, stop, kind)
+        except LockLostError:
+            assert held.lease.term.over
+            held.lease.acknowledge_implicitly(start, stop, kind)
         for offset in held.offsets[start:stop]:
             if offset not in held.last:
                 if kind == RENEW:

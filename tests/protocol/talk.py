@@ -30,7 +30,7 @@ class Talk:
         self.now = 0.0
         self.pace = Pace(500)
         self.pace.waiting = 1
-        self.journal = Journal(lambda: None)
+        self.journal = Journal(lambda: None, lambda: 0.0)
         self.acknowledgements = Acknowledgements(lambda: None, self.journal)
         known = {
             field.name: getattr(SETTINGS, field.name) for field in fields(SETTINGS)

@@ -1,5 +1,6 @@
 import pytest
 
+from sharecons.errors import LockLostError
 from sharecons.protocol import reactions
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.codes import Code
@@ -25,7 +26,7 @@ class Batcher:
     def __init__(self) -> None:
         self.rings = 0
         self.wakes = 0
-        self.journal = Journal(self._woken)
+        self.journal = Journal(self._woken, lambda: 0.0)
         self.machine = Acknowledgements(self._rung, self.journal)
         self.term = Term()
 
@@ -697,13 +698,13 @@ def test_whatever_was_said_and_not_confirmed_fails_with_the_session():
     assert not batcher.machine.pending
 
 
-def test_what_is_said_after_the_session_was_lost_fails_and_wakes_the_shell():
+def test_what_is_accepted_implicitly_after_the_session_fails_and_wakes_the_shell():
     batcher = Batcher()
     lease = batcher.lease(*range(10))
     lose(batcher)
 
-    lease.acknowledge(3, ACCEPT)
-    lease.acknowledge_open(0, 10, RELEASE)
+    lease.acknowledge_implicitly(3, 4, ACCEPT)
+    lease.acknowledge_implicitly(0, 10, RELEASE)
 
     name = "SHARE_SESSION_NOT_FOUND"
     assert (3, 3, ACCEPT, name) in batcher.results
@@ -780,15 +781,39 @@ def test_a_late_verb_fails_with_the_session_too(stage: str):
     assert 1 == [r[2] for r in batcher.results if r[3]].count(ACCEPT)
 
 
-def test_a_verb_after_lock_and_session_ended_fails():
+def test_a_verb_after_lock_and_session_ended_raises():
     batcher = Batcher()
     late = batcher.lease(0, deadline=30.0)
     batcher.machine.forget_ended(now=31.0)
     lose(batcher)
 
-    late.acknowledge(0, ACCEPT)
+    with pytest.raises(LockLostError, match="connection"):
+        late.acknowledge(0, ACCEPT)
 
-    assert [(0, 0, ACCEPT, "SHARE_SESSION_NOT_FOUND")] == batcher.results
+    assert [] == batcher.results
+
+
+@pytest.mark.parametrize("state", ["unsent", "sent", "during a renewal"])
+def test_an_accept_before_the_session_was_lost_is_reported_and_a_second_one_raises(
+    state: str,
+):
+    batcher = Batcher()
+    lease = batcher.lease(0, 1)
+    if state == "during a renewal":
+        lease.acknowledge(0, RENEW)
+        batcher.take()
+    lease.acknowledge(0, ACCEPT)
+    if state == "sent":
+        batcher.take()
+    lose(batcher)
+
+    with pytest.raises(LockLostError):
+        lease.acknowledge(0, ACCEPT)
+    with pytest.raises(LockLostError):
+        lease.acknowledge_open(0, 2, ACCEPT)
+
+    failed = [result for result in batcher.results if result[2] == ACCEPT]
+    assert [(0, 0, ACCEPT, "SHARE_SESSION_NOT_FOUND")] == failed
 
 
 def test_a_packed_lease_whose_lock_ended_is_let_go_with_its_bytes():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sharecons.errors import LockLostError
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import LocksLost, MetadataStale
 from sharecons.protocol.session import CLOSING
@@ -272,12 +273,11 @@ def test_closing_is_not_held_up_by_a_pause():
     assert CLOSING == talk.acknowledge().share_session_epoch
 
 
-def test_what_is_said_after_the_close_fails():
+def test_a_verb_after_the_close_raises():
     talk = Talk()
     (lease,) = talk.open(part(P0, (0, 3)))
     talk.leader.close()
     talk.answer(talk.acknowledge(), acknowledged())
 
-    lease.acknowledge(0, ACCEPT)
-
-    assert ["SHARE_SESSION_NOT_FOUND"] == talk.errors
+    with pytest.raises(LockLostError, match="the session was closed"):
+        lease.acknowledge(0, ACCEPT)

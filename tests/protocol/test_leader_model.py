@@ -96,7 +96,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.application = Application(self.broker)
         self.pace = Pace(most)
         self.pace.allowance = min(allowance, most)
-        self.journal = Journal(lambda: None)
+        self.journal = Journal(lambda: None, lambda: 0.0)
         self.acknowledgements = Acknowledgements(self.ring, self.journal)
         self.leader = Leader(NODE, SETTINGS, self.pace, self.acknowledgements)
         self.leader.topics = {TOPIC_ID: TOPIC}

@@ -2,7 +2,13 @@
 
 import pytest
 
-from sharecons.errors import AuthorizationError, BrokerError, UnsupportedVersionError
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    ConnectionFailedError,
+    LockLostError,
+    UnsupportedVersionError,
+)
 from sharecons.protocol import reactions
 from sharecons.protocol.codes import Code
 from sharecons.protocol.happenings import (
@@ -300,12 +306,41 @@ def test_a_broker_too_old_for_the_request_refuses():
     assert talk.leader.finished
 
 
-def test_what_is_said_after_the_connection_was_lost_fails():
+def test_a_verb_after_the_connection_was_lost_raises():
     talk = Talk()
     (lease,) = talk.open(part(P0, (0, 3)))
     talk.pace.waiting = 1
     talk.lose(talk.fetch())
 
-    lease.acknowledge(0, ACCEPT)
+    with pytest.raises(LockLostError, match="the connection to node"):
+        lease.acknowledge(0, ACCEPT)
+    assert [] == talk.errors
 
+
+def test_a_connection_lost_between_two_requests_loses_the_locks_and_opens_anew():
+    talk = Talk()
+    (lease,) = talk.open(part(P0, (0, 3)))
+    lease.acknowledge(0, ACCEPT)
+    error = ConnectionFailedError("the broker closed the connection")
+
+    talk.leader.connection_lost(error, talk.now)
+    talk.pace.waiting = 1
+    talk.now = talk.leader.next_deadline(talk.now)
+    opening = talk.fetch()
+
+    assert lease.term.over
     assert ["SHARE_SESSION_NOT_FOUND"] == talk.errors
+    assert [(lease,)] == [h.leases for h in talk.happened(LocksLost)]
+    assert 1 == len(talk.happened(MetadataStale))
+    assert (0, {}) == (opening.share_session_epoch, opening.acknowledgements)
+
+
+def test_a_connection_lost_while_nothing_is_held_ends_a_leader_that_closes():
+    talk = Talk()
+    talk.open(part(P0, (0, 3)))
+    talk.leader.close()
+
+    talk.leader.connection_lost(ConnectionFailedError("gone"), talk.now)
+
+    assert talk.leader.finished
+    assert [] == talk.happened(LocksLost)

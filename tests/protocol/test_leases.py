@@ -3,7 +3,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from sharecons.errors import ClosedError, RecordStateError, UnsupportedVersionError
+from sharecons.errors import (
+    ClosedError,
+    LockLostError,
+    RecordStateError,
+    UnsupportedVersionError,
+)
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, Run, ranges_of
@@ -21,7 +26,8 @@ class Told:
 
     def __init__(self) -> None:
         self.renewable = True
-        self.journal = Journal(lambda: None)
+        self.now = 0.0
+        self.journal = Journal(lambda: None, lambda: self.now)
         self.marks = 0
         self.forfeits: list[Run] = []
 
@@ -240,18 +246,17 @@ def test_a_verb_said_in_turn_after_the_consumer_closed_says_so_too():
         lease.acknowledge(5, ACCEPT)
 
 
-def test_a_verb_said_in_turn_after_the_session_is_forfeit():
-    owner = Told()
-    lease = ten(owner)
+def test_a_verb_said_in_turn_after_the_locks_were_lost_raises():
+    lease = ten()
     lease.acknowledge(3, ACCEPT)
     lease.acknowledge(4, ACCEPT)
     lease.term.over = True
     unsent = lease.forsaken()
 
-    lease.acknowledge(5, ACCEPT)
+    with pytest.raises(LockLostError):
+        lease.acknowledge(5, ACCEPT)
 
     assert [Run(3, 4, ACCEPT)] == unsent
-    assert [Run(5, 5, ACCEPT)] == owner.forfeits
 
 
 def test_renewing_at_a_broker_that_cannot_says_so():
@@ -600,60 +605,83 @@ def test_a_forsaken_packed_lease_is_settled_and_holds_no_bytes():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_verb_after_the_locks_went_is_reported_as_failed_not_raised(
-    kind: AcknowledgeType,
-):
+def test_a_verb_after_the_locks_were_lost_raises_every_time(kind: AcknowledgeType):
     owner = Told()
     lease = ten(owner)
+    lease.term.why = "the connection to node 1 was lost"
     lose(lease)
 
-    lease.acknowledge(4, kind)
+    for _ in range(2):
+        with pytest.raises(LockLostError, match=r"lost: the conn.*delivered again"):
+            lease.acknowledge(4, kind)
+        with pytest.raises(LockLostError, match="delivered again"):
+            lease.acknowledge_open(4, 6, kind)
 
-    assert [Run(4, 4, kind)] == owner.forfeits
+    assert [] == owner.forfeits
     assert [] == take(lease)
 
 
+@pytest.mark.parametrize("state", ["unsent", "sent"])
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_a_verb_repeated_after_the_locks_went_is_reported_once(kind: AcknowledgeType):
-    owner = Told()
-    lease = ten(owner)
+def test_a_verb_repeated_after_its_acknowledgement_was_lost_raises(
+    kind: AcknowledgeType, state: str
+):
+    lease = ten()
+    lease.acknowledge(4, kind)
+    sent = take(lease) if state == "sent" else []
+    lease.term.over = True
+    settle(lease, sent)
+    lease.forsaken()
+    lease.lose(ranges_of(sent))
+
+    with pytest.raises(LockLostError):
+        lease.acknowledge(4, kind)
+
+
+@pytest.mark.parametrize("kind", TERMINAL)
+def test_a_record_settled_before_the_locks_were_lost_stays_settled(
+    kind: AcknowledgeType,
+):
+    lease = ten()
+    lease.acknowledge(4, kind)
+    settle(lease, take(lease))
     lose(lease)
 
     lease.acknowledge(4, kind)
-    lease.acknowledge(4, kind)
+    lease.acknowledge_open(4, 5, kind)
+    for other in set(KINDS) - {kind}:
+        with pytest.raises(RecordStateError, match="was settled by"):
+            lease.acknowledge(4, other)
 
-    assert [Run(4, 4, kind)] == owner.forfeits
 
-
-def test_a_batchs_verb_after_the_locks_went_is_reported_for_what_was_open():
+def test_what_is_accepted_implicitly_after_the_locks_were_lost_is_reported_once():
     owner = Told()
     lease = ten(owner)
     lease.acknowledge(2, ACCEPT)
     take(lease)
     lose(lease)
 
-    lease.acknowledge_open(0, 5, REJECT)
-    lease.acknowledge_open(0, 5, REJECT)
+    lease.acknowledge_implicitly(0, 5, REJECT)
+    lease.acknowledge_implicitly(0, 5, REJECT)
 
     assert [Run(0, 1, REJECT), Run(3, 4, REJECT)] == owner.forfeits
 
 
-@pytest.mark.parametrize("state", ["unsent", "sent", "forfeited"])
+@pytest.mark.parametrize("state", ["unsent", "sent"])
 @pytest.mark.parametrize("kind", TERMINAL)
 def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: str):
     owner = Told()
     lease = ten(owner)
-    if state == "forfeited":
-        lose(lease)
-        lease.acknowledge(4, RENEW)
-    else:
-        lease.acknowledge(4, RENEW)
-        renewal = take(lease) if state == "sent" else []
-        lease.term.over = True
-        settle(lease, renewal)
-        lease.forsaken()
+    lease.acknowledge(4, RENEW)
+    renewal = take(lease) if state == "sent" else []
+    lease.term.over = True
+    settle(lease, renewal)
+    lease.forsaken()
+    lease.lose(ranges_of(renewal))
 
-    lease.acknowledge(4, kind)
+    with pytest.raises(LockLostError):
+        lease.acknowledge(4, kind)
+    lease.acknowledge_implicitly(4, 5, kind)
 
     assert Run(4, 4, kind) == owner.forfeits[-1]
 
@@ -666,11 +694,61 @@ def test_the_locks_are_gone_with_the_session_though_nobody_told_the_lease(
     lease = ten(owner)
     lease.term.over = True
 
-    lease.acknowledge(4, kind)
-    lease.acknowledge_open(5, 7, kind)
+    with pytest.raises(LockLostError):
+        lease.acknowledge(4, kind)
+    with pytest.raises(LockLostError):
+        lease.acknowledge_open(5, 7, kind)
+    lease.acknowledge_implicitly(5, 7, kind)
 
-    assert [Run(4, 4, kind), Run(5, 6, kind)] == owner.forfeits
+    assert [Run(5, 6, kind)] == owner.forfeits
     assert 0 == owner.marks
+
+
+def test_a_record_is_held_until_its_deadline_which_stays_what_it_was():
+    owner = Told()
+    lease = ten(owner)
+
+    before = lease.holds(4)
+    owner.now = 30.0
+
+    assert before
+    assert not lease.holds(4)
+    assert 30.0 == lease.deadline_of(4)
+
+
+def test_a_renewed_record_is_held_until_its_new_deadline():
+    owner = Told()
+    lease = ten(owner)
+    lease.acknowledge(4, RENEW)
+    while_renewing = lease.holds(4)
+    settle(lease, take(lease), renewed_until=55.0)
+    owner.now = 40.0
+
+    assert while_renewing
+    assert lease.holds(4)
+    assert not lease.holds(5)
+
+
+def test_a_record_is_not_held_once_a_verb_settled_it():
+    lease = ten()
+
+    lease.acknowledge(4, ACCEPT)
+
+    assert not lease.holds(4)
+    assert lease.holds(5)
+
+
+@pytest.mark.parametrize("how", ["session", "closed"])
+def test_lost_records_are_not_held_and_their_deadline_is_past(how: str):
+    owner = Told()
+    lease = ten(owner)
+    if how == "session":
+        lose(lease)
+    else:
+        owner.journal.closed = True
+
+    assert not lease.holds(4)
+    assert float("-inf") == lease.deadline_of(4)
 
 
 def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
@@ -679,7 +757,7 @@ def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
     lose(lease)
 
     lease.unpacked([0], gaps=[(1, 9)])
-    lease.acknowledge(0, ACCEPT)
+    lease.acknowledge_implicitly(0, 1, ACCEPT)
 
     assert [Run(0, 0, ACCEPT)] == owner.forfeits
 

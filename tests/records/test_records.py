@@ -122,7 +122,7 @@ def test_records_speak_to_their_holder():
         payload=b"",
         deadline=100.0,
         term=Term(),
-        owner=Acknowledgements(lambda: None, Journal(lambda: None)),
+        owner=Acknowledgements(lambda: None, Journal(lambda: None, lambda: 0.0)),
     )
     payload = encode([NewRecord(), NewRecord()])
     first, second = decode(payload, lease.acquired, "t", 0, lease).records

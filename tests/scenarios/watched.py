@@ -40,6 +40,7 @@ class WatchedWire:
         self._under_way: list[bytes] = []  # what kinds of requests
         self.send = wire.send
         self.receive = wire.receive
+        self.idle = wire.idle
         self.aclose = wire.aclose
 
     async def exchange(

@@ -2,7 +2,7 @@
 that are under way in the system.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 import anyio
@@ -107,6 +107,24 @@ class MemoryWire:
         with anyio.fail_after(timeout):
             await self.send(data)
             return read(await self.receive())
+
+    async def idle(
+        self, wait: Callable[[], Awaitable[None]], lost: Callable[[Exception], None]
+    ) -> None:
+        """Await `wait()`; call `lost` if the connection ends meanwhile."""
+
+        async def watch() -> None:
+            try:
+                self._received += await self._stream.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError) as error:
+                lost(error)
+            else:
+                lost(ConnectionError("the broker sent bytes that were not requested"))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            await wait()
+            tasks.cancel_scope.cancel()
 
     async def aclose(self) -> None:
         await anyio.aclose_forcefully(self._stream)
