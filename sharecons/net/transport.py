@@ -86,8 +86,8 @@ class Wire(Protocol):
         """Await `wait()` while nothing is exchanged, and watch the connection.
 
         If it has ended, ends meanwhile, or bytes come that were not requested, call
-        `lost` once with the reason, at once, perhaps outside of any task; the wire is of
-        no use then. `lost` makes `wait()` return. Cancelling this loses nothing.
+        `lost` once with the reason, at once, perhaps outside of any task; the wire is
+        of no use then. `lost` makes `wait()` return. Cancelling this loses nothing.
         """
         ...
 

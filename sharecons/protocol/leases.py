@@ -311,8 +311,7 @@ class Lease(Holder):
     def _lock_lost(self, kind: AcknowledgeType, what: str) -> LockLostError:
         return LockLostError(
             f"cannot {kind.name.lower()} {what}: the acquisition lock was lost: "
-            f"{self.term.why or 'the session ended'}; what was not settled will be "
-            "delivered again"
+            f"{self.term.why}; what was not settled will be delivered again"
         )
 
     @property

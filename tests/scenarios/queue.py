@@ -14,9 +14,11 @@ __all__ = ["Queue", "left_over", "offsets", "take"]
 class Queue:
     """A topic, and consumers of one group on it."""
 
-    def __init__(self, admin: Admin, partitions: int = 1, **config: str) -> None:
+    def __init__(
+        self, admin: Admin, partitions: int = 1, replication: int = 1, **config: str
+    ) -> None:
         self.admin = admin
-        self.topic = admin.create_topic(partitions=partitions)
+        self.topic = admin.create_topic(partitions=partitions, replication=replication)
         self.group = f"group-{self.topic}"
         admin.set_group_config(
             self.group, {"share.auto.offset.reset": "earliest", **config}
