@@ -273,3 +273,55 @@ async def test_closing_wakes_who_waits(authority, serving):
 async def _fails(connection):
     with pytest.raises(ConnectionFailedError):
         await connection.ask(QUESTION, 20)
+
+
+async def _close(stream):
+    await anyio.aclose_forcefully(stream)
+
+
+async def _notify(stream):
+    await stream.unwrap()
+
+
+async def _send(stream):
+    await stream.send(b"unrequested")
+
+
+async def _break(stream):
+    await stream.transport_stream.send(b"\x15\x03\x03\x00\x02\x02\x50")
+
+
+@pytest.mark.parametrize("end", [_close, _notify, _send, _break])
+async def test_what_ends_an_idle_tls_connection_is_reported_at_once(
+    authority, serving, end
+):
+    idle, reasons, news = anyio.Event(), [], anyio.Event()
+
+    async def answer_then_end(peer):
+        await peer.answer_versions()
+        await peer.request()
+        await peer.stream.send(frame(2, ANSWER))
+        await idle.wait()
+        await end(peer.stream)
+        await news.wait()
+
+    def lost(reason):
+        reasons.append(reason)
+        news.set()
+
+    security = Security.tls(ca_file=authority.ca_file)
+    async with Server(answer_then_end, serving) as endpoint:
+        cluster = Cluster(
+            [endpoint], client_id="me", software_version="1", security=security
+        )
+        connection = await cluster.connect(endpoint)
+        await connection.ask(QUESTION, 5)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(connection.idle, news.wait, lost)
+            await anyio.sleep(0.05)
+            assert reasons == []  # TLS's own messages are no end
+            idle.set()
+
+    assert [isinstance(reason, ConnectionFailedError) for reason in reasons] == [True]
+    assert str(endpoint) in str(reasons[0])
+    assert connection.closed
