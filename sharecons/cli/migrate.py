@@ -64,9 +64,9 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unplaced",
         choices=("leave", "earliest", "latest"),
-        default="leave",
         help="where TARGET is to begin in partitions in which SOURCE has no place: "
-        "where it would have begun, or at the log's start or end (%(default)s)",
+        "where it would have begun, or at the log's start or end; without this, "
+        "--execute leaves them, names them, and exits with 1",
     )
 
 
@@ -96,7 +96,12 @@ async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Ex
 
         results = await carry_out(admin, planned)
     report.write(planned, results, as_json=options.json)
-    errors = (*planned.obstacles, *report.errors(planned, results).values())
+    errors: list[BaseException] = [
+        *planned.obstacles,
+        *report.errors(planned, results).values(),
+    ]
+    if options.execute and options.unplaced is None:
+        errors += report.unplaced(planned)
     complain(PROGRAM, errors)
     return exit_of(*errors)
 
@@ -111,7 +116,7 @@ async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migra
         options.target,
         direction=Direction(options.direction) if options.direction else None,
         topics=None if topics is None else [each for some in topics for each in some],
-        unplaced=Unplaced(options.unplaced),
+        unplaced=Unplaced(options.unplaced or "leave"),
     )
 
 

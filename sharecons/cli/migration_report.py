@@ -11,7 +11,7 @@ from sharecons.errors import Error
 from sharecons.migration import Direction, Migration, Move
 from sharecons.untyped import TopicPartition
 
-__all__ = ["errors", "write"]
+__all__ = ["errors", "unplaced", "write"]
 
 Moved = Results[TopicPartition, int]
 
@@ -65,6 +65,16 @@ def write(planned: Migration, results: Moved | None, *, as_json: bool) -> None:
 def errors(planned: Migration, results: Moved | None) -> Mapping[TopicPartition, Error]:
     """Give what went wrong, by partition."""
     return {**planned.errors, **(results.errors if results is not None else {})}
+
+
+def unplaced(planned: Migration) -> Iterator[Error]:
+    """Return an error for each partition in which the source has no position."""
+    for key, move in sorted(planned.moves.items()):
+        if move.source_offset is None:
+            yield Error(
+                f"{key.topic}-{key.partition} is not moved: the source has no position "
+                "in it; give --unplaced leave, earliest or latest"
+            )
 
 
 def _row(planned: Migration, key: TopicPartition, results: Moved | None) -> Row:

@@ -7,7 +7,7 @@ from typing import Final
 from sharecons.inspection.looking import GroupInside
 from sharecons.inspection.strips import LEGEND, LOOKS, Piece, Strip, shade, strips_of
 from sharecons.protocol.findings import Severity, duration
-from sharecons.protocol.insides import Standing, Stretch
+from sharecons.protocol.insides import SETTLED, Standing, Stretch
 
 __all__ = ["page"]
 
@@ -125,7 +125,7 @@ def _legend() -> str:
 
 def _row(strip: Strip, group: GroupInside, limit: int | None) -> str:
     inside = strip.inside
-    settled = inside.count(Standing.ACKNOWLEDGED, Standing.ARCHIVED)
+    settled = inside.count(*SETTLED)
     cells = (
         "-" if inside.start_offset is None else f"{inside.start_offset}",
         f"{settled:,}",

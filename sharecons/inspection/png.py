@@ -9,7 +9,7 @@ from sharecons.errors import ConfigurationError
 from sharecons.inspection.looking import GroupInside
 from sharecons.inspection.strips import LEGEND, LOOKS, Strip, shade, strips_of
 from sharecons.protocol.findings import Severity, duration
-from sharecons.protocol.insides import Standing, Stretch
+from sharecons.protocol.insides import SETTLED, Standing, Stretch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +105,7 @@ def _numbers(strip: Strip, group: GroupInside) -> str:
     inside = strip.inside
     parts = [
         f"from {inside.start_offset}" if inside.start_offset is not None else "new",
-        f"{inside.count(Standing.ACKNOWLEDGED, Standing.ARCHIVED):,} settled",
+        f"{inside.count(*SETTLED):,} settled",
         f"{inside.count(Standing.OPEN):,} open",
         f"{inside.count(Standing.ABOVE):,} above",
     ]

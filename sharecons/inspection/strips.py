@@ -46,6 +46,8 @@ class Looks(NamedTuple):
 LOOKS: Final[Mapping[Standing, Looks]] = {
     Standing.ACKNOWLEDGED: Looks("#0072B2", "█", "=", "acknowledged"),
     Standing.ARCHIVED: Looks("#8A8A8A", "▒", "x", "archived"),
+    Standing.ARCHIVING: Looks("#56B4E9", "▓", "a", "archiving: writes a dead letter"),
+    Standing.UNKNOWN: Looks("#CC79A7", "?", "?", "in a state of a newer broker"),
     Standing.OPEN: Looks("#E69F00", "◆", "o", "available or locked"),
     Standing.ABOVE: Looks("#E8EEF2", "·", ".", "above: locked first time, or waiting"),
     Standing.REMOVED: Looks("#000000", "!", "!", "removed by retention"),
@@ -60,6 +62,8 @@ _ORANGES: Final = ("#F5C66B", "#E69F00", "#D55E00", "#8C2D04")
 _IMPORTANCE: Final = (
     Standing.OPEN,
     Standing.REMOVED,
+    Standing.UNKNOWN,
+    Standing.ARCHIVING,
     Standing.ARCHIVED,
     Standing.ACKNOWLEDGED,
     Standing.ABOVE,

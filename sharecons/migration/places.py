@@ -64,7 +64,9 @@ def _share_place(
 ) -> Place | None:
     if state is not None and state.start_offset is not None:
         # Offset and batches of one answer: they belong together.
-        return Place(offset=state.start_offset, above=Settled(batches=state.batches))
+        known = all(batch.state.is_known for batch in state.batches)
+        above = Settled(batches=state.batches if known else None)
+        return Place(offset=state.start_offset, above=above)
     if listed.start_offset is None:
         return None
     return Place(offset=listed.start_offset, above=Settled(batches=None, count=count))

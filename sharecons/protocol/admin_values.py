@@ -4,13 +4,13 @@ Rule 1: these are plain values with the KIP's names; None where Kafka has -1.
 Rule 2: nothing here knows how they look on the wire, or how they were asked for.
 """
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Final
 
 from sharecons.errors import Error
+from sharecons.protocol.open_enum import OpenEnum
 from sharecons.protocol.values import Endpoint
 from sharecons.untyped import TopicPartition
 
@@ -204,14 +204,18 @@ class LogOffset:
     leader_epoch: int | None
 
 
-class DeliveryState(enum.IntEnum):
+class DeliveryState(OpenEnum):
     """How it stands with a record of a share-partition (KIP-932); the wire's numbers.
 
     Locks are kept by the leader in memory alone: what is locked is AVAILABLE here.
+    A number that is not listed comes from a newer broker. It becomes a value named
+    UNKNOWN_<number>, with `is_known` False.
     """
 
     AVAILABLE = 0
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """A dead letter is being written (KIP-1191, Kafka 4.4); ARCHIVED afterwards."""
     ARCHIVED = 4
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sharecons.protocol.insides import UNSETTLED, PartitionInside, Standing
+from sharecons.protocol.insides import SETTLED, UNSETTLED, PartitionInside, Standing
 
 __all__ = ["Finding", "GroupFacts", "Reason", "Severity", "duration", "findings_of"]
 
@@ -94,7 +94,7 @@ class _Case:
 
     @property
     def settled(self) -> int:
-        return self.inside.count(Standing.ACKNOWLEDGED, Standing.ARCHIVED)
+        return self.inside.count(*SETTLED)
 
     @property
     def first(self) -> str:

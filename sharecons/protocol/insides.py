@@ -24,6 +24,7 @@ from sharecons.protocol.admin_values import (
 )
 
 __all__ = [
+    "SETTLED",
     "UNSETTLED",
     "Oldest",
     "PartitionInside",
@@ -39,6 +40,10 @@ class Standing(enum.Enum):
     ACKNOWLEDGED = "acknowledged"
     ARCHIVED = "archived"
     """Rejected, or at its delivery limit: not delivered again."""
+    ARCHIVING = "archiving"
+    """As ARCHIVED, while its dead letter is being written (KIP-1191)."""
+    UNKNOWN = "unknown"
+    """In a state that a newer broker introduced."""
     OPEN = "available_or_locked"
     """Handed out before, and not settled."""
     ABOVE = "above"
@@ -47,11 +52,13 @@ class Standing(enum.Enum):
     """Not settled, but retention removed the record."""
 
 
+SETTLED: Final = (Standing.ACKNOWLEDGED, Standing.ARCHIVED, Standing.ARCHIVING)
 UNSETTLED: Final = (Standing.OPEN, Standing.ABOVE)
 
 _STANDINGS: Final = {
     DeliveryState.ACKNOWLEDGED: Standing.ACKNOWLEDGED,
     DeliveryState.ARCHIVED: Standing.ARCHIVED,
+    DeliveryState.ARCHIVING: Standing.ARCHIVING,
     DeliveryState.AVAILABLE: Standing.OPEN,
 }
 
@@ -158,7 +165,7 @@ def _named(
         first = max(due, batch.first_offset)
         if first > batch.last_offset:
             continue
-        standing = _STANDINGS[batch.state]
+        standing = _STANDINGS.get(batch.state, Standing.UNKNOWN)
         yield _stretch(first, batch.last_offset, standing, batch.delivery_count)
         due = batch.last_offset + 1
     if end_offset is not None and due < end_offset:

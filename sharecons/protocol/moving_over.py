@@ -29,7 +29,8 @@ from sharecons.untyped import TopicPartition
 
 __all__ = ["changed", "count", "move"]
 
-SETTLED: Final = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
+_ARCHIVED: Final = (DeliveryState.ARCHIVED, DeliveryState.ARCHIVING)
+SETTLED: Final = (DeliveryState.ACKNOWLEDGED, *_ARCHIVED)
 
 
 def move(
@@ -117,7 +118,7 @@ def _delivered_again(
     batches = source.above.batches
     if batches is not None:
         acknowledged = count(batches, DeliveryState.ACKNOWLEDGED, offset)
-        archived = count(batches, DeliveryState.ARCHIVED, offset)
+        archived = sum(count(batches, state, offset) for state in _ARCHIVED)
         return acknowledged, archived, acknowledged + archived
     if offset == source.offset or source.above.count == 0:
         return None, None, source.above.count

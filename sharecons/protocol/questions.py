@@ -19,6 +19,7 @@ from sharecons.protocol.admin_values import (
     OffsetSpec,
     Topic,
 )
+from sharecons.protocol.open_enum import OpenEnum
 from sharecons.protocol.values import SharePartition
 from sharecons.untyped import TopicPartition
 
@@ -81,7 +82,7 @@ class CoordinatorKind(enum.IntEnum):
     SHARE = 2
 
 
-class ResourceKind(enum.IntEnum):
+class ResourceKind(OpenEnum):
     """What has configs; the wire's numbers."""
 
     TOPIC = 2

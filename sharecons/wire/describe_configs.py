@@ -11,7 +11,7 @@ from sharecons.protocol.questions import (
     ResourceKind,
 )
 from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import number_of, schema
+from sharecons.wire.lazily import schema
 
 __all__ = ["DESCRIBE_CONFIGS"]
 
@@ -50,9 +50,7 @@ def _write(request: DescribeConfigs, version: int) -> bytes:
 def _read(frame: Frame, offset: int, version: int) -> Described:
     kind = schema("describe_configs", version).DescribeConfigsResponse
     return {
-        Resource(
-            number_of(ResourceKind, result.resource_type), result.resource_name
-        ): Reply(
+        Resource(ResourceKind(result.resource_type), result.resource_name): Reply(
             int(result.error_code),
             result.error_message,
             {

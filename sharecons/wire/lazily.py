@@ -5,17 +5,13 @@ kio's takes 5 ms to load, so that all of them would cost more than the answer.
 """
 
 from collections.abc import Iterable, Mapping
-from enum import IntEnum
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from sharecons.errors import ProtocolError
 from sharecons.untyped import TopicPartition
 
-__all__ = ["NO_EPOCH", "by_topic", "known", "number_of", "operations", "schema"]
-
-EnumT = TypeVar("EnumT", bound=IntEnum)
+__all__ = ["NO_EPOCH", "by_topic", "known", "operations", "schema"]
 
 NO_EPOCH: Final = -1
 
@@ -56,18 +52,6 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 def known(number: int) -> int | None:
     """Read a number that Kafka gives as negative where there is none."""
     return None if number < 0 else number
-
-
-def number_of(kind: type[EnumT], number: int) -> EnumT:
-    """Read one of a few numbers.
-
-    Raises:
-        ProtocolError: it is none of them.
-    """
-    try:
-        return kind(number)
-    except ValueError as error:
-        raise ProtocolError(f"{number} is no {kind.__name__}") from error
 
 
 def operations(bits: int) -> frozenset[str] | None:

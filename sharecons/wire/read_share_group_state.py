@@ -11,7 +11,7 @@ from sharecons.protocol.admin_values import (
 from sharecons.protocol.questions import ReadState, Reply
 from sharecons.protocol.values import SharePartition
 from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import known, number_of, schema
+from sharecons.wire.lazily import known, schema
 from sharecons.wire.share_topics import by_topic
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
@@ -61,7 +61,7 @@ def _state(partition: Any) -> SharePartitionState:
             StateBatch(
                 first_offset=batch.first_offset,
                 last_offset=batch.last_offset,
-                state=number_of(DeliveryState, batch.delivery_state),
+                state=DeliveryState(batch.delivery_state),
                 delivery_count=batch.delivery_count,
             )
             for batch in partition.state_batches

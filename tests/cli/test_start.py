@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from sharecons.cli import parser
+
 
 def loaded(*args):
     """Run a command; give the modules that it loaded."""
@@ -38,3 +40,15 @@ def test_a_command_loads_what_it_asks_and_no_more(broker):
     apis = {name.split(".")[2] for name in modules if name.startswith("kio.schema.")}
     assert "share_fetch" not in apis
     assert "sharecons.consumer" not in modules
+
+
+@pytest.mark.parametrize(
+    "command", [("groups", "reset-offsets"), ("groups", "list"), ("migrate", "a", "b")]
+)
+def test_an_unknown_option_points_to_the_help_of_its_command(command, capsys):
+    name = " ".join(("sharecons", *(w for w in command if len(w) > 1)))
+    with pytest.raises(SystemExit) as stopped:
+        parser().parse_args([*command, "--foo"])
+
+    assert 2 == stopped.value.code
+    assert f"{name} --help" in capsys.readouterr().err

@@ -28,7 +28,7 @@ from sharecons.protocol.findings import findings_of
 from sharecons.protocol.insides import Stretch, stretches_of
 from sharecons.untyped import TopicPartition
 
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 NOW = 1_795_000_000.0
 FACTS = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
 

@@ -127,3 +127,17 @@ def test_a_partition_that_is_not_there_is_a_line_beside_the_rest(
 def test_options_that_make_no_sense_are_refused(migrate, groups):
     for more in (["--execute", "--dry-run"], ["--topic", "t:x"], ["--unplaced", "?"]):
         assert Exit.USAGE == migrate(*groups, *more).code
+
+
+def test_a_partition_without_a_position_needs_a_decision(migrate, groups, topic):
+    old, new = groups
+    undecided = migrate(old, new, "--execute")
+    decided = migrate(old, new, "--execute", "--unplaced", "leave")
+
+    assert Exit.REFUSED == undecided.code
+    (line,) = undecided.lines
+    assert f"{topic}-1" in line
+    assert "--unplaced" in line
+    assert "Moved: 1 of 1 partition." in undecided.out
+    assert Exit.DONE == decided.code
+    assert Exit.DONE == migrate(old, new).code

@@ -10,7 +10,7 @@ from sharecons.protocol.admin_values import (
 )
 from sharecons.protocol.insides import PartitionInside, Standing, stretches_of
 
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 
 
 def state(start, *batches):
@@ -50,6 +50,16 @@ def test_without_an_end_it_ends_with_what_was_written():
     assert [(0, 4, Standing.ARCHIVED, 5)] == named(
         state(0, (0, 4, ARCHIVED, 5)), None, None
     )
+
+
+def test_archiving_is_settled_and_an_unknown_state_has_a_name():
+    told = state(0, (0, 4, ARCHIVING, 5), (5, 6, DeliveryState(99), 1))
+
+    assert [
+        (0, 4, Standing.ARCHIVING, 5),
+        (5, 6, Standing.UNKNOWN, 1),
+        (7, 9, Standing.ABOVE, None),
+    ] == named(told, 0, 10)
 
 
 def test_what_retention_removed_is_not_waited_for():

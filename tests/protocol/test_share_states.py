@@ -16,7 +16,7 @@ from sharecons.protocol.values import SharePartition
 
 ORDERS = SharePartition(bytes(range(16)), 3)
 KEY = StateKey("billing", ORDERS)
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 
 
 def batch(first, last, state=AVAILABLE, count=1):

@@ -496,14 +496,26 @@ def test_features_that_are_refused():
     assert Reply(35, None, None) == read
 
 
-def test_a_delivery_state_that_nobody_knows_is_no_answer():
+@pytest.mark.parametrize(("number", "name"), [(3, "ARCHIVING"), (99, "UNKNOWN_99")])
+def test_a_delivery_state_of_a_newer_broker_is_read(number, name):
     answer, _ = read_share_group_state(0)
     data = written(answer).replace(
-        spelt("0000000000000009 04"), spelt("0000000000000009 05")
+        spelt("0000000000000009 04"), spelt("0000000000000009") + bytes([number])
     )
+    reply = api_of(asking.ReadState).read(data, 0, 0)[SHARE_PARTITION]
+    (batch,) = reply.value.batches
 
-    with pytest.raises(ProtocolError, match="5 is no DeliveryState"):
-        api_of(asking.ReadState).read(data, 0, 0)
+    assert (number, name) == (batch.state, batch.state.name)
+
+
+def test_a_resource_type_of_a_newer_broker_is_read():
+    answer, _ = describe_configs(4)
+    data = written(answer)
+    newer = data.replace(bytes([32]) + spelt("02 67"), bytes([99]) + spelt("02 67"))
+    assert newer != data
+    (resource,) = api_of(asking.DescribeConfigs).read(newer, 0, 4)
+
+    assert (99, "UNKNOWN_99") == (resource.kind, resource.kind.name)
 
 
 def test_a_dead_group_is_not_there():

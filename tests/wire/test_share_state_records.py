@@ -67,6 +67,16 @@ def test_an_update_has_what_was_changed():
     ) == read_value(1, UPDATE)
 
 
+@pytest.mark.parametrize(("number", "name"), [(3, "ARCHIVING"), (99, "UNKNOWN_99")])
+def test_a_state_of_a_newer_broker_is_read(number, name):
+    newer = UPDATE.replace(b"\x04\x00\x01\x00", bytes([number, 0, 1, 0]))
+    first, second = read_value(1, newer).batches
+
+    assert (number, name) == (first.state, first.state.name)
+    assert (number == 3) is first.state.is_known
+    assert second.state is DeliveryState.AVAILABLE
+
+
 @pytest.mark.parametrize(("kind", "value"), [(0, SNAPSHOT), (1, UPDATE)])
 def test_a_value_that_is_cut_off_is_no_value(kind, value):
     # The tagged fields at its end are not looked at: newer brokers may have more.
