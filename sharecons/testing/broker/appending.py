@@ -1,4 +1,7 @@
-"""What Produce does with each batch: look at it, ask the coordinator, write it."""
+"""What Produce does with each batch: look at it, ask the coordinator, write it.
+
+`append_as_leader` is also how `EmbeddedBroker.produce()` writes.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +17,19 @@ from sharecons.testing.broker.log.partition_log import (
     AppendError,
     LogRules,
 )
-from sharecons.testing.broker.topics import Partition, Topic
+from sharecons.testing.broker.log.rules import check
+from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic
 from sharecons.testing.broker.transactions import Place, Producer, Support
 
-__all__ = ["Append", "Result", "admit", "to_append", "write"]
+__all__ = [
+    "Append",
+    "Result",
+    "admit",
+    "append_as_leader",
+    "check_append",
+    "to_append",
+    "write",
+]
 
 ALL_REPLICAS: Final = -1  # of acks
 ZSTD: Final = 4
@@ -25,8 +37,13 @@ ZSTD_SINCE: Final = 7  # the version of Produce (KIP-110)
 
 NOWHERE: Final = Appended(-1, -1)
 
-WITHOUT_START: Final = (ErrorCode.corrupt_message, ErrorCode.message_too_large)
-"""Errors of a log for which Kafka does not tell where the log starts."""
+WITHOUT_START: Final = (
+    ErrorCode.corrupt_message,
+    ErrorCode.invalid_topic_exception,
+    ErrorCode.message_too_large,
+    ErrorCode.not_leader_or_follower,
+)
+"""Errors for which Kafka does not tell where the log starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,32 +138,83 @@ def write(
     append: Append, acks: int, support: Support, context: Context, now_ms: int
 ) -> Result:
     """Write a batch, if this broker leads its partition."""
-    cluster, partition = context.cluster, append.partition
-    if append.topic.internal:
-        return Result(code=ErrorCode.invalid_topic_exception)
-    if partition.leader != context.node_id:
-        return Result(code=ErrorCode.not_leader_or_follower, leader=partition)
-    log = partition.log
-    if acks == ALL_REPLICAS and _lacks_replicas(append, cluster):
-        code = ErrorCode.not_enough_replicas
-        return Result(code=code, start_offset=log.start_offset)
+    partition, log = append.partition, append.partition.log
     try:
-        appended = log.append(
-            append.data,
+        appended = append_as_leader(
+            append,
+            context.node_id,
+            context.cluster,
             now_ms,
-            leader_epoch=partition.leader_epoch,
-            rules=LogRules.of(partial(cluster.configs.topic, append.topic.config)),
+            acks=acks,
             transaction_version=2 if support is Support.ADDING else 1,
         )
     except AppendError as error:
-        start = -1 if error.code in WITHOUT_START else log.start_offset
+        has_moved = error.code is ErrorCode.not_leader_or_follower
         return Result(
             code=error.code,
             message=error.message if error.record_errors else None,
             record_errors=error.record_errors,
-            start_offset=start,
+            start_offset=-1 if error.code in WITHOUT_START else log.start_offset,
+            leader=partition if has_moved else None,
         )
     return Result(appended=appended, start_offset=log.start_offset)
+
+
+def append_as_leader(
+    append: Append,
+    node_id: int,
+    cluster: Cluster,
+    now_ms: int,
+    *,
+    acks: int = ALL_REPLICAS,
+    transaction_version: int = 0,
+) -> Appended:
+    """Write a batch as the broker `node_id`, under the settings of the topic.
+
+    Raises:
+        AppendError: it may not be written; nothing has changed.
+    """
+    _check_partition(append, node_id, cluster, acks)
+    return append.partition.log.append(
+        append.data,
+        now_ms,
+        leader_epoch=append.partition.leader_epoch,
+        rules=_rules(append, cluster),
+        transaction_version=transaction_version,
+    )
+
+
+def check_append(append: Append, cluster: Cluster, now_ms: int) -> None:
+    """Check whether the partition's leader would write a batch of a plain producer.
+
+    Raises:
+        AppendError: it would not.
+    """
+    _check_partition(append, append.partition.leader, cluster, ALL_REPLICAS)
+    check(append.data, append.header, _rules(append, cluster), now_ms)
+
+
+def _check_partition(append: Append, node_id: int, cluster: Cluster, acks: int) -> None:
+    name, index = append.place
+    if append.topic.internal:
+        raise AppendError(
+            ErrorCode.invalid_topic_exception, f"Topic '{name}' is internal."
+        )
+    if append.partition.leader != node_id or node_id == NO_LEADER:
+        raise AppendError(
+            ErrorCode.not_leader_or_follower,
+            f"Broker {node_id} is not the leader of partition {index} of '{name}'.",
+        )
+    if acks == ALL_REPLICAS and _lacks_replicas(append, cluster):
+        raise AppendError(
+            ErrorCode.not_enough_replicas,
+            "Fewer replicas than that are in sync.",
+            setting="min.insync.replicas",
+        )
+
+
+def _rules(append: Append, cluster: Cluster) -> LogRules:
+    return LogRules.of(partial(cluster.configs.topic, append.topic.config))
 
 
 def _lacks_replicas(append: Append, cluster: Cluster) -> bool:

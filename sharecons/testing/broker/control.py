@@ -5,11 +5,18 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from zlib import crc32
 
+from sharecons.testing.broker.appending import (
+    Append,
+    append_as_leader,
+    check_append,
+)
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.creation import NewTopic, create_topic
+from sharecons.testing.broker.log.batches import AppendError, header_of
+from sharecons.testing.broker.placement import Refusal
 from sharecons.testing.broker.share.group import ShareGroup
-from sharecons.testing.broker.topics import Partition, Topic
+from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic
 from sharecons.testing.broker.writing import Header, NewRecord, batches_of
 
 __all__ = ["Control"]
@@ -50,18 +57,63 @@ class Control:
         timestamp: int,
         now: int,
     ) -> None:
-        """Write records; `now` is the log's own time, in milliseconds."""
+        """Write records; `now` is the log's own time, in milliseconds.
+
+        Raises:
+            Refusal: a broker would not write one of the batches; none is written.
+        """
         found = self._topic(topic)
+        records = self._records(found, values, partition, keys, headers)
+        limit = int(self._cluster.configs.topic(found.config, "max.message.bytes"))
+        appends = [
+            Append(topic=found, partition=place, data=data, header=header_of(data))
+            for index, of_partition in records.items()
+            for place in (self._partition(topic, index),)
+            for data in batches_of(of_partition, timestamp, batch, limit)
+        ]
+        for append in appends:
+            try:
+                check_append(append, self._cluster, now)
+            except AppendError as error:
+                raise self._refusal(append, error) from None
+        for append in appends:
+            append_as_leader(append, append.partition.leader, self._cluster, now)
+
+    def _records(
+        self,
+        topic: Topic,
+        values: Iterable[bytes | str | None],
+        partition: int | None,
+        keys: Sequence[bytes | str | None] | None,
+        headers: Sequence[Header],
+    ) -> dict[int, list[NewRecord]]:
+        """Return the records of each partition."""
+        if isinstance(values, bytes | str):
+            raise TypeError("values must be an iterable of bytes, str or None")
+        values = list(values)
+        if keys is not None and len(keys) != len(values):
+            raise ValueError(f"{len(values)} values have {len(keys)} keys")
         records: dict[int, list[NewRecord]] = {}
-        for number, value in enumerate(values):
-            key = None if keys is None else _bytes(keys[number])
-            index = self._choose(found, key) if partition is None else partition
+        for value, key in zip(
+            values, map(_bytes, keys or [None] * len(values)), strict=True
+        ):
+            index = self._choose(topic, key) if partition is None else partition
             record = NewRecord(_bytes(value), key, headers)
             records.setdefault(index, []).append(record)
-        for index, of_partition in records.items():
-            log = self._partition(topic, index).log
-            for content in batches_of(of_partition, timestamp, batch):
-                log.append(content, now)
+        return records
+
+    def _refusal(self, append: Append, error: AppendError) -> Refusal:
+        """Return the error of `produce`: where, which setting, what is wrong."""
+        topic, index = append.place
+        reasons = [f"topic {topic!r}, partition {index}"]
+        if error.setting is not None:
+            value = self._cluster.configs.topic(append.topic.config, error.setting)
+            reasons.append(f"{error.setting}={value}")
+        if append.partition.leader == NO_LEADER:
+            reasons.append("it has no leader, because no broker with a replica runs")
+        else:
+            reasons.append(next(iter(error.record_errors.values()), error.message))
+        return Refusal(error.code, ": ".join(reasons))
 
     def corrupt_batch(self, topic: str, partition: int, offset: int) -> None:
         self._partition(topic, partition).log.corrupt(offset)

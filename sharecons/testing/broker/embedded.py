@@ -162,16 +162,26 @@ class EmbeddedBroker:
         batch: int | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Write records, without a producer.
+        """Write records as a producer with acks=all, with the rights of a superuser.
+
+        The settings of the topic hold as for any producer: `max.message.bytes`,
+        `message.timestamp.type`, `message.timestamp.before.max.ms` and `.after.max.ms`,
+        `cleanup.policy=compact` (each record needs a key) and `min.insync.replicas`.
 
         Args:
             partition: where to; if not given, the key decides, and records without
                 one go to all partitions in turn.
             keys: one for each value.
             headers: every record's.
-            batch: at most so many records in a batch.
+            batch: at most so many records in a batch. No batch is larger than
+                `max.message.bytes`.
             timestamp: every record's, in milliseconds since the epoch; now if not
-                given.
+                given. With `message.timestamp.type=LogAppendTime` it is always now.
+
+        Raises:
+            LookupError: there is no such topic or partition.
+            Refusal: the settings of the topic do not allow one of the records, or the
+                partition has no leader; nothing is written.
         """
         self._call(
             partial(

@@ -20,6 +20,8 @@ BEFORE_CRC: Final = struct.Struct(">qiib")  # offset, length, leader epoch, magi
 AFTER_CRC: Final = struct.Struct(">hiqqqhii")
 NOBODY: Final = (-1, -1, -1)  # producer id, producer epoch, first sequence
 HEADER: Final = 61  # bytes, of a batch
+VARINT: Final = 5  # bytes, of a 32-bit number at most
+VARINTS: Final = 2 + 5 * VARINT  # attributes, no time, five numbers
 SIZE: Final = 256 * 1024  # of a batch, about; max.message.bytes is 1 MiB
 
 
@@ -33,17 +35,32 @@ class NewRecord:
 
 
 def batches_of(
-    records: Iterable[NewRecord], timestamp: int, most: int | None = None
+    records: Iterable[NewRecord],
+    timestamp: int,
+    most: int | None = None,
+    max_bytes: int = SIZE * 4,
 ) -> Iterator[bytes]:
-    """Give records in batches of a middling size, of `most` records at the most."""
+    """Yield records in batches of about 256 KiB.
+
+    Args:
+        records: what to write, in order.
+        timestamp: every record's, in milliseconds.
+        most: the largest number of records in a batch.
+        max_bytes: the largest size of a batch with several records; a larger record
+            has a batch of its own.
+    """
     waiting: list[NewRecord] = []
-    size = 0
+    size = HEADER
     for record in records:
+        length = _longest(record)
+        if waiting and size + length > max_bytes:
+            yield batch_of(waiting, timestamp)
+            waiting, size = [], HEADER
         waiting.append(record)
-        size += len(record.value or b"") + len(record.key or b"")
+        size += length
         if size >= SIZE or len(waiting) == most:
             yield batch_of(waiting, timestamp)
-            waiting, size = [], 0
+            waiting, size = [], HEADER
     if waiting:
         yield batch_of(waiting, timestamp)
 
@@ -73,6 +90,14 @@ def batch_of(records: Sequence[NewRecord], timestamp: int) -> bytes:
     length = len(checked) + 9  # with leader epoch, magic and CRC
     head = BEFORE_CRC.pack(0, length, -1, MAGIC)
     return head + struct.pack(">I", crc32c(checked)) + checked
+
+
+def _longest(record: NewRecord) -> int:
+    """Return the largest size in bytes that the record may have in a batch."""
+    size = VARINTS + len(record.value or b"") + len(record.key or b"")
+    for name, value in record.headers:
+        size += 2 * VARINT + len(name.encode()) + len(value or b"")
+    return size
 
 
 def _record(index: int, record: NewRecord) -> bytes:

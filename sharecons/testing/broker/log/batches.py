@@ -43,7 +43,8 @@ CONTROL: Final = 0x20
 class AppendError(Exception):
     """Not written; nothing has changed.
 
-    `record_errors` tell which records of the batch are to blame, and of what.
+    `record_errors` tell which records of the batch are to blame, and of what;
+    `setting` is the topic's setting that does not allow it, if there is one.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class AppendError(Exception):
         code: ErrorCode,
         message: str,
         record_errors: Mapping[int, str] | None = None,
+        setting: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.record_errors = record_errors or {}
+        self.setting = setting
 
 
 class BatchHeader(NamedTuple):

@@ -63,6 +63,7 @@ def _check_form(batch: bytes, header: BatchHeader, rules: LogRules) -> None:
             ErrorCode.message_too_large,
             f"The record batch size is {len(batch)} bytes, which exceeds the maximum "
             f"configured value of {rules.max_message_bytes}",
+            setting="max.message.bytes",
         )
     if not is_sound(batch, header):
         raise AppendError(
@@ -108,11 +109,14 @@ def _check_times(
     earliest = now_ms - rules.timestamp_before_max
     latest = now_ms + rules.timestamp_after_max
     faults = {}
+    is_early = header.first_timestamp < earliest
+    limit = f"message.timestamp.{'before' if is_early else 'after'}.max.ms"
     if rules.log_append_time:
+        limit = "message.timestamp.type"
         if header.has_log_append_time:
             message = "Producer should not set timestamp type to LogAppendTime."
             faults = dict.fromkeys(range(header.record_count), message)
-    elif header.max_timestamp > latest or header.first_timestamp < earliest:
+    elif header.max_timestamp > latest or is_early:
         faults = {
             index: f"Timestamp {head.timestamp} of message with offset {index} is out "
             f"of range. The timestamp should be within [{earliest}, {latest}]"
@@ -124,6 +128,7 @@ def _check_times(
             ErrorCode.invalid_timestamp,
             "One or more records have been rejected due to invalid timestamp",
             faults,
+            setting=limit,
         )
 
 
@@ -139,6 +144,7 @@ def _check_keys(batch: bytes, header: BatchHeader) -> None:
             "One or more records have been rejected due to "
             f"{len(faults)} record errors",
             faults,
+            setting="cleanup.policy",
         )
 
 
