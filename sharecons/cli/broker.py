@@ -25,7 +25,18 @@ def add_parser(subparsers: "Subparsers") -> None:
         "nobody is asked who he is.",
     )
     add = parser.add_argument
-    add("--host", default="127.0.0.1", help="where it listens (%(default)s)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="the address where it listens (%(default)s); 0.0.0.0 or :: for all",
+    )
+    add(
+        "--advertise",
+        metavar="HOST:PORT",
+        help="the address by which clients reach the first broker, the others have the "
+        "ports that follow; [HOST]:PORT for IPv6. By default HOST is the one where it "
+        "listens, or for all addresses the one that the client has connected to",
+    )
     add(
         "--port",
         type=int,
@@ -59,20 +70,29 @@ def run(options: argparse.Namespace) -> int:
     from sharecons.testing import EmbeddedBroker
     from sharecons.testing.broker.placement import Refusal
 
-    kafka = EmbeddedBroker(
-        brokers=options.brokers,
-        host=options.host,
-        port=options.port,
-        topics=dict(options.topic),
-        settings=dict(options.set),
-    )
+    try:
+        kafka = EmbeddedBroker(
+            brokers=options.brokers,
+            host=options.host,
+            port=options.port,
+            topics=dict(options.topic),
+            settings=dict(options.set),
+            advertise=options.advertise,
+        )
+    except ValueError as error:
+        return _failed(error, 2)
     try:
         anyio.run(_serve, kafka)
-    except (OSError, Refusal) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        sys.stderr.write(f"sharecons broker: {reason}\n")
-        return 1
+    except OSError as error:
+        return _failed(error.strerror or error, 1)
+    except Refusal as error:
+        return _failed(error, 1)
     return 0
+
+
+def _failed(reason: object, code: int) -> int:
+    sys.stderr.write(f"sharecons broker: {reason}\n")
+    return code
 
 
 async def _serve(kafka: "EmbeddedBroker") -> None:

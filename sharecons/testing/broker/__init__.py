@@ -6,6 +6,7 @@ is to check. From the socket inwards:
 
     embedded.py     `EmbeddedBroker`, and what a test may tell it (control.py)
     host.py         the event loop that it runs on, in a thread or not
+    addresses.py    where brokers listen, and what clients are given
     node.py         a port (sockets.py), or none (memory.py), and who comes in
     connection.py   one client: frames in turn
     exchange.py     one request and its answer

@@ -25,13 +25,18 @@ __all__ = ["Broker", "Cluster"]
 
 @dataclass(slots=True)
 class Broker:
-    """A broker with an id and an address."""
+    """A broker with an id, and the address that clients get."""
 
     node_id: int
     host: str
     port: int
+    """0 until it listens, if a free port is wanted."""
     running: bool = False
     rack: str | None = None
+    listens_at: tuple[str, int] | None = None
+    """Where it listens, if that is another address."""
+    is_anywhere: bool = False
+    """It listens at all addresses; clients get the one that they have connected to."""
 
 
 class Cluster:

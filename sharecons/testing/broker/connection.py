@@ -27,8 +27,11 @@ _ENDS: Final = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResour
 class Connection:
     """Frames from one client, and answers to it."""
 
-    def __init__(self, stream: ByteStream, answer: Answer, peer: str) -> None:
+    def __init__(
+        self, stream: ByteStream, answer: Answer, peer: str, host: str | None = None
+    ) -> None:
         self.peer = peer  # the client's host, as DescribeGroups shows it
+        self.host = host  # the broker's address that the client has connected to
         self.gone = False
         self.changed = Signal()  # told when the client is gone
         self._stream = stream

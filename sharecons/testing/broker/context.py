@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import anyio
 
-from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import Header
+from sharecons.testing.broker.cluster import Broker, Cluster
+from sharecons.testing.broker.codec import Header, Response
 from sharecons.testing.broker.connection import Connection
 from sharecons.testing.broker.signals import Signal, wait_for_any
 
@@ -34,6 +34,21 @@ class Context:
     def now(self) -> float:
         """Seconds on the clock of the event loop, for deadlines."""
         return anyio.current_time()
+
+    def address_of(self, broker: Broker) -> tuple[str, int]:
+        """Return the host and the port by which the client reaches a broker.
+
+        A broker that listens at all addresses is reached by the address that the client
+        has connected to now.
+        """
+        host = self.connection.host if broker.is_anywhere else None
+        return host or broker.host, broker.port
+
+    def endpoint(self, broker: Broker) -> Response:
+        """Return the address of a broker as most responses have it."""
+        host, port = self.address_of(broker)
+        rack = broker.rack
+        return {"node_id": broker.node_id, "host": host, "port": port, "rack": rack}
 
     async def wait(self, signals: Iterable[Signal], until: float) -> None:
         """Wait for something to change, or for a time to come.

@@ -15,6 +15,12 @@ from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.creation import NewTopic, create_topic
 from sharecons.testing.broker.log.batches import AppendError, header_of
 from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.settings.changes import ConfigError
+from sharecons.testing.broker.settings.known import (
+    SettingError,
+    group_settings,
+    topic_settings,
+)
 from sharecons.testing.broker.share.group import ShareGroup
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic
 from sharecons.testing.broker.writing import Header, NewRecord, batches_of
@@ -34,11 +40,14 @@ class Control:
         name: str,
         partitions: int,
         replication: int | None,
-        config: Mapping[str, str],
+        config: Mapping[str, object],
     ) -> None:
         copies = len(self._cluster.brokers) if replication is None else replication
         wanted = NewTopic(
-            name=name, partitions=partitions, replication=copies, config=config
+            name=name,
+            partitions=partitions,
+            replication=copies,
+            config=topic_settings(config),
         )
         create_topic(self._cluster, wanted)
 
@@ -132,8 +141,12 @@ class Control:
         self._cluster.coordinators.move(GROUP, group_id, to)
         self._cluster.changed.ring()
 
-    def set_group_config(self, group_id: str, config: Mapping[str, str]) -> None:
-        self._cluster.configs.set_group(group_id, config)
+    def set_group_config(self, group_id: str, config: Mapping[str, object]) -> None:
+        settings = group_settings(config)
+        try:
+            self._cluster.configs.set_group(group_id, settings)
+        except ConfigError as error:
+            raise SettingError(str(error)) from None
 
     def expire_locks(
         self, group_id: str, topic: str | None, partition: int | None

@@ -25,7 +25,8 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.testing.broker.cluster import Broker, Cluster
+from sharecons.testing.broker.addresses import brokers_at, joined
+from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.control import Control
 from sharecons.testing.broker.exchange import Asked, Journal
 from sharecons.testing.broker.faults import Faults
@@ -37,6 +38,7 @@ from sharecons.testing.broker.memory import (
     memory_pipe,
 )
 from sharecons.testing.broker.node import Node
+from sharecons.testing.broker.settings.known import broker_settings
 from sharecons.testing.broker.writing import Header
 
 __all__ = ["EmbeddedBroker", "Network"]
@@ -49,14 +51,20 @@ class EmbeddedBroker:
 
     Args:
         brokers: how many; their ids count from 1.
-        host: where they listen, and what they tell clients.
+        host: the address where they listen.
         port: of the first, the others at those that follow; free ones if it is 0.
+        advertise: the address by which clients reach the first broker, `HOST:PORT` or
+            `HOST`; the others have the ports that follow. By default it is `host` and
+            `port`. With a wildcard host (0.0.0.0 or ::) each client gets the address
+            by which it has connected, and `bootstrap_servers` has the loopback address.
         topics: topics to create, and their numbers of partitions.
-        settings: brokers' settings, over Kafka's defaults.
+        settings: brokers' settings by Kafka's names, over Kafka's defaults.
         listen: whether to open ports at all; without, clients come in by `connect`
             or `network`, which also serve on a virtual clock.
 
     Raises:
+        SettingError: the brokers have no such setting, or it takes no such value.
+        ValueError: `brokers`, `port` or `advertise` is out of range.
         OSError: entered, and somebody else has a port.
         Refusal: entered, and there can be no such topic.
     """
@@ -68,16 +76,14 @@ class EmbeddedBroker:
         host: str = "127.0.0.1",
         port: int = 0,
         topics: Mapping[str, int] | None = None,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, object] | None = None,
         listen: bool = True,
+        advertise: str | None = None,
     ) -> None:
         first = port or (0 if listen else FIRST_PORT)
         self.cluster = Cluster(
-            [
-                Broker(node_id, host, first + node_id - 1 if first else 0)
-                for node_id in range(1, brokers + 1)
-            ],
-            settings,
+            brokers_at(brokers, host, first, advertise),
+            broker_settings(settings or {}),
         )
         self._host = Host(self._start, self._close)
         self._call = self._host.call
@@ -104,8 +110,8 @@ class EmbeddedBroker:
     def brokers(self) -> Mapping[int, str]:
         """Every broker's address, by its node id."""
         return {
-            node_id: f"[{b.host}]:{b.port}" if ":" in b.host else f"{b.host}:{b.port}"
-            for node_id, b in self.cluster.brokers.items()
+            node_id: joined(broker.host, broker.port)
+            for node_id, broker in self.cluster.brokers.items()
         }
 
     @property
@@ -137,11 +143,12 @@ class EmbeddedBroker:
         name: str,
         partitions: int = 1,
         replication: int | None = None,
-        config: Mapping[str, str] | None = None,
+        config: Mapping[str, object] | None = None,
     ) -> None:
         """Create a topic, on as many brokers as there are if not told otherwise.
 
         Raises:
+            SettingError: `config` has a name or a value that topics do not take.
             Refusal: Kafka would not.
         """
         create = self._control.create_topic
@@ -227,9 +234,12 @@ class EmbeddedBroker:
     # Share groups.
 
     def set_group_config(self, group_id: str, config: Mapping[str, object]) -> None:
-        """Set a group's own settings, such as share.record.lock.duration.ms."""
-        wanted = {name: str(value) for name, value in config.items()}
-        self._call(partial(self._control.set_group_config, group_id, wanted))
+        """Set a group's own settings, such as share.record.lock.duration.ms.
+
+        Raises:
+            SettingError: a name or a value that groups do not take; none is set.
+        """
+        self._call(partial(self._control.set_group_config, group_id, config))
 
     def expire_locks(
         self, group_id: str, topic: str | None = None, partition: int | None = None

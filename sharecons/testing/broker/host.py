@@ -6,6 +6,7 @@ another, which anyio's task groups do not allow.
 """
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -38,6 +39,7 @@ class Host:
         self._start = start
         self._close = close
         self._thread: int | None = None
+        self._pid: int | None = None
         self._portal: anyio.from_thread.BlockingPortal
         self._scope: anyio.CancelScope
         self._begun: anyio.Event
@@ -49,8 +51,13 @@ class Host:
         """Run something on the event loop, from whatever thread.
 
         Raises:
-            RuntimeError: it does not run.
+            RuntimeError: it does not run, or not in this process.
         """
+        if self._pid not in (None, os.getpid()):
+            raise RuntimeError(
+                f"the embedded broker runs in process {self._pid}, which has forked "
+                "this one: use it there"
+            )
         if self._thread is None:
             raise RuntimeError("the embedded broker does not run: enter it first")
         if self._thread == threading.get_ident():
@@ -66,7 +73,7 @@ class Host:
         """
         if self._thread is not None:
             raise RuntimeError("the embedded broker runs already")
-        self._thread = threading.get_ident()
+        self._thread, self._pid = threading.get_ident(), os.getpid()
         self._scope = anyio.CancelScope()
         self._begun, self._ended = anyio.Event(), anyio.Event()
         self._failure = None
@@ -101,7 +108,9 @@ class Host:
             self._stack = stack.pop_all()
 
     def end_thread(self) -> None:
-        self._stack.close()
+        """End what `begin_in_thread` began; does nothing in a forked process."""
+        if self._pid in (None, os.getpid()):
+            self._stack.close()
 
     async def _live(self) -> None:
         try:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Response
+from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.topics import Partition
 
 __all__ = ["current_leader", "fault_of_leader", "node_endpoints"]
@@ -35,16 +35,8 @@ def current_leader(place: Partition) -> Response:
     return {"leader_id": place.leader, "leader_epoch": place.leader_epoch}
 
 
-def node_endpoints(cluster: Cluster, leaders: Iterable[int]) -> list[Response]:
+def node_endpoints(context: Context, leaders: Iterable[int]) -> list[Response]:
     """Give the addresses of leaders, as far as they run."""
-    running = [cluster.brokers[node_id] for node_id in sorted(set(leaders) - {-1})]
-    return [
-        {
-            "node_id": broker.node_id,
-            "host": broker.host,
-            "port": broker.port,
-            "rack": broker.rack,
-        }
-        for broker in running
-        if broker.running
-    ]
+    brokers = context.cluster.brokers
+    running = [brokers[node_id] for node_id in sorted(set(leaders) - {-1})]
+    return [context.endpoint(broker) for broker in running if broker.running]

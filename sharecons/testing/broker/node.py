@@ -52,8 +52,10 @@ class Node:
         if self.broker.running:
             return
         if listen:
-            self._listener = Listener(self.broker.host, self.broker.port)
-            self.broker.port = self._listener.port
+            host, port = self.broker.listens_at or (self.broker.host, self.broker.port)
+            self._listener = Listener(host, port)
+            self.broker.listens_at = host, self._listener.port
+            self.broker.port = self.broker.port or self._listener.port
             tasks.start_soon(self._accept, self._listener, tasks)
         self._cluster.broker_started(self.broker.node_id)
 
@@ -70,9 +72,14 @@ class Node:
         for connection in list(self._connections):
             connection.cut()
 
-    async def serve(self, stream: ByteStream, peer: str = "127.0.0.1") -> None:
-        """Serve a client at the other end of any stream of bytes."""
-        connection = Connection(stream, self._answer, f"/{peer}")
+    async def serve(
+        self, stream: ByteStream, peer: str = "127.0.0.1", host: str | None = None
+    ) -> None:
+        """Serve a client at the other end of any stream of bytes.
+
+        `host` is the address that it has connected to, if there is one.
+        """
+        connection = Connection(stream, self._answer, f"/{peer}", host)
         self._connections.add(connection)
         try:
             await self._served(connection, stream)
@@ -90,8 +97,8 @@ class Node:
     async def _accept(self, listener: Listener, tasks: TaskGroup) -> None:
         try:
             while True:
-                stream, peer = await listener.accept()
-                tasks.start_soon(self.serve, stream, peer)
+                stream, peer, host = await listener.accept()
+                tasks.start_soon(self.serve, stream, peer, host)
         except anyio.ClosedResourceError:
             return
         finally:

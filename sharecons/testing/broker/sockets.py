@@ -4,15 +4,44 @@ anyio's own listeners open and close in their own time. Here a broker that was t
 stop refuses the next connection, and one that was told to start takes it.
 """
 
+import errno
+import os
 import random
 import socket
+import threading
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import anyio
 from anyio.abc import ByteStream
 
+from sharecons.testing.broker.addresses import joined
+
 __all__ = ["Listener", "SocketStream"]
+
+_forking: Final = threading.Lock()
+"""Held while a socket is opened, and during a fork."""
+_open: Final[weakref.WeakSet[socket.socket]] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    """Close the sockets that a forked process has of its parent.
+
+    Else they would stay open after the parent has closed them, and clients would wait
+    for a broker that is gone.
+    """
+    _forking.release()
+    for each in list(_open):
+        each.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_forking.acquire,
+        after_in_parent=_forking.release,
+        after_in_child=_close_in_child,
+    )
 
 # Below what systems hand out to outgoing connections: from there a client that tries
 # to reach a stopped broker could be given the broker's own port.
@@ -81,8 +110,8 @@ class Listener:
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
 
-    async def accept(self) -> tuple[SocketStream, str]:
-        """Wait for a client; gives the connection, and the client's host.
+    async def accept(self) -> tuple[SocketStream, str, str]:
+        """Wait for a client; return the connection, the client's host, and ours.
 
         Raises:
             ClosedResourceError: the port is closed.
@@ -92,10 +121,12 @@ class Listener:
             await anyio.wait_readable(self._socket)
             self._check_open()
             try:
-                connected, address = self._socket.accept()
+                with _forking:
+                    connected, address = self._socket.accept()
+                    _open.add(connected)
             except (BlockingIOError, ConnectionAbortedError):
                 continue  # it has gone again
-            return SocketStream(connected), address[0]
+            return SocketStream(connected), address[0], connected.getsockname()[0]
 
     def close(self) -> None:
         """Refuse clients from now on."""
@@ -113,18 +144,34 @@ def _close(opened: socket.socket) -> None:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family = _family(host)
     for candidate in _candidates(port):
         try:
-            return socket.create_server(
-                (host, candidate), family=family, backlog=BACKLOG
-            )
+            with _forking:
+                bound = socket.create_server(
+                    (host, candidate), family=family, backlog=BACKLOG
+                )
+                _open.add(bound)
+                return bound
         except OSError as error:
-            if port:
+            if port or error.errno != errno.EADDRINUSE:
                 # Python adds what it was about to do; the address says enough.
                 reason = str(error.strerror).partition(" (while")[0]
-                raise OSError(error.errno, f"{host}:{port}: {reason}") from error
+                where = joined(host, port)
+                raise OSError(error.errno, f"{where}: {reason}") from error
     raise OSError(f"no free port from {FREE.start} to {FREE.stop}")
+
+
+def _family(host: str) -> socket.AddressFamily:
+    """Return IPv4 unless the host has addresses of IPv6 only."""
+    if not host:
+        return socket.AF_INET
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return socket.AF_INET  # binding says what is wrong with the name
+    families = {family for family, *_ in found}
+    return socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
 
 
 def _candidates(port: int) -> Iterator[int]:

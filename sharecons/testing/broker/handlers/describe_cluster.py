@@ -28,7 +28,7 @@ async def handle(request: Request, context: Context) -> Response:
         "cluster_id": cluster.cluster_id,
         "controller_id": cluster.controller,
         "brokers": [
-            _broker(broker)
+            _broker(broker, context)
             for _, broker in sorted(cluster.brokers.items())
             if broker.running or fenced_too
         ],
@@ -51,11 +51,12 @@ def _mismatched(asked: int) -> Response:
     }
 
 
-def _broker(broker: Broker) -> Response:
+def _broker(broker: Broker, context: Context) -> Response:
+    host, port = context.address_of(broker)
     return {
         "broker_id": broker.node_id,
-        "host": broker.host,
-        "port": broker.port,
+        "host": host,
+        "port": port,
         "rack": broker.rack,
         "is_fenced": not broker.running,
     }

@@ -7,6 +7,7 @@ them, as null does; names that nobody knows are passed over.
 
 from collections.abc import Sequence
 
+from sharecons.testing.broker.addresses import joined
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.resources import (
@@ -85,11 +86,11 @@ def _broker_entries(name: str, context: Context) -> Sequence[Entry]:
 def _own(context: Context) -> dict[str, str]:
     """Give what no two brokers have alike."""
     broker = context.cluster.brokers[context.node_id]
-    address = f"PLAINTEXT://{broker.host}:{broker.port}"
+    advertised = context.address_of(broker)
     own = {
-        "advertised.listeners": address,
+        "advertised.listeners": f"PLAINTEXT://{joined(*advertised)}",
         "broker.id": str(broker.node_id),
-        "listeners": address,
+        "listeners": f"PLAINTEXT://{joined(*(broker.listens_at or advertised))}",
         "node.id": str(broker.node_id),
     }
     return own if broker.rack is None else {**own, "broker.rack": broker.rack}

@@ -50,7 +50,7 @@ async def handle(request: Request, context: Context) -> Response:
         "session_id": session_id,
         "responses": _topics(kept, context),
         "node_endpoints": node_endpoints(
-            context.cluster, [read.place.leader for read in hinted if read.place]
+            context, [read.place.leader for read in hinted if read.place]
         ),
     }
 

@@ -46,7 +46,8 @@ def _where(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
     broker = cluster.brokers.get(node_id)
     if broker is None:
         return None
-    return {"node_id": broker.node_id, "host": broker.host, "port": broker.port}
+    host, port = context.address_of(broker)
+    return {"node_id": broker.node_id, "host": host, "port": port}
 
 
 def _refusal(key_type: int, key: str, context: Context) -> ErrorCode:

@@ -36,12 +36,7 @@ async def handle(request: Request, context: Context) -> Response:
         return _refused(request, fault)
     return {
         "brokers": [
-            {
-                "node_id": node_id,
-                "host": cluster.brokers[node_id].host,
-                "port": cluster.brokers[node_id].port,
-                "rack": cluster.brokers[node_id].rack,
-            }
+            context.endpoint(cluster.brokers[node_id])
             for node_id in sorted(cluster.running)
         ],
         "cluster_id": cluster.cluster_id,

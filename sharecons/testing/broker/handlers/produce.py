@@ -160,7 +160,7 @@ def _response(request: Request, slots: list[Slot], context: Context) -> Response
             }
             for each in request.topic_data
         ],
-        "node_endpoints": node_endpoints(context.cluster, leaders),
+        "node_endpoints": node_endpoints(context, leaders),
     }
 
 

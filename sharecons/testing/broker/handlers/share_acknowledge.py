@@ -92,5 +92,5 @@ def _answer(
             {"topic_id": topic_id, "partitions": partitions}
             for topic_id, partitions in topics.items()
         ],
-        "node_endpoints": endpoints(cluster, leaders),
+        "node_endpoints": endpoints(context, leaders),
     }

@@ -280,7 +280,7 @@ def _response(request: Request, context: Context, results: Results) -> Response:
             {"topic_id": topic_id, "partitions": partitions}
             for topic_id, partitions in topics.items()
         ],
-        "node_endpoints": endpoints(cluster, leaders),
+        "node_endpoints": endpoints(context, leaders),
     }
 
 

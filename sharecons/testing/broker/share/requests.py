@@ -156,17 +156,12 @@ def current_leader(
     return {"leader_id": place.leader, "leader_epoch": place.leader_epoch}
 
 
-def endpoints(cluster: Cluster, leaders: Iterable[Response]) -> list[Response]:
+def endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
     """Give the addresses of the brokers that `current_leader` has named."""
     named = {leader["leader_id"] for leader in leaders if leader}
     return [
-        {
-            "node_id": broker.node_id,
-            "host": broker.host,
-            "port": broker.port,
-            "rack": broker.rack,
-        }
-        for broker in cluster.brokers.values()
+        context.endpoint(broker)
+        for broker in context.cluster.brokers.values()
         if broker.node_id in named and broker.running
     ]
 

@@ -1,0 +1,92 @@
+"""Addresses: where brokers listen, and by which address clients reach them."""
+
+import ipaddress
+from typing import Final
+
+from sharecons.testing.broker.cluster import Broker
+
+__all__ = ["brokers_at", "joined", "parsed"]
+
+LAST_PORT: Final = 65535
+LOOPBACK: Final = {4: "127.0.0.1", 6: "::1"}
+
+
+def joined(host: str, port: int) -> str:
+    """Return `host:port`, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parsed(text: str) -> tuple[str, int]:
+    """Read `HOST:PORT` or `HOST`; the port is 0 if there is none.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    host, port = text, ""
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        valid = bracket and colon in ("", ":") and bool(colon) == bool(port)
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+        valid = bool(port)
+    else:
+        valid = True
+    if not (valid and host and not host.isspace()) or not _is_port(port or "1"):
+        raise ValueError(f"{text!r} is not HOST:PORT, or [HOST]:PORT for IPv6")
+    return host, int(port or 0)
+
+
+def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[Broker]:
+    """Return brokers with the ids from 1 on, at consecutive ports.
+
+    Args:
+        count: how many.
+        host: where they listen.
+        port: of the first; 0 for a free one for each.
+        advertise: the first one's address for clients, if it is another one.
+
+    Raises:
+        ValueError: there are no such addresses.
+    """
+    if count < 1:
+        raise ValueError(f"brokers must be at least 1, not {count}")
+    host = host.removeprefix("[").removesuffix("]")
+    host = "0.0.0.0" if host in ("", "*") else host
+    version = _wildcard(host)
+    shown, first = (LOOPBACK.get(version, host), 0) if version else (host, 0)
+    if advertise is not None:
+        shown, first = parsed(advertise)
+        if _wildcard(shown):
+            raise ValueError(f"clients cannot connect to {shown}: advertise another")
+    return [
+        Broker(
+            number + 1,
+            shown,
+            _port(first or port, number),
+            listens_at=(host, _port(port, number)),
+            is_anywhere=bool(version) and advertise is None,
+        )
+        for number in range(count)
+    ]
+
+
+def _wildcard(host: str) -> int:
+    """Return the IP version of a host that is every address, or 0."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return 0
+    return address.version if address.is_unspecified else 0
+
+
+def _port(first: int, number: int) -> int:
+    if first == 0:
+        return 0
+    if not 0 < first + number <= LAST_PORT:
+        raise ValueError(f"port {first + number} is not between 1 and {LAST_PORT}")
+    return first + number
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 0 < int(text) <= LAST_PORT

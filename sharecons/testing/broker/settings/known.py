@@ -1,0 +1,81 @@
+"""Settings by names that tests give: an unknown one is an error with suggestions.
+
+The protocol is different: brokers store unknown names that clients set, as Kafka does.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.settings.brokers import BROKERS, OWN
+from sharecons.testing.broker.settings.groups import GROUPS
+from sharecons.testing.broker.settings.topics import TOPICS
+
+__all__ = ["SettingError", "broker_settings", "group_settings", "topic_settings"]
+
+AUTHORIZER: Final = ("allow.everyone.if.no.acl.found", "super.users")
+"""Names that a broker passes on to its authorizer."""
+
+ADDRESS: Final = frozenset(name for name, *_ in OWN)
+PLACES: Final[Mapping[str, tuple[Collection[str], str]]] = {
+    "broker": (BROKERS, "EmbeddedBroker(settings=…)"),
+    "topic": (TOPICS, "create_topic(…, config=…)"),
+    "group": (GROUPS, "set_group_config(…)"),
+}
+
+
+class SettingError(Refusal, ValueError):
+    """A setting that there is not, or a value that it does not take."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.invalid_config, message)
+
+
+def broker_settings(given: Mapping[str, object]) -> dict[str, str]:
+    """Return the settings of brokers as text.
+
+    Raises:
+        SettingError: the embedded broker has no such setting, or it takes no such
+            value.
+    """
+    if own := sorted(ADDRESS & given.keys()):
+        raise SettingError(
+            f"{own[0]} cannot be set: node ids count from 1, and the arguments host, "
+            "port and advertise give the addresses"
+        )
+    return _checked(given, "broker", AUTHORIZER)
+
+
+def topic_settings(given: Mapping[str, object]) -> dict[str, str]:
+    """Return the settings of a topic as text; raise as `broker_settings` does."""
+    return _checked(given, "topic")
+
+
+def group_settings(given: Mapping[str, object]) -> dict[str, str]:
+    """Return the settings of a group as text; raise as `broker_settings` does."""
+    return _checked(given, "group")
+
+
+def _checked(
+    given: Mapping[str, object], kind: str, others: Iterable[str] = ()
+) -> dict[str, str]:
+    known, _ = PLACES[kind]
+    for name in given:
+        if name not in known and name not in others:
+            raise SettingError(_unknown(name, kind))
+    return {name: _text(value) for name, value in given.items()}
+
+
+def _unknown(name: str, kind: str) -> str:
+    message = f"the embedded broker has no {kind} setting {name!r}"
+    for other, (known, where) in PLACES.items():
+        if other != kind and name in known:
+            return f"{message}: it is a {other} setting, for {where}"
+    close = get_close_matches(name, PLACES[kind][0], n=3)
+    return f"{message}; did you mean {' or '.join(close)}?" if close else message
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,252 @@
+"""Where embedded brokers listen, and by which address clients reach them."""
+
+import multiprocessing
+import os
+import socket
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from sharecons import ShareConsumer
+from sharecons.cli import main
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.broker.addresses import parsed
+from tests.broker.talking import entity, request_bytes
+
+METADATA = entity(
+    "metadata",
+    12,
+    topics=None,
+    allow_auto_topic_creation=False,
+    include_topic_authorized_operations=False,
+)
+
+
+def has_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+IPV6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+
+
+def listens(host, port):
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def advertised(bootstrap):
+    """The addresses that librdkafka gets, by node id."""
+    brokers = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
+    return {node: (each.host, each.port) for node, each in brokers.brokers.items()}
+
+
+def free_port():
+    with EmbeddedBroker() as broker:
+        return broker.cluster.brokers[1].port
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("kafka", ("kafka", 0)),
+        ("kafka:9092", ("kafka", 9092)),
+        ("10.0.0.1:1", ("10.0.0.1", 1)),
+        ("[::1]:9092", ("::1", 9092)),
+        ("[::1]", ("::1", 0)),
+        ("fe80::1", ("fe80::1", 0)),
+    ],
+)
+def test_address_has_a_host_and_maybe_a_port(text, address):
+    assert address == parsed(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":9092", "kafka:", "kafka:x", "kafka:0", "kafka:65536", "[::1", "[]:1"]
+)
+def test_address_that_is_none_is_refused(text):
+    with pytest.raises(ValueError, match="is not HOST:PORT"):
+        EmbeddedBroker(advertise=text)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "*"])
+def test_wildcard_host_is_advertised_as_the_address_that_the_client_uses(host):
+    with EmbeddedBroker(brokers=2, host=host) as kafka:
+        ports = [broker.port for broker in kafka.cluster.brokers.values()]
+        assert f"127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}" == kafka.bootstrap_servers
+        for client in ("127.0.0.1", "127.0.0.2"):
+            found = advertised(f"{client}:{ports[0]}")
+            assert {1: (client, ports[0]), 2: (client, ports[1])} == found
+
+
+@IPV6
+@pytest.mark.parametrize("host", ["::", "[::]", "0:0:0:0:0:0:0:0"])
+def test_wildcard_host_of_ipv6_is_advertised_as_an_address_of_ipv6(host):
+    with EmbeddedBroker(host=host) as kafka:
+        port = kafka.cluster.brokers[1].port
+        assert f"[::1]:{port}" == kafka.bootstrap_servers
+        assert {1: ("::1", port)} == advertised(kafka.bootstrap_servers)
+
+
+@IPV6
+@pytest.mark.anyio
+@pytest.mark.parametrize("host", ["::1", "[::1]", "::"])
+async def test_consumer_reads_over_ipv6(host):
+    async with EmbeddedBroker(host=host, topics={"orders": 1}) as kafka:
+        kafka.produce("orders", [b"x"])
+        async with ShareConsumer(
+            "orders",
+            group_id="g",
+            auto_offset_reset="earliest",
+            bootstrap_servers=kafka.bootstrap_servers,
+        ) as consumer:
+            assert b"x" == (await anext(aiter(consumer))).value
+
+
+def test_advertised_address_is_what_clients_get():
+    port = free_port()
+    with EmbeddedBroker(
+        brokers=2, host="0.0.0.0", port=port, advertise=f"localhost:{port}"
+    ) as kafka:
+        assert f"localhost:{port},localhost:{port + 1}" == kafka.bootstrap_servers
+        found = advertised(f"127.0.0.1:{port}")
+
+    assert {1: ("localhost", port), 2: ("localhost", port + 1)} == found
+
+
+def test_advertised_port_may_be_another_than_the_one_that_is_open():
+    with EmbeddedBroker(advertise="kafka.example:19092") as kafka:
+        _, port = kafka.cluster.brokers[1].listens_at
+        assert "kafka.example:19092" == kafka.bootstrap_servers
+        assert {1: ("kafka.example", 19092)} == advertised(f"127.0.0.1:{port}")
+        kafka.stop_broker(1)
+        assert not listens("127.0.0.1", port)
+        kafka.start_broker(1)
+        assert listens("127.0.0.1", port)
+
+
+def test_advertised_host_without_a_port_has_the_port_that_is_open():
+    with EmbeddedBroker(advertise="localhost") as kafka:
+        (_, port) = kafka.cluster.brokers[1].listens_at
+        assert f"localhost:{port}" == kafka.bootstrap_servers
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "0.0.0.0:9092", "[::]:9092"])
+def test_wildcard_address_cannot_be_advertised(address):
+    with pytest.raises(ValueError, match="clients cannot connect to"):
+        EmbeddedBroker(advertise=address)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"brokers": 0}, "brokers must be at least 1"),
+        ({"port": 65536}, "port 65536 is not between 1 and 65535"),
+        ({"port": -1}, "port -1 is not between 1 and 65535"),
+        ({"port": 65535, "brokers": 2}, "port 65536 is not between"),
+        ({"advertise": "kafka:65535", "brokers": 2}, "port 65536 is not between"),
+    ],
+)
+def test_addresses_that_there_are_not_are_refused(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        EmbeddedBroker(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--advertise", "0.0.0.0:9092"], "clients cannot connect to 0.0.0.0"),
+        (["--advertise", "kafka:x"], "'kafka:x' is not HOST:PORT"),
+        (["--port", "70000"], "port 70000 is not between 1 and 65535"),
+        (["--brokers", "0"], "brokers must be at least 1"),
+        (["--set", "num.partition=1"], "did you mean num.partitions"),
+        (["--set", "num.partitions=x"], "Not a number of type INT"),
+    ],
+)
+def test_command_ends_with_2_and_one_line(arguments, said, capsys):
+    assert 2 == main(["broker", *arguments])
+    (line,) = capsys.readouterr().err.splitlines()
+
+    assert line.startswith("sharecons broker: ")
+    assert said in line
+
+
+def test_command_ends_with_1_where_it_cannot_listen(capsys):
+    assert 1 == main(["broker", "--host", "no.such.host.invalid", "--port", "0"])
+    (line,) = capsys.readouterr().err.splitlines()
+
+    assert line.startswith("sharecons broker: no.such.host.invalid")
+
+
+def wait_in_child(ready, end):
+    ready.set()
+    end.wait(30)
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["closed", "stopped"])
+def test_forked_process_does_not_keep_ports_open(is_stopped):
+    fork = multiprocessing.get_context("fork")
+    ready, end = fork.Event(), fork.Event()
+    child = fork.Process(target=wait_in_child, args=(ready, end))
+    with EmbeddedBroker(brokers=2) as kafka:
+        ports = [broker.port for broker in kafka.cluster.brokers.values()]
+        client = socket.create_connection(("127.0.0.1", ports[0]))
+        client.sendall(request_bytes(METADATA))
+        assert client.recv(1)
+        child.start()
+        try:
+            assert ready.wait(10)
+            assert all(listens("127.0.0.1", port) for port in ports)
+            client.sendall(request_bytes(METADATA))
+            while len(client.recv(1 << 16)) == 1 << 16:
+                pass
+            if is_stopped:
+                kafka.stop_broker(1)
+                assert_closed(client, ports[0])
+                kafka.start_broker(1)
+                assert listens("127.0.0.1", ports[0])
+            else:
+                kafka.__exit__(None, None, None)
+                assert_closed(client, ports[0])
+            assert child.is_alive()
+        finally:
+            end.set()
+            child.join(10)
+            client.close()
+
+
+def assert_closed(client, port):
+    assert not listens("127.0.0.1", port)
+    client.settimeout(5)
+    try:
+        while client.recv(1 << 16):
+            pass
+    except ConnectionResetError:
+        pass
+
+
+def test_forked_process_that_uses_the_broker_gets_an_error():
+    reader, writer = os.pipe()
+    with EmbeddedBroker() as kafka:
+        child = os.fork()
+        if child == 0:
+            try:
+                kafka.create_topic("orders")
+            except RuntimeError as error:
+                os.write(writer, str(error).encode())
+            finally:
+                kafka.__exit__(None, None, None)
+                os._exit(0)
+        os.waitpid(child, 0)
+        said = os.read(reader, 1000).decode()
+        kafka.create_topic("orders")
+    os.close(reader)
+    os.close(writer)
+
+    assert f"the embedded broker runs in process {os.getpid()}" in said

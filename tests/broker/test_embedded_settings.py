@@ -1,0 +1,95 @@
+"""Settings that tests give by wrong names are refused, with suggestions."""
+
+import pytest
+
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.settings.known import SettingError
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("group.share.record.lock.duration", "group.share.record.lock.duration.ms"),
+        ("num.partition", "did you mean num.partitions"),
+        ("max.message.bytes", r"topic setting, for create_topic\(…, config=…\)"),
+        (
+            "share.record.lock.duration.ms",
+            "it is a group setting, for set_group_config",
+        ),
+        ("advertised.listeners", "the arguments host, port and advertise"),
+        ("node.id", "the arguments host, port and advertise"),
+        ("zzz", "the embedded broker has no broker setting 'zzz'$"),
+    ],
+)
+def test_unknown_setting_of_brokers_is_refused(name, said):
+    with pytest.raises(SettingError, match=said) as raised:
+        EmbeddedBroker(settings={name: "1"})
+
+    assert isinstance(raised.value, ValueError)
+    assert name in str(raised.value)
+
+
+def test_value_that_a_setting_of_brokers_does_not_take_is_refused():
+    with pytest.raises(ValueError, match="num.partitions: Not a number of type INT"):
+        EmbeddedBroker(settings={"num.partitions": "many"})
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("max.message.byte", "did you mean max.message.bytes"),
+        ("num.partitions", "it is a broker setting"),
+        ("share.delivery.count.limit", "it is a group setting"),
+        ("zzz", "the embedded broker has no topic setting 'zzz'$"),
+    ],
+)
+def test_unknown_setting_of_topics_is_refused(name, said):
+    with EmbeddedBroker() as kafka:
+        with pytest.raises(SettingError, match=said):
+            kafka.create_topic("orders", config={name: "1"})
+        assert kafka.cluster.topics.named("orders") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("share.record.lock.duration", "did you mean share.record.lock.duration.ms"),
+        ("share.delivery.limit", "did you mean share.delivery.count.limit"),
+        ("group.share.delivery.count.limit", "it is a broker setting"),
+        ("zzz", "the embedded broker has no group setting 'zzz'$"),
+    ],
+)
+def test_unknown_setting_of_groups_is_refused(name, said):
+    with EmbeddedBroker() as kafka:
+        with pytest.raises(SettingError, match=said):
+            kafka.set_group_config("g", {"share.delivery.count.limit": 3, name: "1"})
+        assert {} == kafka.cluster.configs.of_group("g")
+
+
+def test_value_that_a_setting_of_groups_does_not_take_is_refused():
+    with EmbeddedBroker() as kafka:
+        with pytest.raises(SettingError, match=r"share.delivery.count.limit"):
+            kafka.set_group_config("g", {"share.delivery.count.limit": 1})
+        with pytest.raises(SettingError, match="group.share.max.delivery.count.limit"):
+            kafka.set_group_config("g", {"share.delivery.count.limit": 11})
+
+
+def test_value_that_a_setting_of_topics_does_not_take_is_refused():
+    with EmbeddedBroker() as kafka:
+        with pytest.raises(Refusal, match="max.message.bytes: Not a number"):
+            kafka.create_topic("orders", config={"max.message.bytes": "much"})
+
+
+def test_values_may_be_numbers_and_booleans():
+    settings = {"num.partitions": 5, "auto.create.topics.enable": False}
+    with EmbeddedBroker(settings=settings) as kafka:
+        kafka.create_topic("orders", config={"preallocate": True, "retention.ms": 5})
+        kafka.set_group_config("g", {"share.renew.acknowledge.enable": False})
+
+        assert "5" == kafka.cluster.configs.broker("num.partitions")
+        assert "false" == kafka.cluster.configs.broker("auto.create.topics.enable")
+        assert {"preallocate": "true", "retention.ms": "5"} == (
+            kafka.cluster.topics.named("orders").config
+        )
+        assert not kafka.cluster.share_partitions.settings("g").may_renew
