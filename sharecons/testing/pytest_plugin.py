@@ -1,16 +1,16 @@
-"""Fixtures for who tests programs that use share groups; pytest finds them by itself.
+"""Pytest fixtures for programs that use share groups; pytest finds them by itself.
 
-share_broker   one embedded broker, made anew for each test
-share_cluster  three of them
-virtual_clock  what `anyio_backend` may return so that waiting takes no time
+share_broker   one embedded broker, new for each test
+share_cluster  three embedded brokers
+virtual_clock  a value for `anyio_backend` with which waiting takes no time
 
-pytest reads this at each start, so it loads nothing before a test asks for it. The
-brokers have a thread of their own: plain tests and async ones use them alike, and so
-do clients that block.
+pytest imports this module at each start, so it imports nothing before a test uses a
+fixture. The brokers run in a thread: plain tests, async tests and blocking clients can
+use them. For the same reason they cannot be used on a virtual clock.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -20,22 +20,30 @@ if TYPE_CHECKING:
 
 __all__ = ["share_broker", "share_cluster", "virtual_clock"]
 
+SETTINGS: Final[Mapping[str, str]] = {
+    # Members wait for no assignment: Kafka's defaults are 1 s and 5 s.
+    "group.share.assignment.interval.ms": "0",
+    "group.share.heartbeat.interval.ms": "100",
+}
+
 
 @pytest.fixture
-def share_broker() -> "Iterator[EmbeddedBroker]":
-    """An embedded broker with nothing in it."""
+def share_broker(request: pytest.FixtureRequest) -> "Iterator[EmbeddedBroker]":
+    """An embedded broker without topics, which assigns partitions at once."""
+    _check_clock(request)
     from sharecons.testing import EmbeddedBroker
 
-    with EmbeddedBroker() as broker:
+    with EmbeddedBroker(settings=SETTINGS) as broker:
         yield broker
 
 
 @pytest.fixture
-def share_cluster() -> "Iterator[EmbeddedBroker]":
-    """Three embedded brokers, whose ids are 1, 2 and 3."""
+def share_cluster(request: pytest.FixtureRequest) -> "Iterator[EmbeddedBroker]":
+    """Three embedded brokers with the ids 1, 2 and 3, otherwise as `share_broker`."""
+    _check_clock(request)
     from sharecons.testing import EmbeddedBroker
 
-    with EmbeddedBroker(brokers=3) as brokers:
+    with EmbeddedBroker(brokers=3, settings=SETTINGS) as brokers:
         yield brokers
 
 
@@ -47,10 +55,38 @@ def virtual_clock(request: pytest.FixtureRequest) -> "Backend":
         def anyio_backend(virtual_clock):
             return virtual_clock
 
-    Let brokers run on it too, without sockets: `EmbeddedBroker(listen=False)`.
+    Run brokers on it too, without sockets: `EmbeddedBroker(listen=False)`.
     """
     from sharecons.testing import virtual_time
 
+    for broker in ("share_broker", "share_cluster"):
+        if broker in request.fixturenames:
+            _fail(broker)
     if request.param == "trio":
         pytest.importorskip("trio")
     return virtual_time.backend(request.param)
+
+
+def _check_clock(request: pytest.FixtureRequest) -> None:
+    """Fail if the test runs on a virtual clock."""
+    broker = request.fixturename or ""
+    if "virtual_clock" in request.fixturenames:
+        _fail(broker)
+    if "anyio_backend" in request.fixturenames:
+        from sharecons.testing import virtual_time
+
+        if virtual_time.is_virtual(request.getfixturevalue("anyio_backend")):
+            _fail(broker)
+
+
+def _fail(broker: str) -> None:
+    from sharecons.testing import virtual_time
+
+    brokers = "brokers=3, " if broker == "share_cluster" else ""
+    pytest.fail(
+        f"{broker} cannot be used on a virtual clock. {virtual_time.IN_REAL_TIME} "
+        f"Use `async with EmbeddedBroker({brokers}listen=False) as broker:` and "
+        "`ShareConsumer(..., network=broker.network)` instead, or run the test on a "
+        "real clock",
+        pytrace=False,
+    )

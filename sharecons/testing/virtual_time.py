@@ -13,14 +13,29 @@ past bytes that are under way in a real socket, and past the work of a thread.
 
 import asyncio
 import selectors
-from typing import Final, TypeAlias
+import sys
+from typing import Any, Final, TypeAlias
 
-__all__ = ["BACKENDS", "Backend", "VirtualTimeLoop", "backend"]
+__all__ = [
+    "BACKENDS",
+    "IN_REAL_TIME",
+    "Backend",
+    "VirtualTimeLoop",
+    "backend",
+    "is_running",
+    "is_virtual",
+]
 
 Backend: TypeAlias = tuple[str, dict[str, object]]
 
 PATIENCE: Final = 5.0
 """Real seconds after which a loop that waits for nothing in particular is stuck."""
+
+IN_REAL_TIME: Final = (
+    "Sockets and threads work in real time: the clock would jump past responses that "
+    "are on their way, so that every request would time out."
+)
+"""Why brokers with ports do not work on a virtual clock."""
 
 
 class _Leap(selectors.DefaultSelector):
@@ -64,3 +79,29 @@ def backend(name: str) -> Backend:
 
         return "trio", {"clock": MockClock(autojump_threshold=0)}
     return "asyncio", {"loop_factory": VirtualTimeLoop}
+
+
+def is_virtual(backend: object) -> bool:
+    """Return whether a value of `anyio_backend` has a clock that jumps."""
+    if not isinstance(backend, tuple):
+        return False
+    _, options = backend
+    return options.get("loop_factory") is VirtualTimeLoop or _is_mock(
+        options.get("clock")
+    )
+
+
+def is_running() -> bool:
+    """Return whether the event loop that runs in this thread has a clock that jumps."""
+    trio: Any = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return _is_mock(trio.lowlevel.current_clock())
+    try:
+        return isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+    except RuntimeError:
+        return False
+
+
+def _is_mock(clock: object) -> bool:
+    trio_testing: Any = sys.modules.get("trio.testing")
+    return trio_testing is not None and isinstance(clock, trio_testing.MockClock)

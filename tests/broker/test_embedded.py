@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from sharecons.testing import EmbeddedBroker
+from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.placement import Refusal
 from tests.broker.talking import Client, entity, request_bytes
 
@@ -237,3 +237,18 @@ def test_leaders_and_coordinators_move():
             assert node == kafka.leader("orders")
             kafka.move_coordinator("g", node)
             assert node == kafka.coordinator("g")
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    "anyio_backend", [virtual_time.backend(name) for name in virtual_time.BACKENDS]
+)
+async def test_broker_with_ports_on_a_virtual_clock_fails_with_a_hint():
+    kafka = EmbeddedBroker()
+
+    with pytest.raises(RuntimeError, match=r"virtual clock.*listen=False"):
+        await kafka.start()
+    with pytest.raises(RuntimeError, match=r"virtual clock.*listen=False"):
+        kafka.__enter__()
+    with pytest.raises(RuntimeError, match="does not run"):
+        kafka.create_topic("orders")

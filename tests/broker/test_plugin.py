@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sharecons.testing import EmbeddedBroker
+
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "testing.md"
 PLUGIN = "sharecons.testing.pytest_plugin"
 INSTALLED = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
@@ -59,6 +61,68 @@ async def test_an_hour(anyio_backend):
     assert time.monotonic() - began < 60
 """
 
+RECORDS = """
+import time
+import pytest
+from sharecons import ShareConsumer
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("brokers", ["share_broker", "share_cluster"])
+async def test_first_record(brokers, request):
+    broker = request.getfixturevalue(brokers)
+    broker.create_topic("orders", partitions=2)
+    broker.produce("orders", [b"x"])
+    began = time.monotonic()
+    members = []
+    async with ShareConsumer("orders", group_id="g", auto_offset_reset="earliest",
+                             bootstrap_servers=broker.bootstrap_servers) as consumer:
+        async for record in consumer:
+            break
+        print(f"record after {time.monotonic() - began} s")
+        began = time.monotonic()
+        async with ShareConsumer(
+            "orders", group_id="g", bootstrap_servers=broker.bootstrap_servers
+        ) as other:
+            while len(consumer.assignment) + len(other.assignment) != 2:
+                await other.poll(timeout=0.01)
+            print(f"shared after {time.monotonic() - began} s")
+"""
+
+VIRTUAL = """
+import pytest
+from sharecons.testing import virtual_time
+
+{backend}
+
+@pytest.mark.anyio
+async def test_broker(share_broker):
+    pass
+
+@pytest.mark.anyio
+async def test_broker_first(share_broker, {clock}):
+    pass
+
+@pytest.mark.anyio
+async def test_broker_last({clock}, share_broker):
+    pass
+
+@pytest.mark.anyio
+async def test_cluster(share_cluster):
+    pass
+"""
+
+BY_FIXTURE = """
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+"""
+
+BY_PARAMETER = """
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)
+"""
+
 
 def run(tmp_path, text, *options):
     """Run tests in a pytest of their own."""
@@ -85,6 +149,53 @@ def test_fixtures_do_without_the_plugin_of_anyio(tmp_path):
     plain = USE.partition("@pytest")[0]
 
     assert "3 passed" in run(tmp_path, plain, "-p", "no:anyio")
+
+
+@pytest.mark.slow
+def test_fixtures_assign_partitions_in_a_tenth_of_a_second(tmp_path):
+    output = run(tmp_path, RECORDS, "-s")
+
+    assert "4 passed" in output, output
+    seconds = [float(each) for each in re.findall(r"after (\S+) s", output)]
+    assert len(seconds) == 8
+    assert min(seconds[::2]) < 0.2  # the first record
+    assert min(seconds[1::2]) < 0.2  # a second member
+    assert max(seconds) < 1, seconds  # even on a slow machine: the defaults take 1.2
+
+
+def test_brokers_have_kafkas_intervals_outside_of_the_fixtures():
+    with EmbeddedBroker() as broker:
+        settings = broker.cluster.configs
+
+        assert "1000" == settings.group("g", "share.assignment.interval.ms")
+        assert "5000" == settings.group("g", "share.heartbeat.interval.ms")
+
+
+@pytest.mark.parametrize("backend", [BY_FIXTURE, BY_PARAMETER])
+def test_broker_fixtures_on_a_virtual_clock_fail_with_a_hint(tmp_path, backend):
+    text = VIRTUAL.format(backend=backend, clock="anyio_backend")
+
+    output = run(tmp_path, text)
+
+    assert "8 errors" in output, output
+    assert output.count("share_broker cannot be used on a virtual clock") >= 6
+    assert output.count("share_cluster cannot be used on a virtual clock") >= 2
+    assert "Use `async with EmbeddedBroker(listen=False) as broker:`" in output
+
+
+def test_broker_fixtures_beside_the_clock_fail_with_a_hint(tmp_path):
+    text = VIRTUAL.format(backend="", clock="virtual_clock")
+
+    output = run(tmp_path, text, "-k", "first or last")
+
+    assert "8 errors" in output, output
+    assert output.count("share_broker cannot be used on a virtual clock") >= 8
+
+
+def test_broker_fixture_in_a_plain_test_works_beside_a_virtual_backend(tmp_path):
+    text = BY_FIXTURE + "def test_plain(share_broker): share_broker.create_topic('a')"
+
+    assert "1 passed" in run(tmp_path, "import pytest\n" + text)
 
 
 def test_plugin_loads_nothing_before_a_test_asks():

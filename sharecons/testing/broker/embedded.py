@@ -25,6 +25,7 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup
 
+from sharecons.testing import virtual_time
 from sharecons.testing.broker.addresses import brokers_at, joined
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.control import Control
@@ -286,8 +287,11 @@ class EmbeddedBroker:
         Raises:
             OSError: another process has a port.
             Refusal: Kafka would not create one of the topics.
-            RuntimeError: it runs already.
+            RuntimeError: it runs already, or the event loop has a virtual clock and
+                `listen` is not False.
         """
+        if self._listen:
+            _check_clock("EmbeddedBroker with ports")
         await self._host.begin()
 
     async def stop(self) -> None:
@@ -307,6 +311,7 @@ class EmbeddedBroker:
         await self.stop()
 
     def __enter__(self) -> Self:
+        _check_clock("`with EmbeddedBroker()`, which starts a thread,")
         self._host.begin_in_thread(self)
         return self
 
@@ -345,6 +350,15 @@ class Network:
     async def connect(self, endpoint: Address) -> MemoryWire:
         await anyio.lowlevel.checkpoint()
         return MemoryWire(self._broker.connect(endpoint.port))
+
+
+def _check_clock(what: str) -> None:
+    if virtual_time.is_running():
+        raise RuntimeError(
+            f"{what} cannot be used on a virtual clock. {virtual_time.IN_REAL_TIME} "
+            "Use `async with EmbeddedBroker(listen=False) as broker:` and "
+            "`ShareConsumer(..., network=broker.network)` instead"
+        )
 
 
 def _milliseconds() -> int:
