@@ -87,7 +87,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             stays None. A record that cannot be deserialized raises
             `DeserializationError` and is released unless you reject it.
         security: TLS and SASL, as one value; plain TCP by default.
-        connect_timeout: seconds to reach a broker in, when entering.
+        connect_timeout: seconds in which to reach a first broker, when entering.
+            Addresses that fail are tried again until then.
         request_timeout: seconds to wait for one answer.
         network: how to connect, for tests.
 
@@ -282,7 +283,9 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     # What `Lifecycle` asks for.
 
     async def _open(self) -> Background:
-        connection = await self._cluster.connect_any(timeout=self._connect_timeout)
+        connection = await self._cluster.connect_any(
+            timeout=self._connect_timeout, retry=True
+        )
         try:
             delivery_limit = await prepare(
                 connection, self._settings, self._offset_reset, self._request_timeout

@@ -70,13 +70,15 @@ class ShareGroupAdmin:
         client_id: for brokers' logs and quotas.
         security: TLS and SASL; None is plain TCP.
         timeout: seconds that one call may take in all.
+        connect_timeout: seconds in which to reach a first broker; refused and unknown
+            addresses are tried again until then. With 0 each is tried once.
         network: how to connect, for tests.
 
     Raises:
         ConfigurationError: an argument makes no sense.
 
     Every method may raise, where nothing could be asked at all:
-        ConnectionFailedError: no broker was reached within `timeout`, and why.
+        ConnectionFailedError: no broker was reached in time, and why.
         UnsupportedVersionError: the cluster does not serve this question.
         ConfigurationError: an argument makes no sense; nothing was sent.
         ClosedError: it was closed.
@@ -89,9 +91,11 @@ class ShareGroupAdmin:
         client_id: str = "sharecons",
         security: Security | None = None,
         timeout: float = 30.0,
+        connect_timeout: float = 10.0,
         network: Network | None = None,
     ) -> None:
         options.check_number("timeout", timeout, 0.001, options.HOUR)
+        options.check_number("connect_timeout", connect_timeout, 0.0, options.HOUR)
         self._brokers = Brokers(
             Cluster(
                 options.parse_bootstrap(bootstrap_servers),
@@ -99,7 +103,8 @@ class ShareGroupAdmin:
                 client_id=options.check_string("client_id", client_id),
                 software_version=VERSION,
                 security=security,
-            )
+            ),
+            connect_timeout,
         )
         self._timeout = timeout
         self._closed = False

@@ -10,12 +10,14 @@ exit code that a script can act on; what else was asked is still done and shown.
 """
 
 import enum
+import logging
 import os
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from sharecons.errors import (
     AuthenticationError,
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from sharecons.settings import ClientSettings
 
 __all__ = ["Exit", "ask", "ask_with", "complain", "exit_of", "piped", "run"]
+
+CONNECT_TIMEOUT: Final = 3.0
+"""Seconds in which a command reaches a first broker. A wrong address takes as long."""
 
 
 class Exit(enum.IntEnum):
@@ -115,7 +120,20 @@ def ask_with(
     except Error as error:
         complain(program, [error])
         return Exit.USAGE
-    return run(program, lambda: _asked(settings, work))
+    with _without_connect_warnings():
+        return run(program, lambda: _asked(settings, work))
+
+
+@contextmanager
+def _without_connect_warnings() -> Iterator[None]:
+    """Leave it to the error that ends the command, in its one line."""
+    logger = logging.getLogger("sharecons.net.connecting")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 async def _asked(
@@ -129,6 +147,7 @@ async def _asked(
         client_id=settings.client_id,
         security=settings.security,
         timeout=settings.timeout,
+        connect_timeout=min(CONNECT_TIMEOUT, settings.timeout),
     ) as admin:
         return await work(admin, settings)
 

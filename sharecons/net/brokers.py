@@ -68,8 +68,9 @@ class Brokers:
         UnsupportedVersionError: they do not serve this.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, connect_timeout: float = 0.0) -> None:
         self._cluster = cluster
+        self._connect_timeout = connect_timeout
         self._known: dict[int, Broker] = {}
         self._links: dict[Broker, Link] = {}
         self._any = Link(self._connect_any)
@@ -109,12 +110,14 @@ class Brokers:
     async def ask_any(self, request: Any, deadline: Deadline) -> Any:
         """Ask whichever broker answers, again and again until one does.
 
-        Only before any was ever reached is an unreachable cluster told at once.
+        Before any was ever reached, an unreachable cluster is an error once
+        `connect_timeout` has passed; with 0, once each address was tried.
         """
         heard: Error | None = None
         backoff = Backoff()
         # Connecting has to end before the call does, for its errors name addresses.
-        self._patience = min(ONE_TRY, 0.9 * deadline.left)
+        patience = ONE_TRY if self.reached else self._connect_timeout or ONE_TRY
+        self._patience = min(patience, 0.9 * deadline.left)
         with anyio.move_on_after(deadline.left):
             while True:
                 try:
@@ -196,4 +199,5 @@ class Brokers:
 
     async def _connect_any(self) -> Connection:
         known = [broker.endpoint for broker in self._known.values()]
-        return await self._cluster.connect_any(known, self._patience)
+        retry = self._connect_timeout > 0.0 and not self.reached
+        return await self._cluster.connect_any(known, self._patience, retry=retry)

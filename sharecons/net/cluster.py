@@ -1,16 +1,13 @@
 """Ways to the brokers: addresses, and links that connect when they are used."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from random import randrange
 from typing import Any, Final
 
 import anyio
 
-from sharecons.errors import (
-    AuthenticationError,
-    ConnectionFailedError,
-    Error,
-    UnsupportedVersionError,
-)
+from sharecons.errors import ConnectionFailedError, Error
+from sharecons.net.connecting import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.following import Hear, nobody
 from sharecons.net.idling import Wait
@@ -75,7 +72,8 @@ class Link:
 class Cluster:
     """The addresses of one cluster, and how to connect to them.
 
-    A `network` of one's own sees to TLS by itself; SASL goes on over it.
+    A `network` of one's own sees to TLS by itself; SASL goes on over it. `choose`
+    returns the place, below a number, of the address that is tried first.
     """
 
     def __init__(
@@ -86,8 +84,10 @@ class Cluster:
         client_id: str,
         software_version: str,
         security: Security | None = None,
+        choose: Callable[[int], int] = randrange,
     ) -> None:
         security = security or Security()
+        self._choose = choose
         self.bootstrap = tuple(bootstrap)
         self._network = network or TcpNetwork(security.ssl_context)
         self._is_plain = network is None and security.ssl_context is None
@@ -110,25 +110,27 @@ class Cluster:
         )
 
     async def connect_any(
-        self, known: Iterable[Endpoint] = (), timeout: float = CONNECT_TIMEOUT
+        self,
+        known: Iterable[Endpoint] = (),
+        timeout: float = CONNECT_TIMEOUT,
+        *,
+        retry: bool = False,
     ) -> Connection:
         """Connect to the first broker that answers: known ones, then bootstrap.
 
-        Raises:
-            ConnectionFailedError: none did; names each address and its reason.
-            AuthenticationError: one did, and does not let us in.
+        Each list begins at a random place, so that clients spread over the brokers.
+        With `retry`, failed addresses are tried again until `timeout` has passed.
+
+        Raises: as `ConnectAttempts.run`.
         """
-        endpoints = list(dict.fromkeys([*known, *self.bootstrap]))
-        failures: list[str] = []
-        # Each gets its share, so that a silent first address leaves time for others.
-        share = timeout / len(endpoints)
-        for endpoint in endpoints:
-            try:
-                return await self.connect(endpoint, share)
-            except (AuthenticationError, UnsupportedVersionError):
-                raise
-            except Error as error:
-                failures.append(str(error))
-        raise ConnectionFailedError(
-            f"no broker answered within {timeout:g} s; tried: " + "; ".join(failures)
-        )
+        rotated = [*self._rotated(tuple(known)), *self._rotated(self.bootstrap)]
+        endpoints = tuple(dict.fromkeys(rotated))
+        return await ConnectAttempts(
+            self.connect, endpoints, timeout, retry=retry
+        ).run()
+
+    def _rotated(self, endpoints: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
+        if len(endpoints) < 2:
+            return endpoints
+        first = self._choose(len(endpoints))
+        return endpoints[first:] + endpoints[:first]

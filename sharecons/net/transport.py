@@ -242,8 +242,10 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _reason(error: BaseException) -> str:
-    # TLS and the resolver have numbers of their own.
+    if isinstance(error, gaierror):
+        return f"cannot resolve the host: {error.strerror or error}"
+    # TLS has numbers of its own.
     number = error.errno if isinstance(error, OSError) else None
-    if number is not None and number > 0 and not isinstance(error, SSLError | gaierror):
+    if number is not None and number > 0 and not isinstance(error, SSLError):
         return os.strerror(number)  # asyncio's own words leave this out
     return str(error) or type(error).__name__

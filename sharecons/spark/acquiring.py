@@ -197,7 +197,7 @@ class Acquirer:
 
     async def _join(self) -> Member:
         joining = self.joining
-        connection = await self.cluster.connect_any(timeout=CONNECT_TIMEOUT)
+        connection = await self.cluster.connect_any(timeout=CONNECT_TIMEOUT, retry=True)
         try:
             apis.check_share_groups(connection.served, connection.broker)
             group_id = joining.settings.group_id

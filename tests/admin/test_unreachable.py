@@ -8,6 +8,7 @@ import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.errors import ConnectionFailedError, RequestTimedOutError
+from sharecons.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.anyio
 
@@ -36,9 +37,42 @@ def bound():
 async def test_a_port_where_nobody_listens_is_told_at_once(bound, ask):
     address = f"127.0.0.1:{bound.getsockname()[1]}"
     with anyio.fail_after(10):
-        async with ShareGroupAdmin(address) as admin:
+        async with ShareGroupAdmin(address, connect_timeout=0) as admin:
+            began = anyio.current_time()
             with pytest.raises(ConnectionFailedError, match=f"{address}.*refused"):
                 await ask(admin)
+            assert anyio.current_time() - began < 1
+
+
+async def test_closed_port_is_tried_until_connect_timeout(bound):
+    address = f"127.0.0.1:{bound.getsockname()[1]}"
+    async with ShareGroupAdmin(address, connect_timeout=0.5) as admin:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await admin.list_groups()
+
+    assert str(caught.value) == (
+        "no broker answered; tried for 0.5 s: "
+        f"connecting to {address}: Connection refused"
+    )
+
+
+async def test_broker_that_starts_later_is_reached(bound):
+    port = bound.getsockname()[1]
+    bound.close()
+    async with (
+        ShareGroupAdmin(f"127.0.0.1:{port}") as admin,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def list_groups() -> None:
+            assert {} == (await admin.list_groups()).groups
+            tasks.cancel_scope.cancel()
+
+        with anyio.fail_after(10):
+            tasks.start_soon(list_groups)
+            await anyio.sleep(1)
+            async with EmbeddedBroker(port=port):
+                await anyio.sleep_forever()
 
 
 @pytest.mark.parametrize("ask", QUESTIONS)

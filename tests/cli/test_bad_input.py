@@ -5,6 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -19,6 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from sharecons.cli.outcome import Exit
+from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name, until
 from tests.cli.asking import sharecons
@@ -41,6 +44,31 @@ def test_a_broker_that_cannot_be_reached():
 
     assert Exit.UNREACHABLE == answer.code
     assert f"127.0.0.1:{port}" in the_line(answer)
+
+
+def test_a_closed_port_ends_a_command_after_three_seconds():
+    (port,) = free_ports(1)
+    began = time.monotonic()
+
+    answer = sharecons("groups", "list", "--bootstrap-server", f"127.0.0.1:{port}")
+
+    assert Exit.UNREACHABLE == answer.code
+    assert "tried for 3." in the_line(answer)
+    assert time.monotonic() - began < 10
+
+
+def test_a_broker_that_starts_a_second_later_is_waited_for():
+    (port,) = free_ports(1)
+    where = f"127.0.0.1:{port}"
+    with ThreadPoolExecutor() as threads:
+        pending = threads.submit(
+            sharecons, "groups", "list", "--bootstrap-server", where
+        )
+        time.sleep(1.5)
+        with EmbeddedBroker(port=port):
+            answer = pending.result()
+
+    assert Exit.DONE == answer.code, answer.err
 
 
 def test_no_broker_named(monkeypatch):

@@ -15,6 +15,7 @@ from sharecons.errors import (
     GroupError,
     NotSubscribedError,
 )
+from sharecons.testing import EmbeddedBroker
 from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
 from tests.scenarios.queue import Queue, take
 
@@ -31,7 +32,7 @@ async def test_no_broker_at_the_address() -> None:
     ports = free_port(), free_port()
     servers = [f"127.0.0.1:{port}" for port in ports]
     consumer: ShareConsumer = ShareConsumer(
-        "t", group_id="g", bootstrap_servers=servers, connect_timeout=5
+        "t", group_id="g", bootstrap_servers=servers, connect_timeout=1
     )
     began = anyio.current_time()
     with pytest.raises(ConnectionFailedError) as caught:
@@ -40,7 +41,41 @@ async def test_no_broker_at_the_address() -> None:
 
     assert all(server in str(caught.value) for server in servers)
     assert str(caught.value).count("Connection refused") == 2
-    assert anyio.current_time() - began < 5
+    assert "no broker answered; tried for 1." in str(caught.value)
+    assert 1 <= anyio.current_time() - began < 3
+
+
+async def test_program_that_starts_before_its_broker_waits_for_it() -> None:
+    port = free_port()
+    consumer: ShareConsumer = ShareConsumer(
+        "t", group_id="g", bootstrap_servers=f"127.0.0.1:{port}"
+    )
+
+    async def enter() -> None:
+        async with consumer:
+            entered.set()
+
+    entered = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(enter)
+        await anyio.sleep(0.5)
+        assert not entered.is_set()
+        async with EmbeddedBroker(port=port):
+            with anyio.fail_after(5):
+                await entered.wait()
+
+
+async def test_host_that_nobody_knows_is_named_after_the_timeout() -> None:
+    consumer: ShareConsumer = ShareConsumer(
+        "t",
+        group_id="g",
+        bootstrap_servers="no-such-host.invalid:9092",
+        connect_timeout=0.5,
+    )
+    reason = r"tried for 0\.\d s: .*no-such-host\.invalid:9092: cannot resolve the host"
+    with pytest.raises(ConnectionFailedError, match=reason):
+        async with consumer:
+            pass
 
 
 async def test_group_id_of_a_consumer_group_is_refused(admin: Admin) -> None:
