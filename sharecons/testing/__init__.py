@@ -11,13 +11,30 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sharecons.testing.broker.embedded import EmbeddedBroker
+    from sharecons.testing.broker.snapshots import (
+        GroupSnapshot,
+        MemberSnapshot,
+        OffsetSnapshot,
+        OffsetState,
+        PartitionSnapshot,
+        RecordSnapshot,
+    )
 
-__all__ = ["EmbeddedBroker"]
+__all__ = [
+    "EmbeddedBroker",
+    "GroupSnapshot",
+    "MemberSnapshot",
+    "OffsetSnapshot",
+    "OffsetState",
+    "PartitionSnapshot",
+    "RecordSnapshot",
+]
 
 
 def __getattr__(name: str) -> object:
     # pytest reads this package at each start, for the plugin in it: the broker and
     # its codec are loaded by who asks for them.
     if name in __all__:
-        return getattr(import_module("sharecons.testing.broker.embedded"), name)
+        module = "embedded" if name == "EmbeddedBroker" else "snapshots"
+        return getattr(import_module(f"sharecons.testing.broker.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

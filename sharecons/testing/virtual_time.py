@@ -12,6 +12,7 @@ past bytes that are under way in a real socket, and past the work of a thread.
 """
 
 import asyncio
+import math
 import selectors
 import sys
 from typing import Any, Final, TypeAlias
@@ -22,7 +23,7 @@ __all__ = [
     "Backend",
     "VirtualTimeLoop",
     "backend",
-    "is_running",
+    "check_real_time",
     "is_virtual",
 ]
 
@@ -68,6 +69,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._leap.passed
 
+    # asyncio calls timers that are due within its clock's resolution, by default a
+    # nanosecond. A task that is woken so and waits for the rest of its time is woken
+    # again at once, and time never passes.
+    @property
+    def _clock_resolution(self) -> float:
+        return math.ulp(self.time())
+
+    @_clock_resolution.setter
+    def _clock_resolution(self, value: float) -> None:
+        pass
+
 
 BACKENDS: Final = ("asyncio", "trio")
 
@@ -91,8 +103,17 @@ def is_virtual(backend: object) -> bool:
     )
 
 
-def is_running() -> bool:
-    """Return whether the event loop that runs in this thread has a clock that jumps."""
+def check_real_time(what: str) -> None:
+    """Raise RuntimeError if the event loop of this thread has a clock that jumps."""
+    if _is_running():
+        raise RuntimeError(
+            f"{what} cannot be used on a virtual clock. {IN_REAL_TIME} Use "
+            "`async with EmbeddedBroker(listen=False) as broker:` and "
+            "`ShareConsumer(..., network=broker.network)` instead"
+        )
+
+
+def _is_running() -> bool:
     trio: Any = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_run():
         return _is_mock(trio.lowlevel.current_clock())

@@ -211,9 +211,17 @@ def test_plugin_loads_nothing_before_a_test_asks():
     assert ours == set(done.stdout.split())
 
 
-def test_the_guides_first_test_passes_as_it_stands(tmp_path):
-    block, *_ = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+@pytest.mark.parametrize(
+    ("test", "count"),
+    [
+        ("test_orders_are_charged", 2),
+        ("test_all_orders_are_charged", 4),
+    ],
+)
+def test_the_guides_tests_pass_as_they_stand(tmp_path, test, count):
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    (block,) = (each for each in blocks if f"def {test}(" in each)
 
     said = run(tmp_path, block)
 
-    assert "2 passed" in said, said
+    assert f"{count} passed" in said, said

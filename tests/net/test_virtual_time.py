@@ -38,3 +38,13 @@ async def test_the_clock_stands_still_while_there_is_something_to_do():
         await anyio.lowlevel.checkpoint()
 
     assert started == anyio.current_time()
+
+
+async def test_sleep_ends_no_earlier_than_its_deadline():
+    for number in range(1, 1000):
+        deadline = anyio.current_time() + 0.1
+        # Two deadlines that differ by the rounding of floating-point numbers.
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.sleep, 0.1 - 1e-10 * (number % 7))
+            await anyio.sleep_until(deadline)
+            assert anyio.current_time() >= deadline

@@ -22,27 +22,24 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
-import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.testing import virtual_time
+from sharecons.testing.broker import settling
 from sharecons.testing.broker.addresses import brokers_at, joined
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.control import Control
 from sharecons.testing.broker.exchange import Asked, Journal
 from sharecons.testing.broker.faults import Faults
 from sharecons.testing.broker.host import Host
-from sharecons.testing.broker.memory import (
-    Address,
-    MemoryStream,
-    MemoryWire,
-    memory_pipe,
-)
+from sharecons.testing.broker.inspection import Inspection
+from sharecons.testing.broker.memory import MemoryStream, Network, memory_pipe
 from sharecons.testing.broker.node import Node
 from sharecons.testing.broker.settings.known import broker_settings
+from sharecons.testing.broker.snapshots import GroupSnapshot, RecordSnapshot
 from sharecons.testing.broker.writing import Header
 
-__all__ = ["EmbeddedBroker", "Network"]
+__all__ = ["EmbeddedBroker"]
 
 FIRST_PORT: Final = 9092
 
@@ -94,6 +91,7 @@ class EmbeddedBroker:
         self._listen = listen
         self._journal = Journal()
         self._control = Control(self.cluster)
+        self._inspection = Inspection(self.cluster)
         self._nodes = {
             node_id: Node(broker, self.cluster, self.faults, self._journal)
             for node_id, broker in self.cluster.brokers.items()
@@ -205,6 +203,19 @@ class EmbeddedBroker:
             )
         )
 
+    def records(
+        self, topic: str, partition: int | None = None
+    ) -> tuple[RecordSnapshot, ...]:
+        """Return the records of a topic, or of one partition, by partition and offset.
+
+        Deleted records are not among them, those of aborted transactions are.
+
+        Raises:
+            LookupError: there is no such topic or partition.
+            ValueError: a batch is damaged.
+        """
+        return self._call(partial(self._inspection.records, topic, partition))
+
     def corrupt_batch(self, topic: str, partition: int, offset: int) -> None:
         """Damage the batch that an offset is in, so that its checksum is wrong."""
         self._call(partial(self._control.corrupt_batch, topic, partition, offset))
@@ -242,6 +253,42 @@ class EmbeddedBroker:
         """
         self._call(partial(self._control.set_group_config, group_id, config))
 
+    def group(self, group_id: str) -> GroupSnapshot:
+        """Return the members of a share group, and its state of each offset in flight.
+
+        Raises:
+            LookupError: there is no such share group.
+        """
+        return self._call(partial(self._inspection.group, group_id))
+
+    async def wait_until_settled(
+        self, group_id: str, topic: str | None = None, timeout: float = 10.0
+    ) -> None:
+        """Wait until a share group has settled all records, or those of one topic.
+
+        A record is settled if it is acknowledged or archived.
+
+        Args:
+            timeout: in seconds.
+
+        Raises:
+            TimeoutError: not all records are settled; the message says which.
+            LookupError: there is no such topic, or this is no share group.
+        """
+        unsettled = partial(self._inspection.unsettled, group_id, topic)
+        await settling.wait(group_id, partial(self._call, unsettled), timeout)
+
+    def wait_until_settled_sync(
+        self, group_id: str, topic: str | None = None, timeout: float = 10.0
+    ) -> None:
+        """Do as `wait_until_settled` does, in a thread without an event loop.
+
+        Raises:
+            RuntimeError: an event loop runs in this thread.
+        """
+        unsettled = partial(self._inspection.unsettled, group_id, topic)
+        settling.wait_sync(group_id, partial(self._call, unsettled), timeout)
+
     def expire_locks(
         self, group_id: str, topic: str | None = None, partition: int | None = None
     ) -> None:
@@ -275,9 +322,9 @@ class EmbeddedBroker:
         raise ConnectionRefusedError(111, "Connection refused")
 
     @property
-    def network(self) -> "Network":
+    def network(self) -> Network:
         """For `ShareConsumer(network=…)`, to connect over memory."""
-        return Network(self)
+        return Network(self.connect)
 
     # Its life.
 
@@ -291,7 +338,7 @@ class EmbeddedBroker:
                 `listen` is not False.
         """
         if self._listen:
-            _check_clock("EmbeddedBroker with ports")
+            virtual_time.check_real_time("EmbeddedBroker with ports")
         await self._host.begin()
 
     async def stop(self) -> None:
@@ -311,7 +358,7 @@ class EmbeddedBroker:
         await self.stop()
 
     def __enter__(self) -> Self:
-        _check_clock("`with EmbeddedBroker()`, which starts a thread,")
+        virtual_time.check_real_time("`with EmbeddedBroker()`, which starts a thread,")
         self._host.begin_in_thread(self)
         return self
 
@@ -339,26 +386,6 @@ class EmbeddedBroker:
             return self._nodes[node_id]
         except KeyError:
             raise LookupError(f"no broker {node_id}") from None
-
-
-class Network:
-    """Connects a `ShareConsumer` to embedded brokers over memory."""
-
-    def __init__(self, broker: EmbeddedBroker) -> None:
-        self._broker = broker
-
-    async def connect(self, endpoint: Address) -> MemoryWire:
-        await anyio.lowlevel.checkpoint()
-        return MemoryWire(self._broker.connect(endpoint.port))
-
-
-def _check_clock(what: str) -> None:
-    if virtual_time.is_running():
-        raise RuntimeError(
-            f"{what} cannot be used on a virtual clock. {virtual_time.IN_REAL_TIME} "
-            "Use `async with EmbeddedBroker(listen=False) as broker:` and "
-            "`ShareConsumer(..., network=broker.network)` instead"
-        )
 
 
 def _milliseconds() -> int:

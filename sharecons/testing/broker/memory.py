@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import anyio
 from anyio.abc import ByteStream
 
-__all__ = ["Address", "MemoryStream", "MemoryWire", "memory_pipe"]
+__all__ = ["Address", "MemoryStream", "MemoryWire", "Network", "memory_pipe"]
 
 T = TypeVar("T")
 
@@ -132,6 +132,21 @@ class MemoryWire:
     async def _fill(self, size: int) -> None:
         while len(self._received) < size:
             self._received += await self._stream.receive()
+
+
+class Network:
+    """Connects a `ShareConsumer` to embedded brokers over memory.
+
+    Args:
+        connect: connects to a broker by its port.
+    """
+
+    def __init__(self, connect: Callable[[int], MemoryStream]) -> None:
+        self._connect = connect
+
+    async def connect(self, endpoint: Address) -> MemoryWire:
+        await anyio.lowlevel.checkpoint()
+        return MemoryWire(self._connect(endpoint.port))
 
 
 def memory_pipe() -> tuple[MemoryStream, MemoryStream]:

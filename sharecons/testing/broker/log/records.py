@@ -27,8 +27,10 @@ class RecordHead(NamedTuple):
 
 class Content(NamedTuple):
     offset: int
+    timestamp: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
     size: int
     """In bytes, of all of it."""
 
@@ -68,15 +70,13 @@ def _heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
         key, at = _varint(body, at)
         if length < 0 or end > len(body):
             raise ValueError(f"a record of {length} bytes")
-        timestamp = header.first_timestamp + time
-        if header.has_log_append_time:
-            timestamp = header.max_timestamp
+        timestamp = _timestamp(header, time)
         yield RecordHead(timestamp, header.base_offset + offset, key >= 0)
         at = end
 
 
 def contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
-    """Read keys and values out of a batch's records, which are decompressed.
+    """Decode the records of a batch, which are decompressed.
 
     Raises:
         ValueError: these bytes are no such records.
@@ -92,14 +92,37 @@ def _contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
     for _ in range(header.record_count):
         length, at = _varint(body, begin)
         end = at + length
-        _, at = _varint(body, at + 1)  # its time
+        if length < 0 or end > len(body):
+            raise ValueError(f"a record of {length} bytes")
+        time, at = _varint(body, at + 1)
         offset, at = _varint(body, at)
         key, at = _sized(body, at)
         value, at = _sized(body, at)
-        if length < 0 or end > len(body):
-            raise ValueError(f"a record of {length} bytes")
-        yield Content(header.base_offset + offset, key, value, end - begin)
+        yield Content(
+            offset=header.base_offset + offset,
+            timestamp=_timestamp(header, time),
+            key=key,
+            value=value,
+            headers=_headers(body, at),
+            size=end - begin,
+        )
         begin = end
+
+
+def _headers(body: bytes, at: int) -> tuple[tuple[str, bytes | None], ...]:
+    count, at = _varint(body, at)
+    headers = []
+    for _ in range(count):
+        name, at = _sized(body, at)
+        value, at = _sized(body, at)
+        headers.append(((name or b"").decode(errors="replace"), value))
+    return tuple(headers)
+
+
+def _timestamp(header: BatchHeader, delta: int) -> int:
+    if header.has_log_append_time:
+        return header.max_timestamp
+    return header.first_timestamp + delta
 
 
 def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:

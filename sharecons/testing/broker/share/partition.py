@@ -200,12 +200,17 @@ class SharePartition:
             if run.delivery.state is State.ACQUIRED and run.delivery.member == member
         ]
 
+    def runs(self) -> list[Run]:
+        """Return the deliveries of all that is in flight, in order."""
+        return [
+            run for batch in self._window.batches for run in batch.runs(0, EVERYTHING)
+        ]
+
     def states(self) -> list[StateBatch]:
-        """Give all that is in flight, for who looks at it from outside."""
+        """Return the states of all that is in flight, in order."""
         return [
             StateBatch(run.first_offset, run.last_offset, *_state(run))
-            for batch in self._window.batches
-            for run in batch.runs(0, EVERYTHING)
+            for run in self.runs()
         ]
 
     def _let_go(

@@ -238,6 +238,18 @@ class SharePartitions:
             if key.group_id == group_id
         ]
 
+    def in_flight(self, key: Key) -> tuple[int, list[Run]]:
+        """Return the start offset (-1: none yet) and the deliveries of a partition."""
+        self._advance(key)
+        if led := self._led.get(key):
+            return led.partition.start_offset, led.partition.runs()
+        state = self._states.get(key)
+        if state is None or state.start_offset < 0:
+            return -1, []
+        # A leader would begin so.
+        partition = SharePartition(state, state.start_offset)
+        return partition.start_offset, partition.runs()
+
     def alter(
         self, group_id: str, topic_id: uuid.UUID, partition: int, offset: int
     ) -> None:

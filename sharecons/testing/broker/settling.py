@@ -1,0 +1,73 @@
+"""Waits until a share group is settled."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import anyio
+import anyio.lowlevel
+
+__all__ = ["wait", "wait_sync"]
+
+POLL: Final = 0.01
+"""Seconds between two looks."""
+SHOWN: Final = 20
+"""Lines of an error message."""
+
+
+async def wait(
+    group_id: str, unsettled: Callable[[], list[str]], timeout: float
+) -> None:
+    """Wait until nothing is unsettled.
+
+    Raises:
+        TimeoutError: something is still unsettled after `timeout` seconds.
+    """
+    await anyio.lowlevel.checkpoint()
+    deadline = anyio.current_time() + timeout
+    while reasons := unsettled():
+        if anyio.current_time() >= deadline:
+            raise _timeout(group_id, reasons, timeout)
+        await anyio.sleep(POLL)
+
+
+def wait_sync(
+    group_id: str, unsettled: Callable[[], list[str]], timeout: float
+) -> None:
+    """Block the thread until nothing is unsettled.
+
+    Raises:
+        TimeoutError: something is still unsettled after `timeout` seconds.
+        RuntimeError: an event loop runs in this thread.
+    """
+    if _in_event_loop():
+        raise RuntimeError(
+            "wait_until_settled_sync() would block the event loop of this thread: use "
+            "`await wait_until_settled()`"
+        )
+    deadline = time.monotonic() + timeout
+    while reasons := unsettled():
+        if time.monotonic() >= deadline:
+            raise _timeout(group_id, reasons, timeout)
+        time.sleep(POLL)
+
+
+def _timeout(group_id: str, reasons: Sequence[str], timeout: float) -> TimeoutError:
+    lines = [f"share group {group_id!r} is not settled after {timeout:g} s:"]
+    lines += reasons[:SHOWN]
+    if len(reasons) > SHOWN:
+        lines.append(f"and {len(reasons) - SHOWN} more")
+    return TimeoutError("\n  ".join(lines))
+
+
+def _in_event_loop() -> bool:
+    trio: Any = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
