@@ -36,11 +36,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
-    def parse_known_args(
-        self, args: Any = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
         """Refuse unknown options here: the parent would name its own help."""
-        found, unknown = super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(*args, **kwargs)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown

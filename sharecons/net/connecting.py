@@ -18,7 +18,6 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from sharecons.log import get_logger
 from sharecons.net.connection import Connection
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.values import Endpoint
@@ -30,8 +29,6 @@ STAGGER: Final = 1.0
 
 PATIENCE: Final = 10.0
 """Seconds of the first attempt at an address. Each later attempt has twice as long."""
-
-_log = get_logger(__name__)
 
 
 class ConnectAttempts:
@@ -140,7 +137,10 @@ class ConnectAttempts:
         """Log once, early, why a first round of attempts reached no broker."""
         if self._retry and self._all_started and self._reasons and not self._warned:
             self._warned = True
-            _log.warning(
+            # structlog takes 0.1 s to import; most connections succeed at once.
+            from sharecons.log import get_logger
+
+            get_logger(__name__).warning(
                 "no broker reached yet, retrying",
                 timeout=round(self._timeout, 1),
                 reasons=list(self._reasons.values()),

@@ -9,6 +9,7 @@ from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import AuthorizationError
 from sharecons.inspection import Source, Standing, inspect_group
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.broker.writing import NewRecord, batch_of
 from sharecons.untyped import TopicPartition
 from tests.scenarios.queue import take
 
@@ -58,15 +59,16 @@ async def a_group(broker, admin):
 
 
 def write_states(broker, topic_id):
-    """Write what a coordinator of Kafka's would have written of that."""
+    """Write the records that Kafka's share coordinator would have written."""
     key = struct.pack(">h7s16si", 7, b"billing", topic_id, 0)
     snapshot = struct.pack(">hiiiqqqBB", 0, 0, 1, 0, 0, 0, 0, 1, 0)
     batch = struct.pack(">qqbhB", 1, 2, 2, 1, 0)
     update = struct.pack(">hiiqB", 0, 0, 0, -1, 2) + batch + b"\0"
     broker.create_topic(STATES)
-    broker.produce(
-        STATES, [snapshot, update], keys=[b"\0\0" + key, b"\0\1" + key], partition=0
-    )
+    written = [NewRecord(snapshot, b"\0\0" + key), NewRecord(update, b"\0\1" + key)]
+    # Like the coordinator, past Produce: an internal topic takes no producer's records.
+    log = broker.cluster.topics.named(STATES).partition(0).log
+    log.append(batch_of(written, timestamp=1), now_ms=1)
 
 
 async def test_without_cluster_action_the_records_are_read(broker, admin):

@@ -16,7 +16,9 @@ from sharecons.protocol.findings import (
 )
 from sharecons.protocol.insides import Oldest, PartitionInside, stretches_of
 
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = DeliveryState
+AVAILABLE = DeliveryState.AVAILABLE
+ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
+ARCHIVED = DeliveryState.ARCHIVED
 NOW = 1_000_000.0
 GROUP = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
 
