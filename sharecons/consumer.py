@@ -16,11 +16,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons import options
+from sharecons.asking import BatchLoop, Poller
 from sharecons.deliveries import SLICE, Acknowledged, Deliveries
 from sharecons.deserializers import Deserializers
 from sharecons.errors import BackgroundTaskError, ClosedError, CommitTimeoutError
 from sharecons.lifecycle import Lifecycle
-from sharecons.loops import BatchLoop, Poller, RecordLoop
+from sharecons.loops import RecordLoop
 from sharecons.metrics import Counters
 from sharecons.net.background import Background
 from sharecons.net.bell import Bell

@@ -6,10 +6,8 @@ await inside: a cancelled asker loses nothing.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, Protocol
-
-from anyio.lowlevel import checkpoint
 
 from sharecons.deserializers import Deserializers
 from sharecons.errors import (
@@ -194,35 +192,36 @@ class Deliveries:
         if self._refusal is not None:
             raise self._refusal
 
-    async def ask(self, asker: Asker, deadline: float) -> Lease | None:
-        """Give the lease to hand out from, its cursor on; None past the deadline.
+    def ask(self, asker: Asker) -> None:
+        """Settle what the asker was given before; `asking.ask` goes on from here.
 
-        What the asker was given before is settled by asking. Cancelling this loses
-        nothing.
-
-        Raises: as `check`, and what went wrong with records.
+        Raises: as `check`.
         """
         self.check(asker)
         self._hand.put_down(accept=True)
-        if self.clock() >= self._pause_at:
-            await checkpoint()
-            self._pause_at = self.clock() + SLICE
-        while not self._serve():
-            self._pace.asked(self.clock())
-            self._pace.waiting += 1
-            self._wake()
-            try:
-                woken = await self._waiter.wait(deadline)
-            finally:
-                self._pace.waiting -= 1
-                self._waiter.ended()
-            if not woken:
-                return None
-            self._pause_at = self.clock() + SLICE  # others have run
-            self.check(asker)
-        return self.lease
 
-    def _serve(self) -> bool:
+    @property
+    def is_pause_due(self) -> bool:
+        """True if the loops have run for SLICE without letting other tasks run."""
+        return self.clock() >= self._pause_at
+
+    def paused(self) -> None:
+        """Note that other tasks have run."""
+        self._pause_at = self.clock() + SLICE
+
+    def wait(self, deadline: float) -> Awaitable[bool]:
+        """Wait for a change, as `Waiter.wait`; call `waited` afterwards."""
+        self._pace.asked(self.clock())
+        self._pace.waiting += 1
+        self._wake()
+        return self._waiter.wait(deadline)
+
+    def waited(self) -> None:
+        """Note that the wait has ended, in whatever way."""
+        self._pace.waiting -= 1
+        self._waiter.ended()
+
+    def serve(self) -> bool:
         """Find the next records; raises errors once those before were handed out."""
         while not self._is_live():
             self._leave_lease()
@@ -259,7 +258,7 @@ class Deliveries:
         """Turn to the next lease if it is here, and no error is to be raised before."""
         if self._errors and not self._is_live():
             return False
-        return self._serve()
+        return self.serve()
 
     def deserialize(self, lease: Lease, record: Record) -> Any:
         """Deserialize one record that is in hand; raises DeserializationError."""

@@ -1,22 +1,23 @@
-"""Who asks for records: a loop over records, one over batches, and poll().
+"""The loop over records: what happens for each of them.
 
-The path of a record ends in `RecordLoop.__anext__`: an index, a look at the
-clock, and out. Whatever else there is to do (accept what was passed, let others
-run, find the next records, notice that a lock has ended) is done in
-`_look_around`, between leases and every SLICE seconds.
+`async for` calls `__anext__` and awaits what it returns. That is a `NextRecord`: if the
+loop has records at hand, awaiting it takes an index and a look at the clock. Whatever
+else there is to do (accept what was passed, let other tasks run, find the next records,
+notice that a lock has ended) is done by the coroutine `asking.next_record`, between
+leases and every SLICE seconds.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, Self
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, Final, Generic, Self, cast, final
 
-from sharecons.batch import Batch
+from mypy_extensions import mypyc_attr
+
+from sharecons.asking import next_record
 from sharecons.deliveries import SLICE, Deliveries
-from sharecons.errors import ClosedError
-from sharecons.net.waiting import FOREVER
 from sharecons.protocol.leases import Lease
 from sharecons.record import KeyT, Record, ValueT
 
-__all__ = ["BatchLoop", "Poller", "RecordLoop"]
+__all__ = ["NextRecord", "RecordLoop"]
 
 AT_ONCE: Final = float("-inf")
 
@@ -35,23 +36,47 @@ class RecordLoop(Generic[KeyT, ValueT]):
         self._clock = deliveries.clock
         self._deserializes = bool(deliveries.deserializers)
         self._lease: Lease | None = None
-        self._records: Sequence[Record[KeyT, ValueT]] = ()
+        self._records: Sequence[Any] = ()
         self._pause_at = AT_ONCE
 
     def __aiter__(self) -> Self:
         return self
 
+    def __anext__(self) -> Coroutine[Any, Any, Record[KeyT, ValueT]]:
+        return cast("Coroutine[Any, Any, Record[KeyT, ValueT]]", NextRecord(self))
+
     def interrupt(self) -> None:
         self._pause_at = AT_ONCE
 
-    async def __anext__(self) -> Record[KeyT, ValueT]:
+    def steps(self) -> Generator[Any, Any, Any]:
+        """Return the iterator that ends with the next record."""
         lease = self._lease
         if (
             lease is None
             or lease.cursor >= len(self._records)
             or self._clock() >= self._pause_at
         ):
-            lease = await self._look_around()
+            self._pause_at = AT_ONCE
+            return next_record(self._deliveries, self).__await__()
+        if self._deserializes:
+            return _deserialized(self, lease)
+        index = lease.cursor
+        lease.cursor = index + 1
+        return _ready(self._records[index])
+
+    def serve(self, lease: Lease) -> Any:
+        """Return the first of the lease's records, and hand out the others after it."""
+        deliveries = self._deliveries
+        self._lease = lease
+        self._records = deliveries.records
+        deliveries.hand()
+        self._pause_at = min(self._clock() + SLICE, lease.deadline)
+        if len(self._records) - lease.cursor > 1:
+            self._tick()  # of a single record nothing is passed before the next asking
+        return self.take(lease)
+
+    def take(self, lease: Lease) -> Any:
+        """Hand out the record at the lease's cursor."""
         index = lease.cursor
         lease.cursor = index + 1
         record = self._records[index]
@@ -59,71 +84,51 @@ class RecordLoop(Generic[KeyT, ValueT]):
             record = self._deliveries.deserialize(lease, record)
         return record
 
-    async def _look_around(self) -> Lease:
-        deliveries = self._deliveries
-        self._pause_at = AT_ONCE
-        try:
-            lease = await deliveries.ask(self, FOREVER)
-        except ClosedError:
-            raise StopAsyncIteration from None
-        assert lease is not None, "no deadline"
-        self._lease = lease
-        self._records = deliveries.records
-        deliveries.hand()
-        self._pause_at = min(self._clock() + SLICE, lease.deadline)
-        if len(self._records) - lease.cursor > 1:
-            self._tick()  # of a single record nothing is passed before the next asking
-        return lease
+
+# Generators, not coroutines: a generator that never yields is never thrown into.
 
 
-class BatchLoop(Generic[KeyT, ValueT]):
-    """`async for batch in consumer.batches()`.
+def _ready(record: Any) -> Generator[Any, Any, Any]:
+    return record
+    yield
 
-    Ends when the consumer is closed. Cancelling it while it waits loses nothing.
+
+def _deserialized(loop: RecordLoop[Any, Any], lease: Lease) -> Generator[Any, Any, Any]:
+    return loop.take(lease)
+    yield
+
+
+@final
+@mypyc_attr(free_list_len=1)
+class NextRecord:
+    """What `anext(loop)` returns; nothing happens before it is awaited.
+
+    `async for` asks it for `steps` only. As a coroutine it can be a task of its own,
+    too: `asyncio.create_task(anext(loop))`.
     """
 
-    passes = False
+    __slots__ = ("_loop", "_steps")
 
-    def __init__(self, deliveries: Deliveries) -> None:
-        self._deliveries = deliveries
+    def __init__(self, loop: RecordLoop[Any, Any]) -> None:
+        self._loop = loop
+        self._steps: Any = None
 
-    def __aiter__(self) -> Self:
-        return self
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._loop.steps()
 
-    def interrupt(self) -> None:
-        """Nothing is kept here between two askings."""
+    def send(self, value: Any) -> Any:
+        if self._steps is None:
+            self._steps = self._loop.steps()
+        return self._steps.send(value)
 
-    async def __anext__(self) -> Batch[KeyT, ValueT]:
-        try:
-            lease = await self._deliveries.ask(self, FOREVER)
-        except ClosedError:
-            raise StopAsyncIteration from None
-        assert lease is not None, "no deadline"
-        start, records = self._deliveries.take(None)
-        return Batch(lease, records, start)
+    def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
+        if self._steps is None:
+            self._steps = _ready(None)
+        if value is None and traceback is None:
+            return self._steps.throw(error)
+        return self._steps.throw(error, value, traceback)
 
-
-class Poller:
-    """`await consumer.poll()`."""
-
-    passes = False
-
-    def __init__(self, deliveries: Deliveries) -> None:
-        self._deliveries = deliveries
-
-    def interrupt(self) -> None:
-        """Nothing is kept here between two askings."""
-
-    async def poll(self, deadline: float, most: int | None) -> list[Record[Any, Any]]:
-        """Wait for records until the deadline, then take what is ready."""
-        records: list[Record[Any, Any]] = []
-        served = await self._deliveries.ask(self, deadline) is not None
-        while served:
-            _, taken = self._deliveries.take(
-                None if most is None else most - len(records)
-            )
-            records += taken
-            if most is not None and len(records) >= most:
-                break
-            served = self._deliveries.take_more()
-        return records
+    def close(self) -> None:
+        if self._steps is None:
+            self._steps = _ready(None)
+        self._steps.close()

@@ -1,50 +1,106 @@
-"""What mypyc is not to be given."""
+"""What mypyc must not compile, and cancelling what it did compile."""
 
 import ast
+import asyncio
 import tomllib
 from pathlib import Path
 
+import anyio
 import pytest
+
+from sharecons.asking import BatchLoop
+from sharecons.loops import RecordLoop
+from sharecons.net.bell import Bell
+from sharecons.net.waiting import FOREVER, new_waiter
+from tests.net.waits import waited
+from tests.test_deliveries import Bench
 
 ROOT = Path(__file__).parent.parent
 HOOKS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
 MODULES = HOOKS["targets"]["wheel"]["hooks"]["custom"]["modules"]
 
 
-def waits_while_handling(tree):
-    """Give the lines where something is awaited while an exception may be handled."""
-    handling = []
+def coroutines(tree):
+    """Return the lines where a coroutine, or what delegates to another one, begins."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ExceptHandler):
-            handling.append(node)
-        elif isinstance(node, ast.Try | ast.TryStar):
-            handling += node.finalbody
-        elif isinstance(node, ast.AsyncWith):  # its end is awaited
+        if isinstance(node, ast.AsyncFunctionDef | ast.YieldFrom):
             yield node.lineno
-    for node in handling:
-        for within in ast.walk(node):
-            if isinstance(within, ast.Await | ast.AsyncFor):
-                yield within.lineno
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_nothing_compiled_waits_while_it_handles_an_exception(module):
-    """A compiled coroutine that does leaves the exception to whoever runs next."""
+def test_compiled_module_defines_no_coroutine(module):
+    """From Python 3.12 on, cancelling a compiled one raises a DeprecationWarning."""
     tree = ast.parse((ROOT / module).read_text())
 
-    assert [] == list(waits_while_handling(tree))
+    assert [] == list(coroutines(tree))
 
 
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        (4, "try:\n  f()\nexcept E:\n  await g()"),
-        (4, "try:\n  f()\nfinally:\n  await g()"),
-        (1, "async with f():\n  pass"),
+        (1, "async def f():\n  await g()"),
+        (2, "class C:\n  async def f(self):\n    yield"),
+        (2, "def f():\n  yield from g()"),
     ],
 )
-def test_waiting_while_handling_is_found(line, code):
-    body = "\n".join(f"  {each}" for each in code.splitlines())
-    tree = ast.parse(f"async def coroutine():\n{body}")
+def test_coroutine_is_found(line, code):
+    assert [line] == list(coroutines(ast.parse(code)))
 
-    assert [line + 1] == list(waits_while_handling(tree))
+
+# Warnings are errors in this project's tests.
+
+
+async def next_record():
+    bench = Bench(waiter=new_waiter())
+    loop = RecordLoop(bench.deliveries, lambda: None)
+    bench.deliveries.take_over(loop)
+    await anext(loop)
+
+
+async def next_of_a_batch_loop():
+    bench = Bench(waiter=new_waiter())
+    loop = BatchLoop(bench.deliveries)
+    bench.deliveries.take_over(loop)
+    await anext(loop)
+
+
+async def poll():
+    await Bench(waiter=new_waiter()).poller.poll(FOREVER, None)
+
+
+async def ring():
+    await Bell().wait_until(FOREVER)
+
+
+async def ring_with_a_deadline():
+    await Bell().wait_until(anyio.current_time() + 3600)
+
+
+async def wake():
+    await waited(new_waiter(), FOREVER)
+
+
+WAITS = (next_record, next_of_a_batch_loop, poll, ring, ring_with_a_deadline, wake)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("wait", WAITS)
+async def test_cancelled_wait_ends_without_a_warning(wait):
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+    assert tasks.cancel_scope.cancelled_caught
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("wait", WAITS)
+async def test_cancelled_task_ends_without_a_warning(wait):
+    task = asyncio.create_task(wait())
+    await anyio.wait_all_tasks_blocked()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

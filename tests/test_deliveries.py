@@ -1,5 +1,6 @@
 """What waits to be handed out, without a broker."""
 
+import asyncio
 import gc
 import logging
 import weakref
@@ -8,11 +9,13 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from sharecons.asking import Poller
 from sharecons.deliveries import Deliveries
 from sharecons.deserializers import Deserializers
-from sharecons.loops import Poller, RecordLoop
+from sharecons.loops import RecordLoop
 from sharecons.metrics import Counters
-from sharecons.net.waiting import EventWaiter
+from sharecons.net.event_waiter import EventWaiter
+from sharecons.net.waiting import Waiter
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.leases import Lease
@@ -37,6 +40,7 @@ class Bench:
         implicit: bool = True,
         delivery_limit: int = 5,
         deserializers: Deserializers = NONE,
+        waiter: Waiter | None = None,
     ) -> None:
         self.now = 100.0
         self.counters = Counters()
@@ -45,7 +49,7 @@ class Bench:
         self.deliveries = Deliveries(
             implicit=implicit,
             clock=lambda: self.now,
-            waiter=EventWaiter(),
+            waiter=waiter or EventWaiter(),
             counters=self.counters,
             deserializers=deserializers,
             delivery_limit=delivery_limit,
@@ -227,3 +231,62 @@ async def test_value_that_refers_back_to_its_record_is_collected() -> None:
     gc.collect()
 
     assert not Job.made
+
+
+async def test_next_record_as_a_task_cancelled_before_it_ran_loses_nothing() -> None:
+    bench = Bench()
+    loop = RecordLoop(bench.deliveries, lambda: None)
+    bench.deliveries.take_over(loop)
+    lease = bench.acquire(0, 3)
+    assert (await anext(loop)).offset == 0
+    never_awaited = anext(loop)
+    del never_awaited
+    closed = loop.__anext__()
+    closed.close()
+    thrown = loop.__anext__()
+    with pytest.raises(ValueError, match="thrown"):
+        thrown.throw(ValueError("thrown"))
+
+    assert lease.is_open(0)
+    assert (await anext(loop)).offset == 1
+
+
+async def test_next_record_may_be_a_task_of_its_own() -> None:
+    bench = Bench()
+    loop = RecordLoop(bench.deliveries, lambda: None)
+    bench.deliveries.take_over(loop)
+    bench.acquire(0, 3)
+    got: list[int] = []
+
+    async def read() -> None:
+        got.append((await anext(loop)).offset)
+
+    async def read_by_steps() -> None:
+        coroutine = loop.__anext__()
+        with pytest.raises(StopIteration) as ended:
+            coroutine.send(None)
+        got.append(ended.value.value.offset)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read_by_steps)
+
+    assert got == [0, 1]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_next_record_works_with_asyncios_tasks() -> None:
+    bench = Bench()
+    loop = RecordLoop(bench.deliveries, lambda: None)
+    bench.deliveries.take_over(loop)
+    waiting = asyncio.create_task(loop.__anext__())
+    await checkpoint()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    bench.acquire(0, 3)
+    first = await asyncio.create_task(loop.__anext__())
+    second = await asyncio.wait_for(anext(loop), 10)
+
+    assert [first.offset, second.offset] == [0, 1]

@@ -1,4 +1,7 @@
-"""What wakes a task that waits for nothing in particular."""
+"""What wakes a task that waits for nothing in particular.
+
+This module is not compiled: a coroutine is in it (docs/design.md, "Compiled").
+"""
 
 from typing import final
 

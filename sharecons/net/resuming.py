@@ -86,6 +86,10 @@ class ResumableFuture:
         self._asyncio_future_blocking = True
         return self
 
+    def done(self) -> bool:
+        """Return whether it was woken or cancelled; anyio and debuggers ask for it."""
+        return self._done
+
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
 

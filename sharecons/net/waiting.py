@@ -10,12 +10,11 @@ import math
 from collections.abc import Awaitable
 from typing import Final, Protocol
 
-import anyio
-
 from sharecons.net.clock import in_trio
+from sharecons.net.event_waiter import EventWaiter
 from sharecons.net.resuming import ResumableFuture
 
-__all__ = ["FOREVER", "EventWaiter", "FutureWaiter", "Waiter", "new_waiter"]
+__all__ = ["FOREVER", "FutureWaiter", "Waiter", "new_waiter"]
 
 FOREVER: Final = math.inf
 
@@ -99,35 +98,3 @@ class FutureWaiter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-class EventWaiter:
-    """On any event loop, by anyio's means."""
-
-    def __init__(self) -> None:
-        self._event: anyio.Event | None = None
-
-    @property
-    def waits(self) -> bool:
-        return self._event is not None
-
-    def wake(self) -> None:
-        if self._event is not None:
-            self._event.set()
-
-    def resume(self) -> bool:
-        self.wake()
-        return False
-
-    async def wait(self, deadline: float) -> bool:
-        self._event = anyio.Event()
-        if deadline == FOREVER:
-            await self._event.wait()
-            return True
-        with anyio.CancelScope(deadline=deadline):
-            await self._event.wait()
-            return True
-        return False
-
-    def ended(self) -> None:
-        self._event = None
