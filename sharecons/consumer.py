@@ -333,6 +333,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             implicit=self._implicit,
             delivery_limit=delivery_limit,
             on_acknowledged=self._on_acknowledged,
+            check_caller=self._check_caller,
         )
         self._member = Member(
             self._settings,

@@ -70,6 +70,7 @@ class Deliveries:
         deserializers: Deserializers,
         delivery_limit: int,
         on_acknowledged: Acknowledged | None,
+        check_caller: Callable[[], None] = lambda: None,  # may raise WrongThreadError
     ) -> None:
         self.clock = clock
         self.lease: Lease | None = None
@@ -87,6 +88,7 @@ class Deliveries:
         self._refusal: Error | None = None
         self._waiter = waiter
         self._pause_at = clock()
+        self._check_caller = check_caller
         self._log = get_logger(__name__)
 
     def attach(self, pace: Pace, wake: Callable[[], None]) -> None:
@@ -168,9 +170,10 @@ class Deliveries:
         """See that an asker may be served.
 
         Raises:
-            ClosedError, NotSubscribedError, ConsumerStateError: it may not.
+            ClosedError, NotSubscribedError, ConsumerStateError, WrongThreadError.
             Error: what ended the consumer.
         """
+        self._check_caller()
         if self.closed:
             raise ClosedError("the consumer is closed")
         self.raise_refusal()

@@ -4,7 +4,8 @@
     ├── ConfigurationError (also ValueError)   an argument makes no sense
     ├── ConsumerStateError                     called at the wrong time
     │   ├── ClosedError                        the consumer is closed
-    │   └── NotSubscribedError                 no topic to consume
+    │   ├── NotSubscribedError                 no topic to consume
+    │   └── WrongThreadError                   called outside of its event loop
     ├── RecordStateError                       a record that was settled already
     │   └── LockLostError                      its lock was lost with the connection
     ├── RecordsError                           records that cannot be handed out
@@ -53,6 +54,7 @@ __all__ = [
     "RecordsError",
     "RequestTimedOutError",
     "UnsupportedVersionError",
+    "WrongThreadError",
 ]
 
 
@@ -74,6 +76,14 @@ class ClosedError(ConsumerStateError):
 
 class NotSubscribedError(ConsumerStateError):
     """There is no topic to consume; `subscribe()` first."""
+
+
+class WrongThreadError(ConsumerStateError):
+    """Called from a thread or an event loop other than the consumer's; changed nothing.
+
+    Send the call to the event loop: `loop.call_soon_threadsafe(record.accept)`,
+    `anyio.from_thread.run_sync(record.accept)`, `trio.from_thread.run_sync(...)`.
+    """
 
 
 class RecordStateError(Error):

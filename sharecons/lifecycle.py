@@ -16,6 +16,7 @@ from sharecons import options
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
 from sharecons.net.background import Background, current_task
 from sharecons.net.clock import in_trio
+from sharecons.net.loop_guard import LoopGuard
 
 __all__ = ["Lifecycle"]
 
@@ -41,6 +42,7 @@ class Lifecycle(ABC):
         self._background: Background | None = None
         self._crash: BackgroundTaskError | None = None
         self._entered_by: object = None
+        self._loop_guard: LoopGuard | None = None
 
     # What the consumer does.
 
@@ -117,7 +119,7 @@ class Lifecycle(ABC):
                 f"the consumer is {self._state}: a consumer can be started once; make "
                 "another one"
             )
-        self._state = "starting"
+        self._state, self._loop_guard = "starting", LoopGuard("consumer")
         try:
             with anyio.CancelScope() as self._starting:
                 self._background = await self._open()
@@ -125,7 +127,7 @@ class Lifecycle(ABC):
         finally:
             self._starting = None
             if self._state == "starting":
-                self._state = "new"
+                self._state, self._loop_guard = "new", None
         self._check_open()  # `aclose` may have cancelled the scope
 
     def _check_starting(self) -> None:
@@ -165,18 +167,23 @@ class Lifecycle(ABC):
 
         Raises:
             BackgroundTaskError: a background task failed, and no call raised it yet.
+            WrongThreadError: this is not the event loop that it was started in.
         """
         options.check_timeout(timeout)
         await self._close(timeout)
         self._raise_unseen_crash()
 
     async def _close(self, timeout: float) -> None:
+        if self._state == "closed" and (
+            self._background is None or self._background.ended
+        ):
+            return
+        self._check_caller()
         if self._state in ("new", "starting"):
             self._state = "closed"
             if self._starting is not None:
                 self._starting.cancel()
         elif self._state == "open":
-            self._stop_consuming()
             self._state = "closing"
             await self._close_within(timeout)
         elif self._background is not None:
@@ -188,6 +195,7 @@ class Lifecycle(ABC):
     async def _close_within(self, timeout: float) -> None:
         assert self._background is not None, "open"
         try:
+            self._stop_consuming()
             with anyio.move_on_after(timeout, shield=True):
                 await self._leave()
         finally:
@@ -231,14 +239,20 @@ class Lifecycle(ABC):
 
         Raises:
             ConsumerStateError, ClosedError: it is not open.
+            WrongThreadError: this is not its event loop.
             BackgroundTaskError: a background task failed.
         """
         if self._state in ("new", "starting"):
             raise ConsumerStateError("enter the consumer first: `async with consumer:`")
         if self._state != "open":
             raise ClosedError("the consumer is closed")
+        self._check_caller()
         if self._crash is not None:
             raise self._crash
+
+    def _check_caller(self) -> None:
+        if self._loop_guard is not None:
+            self._loop_guard.check()
 
 
 def _is_cancelled(error: BaseException) -> bool:

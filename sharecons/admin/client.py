@@ -18,6 +18,7 @@ from sharecons.admin import (
 from sharecons.errors import ClosedError
 from sharecons.net.brokers import Brokers, Deadline
 from sharecons.net.cluster import Cluster
+from sharecons.net.loop_guard import LoopGuard
 from sharecons.net.questions import Questions
 from sharecons.net.transport import Network
 from sharecons.protocol.admin_values import (
@@ -82,6 +83,7 @@ class ShareGroupAdmin:
         UnsupportedVersionError: the cluster does not serve this question.
         ConfigurationError: an argument makes no sense; nothing was sent.
         ClosedError: it was closed.
+        WrongThreadError: called outside of the event loop of the first call.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class ShareGroupAdmin:
         )
         self._timeout = timeout
         self._closed = False
+        self._loop_guard: LoopGuard | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -133,7 +136,13 @@ class ShareGroupAdmin:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections; may be called again."""
+        """Close the connections; may be called again.
+
+        Raises:
+            WrongThreadError: this is not the event loop of the earlier calls.
+        """
+        if self._loop_guard is not None:
+            self._loop_guard.check()
         self._closed = True
         await self._brokers.aclose()
 
@@ -380,6 +389,9 @@ class ShareGroupAdmin:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the admin is closed; make another one")
+        if self._loop_guard is None:
+            self._loop_guard = LoopGuard("admin")
+        self._loop_guard.check()
 
     def _questions(self) -> Questions:
         self._check_open()

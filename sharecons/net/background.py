@@ -60,6 +60,11 @@ class Background:
         """End the tasks."""
         self._scope.cancel()
 
+    @property
+    def ended(self) -> bool:
+        """True once the tasks have ended and everything is released."""
+        return self._done.is_set()
+
     async def wait(self) -> None:
         """Wait until the tasks have ended and everything is released."""
         await self._done.wait()

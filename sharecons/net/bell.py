@@ -20,9 +20,10 @@ class Bell:
         self._waiter: Waiter | None = None
 
     def ring(self) -> None:
-        self._rung = True
+        # If it cannot wake the waiter it raises, and has not rung.
         if self._waits and self._waiter is not None:
             self._waiter.wake()
+        self._rung = True
 
     async def wait_until(self, deadline: float) -> None:
         """Wait for a ring, or until the deadline on `anyio.current_time()`'s clock."""

@@ -8,6 +8,7 @@ through this class; what they have for the application goes to its `Listener`.
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from threading import get_ident
 from typing import Any, Protocol
 
 import anyio
@@ -108,7 +109,7 @@ class Member:
         self._request_timeout = request_timeout
         self._membership_bell = Bell()
         self._routing_bell = Bell()
-        self._journal = Journal(self._membership_bell.ring, running_clock())
+        self._journal = Journal(self._membership_bell.ring, running_clock(), get_ident)
         self._reports = Reports(self._journal, counters, listener)
         self._leaders = Leaders(
             settings,

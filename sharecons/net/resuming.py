@@ -42,8 +42,8 @@ class ResumableFuture:
     def wake(self, result: bool) -> None:
         """Set the result; whoever awaits it goes on in a call of the event loop's."""
         if not self._done:
+            self._schedule()  # raises if the loop is closed, and changes nothing then
             self._done, self._result = True, result
-            self._schedule()
 
     def resume(self) -> bool:
         """As `wake(True)`, but the task that awaits it runs before this returns.
@@ -103,11 +103,11 @@ class ResumableFuture:
     def cancel(self, msg: Any | None = None) -> bool:
         if self._done:
             return False
+        self._schedule()
         self._done = True
         self._cancelled = (
             asyncio.CancelledError() if msg is None else asyncio.CancelledError(msg)
         )
-        self._schedule()
         return True
 
     def result(self) -> bool:

@@ -102,8 +102,8 @@ class Acknowledgements:
     def marked(self, lease: Lease) -> None:
         if lease.term.over:
             return
+        self._wake()  # which may raise
         self._dirty.append(lease)
-        self._wake()
 
     def forfeited(self, lease: Lease, runs: Sequence[Run]) -> None:
         self.journal.results += results_of(lease, runs, _session_lost(lease.term))

@@ -44,6 +44,10 @@ class AcknowledgeResult(NamedTuple):
     error: "Optional[AcknowledgeError]"  # noqa: UP045
 
 
+def _same_thread() -> int:
+    return 0
+
+
 @final
 class Journal:
     """What the acknowledgements of one consumer, to all its leaders, have in common.
@@ -54,12 +58,30 @@ class Journal:
         results: what became of acknowledgements; taken by the shell.
         hears: of those that were applied, too, though no commit() waits for them.
         applied: how many were of which nobody hears; taken by the shell.
+        thread: the identity of the only thread that may acknowledge records.
+        this_thread: returns the identity of the calling thread.
     """
 
-    __slots__ = ("applied", "clock", "closed", "hears", "results", "wake")
+    __slots__ = (
+        "applied",
+        "clock",
+        "closed",
+        "hears",
+        "results",
+        "this_thread",
+        "thread",
+        "wake",
+    )
 
-    def __init__(self, wake: Callable[[], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+        this_thread: Callable[[], int] = _same_thread,
+    ) -> None:
         self.clock = clock
+        self.this_thread = this_thread
+        self.thread = this_thread()
         self.closed = False
         self.results: list[AcknowledgeResult] = []
         self.hears = True

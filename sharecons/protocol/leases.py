@@ -25,12 +25,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, final
 
-from sharecons.errors import (
-    ClosedError,
-    LockLostError,
-    RecordStateError,
-    UnsupportedVersionError,
-)
+from sharecons.protocol import verb_errors
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.marks import AFTER_RENEWAL, FAILED, FORSAKEN, KIND, SENT, Marks
 from sharecons.protocol.ranges import GAP, Run, coalesce
@@ -212,10 +207,13 @@ class Lease(Holder):
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Mark one record; see `Record` for what it promises and raises."""
+        journal = self._journal
+        if journal.this_thread() != journal.thread:
+            raise verb_errors.wrong_thread(kind, self._record(offset))
         if (
             self._dense
             and not self.term.over
-            and not self._journal.closed
+            and not journal.closed
             and self._marks.follows(offset - self._base, kind)
         ):
             if not self.dirty:
@@ -235,12 +233,9 @@ class Lease(Holder):
             if mark & KIND != kind:
                 self._marks[index] = AFTER_RENEWAL | kind
         elif mark == FORSAKEN or mark & FAILED:
-            raise self._lock_lost(kind, f"{self._name}@{offset}")
+            raise verb_errors.lock_lost(kind, self._record(offset), self.term.why)
         elif mark & KIND != kind:
-            raise RecordStateError(
-                f"cannot {kind.name.lower()} {self._name}@{offset}: it was settled by "
-                f"{AcknowledgeType(mark & KIND).name.lower()}, and that was sent"
-            )
+            raise verb_errors.already_settled(kind, self._record(offset), mark & KIND)
 
     def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
         """Mark those of the records from index `start` to `stop` that are open.
@@ -251,10 +246,14 @@ class Lease(Holder):
             LockLostError: their locks, or some of them, were lost.
             Others: as `acknowledge`.
         """
+        if self._journal.this_thread() != self._journal.thread:
+            what = self._record(self._offset(start))
+            raise verb_errors.wrong_thread(kind, what)
         self._check_owner(kind)
         part = slice(start, stop)
         if self._forsake_if_over() and self._marks.has_lost(part):
-            raise self._lock_lost(kind, f"records of {self._name}")
+            what = f"records of {self._name}"
+            raise verb_errors.lock_lost(kind, what, self.term.why)
         self._say(part, kind)
 
     def acknowledge_implicitly(
@@ -308,15 +307,12 @@ class Lease(Holder):
 
     # Small things.
 
-    def _lock_lost(self, kind: AcknowledgeType, what: str) -> LockLostError:
-        return LockLostError(
-            f"cannot {kind.name.lower()} {what}: the acquisition lock was lost: "
-            f"{self.term.why}; what was not settled will be delivered again"
-        )
-
     @property
     def _name(self) -> str:
         return f"{self.topic}-{self.share_partition.partition}"
+
+    def _record(self, offset: int) -> str:
+        return f"{self._name}@{offset}"
 
     def _open_up(self) -> None:
         self._packed = False
@@ -324,8 +320,8 @@ class Lease(Holder):
 
     def _tell(self) -> None:
         if not self.dirty:
+            self._owner.marked(self)  # which may raise
             self.dirty = True
-            self._owner.marked(self)
 
     def _say(self, part: slice, kind: AcknowledgeType) -> None:
         if self._forsake_if_over():
@@ -351,17 +347,14 @@ class Lease(Holder):
 
     def _check_owner(self, kind: AcknowledgeType) -> None:
         if self._journal.closed:
-            raise ClosedError(
-                f"cannot {kind.name.lower()} a record of {self._name}: the consumer is "
-                "closed; what was open then was released and will be delivered again"
-            )
+            raise verb_errors.closed(kind, f"a record of {self._name}")
         if kind == RENEW:
             if not self._owner.renewable:
-                raise UnsupportedVersionError(
-                    f"cannot renew a record of {self._name}: its broker is older than "
-                    "Kafka 4.2 (KIP-1222)"
-                )
+                raise verb_errors.not_renewable(f"a record of {self._name}")
             self._renews = True
+
+    def _offset(self, index: int) -> int:
+        return self._base + index if self._dense else self._offsets[index]
 
     def _index(self, offset: int) -> int:
         if self._dense:

@@ -1,0 +1,50 @@
+"""Rejects calls from threads and event loops other than the one in use."""
+
+import asyncio
+import sys
+from typing import Any
+
+from sharecons.errors import WrongThreadError
+from sharecons.net.clock import in_trio
+
+__all__ = ["LoopGuard"]
+
+
+class LoopGuard:
+    """Knows the event loop in which it was made.
+
+    Args:
+        what: what belongs to that event loop, for the message: "consumer".
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._loop = _running_loop()
+
+    def check(self) -> None:
+        """Check that the caller runs in that event loop.
+
+        Raises:
+            WrongThreadError: it runs in another one, or in a thread without any.
+        """
+        if _running_loop() is not self._loop:
+            what = self._what
+            raise WrongThreadError(
+                f"the {what} was called outside of the event loop that it was started "
+                "in; the call changed nothing. From a thread, use "
+                "asyncio.run_coroutine_threadsafe(), anyio.from_thread.run() or "
+                "trio.from_thread.run() for coroutines, and for plain methods "
+                "loop.call_soon_threadsafe() or from_thread.run_sync(). Another event "
+                f"loop needs another {what}"
+            )
+
+
+def _running_loop() -> object:
+    """Return what identifies the event loop of this thread; None if none runs."""
+    if in_trio():
+        token: Any = sys.modules["trio"].lowlevel.current_trio_token()
+        return token
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
