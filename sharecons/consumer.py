@@ -69,7 +69,10 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             it is; Kafka's default is latest, so that a new group's first run sees
             only what comes after it joined.
         max_records: at most so many records in one round of fetches, softly: whole
-            batches of producers come together. The consumer's own pace decides below.
+            batches of producers come together. The consumer's own pace decides below:
+            what it processes in 0.25 s, or in half of the lock duration (15 s by
+            default) where batches are larger than 32 KiB and than that. All of them
+            use up a delivery if the process dies.
         acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
         max_wait: seconds that a fetch waits at the broker for records.
         min_bytes, max_bytes: of one answer; the latter softly. Of small records in many

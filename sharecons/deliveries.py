@@ -343,8 +343,8 @@ class Deliveries:
 
     def _leave_lease(self) -> None:
         if self.lease is not None:
+            self._pace.asked(self.clock(), unworked=self.remaining())
             self._drop_lease()
-            self._pace.asked(self.clock())
 
     def _drop_lease(self) -> None:
         self.lease = None

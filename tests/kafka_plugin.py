@@ -25,6 +25,8 @@ from typing import Any, Final, TypeVar
 
 import pytest
 from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
+from kio.schema.alter_client_quotas.v1 import request as quota
+from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
 from kio.schema.alter_partition_reassignments.v0 import request as reassignment
 from kio.schema.alter_partition_reassignments.v0.response import (
     AlterPartitionReassignmentsResponse,
@@ -43,7 +45,7 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseT
 from kio.schema.request_header.v2 import RequestHeader
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import f64, i8, i16, i32
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
@@ -170,6 +172,19 @@ class Admin:
     def group_config(self, group: str) -> dict[str, str | None]:
         """Give every setting of a group, the defaults included."""
         return _group_config(self._any_broker(), group)
+
+    def set_consumer_quota(self, client_id: str, bytes_per_second: float) -> None:
+        """Limit how many bytes per second one broker sends to a client id."""
+        entity = quota.EntityData(entity_type="client-id", entity_name=client_id)
+        limit = quota.OpData(
+            key="consumer_byte_rate", value=f64(float(bytes_per_second)), remove=False
+        )
+        request = quota.AlterClientQuotasRequest(
+            entries=(quota.EntryData(entity=(entity,), ops=(limit,)),),
+            validate_only=False,
+        )
+        answer = _ask(self._any_broker(), request, AlterClientQuotasResponse)
+        _check(answer.entries[0])
 
     def group_coordinator(self, group: str) -> int:
         """Give the node id of a group's coordinator; the first call makes it."""

@@ -290,3 +290,19 @@ async def test_next_record_works_with_asyncios_tasks() -> None:
     second = await asyncio.wait_for(anext(loop), 10)
 
     assert [first.offset, second.offset] == [0, 1]
+
+
+async def test_records_whose_locks_ended_unprocessed_do_not_count_as_processed() -> (
+    None
+):
+    bench = Bench()
+    bench.acquire(0, 100)
+    assert [0] == await bench.poll(1)
+
+    bench.now += 40.0  # for the first record: the locks of the others have ended
+    assert [] == await bench.poll(1)
+    bench.acquire(100, 1)
+    bench.acquire(101, 1)
+    assert [100] == await bench.poll(1)
+
+    assert bench.pace.next_due(bench.now) == pytest.approx(bench.now + 80.0, abs=1)

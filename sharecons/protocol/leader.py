@@ -351,7 +351,7 @@ class Leader:
                 got += self._acquired(partition, sent.at)
                 size += len(partition.records)
         if got:
-            self._pace.weighed(got, size)
+            self._pace.measured(answer.partitions, self._waits.lock_timeout)
         self._arrivals.came(got, size, now, keeps_up=self._pace.keeps_up)
         self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
         self.backlog = self._requests.left_some(got, request)

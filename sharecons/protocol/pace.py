@@ -17,9 +17,20 @@ seconds, a round trip with something to spare: a fast application overlaps its
 work with the next fetch, a slow one holds what it works on.
 
 The pace is measured between two askings, without the time spent waiting.
+
+A broker returns whole producer batches, also for a small record limit. With records of
+1 kB in batches of 1 MB, a fetch for HORIZON seconds of a 0.1 s handler brings 500 kB
+each. So where a batch is large, and holds more records than would be requested,
+a fetch requests what half of the lock duration allows at the measured pace: whole
+batches if they fit in it, else a limited number of records. The price: so many records
+are locked at a time, and use up a delivery if the process dies.
 """
 
+from collections.abc import Sequence
 from typing import Final
+
+from sharecons.protocol.batch_sizes import BatchSizes
+from sharecons.protocol.values import FetchedPartition
 
 __all__ = ["Pace"]
 
@@ -55,6 +66,17 @@ MOST_SHARES: Final = 4
 """How many times `max_bytes` is asked for, at most, where partitions are many and
 records small."""
 
+LARGE_BATCH: Final = 32 << 10
+"""From how many bytes on a batch is large: fetching a smaller one again costs little.
+Twice the `batch.size` that producers have by default."""
+
+GROWTH: Final = 256
+"""How many times more one round of fetches may bring than the one before, where batches
+are wasteful: one record is measured, then 256, then whole batches."""
+
+LOCK_SHARE: Final = 0.5
+"""Which part of the lock duration may be filled with work."""
+
 WEIGHT: Final = 0.5
 TELLING: Final = 0.005
 """How much a faster measurement counts, and from how many seconds of work on a slower
@@ -74,6 +96,8 @@ class Pace:
         full_speed: the allowance is all that the user allows.
         overlaps: a fetch may be under way before what came is handed out. Without it
             fetches are fewer and larger.
+        batches: sizes of the batches that responses hold.
+        lock_duration: for how many seconds records are locked; 0.0 if unknown.
     """
 
     def __init__(self, max_records: int) -> None:
@@ -81,8 +105,10 @@ class Pace:
         self.allowance = 1
         self.buffered = 0
         self.waiting = 0
+        self.batches = BatchSizes()
+        self.lock_duration = 0.0
         self._max_records = max_records
-        self._record_size = 0
+        self._reach = 0
         self._rate = 0.0
         self._handed = 0
         self._handed_at = 0.0
@@ -101,9 +127,12 @@ class Pace:
     def acquired(self, count: int) -> None:
         self.buffered += count
 
-    def weighed(self, records: int, size: int) -> None:
-        """A fetch brought so many records, in so many bytes."""
-        self._record_size = size // records
+    def measured(
+        self, partitions: Sequence[FetchedPartition], lock_duration: float
+    ) -> None:
+        """Measure what a response holds; its records are locked for so many seconds."""
+        self.batches.measure(partitions)
+        self.lock_duration = lock_duration
 
     def dropped(self, count: int) -> None:
         """Records left the buffer without being handed out."""
@@ -115,9 +144,13 @@ class Pace:
         self._handed_at = now
         self._wanted_until = 0.0
 
-    def asked(self, now: float) -> None:
-        """The application has worked off what it was handed, and wants more."""
+    def asked(self, now: float, *, unworked: int = 0) -> None:
+        """The application has worked off what it was handed, and wants more.
+
+        Except `unworked` records, whose locks ended before their turn.
+        """
         self._wanted_until = now + DEMAND
+        self._handed = max(0, self._handed - unworked)
         if not self._handed:
             return
         seconds = max(now - self._handed_at, 1e-6)
@@ -127,7 +160,38 @@ class Pace:
         self._rate = before + (rate - before) * weight
         self._handed = 0
         fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
+        self._reach = 0
+        if self._is_wasteful(fitting):
+            self._reach = min(GROWTH * self.allowance, self._lock_limit())
+            fitting = min(self._reach, self._max_records)
         self.allowance = max(1, fitting)
+
+    def takes_whole_batches(self, leaders: int) -> bool:
+        """Return whether fetches from so many leaders request whole batches.
+
+        Only at full speed, or where half of the lock duration allows it: else they
+        would be more than the application can process.
+        """
+        if not self._rate:
+            return self.allowance > 1 and self.full_speed
+        whole = int(self.batches.records) * max(1, leaders)
+        if self._reach:
+            return whole <= self._reach
+        fits = not self.lock_duration or whole <= self._lock_limit()
+        return self.full_speed and fits
+
+    def _is_wasteful(self, records: int) -> bool:
+        """Return whether a fetch of so many records brings a large batch in part."""
+        batches = self.batches
+        return (
+            batches.size > LARGE_BATCH
+            and batches.records > max(1, records)
+            and self.lock_duration > 0.0
+        )
+
+    def _lock_limit(self) -> int:
+        """Return how many records are processed in half of the lock duration."""
+        return round(self._rate * self.lock_duration * LOCK_SHARE)
 
     def next_due(self, now: float, *, ahead: bool = True, coming: int = 0) -> float:
         """When a fetch is due if nothing else happens; at or before `now`: it is.
@@ -158,6 +222,10 @@ class Pace:
         """How many records one of so many leaders is asked for, of its partitions."""
         share = -(-self.allowance // max(1, leaders))
         partitions = max(1, partitions)
+        if self._reach and self.takes_whole_batches(leaders):
+            # The last batch begins within what is requested, and comes whole.
+            room = self._reach // max(1, leaders) - int(self.batches.records) + 1
+            share = max(1, min(share, room))
         if not self.overlaps:
             return max(1, min(share, WINDOW * partitions))
         room = max(QUARTER_OF_A_WINDOW * partitions, ENOUGH)
@@ -165,7 +233,7 @@ class Pace:
 
     def fitting(self, records: int, size: int) -> int:
         """Guess how many records a fetch brings, of so many and so many bytes."""
-        return min(records, size // max(1, self._record_size) + 1)
+        return min(records, size // max(1, int(self.batches.record_size)) + 1)
 
     def leaves_room(self, records: int, partitions: int) -> bool:
         """True if three such fetches at a time find room in the windows."""
@@ -180,7 +248,7 @@ class Pace:
         acquired, at twice the CPU. So where all the records are expected to fit,
         each partition may bring all of them.
         """
-        expected = records * self._record_size
+        expected = records * int(self.batches.record_size)
         if expected > max_bytes:
             return max_bytes
         return max(max_bytes, min(partitions * expected, MOST_SHARES * max_bytes))

@@ -114,9 +114,8 @@ class Requests:
             # With no bytes to give the broker acquires nothing.
             max_bytes=0 if opening_only else size,
             max_records=limit,
-            # Whole batches only at full speed: below it they would be more than the
-            # application can work off.
-            record_limit=self._settings.record_limit or not self._pace.full_speed,
+            record_limit=self._settings.record_limit
+            or not self._pace.takes_whole_batches(leaders),
             added=added,
             forgotten=forgotten,
             acknowledgements=said,

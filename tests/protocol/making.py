@@ -1,5 +1,6 @@
 """Short ways to the values that the machines' tests speak in."""
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -26,6 +27,7 @@ __all__ = [
     "TOPIC",
     "TOPIC_ID",
     "acknowledged",
+    "batch",
     "each",
     "fetched",
     "part",
@@ -73,6 +75,28 @@ def part(
         records=records,
         acquired=tuple((first, last, delivery_count) for first, last in acquired),
     )
+
+
+def batch(records: int, record_size: int = 1000, base_offset: int = 0) -> bytes:
+    """A batch as the client measures it: its header, and as many bytes as it has."""
+    size = records * record_size
+    header = struct.pack(
+        ">qiibIHiqqqhii",
+        base_offset,
+        size - 12,
+        0,
+        2,
+        0,
+        0,
+        records - 1,
+        0,
+        0,
+        -1,
+        -1,
+        -1,
+        records,
+    )
+    return header.ljust(size, b"\0")
 
 
 def fetched(

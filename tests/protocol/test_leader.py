@@ -6,7 +6,18 @@ from sharecons.protocol.happenings import Acquired, EndpointsTold, Strange
 from sharecons.protocol.values import Endpoint, ShareFetch
 from sharecons.protocol.waits import SHORT_WAIT
 from sharecons.record import ACCEPT, RELEASE
-from tests.protocol.making import EVER, P0, P1, P2, SETTINGS, TOPIC, each, fetched, part
+from tests.protocol.making import (
+    EVER,
+    P0,
+    P1,
+    P2,
+    SETTINGS,
+    TOPIC,
+    batch,
+    each,
+    fetched,
+    part,
+)
 from tests.protocol.talk import Talk
 
 # Opening, fetching, and what is fetched.
@@ -65,11 +76,11 @@ def test_each_of_many_partitions_may_bring_all_that_a_fetch_asks_for():
     talk.pace.allowance = 10
     first = talk.fetch()
 
-    talk.answer(first, fetched(part(P0, (0, 0), records=b"x" * 60)))
+    talk.answer(first, fetched(part(P0, (0, 0), records=batch(1, 70))))
     talk.leases()
     talk.pace.waiting = 1
 
-    assert [1000, 3 * 10 * 60] == [first.max_bytes, talk.fetch().max_bytes]
+    assert [1000, 3 * 10 * 70] == [first.max_bytes, talk.fetch().max_bytes]
 
 
 def test_whole_batches_come_at_full_speed_only():

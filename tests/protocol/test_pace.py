@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sharecons.protocol.pace import DEMAND, HORIZON, LEAD, MOMENTS, PATIENCE, Pace
-from tests.protocol.making import EVER
+from tests.protocol.making import EVER, P0, batch, part
 from tests.protocol.profile import EXAMPLES, MACHINE
 
 
@@ -18,6 +18,11 @@ def working(*, seconds: float, records: int = 100, allowance: int = 500) -> Pace
     pace.handed_out(records, now=0.0)
     pace.asked(now=seconds)
     return pace
+
+
+def weigh(pace: Pace, *, records: int, size: int) -> None:
+    """Note a response of one batch."""
+    pace.batches.measure([part(P0, records=batch(records, size // records))])
 
 
 def test_nothing_is_fetched_before_somebody_asks():
@@ -63,7 +68,7 @@ def test_without_overlap_a_fetch_waits_for_the_one_before_and_asks_for_all():
 
 def test_many_partitions_of_small_records_share_more_bytes():
     pace = Pace(2000)
-    pace.weighed(records=1000, size=110_000)
+    weigh(pace, records=1000, size=110_000)
 
     assert 1_000_000 == pace.bytes_for(2000, partitions=1, max_bytes=1_000_000)
     assert 1_000_000 == pace.bytes_for(2000, partitions=3, max_bytes=1_000_000)
@@ -73,7 +78,7 @@ def test_many_partitions_of_small_records_share_more_bytes():
 
 def test_records_that_would_not_all_fit_get_no_more_bytes():
     pace = Pace(2000)
-    pace.weighed(records=10, size=10_000)
+    weigh(pace, records=10, size=10_000)
 
     assert 1_000_000 == pace.bytes_for(2000, partitions=500, max_bytes=1_000_000)
 
@@ -204,7 +209,7 @@ def test_who_waits_for_what_comes_is_due_no_more_by_that():
 def test_a_fetch_brings_what_fits():
     pace = Pace(2000)
     unknown = pace.fitting(2000, 8 << 20)
-    pace.weighed(100, 100 << 10)
+    weigh(pace, records=100, size=100 << 10)
 
     assert (2000, 2000, 8) == (
         unknown,

@@ -1,0 +1,105 @@
+"""Bytes fetched per record, and limits on them, where producer batches are large."""
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.net.transport import TcpNetwork, Wire
+from sharecons.protocol.values import Endpoint
+from sharecons.wire.api import Frame
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue
+from tests.scenarios.versions import since_4_2
+
+pytestmark = [pytest.mark.anyio, since_4_2]
+
+VALUE = b"x" * 1000
+LARGE = {"batch_size": 1_000_000, "linger_ms": 500}
+
+
+class CountingNetwork:
+    """Count the bytes of all responses."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._network = TcpNetwork()
+
+    async def connect(self, endpoint: Endpoint) -> Wire:
+        return CountingWire(await self._network.connect(endpoint), self)
+
+
+class CountingWire:
+    def __init__(self, wire: Wire, network: CountingNetwork) -> None:
+        self._network = network
+        self._wire = wire
+        self.send = wire.send
+        self.receive = wire.receive
+        self.idle = wire.idle
+        self.aclose = wire.aclose
+
+    async def exchange(
+        self, data: bytes, timeout: float, read: Callable[[Frame], Any]
+    ) -> Any:
+        return await self._wire.exchange(data, timeout, self._counting(read))
+
+    def _counting(self, read: Callable[[Frame], Any]) -> Callable[[Frame], Any]:
+        def counted(frame: Frame) -> Any:
+            self._network.received += len(frame)
+            return read(frame)
+
+        return counted
+
+
+async def process(
+    consumer: ShareConsumer[Any, Any], records: int, seconds: float
+) -> int:
+    """Process records one by one, each for so long; return how many were new."""
+    seen: set[int] = set()
+    async for record in consumer:
+        if seconds:
+            await anyio.sleep(seconds)
+        seen.add(record.offset)
+        if len(seen) == records:
+            break
+    return len(seen)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lock", "records", "most"),
+    [
+        # Half of the lock, 1.5 s, holds 150 records of 10 ms: the ratio of a 0.1 s
+        # handler to the default lock of 30 s. Two small fetches come first.
+        pytest.param(0.01, 3, 600, 12_000, id="150 records in half of the lock"),
+        pytest.param(0.1, 3, 60, 100_000, id="15 records in half of the lock"),
+    ],
+)
+async def test_fetch_of_large_batches_requests_what_half_of_the_lock_allows(
+    admin: Admin, seconds: float, lock: int, records: int, most: int
+) -> None:
+    queue = Queue(admin, **{"share.record.lock.duration.ms": f"{lock}000"})
+    queue.produce([VALUE] * 4000, **LARGE)
+    network = CountingNetwork()
+
+    with anyio.fail_after(60):
+        async with queue.consumer(network=network) as consumer:
+            await process(consumer, records, seconds)
+            per_record = network.received / records
+            expired = consumer.metrics()["locks-expired-total"]
+
+    assert per_record < most
+    assert 0 == expired
+
+
+async def test_fast_handler_receives_each_large_batch_about_once(admin: Admin) -> None:
+    queue = Queue(admin)
+    queue.produce([VALUE] * 20_000, **LARGE)
+    network = CountingNetwork()
+
+    with anyio.fail_after(60):
+        async with queue.consumer(network=network) as consumer:
+            await process(consumer, 20_000, 0.0)
+
+    assert network.received < 20_000 * 1000 + 4_000_000
