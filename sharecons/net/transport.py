@@ -111,16 +111,25 @@ class TcpNetwork:
         self._ssl_context = ssl_context
 
     async def connect(self, endpoint: Endpoint) -> Wire:
-        if self._ssl_context is None:
-            return await sockets.connect(endpoint)
         try:
+            if self._ssl_context is None:
+                return await sockets.connect(endpoint)
             return await self._connect_tls(endpoint, self._ssl_context)
+        except UnicodeError as error:
+            # Brokers may advertise any string.
+            raise ConnectionFailedError(
+                f"connecting to {endpoint}: this is not a host name"
+            ) from error
+
+    async def _connect_tls(self, endpoint: Endpoint, context: SSLContext) -> Wire:
+        try:
+            return await self._start_tls(endpoint, context)
         except CUT as error:
             raise ConnectionFailedError(
                 f"connecting to {endpoint}: {HANDSHAKE_CUT}"
             ) from error
 
-    async def _connect_tls(self, endpoint: Endpoint, context: SSLContext) -> Wire:
+    async def _start_tls(self, endpoint: Endpoint, context: SSLContext) -> Wire:
         if not in_trio():
             return await sockets.connect(endpoint, context)
         stream = await anyio.connect_tcp(
