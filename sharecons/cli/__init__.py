@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
+from sharecons.cli.output import guarded, write_error, write_raw
+from sharecons.escaping import escape, has_surrogates
 from sharecons.version import VERSION
 
 __all__ = ["main"]
@@ -44,17 +46,34 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{escape(f'{self.prog}: {message}; see {self.prog} --help')}\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse ignores that help could not be written.
+        if file is sys.stdout:
+            write_raw(message)
+        else:
+            super()._print_message(message, file)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; gives the exit code."""
-    from sharecons.cli.outcome import piped
-
+    """Run a command; return its exit code."""
     # kio loads hypothesis if it is there: 0.3 s that no command has a use for.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    return guarded("sharecons", lambda: _run(given))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    for number, argument in enumerate(arguments, start=1):
+        if has_surrogates(argument):
+            write_error(
+                f"sharecons: argument {number} is not valid UTF-8: {argument!r}"
+            )
+            return 2
     options = parser().parse_args(arguments)
-    return piped(lambda: options.run(options))
+    code: int = options.run(options)
+    return code
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,8 +2,9 @@
 
 import argparse
 import signal
-import sys
 from typing import TYPE_CHECKING
+
+from sharecons.cli import output
 
 if TYPE_CHECKING:
     from sharecons.testing import EmbeddedBroker
@@ -85,13 +86,13 @@ def run(options: argparse.Namespace) -> int:
         anyio.run(_serve, kafka)
     except OSError as error:
         return _failed(error.strerror or error, 1)
-    except Refusal as error:
+    except (UnicodeError, Refusal) as error:
         return _failed(error, 1)
     return 0
 
 
 def _failed(reason: object, code: int) -> int:
-    sys.stderr.write(f"sharecons broker: {reason}\n")
+    output.write_error(f"sharecons broker: {reason}")
     return code
 
 
@@ -100,11 +101,9 @@ async def _serve(kafka: "EmbeddedBroker") -> None:
 
     with anyio.open_signal_receiver(*ENDINGS) as signals:
         async with kafka:
-            sys.stdout.write(
-                f"bootstrap servers: {kafka.bootstrap_servers}\n"
-                "Ctrl-C stops it, and all is forgotten\n"
-            )
-            sys.stdout.flush()
+            output.write_line(f"bootstrap servers: {kafka.bootstrap_servers}")
+            output.write_line("Ctrl-C stops it, and all is forgotten")
+            output.flush()
             async for _ in signals:
                 return
 

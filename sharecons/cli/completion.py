@@ -1,8 +1,9 @@
 """`sharecons completion`: what a shell needs to complete commands and options."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Final
+
+from sharecons.cli import output
 
 if TYPE_CHECKING:
     # A class for annotations only: at run time it cannot be subscripted.
@@ -39,5 +40,5 @@ def run(options: argparse.Namespace) -> int:
     # Where all commands come together, this one among them.
     from sharecons.cli import parser
 
-    sys.stdout.write(shtab.complete(parser(), options.shell) + "\n")
+    output.write_raw(f"{shtab.complete(parser(), options.shell)}\n")
     return 0

@@ -1,9 +1,12 @@
 """Options that every command which asks a cluster has, and what they come to."""
 
 import argparse
+import os
 import re
-import sys
 from typing import TYPE_CHECKING, Final
+
+from sharecons.cli.output import write_error
+from sharecons.escaping import has_surrogates
 
 if TYPE_CHECKING:
     from sharecons.settings import ClientSettings
@@ -66,6 +69,7 @@ def load(options: argparse.Namespace) -> "ClientSettings":
     """
     from sharecons import settings
 
+    _check_environment()
     found = settings.load(
         bootstrap_servers=options.bootstrap_servers,
         command_config=options.command_config,
@@ -73,8 +77,16 @@ def load(options: argparse.Namespace) -> "ClientSettings":
         timeout=options.timeout,
     )
     for warning in found.warnings:
-        sys.stderr.write(f"warning: {warning}\n")
+        write_error(f"warning: {warning}")
     return found
+
+
+def _check_environment() -> None:
+    from sharecons.errors import ConfigurationError
+
+    for name, value in os.environ.items():
+        if name.startswith("SHARECONS_") and has_surrogates(value):
+            raise ConfigurationError(f"{name} in the environment is not valid UTF-8")
 
 
 def _property(text: str) -> tuple[str, str]:

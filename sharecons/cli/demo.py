@@ -4,6 +4,8 @@ import argparse
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sharecons.cli import output
+
 if TYPE_CHECKING:
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -46,8 +48,18 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(options: argparse.Namespace) -> int:
     # Read only now: `--help` of other commands has no use for a consumer.
-    code: int = import_module("sharecons.demo.program").run(options)
+    program = import_module("sharecons.demo.program")
+    code: int = program.run(options, output.terminal(), _write, _complain)
     return code
+
+
+def _write(line: str) -> None:
+    output.write_line(line)
+    output.flush()
+
+
+def _complain(line: str) -> None:
+    output.write_error(f"sharecons demo: {line}")
 
 
 def _count(text: str) -> int:

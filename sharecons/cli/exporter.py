@@ -1,10 +1,9 @@
 """`sharecons exporter`: share groups as Prometheus metrics, in the foreground."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting
+from sharecons.cli import connecting, output
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
@@ -93,23 +92,27 @@ async def _serve(
                     async for _ in signals:
                         break
                     tasks.cancel_scope.cancel()
-    except OSError as error:
-        where = f"{options.host}:{options.port}"
-        complain(PROGRAM, [f"cannot listen on {where}: {error.strerror or error}"])
+    except (OSError, UnicodeError) as error:
+        where = _address(options.host, options.port)
+        reason = getattr(error, "strerror", None) or error
+        complain(PROGRAM, [f"cannot listen on {where}: {reason}"])
         return Exit.REFUSED
     return Exit.DONE
 
 
 def _announce(host: str, port: int) -> None:
-    sys.stdout.write(f"metrics: http://{host}:{port}/metrics\n")
-    sys.stdout.flush()
+    output.write_line(f"metrics: http://{_address(host, port)}/metrics")
+    output.flush()
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _say(line: str) -> None:
     from sharecons.cli.outcome import complain
 
     complain(PROGRAM, [line])
-    sys.stderr.flush()
 
 
 def _port(text: str) -> int:

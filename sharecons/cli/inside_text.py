@@ -2,11 +2,13 @@
 
 import sys
 from shutil import get_terminal_size
-from textwrap import fill
+from textwrap import wrap
 from typing import Final
 
+from sharecons.cli import output
 from sharecons.cli.tables import GAP, Column, Json, Row
 from sharecons.cli.tables import write as write_table
+from sharecons.escaping import escape
 from sharecons.inspection import (
     Finding,
     GroupInside,
@@ -55,24 +57,30 @@ def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
     if as_json:
         write_table(objects(group), (), as_json=True)
         return
-    sys.stdout.write(f"{_wrapped(heading(group))}\n")
+    _write_wrapped(heading(group))
     if not group.partitions.found:
         return
-    sys.stdout.write("\n")
+    output.write_line()
     if offsets:
         write_table(_listed(group), OFFSETS, as_json=False)
     else:
         write_table(rows(group), COLUMNS, as_json=False)
-        sys.stdout.write(f"\n{legend()}\n\n")
+        for line in ("", *legend(), ""):
+            output.write_line(line)
     for line in remarks(group):
-        sys.stdout.write(f"{_wrapped(line)}\n")
+        _write_wrapped(line)
 
 
-def _wrapped(line: str) -> str:
-    """Break a line between words, on a terminal."""
+def _write_wrapped(line: str) -> None:
+    """Write a line, broken between words on a terminal."""
+    # Escaped before it is broken: escapes are wider.
+    line = escape(line, output.encoding())
     if not sys.stdout.isatty():
-        return line
-    return fill(line, get_terminal_size().columns, subsequent_indent="    ")
+        output.write_line(line)
+        return
+    columns = get_terminal_size().columns
+    for part in wrap(line, columns, subsequent_indent="    "):
+        output.write_line(part)
 
 
 def heading(group: GroupInside) -> str:
@@ -125,20 +133,18 @@ def _room(bare: list[Row]) -> int:
     return max(NARROWEST, min(WIDEST, room))
 
 
-def legend() -> str:
-    """Say what the signs of the strips mean."""
+def legend() -> list[str]:
+    """Return lines that explain the signs of the strips."""
     known = _can_draw()
     signs = (
         f"{LOOKS[each].sign if known else LOOKS[each].plain} {LOOKS[each].words}"
         for each in LEGEND
     )
-    return "\n".join(
-        (
-            "   ".join(signs),
-            "a digit is how often an open one was delivered; a sign shows what the "
-            "others of its place wait for; + goes on",
-        )
-    )
+    return [
+        "   ".join(signs),
+        "a digit is how often an open one was delivered; a sign shows what the "
+        "others of its place wait for; + goes on",
+    ]
 
 
 def remarks(group: GroupInside) -> list[str]:
@@ -194,7 +200,7 @@ def _sign(stretch: Stretch | None, known: bool) -> str:
 def _can_draw() -> bool:
     signs = "".join(looks.sign for looks in LOOKS.values())
     try:
-        signs.encode(sys.stdout.encoding or "ascii")
+        signs.encode(output.encoding())
     except UnicodeEncodeError:
         return False
     return True

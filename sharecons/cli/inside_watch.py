@@ -1,6 +1,5 @@
 """Looking again and again: a screen that lives, or lines where there is no terminal."""
 
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -8,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from sharecons.cli import inside_text
+from sharecons.cli import inside_text, output
 from sharecons.cli.outcome import Exit, complain
-from sharecons.cli.tables import text_of
 from sharecons.errors import ConnectionFailedError, RequestTimedOutError
 from sharecons.inspection import GroupInside, Severity
 
@@ -35,7 +33,9 @@ async def watch(look: Look, interval: float, *, as_json: bool) -> Exit:
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = Console(
+        file=output.terminal(), highlight=False, markup=False, emoji=False
+    )
     with Live(
         console=console,
         screen=True,
@@ -68,22 +68,21 @@ async def _again(
 
 def _write_json(group: GroupInside) -> None:
     for each in inside_text.objects(group):
-        sys.stdout.write(json.dumps({"at": round(group.at, 3), **each}) + "\n")
-    sys.stdout.flush()
+        output.write_json({"at": round(group.at, 3), **each})
+    output.flush()
 
 
 def _write_lines(group: GroupInside) -> None:
     at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
     for row in inside_text.rows(group):
         cells = [
-            f"{column.name}={text_of(row.get(column.name))}"
-            for column in inside_text.COLUMNS[2:9]
+            f"{column.name}={column.cell(row)}" for column in inside_text.COLUMNS[2:9]
         ]
         where = f"{row['topic']}-{row['partition']}"
-        sys.stdout.write(f"{at} {where} {' '.join(cells)}\n")
+        output.write_line(f"{at} {where} {' '.join(cells)}")
     for line in inside_text.remarks(group):
-        sys.stdout.write(f"{at} {line}\n")
-    sys.stdout.flush()
+        output.write_line(f"{at} {line}")
+    output.flush()
 
 
 def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType":
@@ -116,7 +115,7 @@ def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType
         table,
         Text(more),
         *lines[: height // 3],
-        Text(inside_text.legend(), style="dim"),
+        Text("\n".join(inside_text.legend()), style="dim"),
     )
 
 

@@ -1,10 +1,10 @@
 """What `sharecons migrate` shows: a row for each partition, and the account."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sharecons.admin import Outcome, Results
+from sharecons.cli.output import write_line
 from sharecons.cli.tables import Column, Json, Row
 from sharecons.cli.tables import write as write_rows
 from sharecons.errors import Error
@@ -57,9 +57,9 @@ def write(planned: Migration, results: Moved | None, *, as_json: bool) -> None:
     shown = [_shown(row) for row in rows]
     write_rows(shown, COLUMNS, as_json=False)
     if rows:
-        sys.stdout.write("\n")
+        write_line()
     for line in (*_notes(planned), *_account(planned, results)):
-        sys.stdout.write(f"{line}\n")
+        write_line(line)
 
 
 def errors(planned: Migration, results: Moved | None) -> Mapping[TopicPartition, Error]:

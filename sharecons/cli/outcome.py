@@ -11,14 +11,13 @@ exit code that a script can act on; what else was asked is still done and shown.
 
 import enum
 import logging
-import os
 import signal
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from sharecons.cli.output import write_error
 from sharecons.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.settings import ClientSettings
 
-__all__ = ["Exit", "ask", "ask_with", "complain", "exit_of", "piped", "run"]
+__all__ = ["Exit", "ask", "ask_with", "complain", "exit_of", "run"]
 
 CONNECT_TIMEOUT: Final = 3.0
 """Seconds in which a command reaches a first broker. A wrong address takes as long."""
@@ -44,7 +43,9 @@ class Exit(enum.IntEnum):
     DONE = 0
     """All that was asked was done."""
     REFUSED = 1
-    """Something was refused, or is not there; the rest was done."""
+    """Something was refused, or is not there; the rest was done.
+
+    Also: standard output could not be written."""
     USAGE = 2
     """Options, environment or properties make no sense; nothing was asked."""
     UNREACHABLE = 3
@@ -82,7 +83,7 @@ def _exit_of(error: BaseException) -> Exit:
 def complain(program: str, errors: Iterable[BaseException | str]) -> None:
     """Write one line on stderr for each error; equal ones once."""
     for line in dict.fromkeys(str(error) for error in errors):
-        sys.stderr.write(f"{program}: {' '.join(line.split())}\n")
+        write_error(f"{program}: {line}")
 
 
 def run(program: str, work: Callable[[], Awaitable[Exit]]) -> Exit:
@@ -150,15 +151,3 @@ async def _asked(
         connect_timeout=min(CONNECT_TIMEOUT, settings.timeout),
     ) as admin:
         return await work(admin, settings)
-
-
-def piped(command: Callable[[], int]) -> int:
-    """Run a command whose output may be read by somebody who goes away."""
-    try:
-        code = command()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end, and would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.PIPE_CLOSED
-    return code

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting, tables
+from sharecons.cli import connecting, output, tables
 
 if TYPE_CHECKING:
     from sharecons.admin import OffsetSpec, ShareGroupAdmin
@@ -99,7 +99,7 @@ def _show(records: "Sequence[Record]", options: argparse.Namespace) -> None:
         tables.write(rows, (), as_json=True)
         return
     for record in records:
-        sys.stdout.write(record_text.line(record, options.format) + "\n")
+        output.write_raw(f"{record_text.line(record, options.format)}\n")
 
 
 def _begin(text: str) -> "tuple[int | OffsetSpec, int | None]":

@@ -1,11 +1,10 @@
 """`sharecons preflight`: is this cluster ready for share groups?"""
 
 import argparse
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting, tables
+from sharecons.cli import connecting, output, tables
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
@@ -75,6 +74,4 @@ def _row(check: "Check") -> tables.Row:
 def _write(checks: "Iterable[Check]") -> None:
     for each in checks:
         advice = f" -> {each.advice}" if each.advice else ""
-        sys.stdout.write(
-            f"{each.verdict.value:<4}  {each.name}: {each.found}{advice}\n"
-        )
+        output.write_line(f"{each.verdict.value:<4}  {each.name}: {each.found}{advice}")

@@ -3,7 +3,9 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from sharecons.cli.tables import Json, Row
+from sharecons.cli.columns import Row
+from sharecons.cli.output import encoding
+from sharecons.escaping import Json, escape, json_text
 from sharecons.untyped import Record
 
 __all__ = ["line", "record_object"]
@@ -12,9 +14,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def line(record: Record, form: str) -> str:
-    """Show a record in one line, whatever its bytes are."""
+    """Show a record in one line, escaped for stdout, whatever its bytes are."""
     parts = [
-        f"{record.topic}-{record.partition}@{record.offset}",
+        _escaped(f"{record.topic}-{record.partition}@{record.offset}"),
         _time(record.timestamp),
         f"key={_shown(record.key, form)}",
     ]
@@ -38,7 +40,7 @@ def record_object(record: Record, form: str) -> Row:
         "key": _made(record.key, form),
         "value": _made(record.value, form),
         "headers": [
-            {"name": _escaped(name), "value": _made(value, form)}
+            {"name": _decodable(name), "value": _made(value, form)}
             for name, value in record.headers
         ],
     }
@@ -58,7 +60,7 @@ def _shown(data: bytes | None, form: str) -> str:
     if form == "hex":
         return data.hex()
     if form == "json":
-        return json.dumps(_parsed(data), ensure_ascii=False)
+        return json_text(_parsed(data), encoding())
     return _escaped(data.decode("utf-8", "backslashreplace"))
 
 
@@ -74,6 +76,8 @@ def _parsed(data: bytes) -> Json:
     """Take JSON for what it is, and anything else for text."""
     try:
         parsed: Json = json.loads(data)
+        # What is nested too deep to be written again is text as well.
+        json_text([[[parsed]]])
     except (ValueError, RecursionError):
         return _text(data)
     return parsed
@@ -87,5 +91,10 @@ def _text(data: bytes) -> Json:
 
 
 def _escaped(text: str) -> str:
-    """Make harmless what is no text: it is for a terminal, and of one line."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return escape(text, encoding())
+
+
+def _decodable(name: str) -> str:
+    """Escape the bytes of a header's name that are not UTF-8."""
+    raw = name.encode("utf-8", "surrogateescape")
+    return raw.decode("utf-8", "backslashreplace")

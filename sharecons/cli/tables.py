@@ -9,49 +9,13 @@ long; `terminal` sees to it that on a terminal nothing is cut off or wrapped by 
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Sequence
+
+from sharecons.cli import output
+from sharecons.cli.columns import GAP, NOTHING, Column, Row, text_of
+from sharecons.escaping import Json, json_text
 
 __all__ = ["GAP", "NOTHING", "Column", "Json", "Row", "add_options", "text_of", "write"]
-
-Json: TypeAlias = (
-    "str | int | float | bool | None | Sequence[Json] | Mapping[str, Json]"
-)
-Row: TypeAlias = Mapping[str, Json]
-
-NOTHING: Final = "-"
-GAP: Final = "  "
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table.
-
-    Attributes:
-        name: the row's key.
-        title: what stands above it; the name in capitals if not given.
-        right: numbers, to be aligned by their last digit.
-        fold: lists that may be broken into lines on a narrow terminal.
-        head: what rows have in common; where the terminal is narrow, a line above them.
-        text: what a cell shows of a value.
-    """
-
-    name: str
-    title: str = ""
-    right: bool = False
-    fold: bool = False
-    head: bool = False
-    text: Callable[[Json], str] | None = None
-
-    @property
-    def heading(self) -> str:
-        return self.title or self.name.upper().replace("_", "-")
-
-    def cell(self, row: Row) -> str:
-        """Give what the column shows of a row."""
-        value = row.get(self.name)
-        return _printable(text_of(value) if self.text is None else self.text(value))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -73,36 +37,10 @@ def write(rows: Iterable[Row], columns: Sequence[Column], *, as_json: bool) -> N
         _write_plain(rows, columns)
 
 
-def text_of(value: Json) -> str:
-    """Show a value in a cell."""
-    match value:
-        case None | "" | [] | ():
-            return NOTHING
-        case bool():
-            return "yes" if value else "no"
-        case str():
-            return value
-        case float():
-            return f"{value:.3f}".rstrip("0").rstrip(".")
-        case Sequence():
-            return ",".join(text_of(each) for each in value)
-        case _:
-            return str(value)
-
-
-def _printable(text: str) -> str:
-    """Make harmless what a name may hold: it is for a terminal, and of one line."""
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-    encoding = sys.stdout.encoding or "ascii"
-    return shown.encode(encoding, "backslashreplace").decode(encoding)
-
-
 def _write_json(rows: Sequence[Row]) -> None:
-    import json
-
     # One object a line: for programs, and for the eye and grep as well.
-    lines = ",\n ".join(json.dumps(row) for row in rows)
-    sys.stdout.write(f"[{lines}]\n")
+    lines = ",\n ".join(json_text(row) for row in rows)
+    output.write_raw(f"[{lines}]\n")
 
 
 def _write_plain(rows: Sequence[Row], columns: Sequence[Column]) -> None:
@@ -114,4 +52,4 @@ def _write_plain(rows: Sequence[Row], columns: Sequence[Column]) -> None:
             cell.rjust(width) if column.right else cell.ljust(width)
             for cell, width, column in zip(line, widths, columns, strict=True)
         ]
-        sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+        output.write_line(GAP.join(cells).rstrip())

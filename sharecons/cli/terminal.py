@@ -15,7 +15,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from sharecons.cli.tables import GAP, Column, Row
+from sharecons.cli import output
+from sharecons.cli.columns import GAP, Column, Row
 
 __all__ = ["write"]
 
@@ -27,7 +28,9 @@ _PIECES: Final = re.compile(r"[^,;]*[,;]?")
 
 def write(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     """Write rows to the terminal that stdout is."""
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = Console(
+        file=output.terminal(), highlight=False, markup=False, emoji=False
+    )
     bare = [column for column in columns if not column.head]
     if _fits(console, rows, columns):
         console.print(_table(console, rows, columns))

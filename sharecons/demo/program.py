@@ -1,9 +1,9 @@
 """The command `sharecons demo`, from its options to its exit code."""
 
 import argparse
-import sys
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, TextIO, TypeAlias
 
 import anyio
 
@@ -14,40 +14,50 @@ from sharecons.errors import Error
 
 __all__ = ["run"]
 
+Write: TypeAlias = Callable[[str], None]
+
 WRONG: Final = 1
 UNABLE: Final = 2
 INTERRUPTED: Final = 130
 """128 and the number of SIGINT, as shells have it."""
 
 
-def run(options: argparse.Namespace) -> int:
-    """Play the demo; 0 if it adds up, 1 if not, 2 if it could not be played."""
+def run(
+    options: argparse.Namespace, stdout: TextIO, write: Write, complain: Write
+) -> int:
+    """Play the demo; return 0 if it adds up, 1 if not, 2 if it could not be played.
+
+    Args:
+        stdout: for the picture, on a terminal.
+        write: writes a line to stdout at once.
+        complain: writes a line to stderr.
+    """
     plan = Plan(
         jobs=options.jobs,
         consumers=options.consumers,
         seconds=options.seconds,
         seed=options.seed,
     )
-    audience = _audience(options.plain)
-    play = partial(show, plan, options.bootstrap_server, audience, _complain)
+    plain = options.plain or not stdout.isatty()
+    audience = Lines(write) if plain else _screen(stdout)
+    play = partial(show, plan, options.bootstrap_server, audience, complain)
     try:
         return _code(anyio.run(play, backend=options.backend))
     except KeyboardInterrupt:
         return INTERRUPTED
     except (Error, ExceptionGroup) as error:
         # In a group if it came while consumers ran; theirs are all of one cause.
-        return _unable(_first(error))
+        complain(str(_first(error)))
+        return UNABLE
 
 
-def _audience(plain: bool) -> Audience:
-    if plain or not sys.stdout.isatty():
-        return Lines(partial(print, flush=True))
+def _screen(stdout: TextIO) -> Audience:
     # Takes a while to be read, and lines do without.
     from rich.console import Console
 
     from sharecons.demo.screen import Screen
 
-    return Screen(Console())
+    return Screen(Console(file=stdout))
 
 
 def _code(outcome: Outcome) -> int:
@@ -62,12 +72,3 @@ def _first(error: Exception) -> Error:
     if not isinstance(error, Error):
         raise error  # a mistake of ours, to be seen whole
     return error
-
-
-def _unable(error: Error) -> int:
-    _complain(str(error))
-    return UNABLE
-
-
-def _complain(what: str) -> None:
-    sys.stderr.write(f"sharecons demo: {what}\n")

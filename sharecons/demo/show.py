@@ -15,6 +15,7 @@ from sharecons.demo.ledger import Ledger
 from sharecons.demo.plan import Plan
 from sharecons.demo.watch import Watch
 from sharecons.demo.worker import Worker
+from sharecons.escaping import escape
 
 __all__ = ["Audience", "Outcome", "show"]
 
@@ -97,7 +98,7 @@ async def show(
 async def _broker(bootstrap: str | None) -> AsyncIterator[tuple[str, str]]:
     """Give the address of a broker, and what to call it."""
     if bootstrap is not None:
-        yield bootstrap, f"Kafka at {bootstrap}"
+        yield bootstrap, f"Kafka at {escape(bootstrap)}"
         return
     # A real Kafka is all that others need.
     from sharecons.testing.broker.embedded import EmbeddedBroker

@@ -1,6 +1,5 @@
 """What all commands on groups do at their beginning and their end."""
 
-import sys
 from collections.abc import (
     Awaitable,
     Callable,
@@ -13,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
+from sharecons.cli import output
 from sharecons.cli.groups.arguments import PROGRAM
 from sharecons.cli.groups.request import Request
 from sharecons.cli.outcome import Exit, complain, exit_of
@@ -57,7 +57,7 @@ async def ended(
     groups, topics = groups or {}, topics or {}
     write(rows, columns, as_json=request.as_json)
     # The table comes before what is said of it, also where both go to one file.
-    sys.stdout.flush()
+    output.flush()
     about_groups = await _hinted(groups, _NO_GROUP, lambda: _groups(admin))
     about_topics = await _hinted(topics, _NO_TOPIC, lambda: _topics(admin))
     complain(PROGRAM, [*others, *about_groups, *about_topics])
@@ -66,8 +66,8 @@ async def ended(
 
 def note(text: str) -> None:
     """Say on stderr what is no error."""
-    sys.stdout.flush()
-    sys.stderr.write(f"note: {text}\n")
+    output.flush()
+    output.write_error(f"note: {text}")
 
 
 def note_of_groups(groups: Sequence[str], lacks: str) -> None:

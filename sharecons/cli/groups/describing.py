@@ -1,6 +1,5 @@
 """`sharecons groups describe`, `members`, `offsets` and `state`."""
 
-import sys
 from collections.abc import Collection, Iterable
 
 from sharecons.admin import ShareGroup, ShareGroupAdmin
@@ -8,6 +7,7 @@ from sharecons.cli.groups import rows
 from sharecons.cli.groups.answer import ended, note_of_groups, which
 from sharecons.cli.groups.request import Request
 from sharecons.cli.outcome import Exit
+from sharecons.cli.output import write_line
 from sharecons.cli.tables import Json, Row, write
 
 __all__ = ["describe", "members", "offsets", "state"]
@@ -109,4 +109,4 @@ def _show_states(request: Request, groups: Collection[ShareGroup]) -> None:
     ):
         write(shown, columns, as_json=False)
         if shown:
-            sys.stdout.write("\n")
+            write_line()

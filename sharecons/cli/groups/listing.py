@@ -1,12 +1,12 @@
 """`sharecons groups list`."""
 
-import sys
 from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
 from sharecons.cli.groups.answer import ended
 from sharecons.cli.groups.request import Request
 from sharecons.cli.outcome import Exit
+from sharecons.cli.output import write_line
 from sharecons.cli.tables import Column
 
 __all__ = ["list_groups"]
@@ -22,7 +22,8 @@ async def list_groups(admin: ShareGroupAdmin, request: Request) -> Exit:
     groups = [listing.groups[group_id] for group_id in sorted(listing.groups)]
     errors = list(listing.errors.values())
     if not (request.with_states or request.types or request.as_json):
-        sys.stdout.writelines(f"{group.group_id}\n" for group in groups)
+        for group in groups:
+            write_line(group.group_id)
         return await ended(admin, request, (), (), others=errors)
     rows = [
         {

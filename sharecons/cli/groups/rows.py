@@ -28,7 +28,8 @@ def _assignment(value: Json) -> str:
 
 def _coordinator(value: Json) -> str:
     broker = cast("Mapping[str, Json]", value)
-    return f"{broker['host']}:{broker['port']} ({broker['id']})"
+    host = f"[{broker['host']}]" if ":" in str(broker["host"]) else broker["host"]
+    return f"{host}:{broker['port']} ({broker['id']})"
 
 
 def _numbers(each: Mapping[str, Json]) -> str:

@@ -1,0 +1,92 @@
+"""External text made safe to show: names, records and messages from brokers.
+
+Such text may hold control characters that a terminal obeys, characters that reorder
+or hide what stands beside them, and surrogates that no encoding knows. `escape` shows
+each of them as Python's escape (`\\x1b`, `\\u202e`), `json_text` as JSON's.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+__all__ = ["Json", "escape", "has_surrogates", "json_text"]
+
+Json: TypeAlias = (
+    "str | int | float | bool | None | Sequence[Json] | Mapping[str, Json]"
+)
+
+INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+"""Letters and marks without a glyph, which `str.isprintable` lets pass."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def escape(text: str, encoding: str = "utf-8") -> str:
+    """Return text in one line, without any character that is not shown as itself.
+
+    Escapes C0, DEL, C1, bidirectional controls, zero-width characters, separators
+    other than the plain space, lone surrogates, and what the encoding does not have.
+    """
+    if not text.isprintable() or INVISIBLE.search(text):
+        text = "".join(c if _is_shown(c) else ascii(c)[1:-1] for c in text)
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def json_text(value: Json, encoding: str = "ascii") -> str:
+    """Return JSON in one line, with the characters that `escape` escapes as \\uXXXX.
+
+    Numbers that JSON does not have (NaN, infinities) become null.
+    """
+    # Loaded by commands that write JSON only.
+    import json
+
+    text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+    if text.isprintable() and not INVISIBLE.search(text) and _fits(text, encoding):
+        return text
+    return "".join(
+        c if _is_shown(c) and _fits(c, encoding) else _json_escape(c) for c in text
+    )
+
+
+def has_surrogates(text: str) -> bool:
+    """Return whether text holds surrogates, as undecodable arguments do."""
+    return _SURROGATE.search(text) is not None
+
+
+def _is_shown(c: str) -> bool:
+    return c.isprintable() and not INVISIBLE.match(c)
+
+
+def _fits(text: str, encoding: str) -> bool:
+    if encoding == "ascii":
+        return text.isascii()
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _json_escape(c: str) -> str:
+    code = ord(c)
+    if code <= 0xFFFF:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def _finite(value: Json) -> Json:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case str() | None:
+            return value
+        case Mapping():
+            return {key: _finite(each) for key, each in value.items()}
+        case Sequence():
+            return [_finite(each) for each in value]
+    return value

@@ -1,0 +1,21 @@
+"""Characters that no command may write."""
+
+import unicodedata
+
+__all__ = ["dangerous"]
+
+INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+
+
+def dangerous(text):
+    """Give the characters that a terminal may act on, or that nobody can see."""
+    return {
+        c
+        for c in text
+        if c != "\n"
+        and (
+            unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+            or c in INVISIBLE
+            or "\ufe00" <= c <= "\ufe0f"
+        )
+    }

@@ -1,0 +1,292 @@
+"""Names and records that attack a terminal: no command writes them as they are."""
+
+import json
+from html.parser import HTMLParser
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.broker.handlers import (
+    describe_share_group_offsets,
+    list_groups,
+    metadata,
+    share_group_describe,
+)
+from tests.cli.asking import sharecons
+from tests.cli.dangerous import dangerous
+
+ATTACK = "\x1b]0;pwned\x07\x1b[2J\x7f\x9b31m\u202eevil\u2066\u200b\u2028\u3164\ufe0f"
+GROUP = f"group{ATTACK}"
+OTHER = f"other{ATTACK}"
+CONSUMER_GROUP = f"classic{ATTACK}"
+CLIENT = f"client{ATTACK}"
+HOST = f"host{ATTACK}"
+TOPIC = f"topic{ATTACK}"
+VALUES = (
+    f"text{ATTACK}".encode(),
+    json.dumps({ATTACK: ATTACK}, ensure_ascii=False).encode(),
+    b'{"lone": "\\ud800", "inf": 1e999, "nan": NaN}',
+    b"\xff\xfe\x1b[31m",
+)
+
+
+async def consume(servers):
+    """Give GROUP a member with a hostile client id, that leaves one record open."""
+    consumer = ShareConsumer(
+        "jobs",
+        group_id=GROUP,
+        client_id=CLIENT,
+        bootstrap_servers=servers,
+        acknowledgement="explicit",
+        auto_offset_reset="earliest",
+    )
+    async with consumer:
+        records = await consumer.poll(timeout=20, max_records=3)
+        while len(records) < 3:
+            records += await consumer.poll(timeout=20, max_records=3 - len(records))
+        records[1].accept()
+        records[2].reject()
+        await consumer.commit()
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    with EmbeddedBroker(topics={"jobs": 1}) as broker:
+        for value in VALUES:
+            broker.produce(
+                "jobs", [value], keys=[value], headers=[(f"header{ATTACK}", value)]
+            )
+        anyio.run(consume, broker.bootstrap_servers)
+        yield broker
+
+
+def replaced(answer, changes):
+    """Change strings anywhere in an answer."""
+    if isinstance(answer, dict):
+        return {key: replaced(each, changes) for key, each in answer.items()}
+    if isinstance(answer, list | tuple):
+        return [replaced(each, changes) for each in answer]
+    return changes.get(answer, answer) if isinstance(answer, str) else answer
+
+
+def lying(handler, changes):
+    async def respond(request, context):
+        return replaced(await handler.handle(request, context), changes)
+
+    return respond
+
+
+COMMANDS = [
+    ("groups", "list"),
+    ("groups", "list", "--state"),
+    ("groups", "list", "--type", "all"),
+    ("groups", "describe", GROUP),
+    ("groups", "describe", GROUP, "--verbose"),
+    ("groups", "--describe", "--group", GROUP),
+    ("groups", "members", GROUP, "--verbose"),
+    ("groups", "offsets", GROUP, "--verbose"),
+    ("groups", "offsets", OTHER),
+    ("groups", "state", GROUP, "--verbose"),
+    ("groups", "describe", "--all-groups"),
+    ("groups", "describe", OTHER),
+    ("groups", "inspect", GROUP),
+    ("groups", "inspect", GROUP, "--offsets"),
+    ("groups", "inspect", GROUP, "--topic", TOPIC),
+    ("groups", "inspect", OTHER),
+    ("groups", "configure", GROUP),
+    ("groups", "configure", OTHER),
+    ("groups", "configure", GROUP, "--set", f"name{ATTACK}={ATTACK}"),
+    ("groups", "configure", GROUP, "--set", f"share.auto.offset.reset={ATTACK}"),
+    ("groups", "reset-offsets", GROUP, "--topic", "jobs", "--to-latest", "--dry-run"),
+    ("groups", "reset-offsets", GROUP, "--topic", TOPIC, "--to-latest", "--dry-run"),
+    ("groups", "reset-offsets", GROUP, "--all-topics", "--to-datetime", ATTACK),
+    ("groups", "delete-offsets", GROUP, "--topic", TOPIC),
+    ("groups", "delete", OTHER),
+    ("groups", "delete", GROUP, "--dry-run"),
+    ("groups", "delete", "--all-groups", "--dry-run"),
+    ("groups", ATTACK),
+    ("groups", "list", f"--{ATTACK}"),
+    ("groups", "list", "--timeout", ATTACK),
+    ("migrate", GROUP, OTHER),
+    ("migrate", GROUP, OTHER, "--topic", TOPIC),
+    ("migrate", OTHER, GROUP),
+    ("preflight", "--group", GROUP, "--group", OTHER, "--topic", TOPIC),
+    ("peek", "jobs"),
+    ("peek", "jobs", "--format", "json"),
+    ("peek", "jobs", "--format", "hex"),
+    ("peek", "jobs", "--group", GROUP),
+    ("peek", "jobs", "--group", OTHER),
+    ("peek", "jobs", "--from", ATTACK),
+    ("peek", TOPIC),
+    ("exporter", "--interval", ATTACK),
+    ("exporter", "--host", HOST),
+]
+READING = [
+    command
+    for command in COMMANDS
+    if command[0] in ("groups", "migrate", "preflight", "peek")
+]
+
+
+def asked(broker, command):
+    servers = ("--bootstrap-server", broker.bootstrap_servers, "--timeout", "5s")
+    return sharecons(*command, *servers)
+
+
+def is_clean(answer):
+    assert set() == dangerous(answer.out)
+    assert set() == dangerous(answer.err)
+    assert "Traceback" not in answer.err
+    return True
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: " ".join(map(ascii, c)))
+def test_a_command_escapes_hostile_names_and_records(hostile, command):
+    answer = asked(hostile, command)
+
+    assert is_clean(answer)
+    assert answer.out or answer.err
+
+
+@pytest.mark.parametrize("command", READING, ids=lambda c: " ".join(map(ascii, c)))
+def test_json_is_valid_and_has_no_hostile_character(hostile, command):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    answer = asked(hostile, (*command, "--json"))
+
+    assert is_clean(answer)
+    if answer.out:
+        json.loads(answer.out, parse_constant=refuse)
+
+
+LIES = {
+    "Metadata": lying(metadata, {"127.0.0.1": HOST}),
+    "ListGroups": lying(list_groups, {"Empty": f"state{ATTACK}"}),
+    "ShareGroupDescribe": lying(
+        share_group_describe,
+        {"simple": f"assignor{ATTACK}", "Empty": f"state{ATTACK}"},
+    ),
+    "DescribeShareGroupOffsets": lying(describe_share_group_offsets, {"jobs": TOPIC}),
+}
+
+
+@pytest.mark.parametrize("api", LIES)
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("groups", "list", "--state"),
+        ("groups", "describe", GROUP, "--verbose"),
+        ("groups", "inspect", GROUP),
+        ("groups", "reset-offsets", GROUP, "--all-topics", "--to-latest", "--dry-run"),
+        ("migrate", GROUP, OTHER),
+        ("preflight", "--group", GROUP, "--topic", "jobs"),
+    ],
+    ids=lambda c: c[1] if c[:1] == ("groups",) else c[0] if c else "",
+)
+def test_a_command_escapes_what_a_hostile_broker_returns(
+    hostile, api, command, as_json
+):
+    with hostile.faults.on(api, times=None).respond(LIES[api]):
+        answer = asked(hostile, (*command, *as_json))
+
+    assert is_clean(answer)
+
+
+@pytest.mark.parametrize("message", [f"no{ATTACK}", "two\nlines\r\n"])
+def test_an_error_message_of_a_broker_is_one_escaped_line(hostile, message):
+    def refuse(request, context):
+        return {
+            "groups": [
+                {"group_id": each, "error_code": 30, "error_message": message}
+                for each in request.group_ids
+            ]
+        }
+
+    with hostile.faults.on("ShareGroupDescribe", times=None).respond(refuse):
+        answer = asked(hostile, ("groups", "state", GROUP))
+
+    assert is_clean(answer)
+    assert 4 == answer.code
+    (line,) = answer.lines
+    assert ascii(message)[1:4] in line
+
+
+def test_members_are_escaped_while_they_are_there(hostile):
+    async def look():
+        consumer = ShareConsumer(
+            "jobs",
+            group_id=GROUP,
+            client_id=CLIENT,
+            bootstrap_servers=hostile.bootstrap_servers,
+            acknowledgement="explicit",
+        )
+        async with consumer:
+            return [
+                await anyio.to_thread.run_sync(asked, hostile, command)
+                for command in (
+                    ("groups", "members", GROUP, "--verbose"),
+                    ("groups", "members", GROUP, "--json"),
+                    ("groups", "delete", GROUP),
+                )
+            ]
+
+    answers = anyio.run(look)
+
+    assert all(is_clean(answer) for answer in answers)
+    assert r"client\x1b]0;pwned\x07" in answers[0].out
+    assert CLIENT == json.loads(answers[1].out)[0]["client_id"]
+
+
+def test_json_keeps_names_and_values(hostile):
+    listed = json.loads(asked(hostile, ("groups", "list", "--json")).out)
+    peeked = asked(hostile, ("peek", "jobs", "--json", "--format", "json"))
+    records = json.loads(peeked.out)
+
+    assert [GROUP] == [each["group"] for each in listed]
+    assert f"text{ATTACK}" == records[0]["value"]
+    assert {ATTACK: ATTACK} == records[1]["value"]
+    assert {"lone": "\ud800", "inf": None, "nan": None} == records[2]["value"]
+    assert f"header{ATTACK}" == records[0]["headers"][0]["name"]
+
+
+def test_json_values_in_lines_are_valid_json(hostile):
+    out = asked(hostile, ("peek", "jobs", "--format", "json")).out.splitlines()
+
+    assert 4 == len(out)
+    value = json.loads(out[1].rpartition("  value=")[2])
+    assert {ATTACK: ATTACK} == value
+
+
+class Words(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_data(self, data):
+        self.found.append(data)
+
+
+def test_a_page_escapes_names(hostile, tmp_path):
+    path = tmp_path / "inside.html"
+    answer = asked(hostile, ("groups", "inspect", GROUP, "--html", str(path)))
+    words = Words()
+    words.feed(path.read_text(encoding="utf-8"))
+
+    assert 0 == answer.code
+    assert set() == dangerous("".join(words.found))
+    assert r"group\x1b]0;pwned" in "".join(words.found)
+
+
+@pytest.mark.slow
+def test_a_picture_of_a_hostile_group_is_drawn(hostile, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "inside.png"
+
+    answer = asked(hostile, ("groups", "inspect", GROUP, "--png", str(path)))
+
+    assert (0, "") == (answer.code, answer.err)
+    assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,189 @@
+"""Output that cannot be written or encoded, and arguments that cannot be decoded."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sharecons.testing import EmbeddedBroker
+from tests.cli.asking import sharecons
+from tests.cli.dangerous import dangerous
+
+SHARECONS = (sys.executable, "-m", "sharecons")
+UNREACHABLE = ("--bootstrap-server", "localhost:1", "--timeout", "300")
+
+
+def give_a_start(broker, group):
+    where = ("--topic", "jobs", "--to-earliest", "--execute")
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    answer = sharecons("groups", "reset-offsets", group, *where, *servers)
+    assert 0 == answer.code
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with EmbeddedBroker(topics={"jobs": 1}) as broker:
+        broker.produce("jobs", ["one"])
+        give_a_start(broker, "workers")
+        yield broker
+
+
+def run(*args, **options):
+    """Run a command in a process of its own."""
+    return subprocess.run(
+        [*SHARECONS, *args],
+        capture_output="stdout" not in options,
+        stderr=None if "stdout" not in options else subprocess.PIPE,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "ascii:strict", "latin-1"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("peek", "jobs"),
+        ("peek", "jobs", "--format", "json"),
+        ("groups", "inspect", "日本\u0416"),
+        ("groups", "list"),
+    ],
+    ids=" ".join,
+)
+def test_output_that_cannot_be_encoded_is_escaped(encoding, command):
+    with EmbeddedBroker(topics={"jobs": 1}) as broker:
+        broker.produce("jobs", ['{"日本": "\U0001f600\u20ac"}'], keys=["\u0416"])
+        give_a_start(broker, "日本\u0416")
+        ended = run(
+            *(*command, "--bootstrap-server", broker.bootstrap_servers),
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+        )
+
+    assert (0, b"") == (ended.returncode, ended.stderr)
+    text = ended.stdout.decode(encoding.partition(":")[0])
+    assert set() == dangerous(text)
+    if "json" in command:
+        value = json.loads(text.strip().rpartition("  value=")[2])
+        assert {"日本": "\U0001f600\u20ac"} == value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("completion", "bash"),
+        ("--help",),
+        ("--version",),
+        ("groups", "list"),
+        ("groups", "list", "--json"),
+        ("groups", "inspect", "workers"),
+        ("peek", "jobs"),
+        ("preflight",),
+        ("exporter", "--port", "0", "--host", "127.0.0.1"),
+        ("groups", "inspect", "workers", "--watch"),
+        ("demo", "--plain"),
+        ("broker", "--port", "0"),
+    ],
+    ids=lambda command: " ".join(map(ascii, command[:3])),
+)
+@pytest.mark.parametrize("where", ["full", "closed"])
+def test_output_that_cannot_be_written_is_one_line(broker, command, where):
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    if command[0] not in ("completion", "--help", "--version", "broker"):
+        command = (*command, *servers)
+    if where == "full":
+        with open("/dev/full", "w") as full:
+            ended = run(*command, stdout=full)
+    else:
+        ended = run(*command, stdout=None, preexec_fn=lambda: os.close(1))
+
+    assert 1 == ended.returncode, ended.stderr
+    (line,) = ended.stderr.decode().splitlines()
+    assert "standard output" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("groups", "inspect", "workers", "--watch", "0.1"),
+        ("demo", "--plain"),
+        ("groups", "list"),
+    ],
+    ids=lambda command: " ".join(map(ascii, command[:2])),
+)
+def test_a_reader_that_goes_away_ends_the_command_quietly(broker, command):
+    with subprocess.Popen(
+        [*SHARECONS, *command, "--bootstrap-server", broker.bootstrap_servers],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        if command[-1] != "list":
+            process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert (141, b"") == (process.returncode, said)
+
+
+@pytest.mark.slow
+def test_complaints_that_cannot_be_written_leave_the_exit_code():
+    for stderr in ("/dev/full", None):
+        options = {"preexec_fn": lambda: os.close(2)} if stderr is None else {}
+        with open(stderr or os.devnull, "w") as file:
+            ended = subprocess.run(
+                [*SHARECONS, "groups", "list", *UNREACHABLE],
+                stdout=subprocess.PIPE,
+                stderr=file,
+                timeout=60,
+                check=False,
+                **options,
+            )
+
+        assert (3, b"") == (ended.returncode, ended.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", [(b"groups", b"describe", b"caf\xe9"), (b"peek", b"\xff\x1b[31m")]
+)
+def test_arguments_that_are_not_utf_8_are_refused(command):
+    ended = subprocess.run(
+        [os.fsencode(sys.executable), b"-m", b"sharecons", *command],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
+
+    assert (2, b"") == (ended.returncode, ended.stdout)
+    (line,) = ended.stderr.decode().splitlines()
+    assert "not valid UTF-8" in line
+    assert set() == dangerous(line)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [b"SHARECONS_BOOTSTRAP_SERVERS", b"SHARECONS_CLIENT_ID"]
+)
+def test_environment_variables_that_are_not_utf_8_are_refused(name):
+    ended = subprocess.run(
+        [os.fsencode(sys.executable), b"-m", b"sharecons", b"groups", b"list"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={
+            **os.environb,
+            b"PYTHONUTF8": b"1",
+            b"SHARECONS_BOOTSTRAP_SERVERS": b"localhost:1",
+            name: b"caf\xe9:9092",
+        },
+    )
+
+    assert (2, b"") == (ended.returncode, ended.stdout)
+    (line,) = ended.stderr.decode().splitlines()
+    assert name.decode() in line
