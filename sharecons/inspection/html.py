@@ -1,9 +1,10 @@
 """A look at a group as one HTML page that needs nothing beside it."""
 
 from datetime import UTC, datetime
-from html import escape
+from html import escape as escape_html
 from typing import Final
 
+from sharecons.escaping import escape as escape_text
 from sharecons.inspection.looking import GroupInside
 from sharecons.inspection.strips import LEGEND, LOOKS, Piece, Strip, shade, strips_of
 from sharecons.protocol.findings import Severity, duration
@@ -60,14 +61,14 @@ def page(group: GroupInside) -> str:
     rows = "".join(_row(strip, group, limit) for strip in strips_of(group))
     rows += "".join(
         f'<tr><td class="name">{_name(*key)}</td><td colspan="7">'
-        f"{escape(str(error))}</td></tr>"
+        f"{_escaped(str(error))}</td></tr>"
         for key, error in group.partitions.errors.items()
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"{_PATTERNS}<h1>{escape(title)}</h1>{_lead(group)}{_legend()}"
+        f"<title>{_escaped(title)}</title><style>{_STYLE}</style></head><body>"
+        f"{_PATTERNS}<h1>{_escaped(title)}</h1>{_lead(group)}{_legend()}"
         "<table><thead><tr><th>partition</th><th>from its start offset on</th>"
         '<th class="n">start</th><th class="n">settled</th>'
         '<th class="n">available<br>or locked</th><th class="n">above</th>'
@@ -94,7 +95,7 @@ def _lead(group: GroupInside) -> str:
         "Locks are in the memory of each partition's leader alone: what is not settled "
         "may be available or locked."
     )
-    return f"<p>{escape('; '.join(says))}.</p><p>{escape(f'{scale}. {told}')}</p>"
+    return f"<p>{_escaped('; '.join(says))}.</p><p>{_escaped(f'{scale}. {told}')}</p>"
 
 
 def _legend() -> str:
@@ -102,7 +103,7 @@ def _legend() -> str:
         return (
             '<li><svg viewBox="0 0 26 14"><rect width="26" height="14" '
             f'fill="{fill}" stroke="#7b8794" stroke-width=".6"/></svg>'
-            f"{escape(words)}</li>"
+            f"{_escaped(words)}</li>"
         )
 
     items = []
@@ -153,7 +154,7 @@ def _says(strip: Strip, group: GroupInside) -> str:
     first, *others = group.findings[strip.key]
     bad = (each for each in others if each.severity >= Severity.WARNING)
     for finding in (first, *bad):
-        text = escape(finding.text)
+        text = _escaped(finding.text)
         if finding.severity >= Severity.WARNING:
             name = finding.severity.name.lower()
             text = f'<b class="{name}">{name}</b>{text}'
@@ -192,7 +193,7 @@ def _rect(piece: Piece, limit: int | None) -> str:
         left = min(left, WIDTH - width)
     return (
         f'<rect x="{left:.2f}" width="{width:.2f}" height="{HEIGHT}" fill="{fill}">'
-        f"<title>{escape(_words(stretch))}</title></rect>"
+        f"<title>{_escaped(_words(stretch))}</title></rect>"
     )
 
 
@@ -211,4 +212,9 @@ def _words(stretch: Stretch) -> str:
 
 
 def _name(topic: str, partition: int) -> str:
-    return escape(f"{topic}-{partition}", quote=True)
+    return _escaped(f"{topic}-{partition}")
+
+
+def _escaped(text: str) -> str:
+    """Escape what HTML would read as markup, and what a page would not show."""
+    return escape_html(escape_text(text))

@@ -1,11 +1,13 @@
 """A look at a group as a picture; needs matplotlib (`pip install sharecons[plot]`)."""
 
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from sharecons.errors import ConfigurationError
+from sharecons.escaping import escape
 from sharecons.inspection.looking import GroupInside
 from sharecons.inspection.strips import LEGEND, LOOKS, Strip, shade, strips_of
 from sharecons.protocol.findings import Severity, duration
@@ -59,7 +61,10 @@ def draw(group: GroupInside, path: Path) -> None:
     _frame(axes, strips)
     _title(figure, group, height)
     _legend(figure, height)
-    figure.savefig(path, format="png")
+    with warnings.catch_warnings():
+        # The font lacks glyphs that a group's name may have; boxes stand for them.
+        warnings.simplefilter("ignore", UserWarning)
+        figure.savefig(path, format="png")
 
 
 def _draw_strip(axes: "Axes", row: int, strip: Strip, group: GroupInside) -> None:
@@ -170,8 +175,10 @@ def _title(figure: "Figure", group: GroupInside, height: float) -> None:
         says.append(f"{facts.delivery_limit} deliveries at most")
     says.append(at)
     top = 1 - 0.3 / height
-    title = f"Share group {group.group.group_id} from inside"
-    figure.text(0.02, top, title, fontsize=14, weight="bold", va="center")
+    title = escape(f"Share group {group.group.group_id} from inside")
+    figure.text(
+        0.02, top, title, fontsize=14, weight="bold", va="center", parse_math=False
+    )
     below = 1 - 0.58 / height
     figure.text(0.02, below, "   ·   ".join(says), fontsize=9, va="center")
 

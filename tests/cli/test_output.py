@@ -149,7 +149,7 @@ def test_complaints_that_cannot_be_written_leave_the_exit_code():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", [(b"groups", b"describe", b"caf\xe9"), (b"peek", b"\xff\x1b[31m")]
+    "command", [(b"groups", b"describe", b"\xe9clair"), (b"peek", b"\xff\x1b[31m")]
 )
 def test_arguments_that_are_not_utf_8_are_refused(command):
     ended = subprocess.run(
@@ -180,7 +180,7 @@ def test_environment_variables_that_are_not_utf_8_are_refused(name):
             **os.environb,
             b"PYTHONUTF8": b"1",
             b"SHARECONS_BOOTSTRAP_SERVERS": b"localhost:1",
-            name: b"caf\xe9:9092",
+            name: b"\xe9clair:9092",
         },
     )
 
