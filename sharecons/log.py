@@ -1,17 +1,50 @@
 """Loggers: structlog around the standard library's, one for each module.
 
-An application that configured nothing sees warnings and errors; one that
-configured structlog gets event dictionaries through its own processors.
+An application that configured nothing sees warnings and errors. One that configured
+the standard library's logging gets one line of text for each event: its own formatter
+adds time and level. One that configured structlog gets event dictionaries through its
+own processors.
 """
 
 import logging
-from typing import Any
+import re
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import structlog
 
 __all__ = ["get_logger"]
 
+_PLAIN: Final = re.compile(r"[\w.:/@+-]+", re.ASCII)
+
 
 def get_logger(name: str, **context: Any) -> Any:
-    """Give a lazy logger: what structlog is configured to do is looked up at use."""
-    return structlog.wrap_logger(logging.getLogger(name), **context)
+    """Return a lazy logger: what structlog is configured to do is looked up at use."""
+    return structlog.wrap_logger(
+        logging.getLogger(name), processors=[_process], **context
+    )
+
+
+def _process(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+    if not structlog.is_configured():
+        return _line(logger, method, event)
+    result: Any = event
+    for processor in structlog.get_config()["processors"]:
+        result = processor(logger, method, result)
+    return result
+
+
+def _line(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+    """Return the line, without time and level: those are the formatter's."""
+    level = logging.getLevelNamesMapping().get(method.upper(), logging.ERROR)
+    if not logger.isEnabledFor(level):
+        raise structlog.DropEvent
+    exc_info = event.pop("exc_info", method == "exception")
+    fields = [str(event.pop("event", ""))]
+    fields += [f"{name}={_shown(value)}" for name, value in event.items()]
+    return (" ".join(fields),), {"exc_info": exc_info}
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else repr(text)

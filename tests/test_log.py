@@ -1,0 +1,93 @@
+"""Log lines: with plain `logging`, with structlog, and without configuration."""
+
+import io
+import logging
+import subprocess
+import sys
+
+import pytest
+import structlog
+
+from sharecons.log import get_logger
+
+
+@pytest.fixture
+def lines():
+    """Lines of the standard library's logging, at INFO, with level and message."""
+    structlog.reset_defaults()
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("sharecons.tests")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield lambda: stream.getvalue().splitlines()
+    logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+
+
+def test_plain_logging_gets_no_second_timestamp_or_level(lines):
+    log = get_logger("sharecons.tests", group="billing")
+
+    log.warning("locks lost", reason="connection lost", leases=2)
+
+    assert lines() == [
+        "WARNING sharecons.tests: locks lost group=billing reason='connection lost' "
+        "leases=2"
+    ]
+
+
+def test_level_of_plain_logging_is_respected(lines):
+    log = get_logger("sharecons.tests")
+
+    log.debug("hidden")
+    log.info("shown")
+
+    assert lines() == ["INFO sharecons.tests: shown"]
+
+
+def test_external_text_stays_on_one_line_and_is_not_a_format(lines):
+    get_logger("sharecons.tests").warning("100 %s", reason="a\nb\x1b[31m%d")
+
+    assert lines() == [r"WARNING sharecons.tests: 100 %s reason='a\nb\x1b[31m%d'"]
+
+
+def test_exception_is_shown_by_the_handler(lines):
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        get_logger("sharecons.tests").exception("failed", topic="orders")
+
+    assert lines()[0] == "ERROR sharecons.tests: failed topic=orders"
+    assert lines()[-1] == "ValueError: broken"
+
+
+def test_configured_structlog_gets_event_dictionaries():
+    events = []
+
+    def keep(logger, method, event):
+        events.append((method, dict(event)))
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[keep])
+    try:
+        get_logger("sharecons.tests", group="billing").info("assigned", partitions=3)
+    finally:
+        structlog.reset_defaults()
+
+    event = {"event": "assigned", "group": "billing", "partitions": 3}
+    assert events == [("info", event)]
+
+
+def test_program_without_configuration_shows_warnings_only():
+    program = (
+        "from sharecons.log import get_logger\n"
+        "log = get_logger('sharecons.tests')\n"
+        "log.info('hidden')\n"
+        "log.warning('shown', broker='b:1')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert (done.stdout, done.stderr) == ("", "shown broker=b:1\n")
