@@ -1,6 +1,7 @@
 """kafka-share-groups, asked many questions by one Java."""
 
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from tests.broker.java_tools import JavaTools
@@ -29,9 +30,11 @@ class JavaShareGroups:
         return self
 
     def __exit__(self, *_):
-        self._process.stdin.close()
-        self._process.stdout.close()
         self._process.kill()
+        # A Java without a compiler has ended: closing writes what it did not read.
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
         self._process.wait()
 
     def ask(self, *args):

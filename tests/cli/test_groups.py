@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.version import VERSION
 from tests.broker.clients import new_name
 from tests.cli.asking import rows, sharecons
 
@@ -208,6 +209,156 @@ def test_a_misspelt_topic_is_guessed(ask, topic, group):
 
     assert 1 == answer.code
     assert answer.lines[0].endswith(f"'{topic}' is meant, perhaps")
+
+
+def new_offsets(answer):
+    assert 0 == answer.code, answer.err
+    return {
+        (row["TOPIC"], int(row["PARTITION"])): int(row["NEW-OFFSET"])
+        for row in rows(answer.out)
+    }
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected", "note"),
+    [
+        (7, {0: 7, 1: 0}, "the log ends earlier, so that its end is meant: {t}-1"),
+        (-3, {0: 0, 1: 0}, "its beginning is meant: {t}-0, {t}-1"),
+        (2**63 - 1, {0: 10, 1: 0}, "its end is meant: {t}-0, {t}-1"),
+    ],
+)
+def test_reset_to_offset_stays_within_the_logs(
+    ask, topic, group, offset, expected, note
+):
+    how = ("--topic", topic, "--to-offset", offset, "--dry-run")
+    answer = ask("reset-offsets", group, *how)
+
+    expected = {(topic, key): value for key, value in expected.items()}
+    assert expected == new_offsets(answer)
+    assert note.format(t=topic) in answer.err
+
+
+def test_reset_to_current_keeps_start_offsets(ask, topic, group):
+    how = ("--topic", topic, "--to-current", "--execute")
+    answer = ask("reset-offsets", group, *how)
+
+    assert {(topic, 0): 4, (topic, 1): 0} == new_offsets(answer)
+    assert f"the group has no start offset, so that the end is meant: {topic}-1" in (
+        answer.err
+    )
+    assert "4" == rows(ask("offsets", group).out)[0]["START-OFFSET"]
+
+
+def test_exported_offsets_are_read_back(ask, topic, group, tmp_path):
+    how = ("--topic", topic, "--to-latest")
+    exported = ask("reset-offsets", group, *how, "--export", "--dry-run")
+    path = tmp_path / "offsets.csv"
+    path.write_text(exported.out)
+
+    answer = ask("reset-offsets", group, "--from-file", path, "--execute")
+
+    assert f"{topic},0,10\n{topic},1,0\n" == exported.out
+    assert {(topic, 0): 10, (topic, 1): 0} == new_offsets(answer)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{t},0,5\n{t},1,0",
+        "{t},0,5\r\n\r\n{t},1,0\r\n\r\n",
+        "\ufeff{t}, 0, 5\n  {t} , 1 , 0\n",
+        '"{t}","0","5"\n{g},{t},1,0\n',
+    ],
+)
+def test_offsets_files_may_be_written_by_other_programs(
+    ask, topic, group, tmp_path, text
+):
+    path = tmp_path / "offsets.csv"
+    path.write_bytes(text.format(t=topic, g=group).encode())
+
+    answer = ask("reset-offsets", group, "--from-file", path, "--dry-run")
+
+    assert {(topic, 0): 5, (topic, 1): 0} == new_offsets(answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (b"", "has no offsets: write TOPIC,PARTITION,OFFSET lines"),
+        (b"\n\n", "has no offsets"),
+        (b"t,0\n", "line 1: 2 values instead of 3: write TOPIC,PARTITION,OFFSET"),
+        (b"t,0,1\n\n# all\n", "line 3: 1 values instead of 3"),
+        (b"t,0,1,2,3\n", "line 1: 5 values instead of 3"),
+        (b"topic,partition,offset\nt,0,1\n", "line 1: this is a header: remove"),
+        (b"other,t,0,1\n", "line 1: the first of 4 values is group 'other', but"),
+        (b",0,1\n", "line 1: the topic is missing"),
+        (b"t,x,1\n", "line 1: partition 'x' is not a number from 0 to 2147483647"),
+        (b"t,-1,1\n", "line 1: partition '-1' is not a number"),
+        (b"t,2147483648,1\n", "line 1: partition '2147483648' is not a number"),
+        (b"t,0,1\nt,1,-1\n", "line 2: offset '-1' is not a number from 0 to"),
+        (b"t,0,9223372036854775808\n", "line 1: offset '9223372036854775808' is"),
+        (b"t,0,1.5\n", "line 1: offset '1.5' is not a number"),
+        ("t,0,٣\n".encode(), "line 1: offset '٣' is not a number"),
+        (b"t,0,1\nt,0,2\n", "line 2: t-0 has an offset in line 1 already: remove"),
+        (b"t,0,1\nt\xff,0,1\n", "is not UTF-8 at byte 7: save it as UTF-8"),
+        (None, "cannot read"),
+    ],
+)
+def test_offsets_file_with_a_mistake_names_the_line(ask, group, tmp_path, text, error):
+    path = tmp_path / "offsets.csv"
+    if text is not None:
+        path.write_bytes(text)
+
+    answer = ask("reset-offsets", group, "--from-file", path, "--execute")
+
+    assert 2 == answer.code
+    assert 1 == len(answer.lines), answer.err
+    assert str(path) in answer.err
+    assert error in answer.err
+
+
+def test_offsets_file_with_a_missing_partition_changes_nothing(
+    ask, topic, group, tmp_path
+):
+    path = tmp_path / "offsets.csv"
+    path.write_text(f"{topic},0,1\n{topic},7,1\nno-such-topic,0,1\n")
+
+    answer = ask("reset-offsets", group, "--from-file", path, "--execute")
+
+    assert 1 == answer.code
+    assert f"the partitions of topic '{topic}' are 0 to 1" in answer.err
+    assert "no-such-topic" in answer.err
+    assert "4" == rows(ask("offsets", group).out)[0]["START-OFFSET"]
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (("--from-file", "f", "--topic", "t"), "takes no topic beside it"),
+        (("--from-file", "f", "--all-topics"), "takes no topic beside it"),
+        (("--from-file", "f", "--to-current"), "takes one of"),
+        (("--topic", "t", "--to-offset", "5", "--to-current"), "takes one of"),
+        (("--topic", "t", "--to-offset", "0", "--to-latest"), "takes one of"),
+        (("--topic", "t", "--to-offset", "x"), "'x'"),
+        (("--to-offset", "5"), "takes --topic, --all-topics or --from-file"),
+        (("--topic", "t", "--to-latest", "--export", "--json"), "takes no --json"),
+    ],
+)
+def test_reset_options_that_exclude_each_other(ask, group, args, error, tmp_path):
+    path = tmp_path / "offsets.csv"
+    path.write_text("t,0,1\n")
+    args = [str(path) if each == "f" else each for each in args]
+
+    answer = ask("reset-offsets", group, *args, "--dry-run")
+
+    assert 2 == answer.code
+    assert error in answer.err
+
+
+def test_groups_has_a_version(ask):
+    answer = ask("--version")
+
+    assert (0, f"sharecons {VERSION}\n") == (answer.code, answer.out)
 
 
 def test_a_group_of_another_type_is_not_reset(broker, ask, topic):

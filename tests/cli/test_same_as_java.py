@@ -19,8 +19,11 @@ import sharecons as ours
 from tests.broker.clients import new_name, until
 from tests.cli.asking import rows, sharecons
 from tests.cli.java_share_groups import JavaShareGroups
+from tests.kafka_plugin import VERSION
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+since_4_4 = pytest.mark.skipif(VERSION < "4.4", reason="options of Kafka 4.4's tool")
 
 LOST = "(?i)not found|GROUP_ID_NOT_FOUND|not a share group"
 BUSY = "(?i)not empty|NON_EMPTY_GROUP"
@@ -38,6 +41,7 @@ class Ground:
     busy: str
     classic: str
     stem: str
+    file: str
 
     def named(self, args, side):
         names = {
@@ -48,6 +52,7 @@ class Ground:
             "{g}": f"{self.stem}-a-{side}",
             "{h}": f"{self.stem}-b-{side}",
             "{none}": f"{self.stem}-none",
+            "{file}": self.file,
         }
         text = "\t".join(args.split())
         for short, name in names.items():
@@ -56,7 +61,7 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground(kafka):
+def ground(kafka, tmp_path_factory):
     admin = kafka.admin
     topic, other = (admin.create_topic(n, new_name("same")) for n in (3, 2))
     for partition, count in ((0, 30), (1, 7)):
@@ -64,7 +69,10 @@ def ground(kafka):
     admin.produce(other, [b"x"] * 5, partition=1)
     stem = new_name("same-group")
     where = kafka.bootstrap_servers
-    made = Ground(where, topic, other, f"{stem}-busy", f"{stem}-classic", stem)
+    file = tmp_path_factory.mktemp("offsets") / "offsets.csv"
+    file.write_text(f"{topic},0,12\n{topic},1,1000\n{other},1,2\n")
+    busy, classic = f"{stem}-busy", f"{stem}-classic"
+    made = Ground(where, topic, other, busy, classic, stem, str(file))
     with ExitStack() as stack:
         _occupy(stack, kafka, made)
         _commit(made)
@@ -206,6 +214,25 @@ FACTS = {
     " --topic {t}",
 }
 
+SINCE_4_4 = {
+    "a reset to an offset, dry": "--reset-offsets --group {g} --topic {t}"
+    " --to-offset 5 --dry-run",
+    "a reset to a negative offset, dry": "--reset-offsets --group {g} --topic {t}"
+    " --to-offset -1 --dry-run",
+    "a reset to the current offsets, dry": "--reset-offsets --group {g} --topic {t}"
+    " --to-current --dry-run",
+    "a reset of a topic without current offsets, dry": "--reset-offsets --group {g}"
+    " --topic {u} --to-current --dry-run",
+    "a reset to offsets of a file, dry": "--reset-offsets --group {g}"
+    " --from-file {file} --dry-run",
+    "a reset to an offset": "--reset-offsets --group {g} --topic {t}:0"
+    " --to-offset 7 --execute",
+    "a reset to the current offsets": "--reset-offsets --group {h} --all-topics"
+    " --to-current --execute",
+    "a reset to offsets of a file": "--reset-offsets --group {g}"
+    " --from-file {file} --execute",
+}
+
 NOTHING = ("--list --state Dead", FACTS["members of an empty group"])
 """What has no rows on either side."""
 
@@ -263,6 +290,10 @@ MISTAKES = {
     " --to-latest",
     "resetting both dry and not": "--reset-offsets --group {g} --topic {t}"
     " --to-latest --dry-run --execute",
+    "resetting to the offsets of a file and a topic": "--reset-offsets --group {g}"
+    " --topic {t} --from-file {file} --dry-run",
+    "resetting to an offset that is no number": "--reset-offsets --group {g}"
+    " --topic {t} --to-offset x --dry-run",
     "resetting a partition that is no number": "--reset-offsets --group {g}"
     " --topic {t}:x --to-latest --execute",
     "an option that there is not": "--list --bogus",
@@ -311,6 +342,22 @@ def test_the_same_facts(ground, java, args):
     assert bool(theirs) == (args not in NOTHING), said
     columns = theirs[0] if theirs else ()
     assert in_order(theirs, columns) == in_order(own, columns)
+
+
+@since_4_4
+@pytest.mark.parametrize("args", SINCE_4_4.values(), ids=SINCE_4_4.keys())
+def test_the_same_facts_since_4_4(ground, java, args):
+    test_the_same_facts(ground, java, args)
+
+
+@since_4_4
+def test_the_same_export(ground, java):
+    args = "--reset-offsets --group {g} --from-file {file} --export --dry-run"
+    (_, said), answer = asked(ground, java, args)
+
+    lines = [line for line in said.splitlines() if line.count(",") == 2]
+    assert 3 == len(lines), said
+    assert sorted(lines) == answer.out.splitlines()
 
 
 def test_the_same_names(ground, java):

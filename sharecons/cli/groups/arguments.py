@@ -1,6 +1,6 @@
 """The options of `sharecons groups`, in both ways to say them.
 
-The options of kafka-share-groups.sh (Kafka 4.3.0) stand on `groups` itself, with its
+The options of kafka-share-groups.sh (Kafka 4.4.0) stand on `groups` itself, with its
 actions as flags; each action is a command as well, with the options that it takes.
 Both leave the same names in the namespace, so that one reading serves both.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sharecons.cli import connecting, inspect, tables
+from sharecons.version import VERSION
 
 __all__ = ["ACTIONS", "PROGRAM", "fill"]
 
@@ -29,6 +30,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     """Add the options and the commands."""
     connecting.add_options(parser)
     tables.add_options(parser)
+    parser.add_argument("--version", action="version", version=f"sharecons {VERSION}")
     _add_java(parser.add_argument_group(JAVA).add_argument)
     parser.set_defaults(names=(), type=None, set=None, unset=None)
     subparsers = parser.add_subparsers(
@@ -89,9 +91,30 @@ def _add_reset(add: Callable[..., argparse.Action]) -> None:
     add("--to-earliest", action="store_true", help="to the beginning of the log")
     add("--to-latest", action="store_true", help="to the end of the log")
     add(
+        "--to-current",
+        action="store_true",
+        help="to the present start offset: what is in flight is delivered again",
+    )
+    add(
         "--to-datetime",
         metavar=DATETIME,
         help="to the first record of this time or later; UTC if no zone is given",
+    )
+    add(
+        "--to-offset",
+        metavar="OFFSET",
+        type=int,
+        help="to this offset, or to the end of the log that is nearest to it",
+    )
+    add(
+        "--from-file",
+        metavar="FILE",
+        help="to the offsets of a CSV file with the lines TOPIC,PARTITION,OFFSET",
+    )
+    add(
+        "--export",
+        action="store_true",
+        help="write the new offsets as CSV, for --from-file",
     )
     _add_dry_run(add)
     add("--execute", action="store_true", help="do it")

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from sharecons.cli.groups.arguments import ACTIONS, DATETIME
+from sharecons.cli.groups.offsets_file import OffsetsFileError, read_offsets
+from sharecons.cli.groups.targets import Target, ToCurrent, ToFile, ToOffset, ToSpec
 from sharecons.protocol.admin_values import OffsetSpec
 
 __all__ = ["Request", "TopicChoice", "UsageError", "read"]
@@ -19,7 +21,14 @@ TYPES: Final = ("share", "consumer", "classic", "streams")
 ALL: Final = "all"
 VIEWS: Final = ("offsets", "members", "state")
 ONE_GROUP: Final = ("reset-offsets", "delete-offsets")
-TARGETS: Final = ("to_earliest", "to_latest", "to_datetime")
+TARGETS: Final = (
+    "to_earliest",
+    "to_latest",
+    "to_current",
+    "to_datetime",
+    "to_offset",
+    "from_file",
+)
 
 
 class UsageError(Exception):
@@ -47,7 +56,8 @@ class Request:
     with_states: bool = False
     states: tuple[str, ...] = ()
     types: tuple[str, ...] | None = None
-    target: OffsetSpec | None = None
+    target: Target | None = None
+    export: bool = False
     configs: dict[str, str | None] = field(default_factory=dict)
 
     @property
@@ -65,7 +75,8 @@ def read(options: argparse.Namespace) -> Request:
     """
     action = _action(options)
     groups = _groups(options, action)
-    topics = _topics(options, action)
+    target = _target(options, groups) if action == "reset-offsets" else None
+    topics = _topics(options, action, target)
     return Request(
         action=action,
         groups=groups,
@@ -76,7 +87,8 @@ def read(options: argparse.Namespace) -> Request:
         with_states=options.state is not None,
         states=_states(options, action),
         types=_types(options),
-        target=_target(options) if action == "reset-offsets" else None,
+        target=target,
+        export=action == "reset-offsets" and _export(options),
         configs=_configs(options),
     )
 
@@ -130,15 +142,21 @@ def _groups(options: argparse.Namespace, action: str) -> tuple[str, ...] | None:
     return given or None
 
 
-def _topics(options: argparse.Namespace, action: str) -> tuple[TopicChoice, ...] | None:
+def _topics(
+    options: argparse.Namespace, action: str, target: Target | None
+) -> tuple[TopicChoice, ...] | None:
     given: Sequence[str] = options.topic or ()
     if action == "delete-offsets":
         if not given:
             raise UsageError("delete-offsets takes --topic")
         return tuple(TopicChoice(name) for name in dict.fromkeys(given))
+    if isinstance(target, ToFile):
+        if given or options.all_topics:
+            raise UsageError("--from-file has the topics: it takes no topic beside it")
+        return _of_file(target)
     if action == "reset-offsets":
         if not given and not options.all_topics:
-            raise UsageError("reset-offsets takes --topic or --all-topics")
+            raise UsageError("reset-offsets takes --topic, --all-topics or --from-file")
         # With both the topics count, as in Kafka's own tool.
         return tuple(_topic(text) for text in given) or None
     if given or options.all_topics:
@@ -156,18 +174,44 @@ def _topic(text: str) -> TopicChoice:
     return TopicChoice(topic, tuple(dict.fromkeys(int(part) for part in parts)))
 
 
-def _target(options: argparse.Namespace) -> OffsetSpec:
-    given = [name for name in TARGETS if getattr(options, name)]
+def _of_file(target: ToFile) -> tuple[TopicChoice, ...]:
+    partitions: dict[str, list[int]] = {}
+    for topic, partition in sorted(target.offsets):
+        partitions.setdefault(topic, []).append(partition)
+    return tuple(TopicChoice(name, tuple(each)) for name, each in partitions.items())
+
+
+def _target(options: argparse.Namespace, groups: tuple[str, ...] | None) -> Target:
+    values = {name: getattr(options, name) for name in TARGETS}
+    # An offset of 0 is given, too.
+    given = [
+        name for name, each in values.items() if each is not None and each is not False
+    ]
     if len(given) != 1:
         raise UsageError(f"reset-offsets takes one of {_flag(TARGETS)}")
     if options.dry_run == options.execute:
         raise UsageError("reset-offsets takes either --dry-run or --execute")
     match given[0]:
         case "to_earliest":
-            return OffsetSpec.EARLIEST
+            return ToSpec(OffsetSpec.EARLIEST)
         case "to_latest":
-            return OffsetSpec.LATEST
-    return OffsetSpec.at(_time(options.to_datetime))
+            return ToSpec(OffsetSpec.LATEST)
+        case "to_datetime":
+            return ToSpec(OffsetSpec.at(_time(options.to_datetime)))
+        case "to_offset":
+            return ToOffset(options.to_offset)
+        case "to_current":
+            return ToCurrent()
+    try:
+        return ToFile(read_offsets(options.from_file, (groups or ("",))[0]))
+    except OffsetsFileError as error:
+        raise UsageError(str(error)) from None
+
+
+def _export(options: argparse.Namespace) -> bool:
+    if options.export and options.json:
+        raise UsageError("--export writes CSV: it takes no --json beside it")
+    return bool(options.export)
 
 
 def _time(text: str) -> datetime:

@@ -1,10 +1,13 @@
 """`sharecons groups reset-offsets`."""
 
+import sys
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from sharecons.admin import OffsetSpec, Results, ShareGroupAdmin
+from sharecons.admin import ShareGroupAdmin
 from sharecons.cli.groups.answer import ended, note, note_of_groups
+from sharecons.cli.groups.new_offsets import new_offsets
+from sharecons.cli.groups.offsets_file import csv_of
 from sharecons.cli.groups.request import Request, TopicChoice
 from sharecons.cli.outcome import Exit
 from sharecons.cli.tables import Column, Row
@@ -41,13 +44,17 @@ async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
         return await _refused(admin, request, topics, others)
     if not partitions:
         note_of_groups([group], "offset information")
-    offsets = await _targets(admin, partitions, request.target or OffsetSpec.EARLIEST)
+    assert request.target is not None, "each reset has a target"
+    offsets = await new_offsets(admin, partitions, request.target, present)
     if offsets.errors:
         return await _refused(admin, request, {}, list(offsets.errors.values()))
     if not request.dry_run and partitions:
         offsets = await admin.alter_offsets(group, offsets.found)
     rows = _rows(group, offsets.found, present)
     others = list(offsets.errors.values())
+    if request.export:
+        sys.stdout.write(csv_of(offsets.found))
+        rows = []
     code = await ended(admin, request, rows, COLUMNS, others=others)
     if request.dry_run:
         note("nothing was changed; --execute does it")
@@ -125,20 +132,6 @@ def _no_partition(topic: str, count: int, partition: int) -> Error:
         code=code,
         name=code.name,
     )
-
-
-async def _targets(
-    admin: ShareGroupAdmin, partitions: list[TopicPartition], spec: OffsetSpec
-) -> Results[TopicPartition, int]:
-    """Look up where to: after the last record, where there is none so late."""
-    found = await admin.log_offsets(partitions, spec)
-    late = [key for key, each in found.found.items() if each.offset is None]
-    ends = await admin.log_offsets(late, OffsetSpec.LATEST) if late else Results({})
-    if late:
-        names = ", ".join(f"{topic}-{partition}" for topic, partition in late)
-        note(f"no record of that time or later, so that the end is meant: {names}")
-    merged = Results({key: ends.get(key, one) for key, one in found.items()})
-    return merged.map(lambda each: each.offset or 0)
 
 
 def _rows(
