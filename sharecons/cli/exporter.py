@@ -76,6 +76,7 @@ async def _serve(
     from sharecons.cli.outcome import Exit, complain
     from sharecons.exporter.collecting import Collecting
     from sharecons.exporter.metrics import Metrics
+    from sharecons.exporter.reachability import Reachability
     from sharecons.exporter.serving import keep_collecting, serving
 
     metrics = Metrics()
@@ -87,7 +88,12 @@ async def _serve(
                 _announce(options.host, port)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(
-                        keep_collecting, collecting, metrics, options.interval, _say
+                        keep_collecting,
+                        collecting,
+                        Reachability(admin),
+                        metrics,
+                        options.interval,
+                        _say,
                     )
                     async for _ in signals:
                         break

@@ -94,7 +94,13 @@ class Metrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Say everything (prometheus-client asks)."""
-        latest = self._latest
+        yield from self._families(self._latest)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return all metrics by name, so that a scrape may choose some of them."""
+        return self._families(Readings(at=0.0, duration=0.0))
+
+    def _families(self, latest: Readings | None) -> Iterator[Metric]:
         yield from self._own(latest)
         if latest is not None:
             yield from _of_groups(latest)
@@ -103,9 +109,7 @@ class Metrics(Collector):
 
     def _own(self, latest: Readings | None) -> Iterator[Metric]:
         reached = latest is not None and latest.reached
-        yield _gauge(
-            f"{OWN}_up", "1 if the last collection reached the cluster.", reached
-        )
+        yield _gauge(f"{OWN}_up", "1 if a broker answers, 0 if none does.", reached)
         yield CounterMetricFamily(
             f"{OWN}_collections", "Collections that ended.", self._collections
         )

@@ -1,13 +1,21 @@
 """Readings: what was known of share groups at one time."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from sharecons.errors import Error
 from sharecons.protocol.insides import UNSETTLED, Oldest, Standing, Stretch
 from sharecons.untyped import TopicPartition
 
-__all__ = ["GroupReading", "PartitionReading", "Readings", "is_chosen"]
+__all__ = [
+    "GroupReading",
+    "PartitionReading",
+    "Readings",
+    "is_chosen",
+    "unreachable",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +95,17 @@ class Readings:
     failures: Mapping[str, int] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
     reached: bool = True
+
+
+def unreachable(error: Error) -> Readings:
+    """Return readings without groups: no broker answers any more."""
+    return Readings(
+        at=time.time(),
+        duration=0.0,
+        failures={"cluster": 1},
+        complaints=(str(error),),
+        reached=False,
+    )
 
 
 def is_chosen(group_id: str, patterns: tuple[str, ...]) -> bool:

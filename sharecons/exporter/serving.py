@@ -11,7 +11,8 @@ from prometheus_client import start_http_server
 
 from sharecons.exporter.collecting import Collecting
 from sharecons.exporter.metrics import Metrics, registry_of
-from sharecons.exporter.readings import Readings
+from sharecons.exporter.reachability import Reachability
+from sharecons.exporter.readings import Readings, unreachable
 
 __all__ = ["keep_collecting", "serving"]
 
@@ -44,19 +45,46 @@ async def serving(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
 
 
 async def keep_collecting(
-    collecting: Collecting, metrics: Metrics, interval: float, say: Say
+    collecting: Collecting,
+    reachability: Reachability,
+    metrics: Metrics,
+    interval: float,
+    say: Say,
 ) -> None:
-    """Collect every `interval` seconds, until cancelled; goes on whatever happens.
+    """Collect every `interval` seconds until cancelled, whatever fails.
 
-    `say` is told what cannot be read, when that changes.
+    When no broker answers, drop all values of groups at once. When one answers again,
+    collect at once. Call `say` with what cannot be read, when that changes.
     """
     trouble: tuple[str, ...] = ()
     while True:
         began = time.monotonic()
-        readings = await collecting.collect()
+        readings = await _collect(collecting, reachability)
         metrics.read(readings)
         trouble = _tell(trouble, readings, say)
-        await anyio.sleep(max(0.0, began + interval - time.monotonic()))
+        if readings.reached:
+            rest = max(0.0, began + interval - time.monotonic())
+            with anyio.move_on_after(rest):
+                readings = unreachable(await reachability.wait_until_lost())
+                metrics.read(readings)
+                trouble = _tell(trouble, readings, say)
+        if not readings.reached:
+            await reachability.wait_until_back()
+
+
+async def _collect(collecting: Collecting, reachability: Reachability) -> Readings:
+    """Collect once, or until no broker answers."""
+    ended: list[Readings] = []
+
+    async def watch() -> None:
+        ended.append(unreachable(await reachability.wait_until_lost()))
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        ended.append(await collecting.collect())
+        tasks.cancel_scope.cancel()
+    return ended[0]
 
 
 def _tell(before: tuple[str, ...], readings: Readings, say: Say) -> tuple[str, ...]:

@@ -19,6 +19,10 @@ class Scrape:
             for sample in family.samples
         ]
 
+    @property
+    def names(self):
+        return {sample.name for sample in self._samples}
+
     def value(self, name, **labels):
         """The one sample of this name with these labels; None if there is none."""
         values = self.values(name, **labels)

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 from sharecons.testing import EmbeddedBroker
+from tests.cli.asking import sharecons
 from tests.exporter.scraped import GROUP, Scrape
 
 PATIENCE = 20.0
@@ -53,6 +54,12 @@ def until(address, is_so):
             return shown
         time.sleep(0.05)
     raise AssertionError(shown.text)
+
+
+def give_a_start(broker, group):
+    where = ("--topic", "jobs", "--to-earliest", "--execute")
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    assert 0 == sharecons("groups", "reset-offsets", group, *where, *servers).code
 
 
 def is_up(shown):
@@ -105,3 +112,71 @@ def test_an_interval_that_is_no_time_is_refused():
 
     assert 2 == process.returncode
     assert "'soon' is no number of seconds" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["stopped", "hanging"])
+def test_values_disappear_within_seconds_when_kafka_stops(how):
+    with EmbeddedBroker(topics={"jobs": 1}) as broker:
+        broker.produce("jobs", ["one"])
+        servers = ("--bootstrap-server", broker.bootstrap_servers)
+        give_a_start(broker, "workers")
+        options = ("--port", "0", *servers, "--interval", "3600")
+        with exporter(*options) as process:
+            address = address_of(process)
+            until(address, lambda shown: shown.values(f"{GROUP}lag_records") == [1])
+            began = time.monotonic()
+            if how == "stopped":
+                broker.stop_broker(1)
+                down = until(address, is_down)
+                took = time.monotonic() - began
+                broker.start_broker(1)
+            else:
+                with broker.faults.on("DescribeCluster", times=None).stall():
+                    down = until(address, is_down)
+                    took = time.monotonic() - began
+            # The cluster is read again at once, not after the interval.
+            back = until(address, is_up)
+
+    assert took < 10
+    assert [] == down.values(f"{GROUP}lag_records")
+    assert [] == down.values(f"{GROUP}members")
+    assert [1] == back.values(f"{GROUP}lag_records")
+
+
+@pytest.mark.slow
+def test_a_scrape_may_name_the_metrics_that_it_wants():
+    with EmbeddedBroker(topics={"jobs": 1}) as broker:
+        servers = ("--bootstrap-server", broker.bootstrap_servers)
+        give_a_start(broker, "workers")
+        with exporter("--port", "0", *servers) as process:
+            address = address_of(process)
+            until(address, is_up)
+            named = scraped(f"{address}?name[]={GROUP}lag_records")
+            counters = scraped(f"{address}?name[]=sharecons_exporter_errors_total")
+
+    assert {f"{GROUP}lag_records"} == named.names
+    assert {"sharecons_exporter_errors_total"} == counters.names
+
+
+@pytest.mark.slow
+def test_an_ipv6_address_is_in_brackets():
+    servers = ("--bootstrap-server", "localhost:1")
+    with exporter("--host", "::1", "--port", "0", *servers) as process:
+        line = process.stdout.readline()
+        address = line.removeprefix("metrics: ").strip()
+        shown = scraped(address)
+
+    assert address.startswith("http://[::1]:")
+    assert 0 == shown.value("sharecons_exporter_up")
+
+
+@pytest.mark.slow
+def test_an_ipv6_address_that_is_taken_is_in_brackets():
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        port = str(taken.getsockname()[1])
+        servers = ("--bootstrap-server", "localhost:1")
+        with exporter("--host", "::1", "--port", port, *servers) as process:
+            _, said = process.communicate(timeout=PATIENCE)
+
+    assert f"cannot listen on [::1]:{port}: " in said

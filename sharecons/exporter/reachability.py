@@ -1,0 +1,58 @@
+"""Whether brokers answer, found out between and during collections.
+
+Values of the last collection may be an hour old. A cheap request each second shows when
+they are no longer current.
+"""
+
+from typing import Final, final
+
+import anyio
+
+from sharecons.admin import ShareGroupAdmin
+from sharecons.errors import ConnectionFailedError, Error, RequestTimedOutError
+
+__all__ = ["Reachability"]
+
+INTERVAL: Final = 1.0
+"""Seconds between two probes."""
+
+LIMIT: Final = 4.0
+"""Seconds after which a probe has failed."""
+
+
+@final
+class Reachability:
+    """Probes the cluster with DescribeCluster, which needs no right.
+
+    Args:
+        admin: sends the requests.
+    """
+
+    def __init__(self, admin: ShareGroupAdmin) -> None:
+        self._admin = admin
+
+    async def wait_until_lost(self) -> Error:
+        """Probe until no broker answers; return the reason."""
+        while True:
+            await anyio.sleep(INTERVAL)
+            error = await self._probe()
+            if error is not None:
+                return error
+
+    async def wait_until_back(self) -> None:
+        """Probe until a broker answers."""
+        while True:
+            await anyio.sleep(INTERVAL)
+            if await self._probe() is None:
+                return
+
+    async def _probe(self) -> Error | None:
+        with anyio.move_on_after(LIMIT):
+            try:
+                await self._admin.describe_cluster()
+            except (ConnectionFailedError, RequestTimedOutError) as error:
+                return error
+            except Error:
+                pass  # A refusal is a response, too.
+            return None
+        return ConnectionFailedError(f"no broker answered within {LIMIT:g} s")
