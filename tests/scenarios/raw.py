@@ -55,8 +55,15 @@ def counts(partition: FetchedPartition | None) -> dict[int, int]:
 class RawMember:
     """Heartbeats on one connection, a share session on another."""
 
-    def __init__(self, bootstrap: str, group: str, member: str | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        member: str | None = None,
+        client_id: str = "raw",
+    ) -> None:
         self.group = group
+        self.client_id = client_id
         self.member = member_id_of(member)
         self.member_epoch = 0
         self.session_epoch = 0
@@ -69,7 +76,7 @@ class RawMember:
         return await Connection.open(
             TcpNetwork(),
             self._endpoint,
-            client_id="raw",
+            client_id=self.client_id,
             software_version="0",
             timeout=10,
         )

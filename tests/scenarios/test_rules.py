@@ -11,7 +11,7 @@ import pytest
 
 from sharecons.protocol.codes import Code
 from sharecons.protocol.values import DescribeGroupConfig
-from tests.kafka_plugin import Admin
+from tests.kafka_plugin import Admin, Kafka
 from tests.scenarios.raw import (
     ACCEPT,
     REJECT,
@@ -384,3 +384,36 @@ async def test_share_coordinator_tells_what_was_said_but_not_what_is_locked(
     assert (20, 24, available, 1) in states
     assert (25, 29, archived, 1) in states
     assert all(first >= 10 and last <= 29 for first, last, _, _ in states)
+
+
+@since_4_2
+@pytest.mark.kafka
+async def test_throttled_response_is_empty_and_uses_up_a_delivery(
+    real_kafka: Kafka,
+) -> None:
+    """The records are acquired, stay locked, and are not in the response."""
+    admin = real_kafka.admin
+    topic, group = queue(admin, 0, **{"share.record.lock.duration.ms": "3000"})
+    admin.produce(topic, [b"x" * 1000] * 1000, batch_size=1_000_000, linger_ms=500)
+    limited = f"limited-{group}"
+    admin.set_consumer_quota(limited, 150_000)  # one batch in ten seconds
+    where = admin.bootstrap_servers
+    async with (
+        RawMember(where, group, client_id=limited) as first,
+        RawMember(where, group) as second,
+    ):
+        (partition,) = await first.join(topic)
+        answer = await first.fetch(partition, records=1, limit=True)
+        assert (0.0, [0]) == (answer.throttle, offsets(answer.partitions[0]))
+        answer = await first.fetch(records=1, limit=True)
+        assert answer.throttle > 1.0
+        assert () == answer.partitions
+
+        await second.join(topic)
+        locked = offsets(await second.fetch_one(partition, records=1, limit=True))
+        await anyio.sleep(3.5)
+        expired = await next_counts(second, partition)
+
+    assert [2] == locked, "offset 1 is locked"
+    assert (2, 2) == (expired[0], expired[1])
+    assert 1 == expired[3]
