@@ -41,6 +41,7 @@ from sharecons.protocol.happenings import (
     MetadataStale,
     Refused,
     Strange,
+    Throttled,
     Troubled,
 )
 from sharecons.protocol.leases import Lease
@@ -57,6 +58,10 @@ from sharecons.untyped import TopicPartition
 
 __all__ = ["Listener", "Member"]
 
+_THROTTLED = (
+    "every fetch is throttled by the quota: its records use up a delivery and are not "
+    "returned; raise consumer_byte_rate, or lower the batch.size of the producers"
+)
 _FORBIDDEN = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
 
 
@@ -332,6 +337,8 @@ class Member:
                 self._listener.troubled(self._trouble(share_partition, code, message))
             case Refused(error):
                 self._end(error)
+            case Throttled(node_id):
+                self._log.warning(_THROTTLED, node_id=node_id)
             case Strange(what):
                 self._log.warning("strange answer", what=what)
 

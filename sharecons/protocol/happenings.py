@@ -36,6 +36,7 @@ __all__ = [
     "MetadataStale",
     "Refused",
     "Strange",
+    "Throttled",
     "Troubled",
     "acknowledge_failed",
     "fetch_failed",
@@ -90,6 +91,12 @@ class Refused(NamedTuple):
     error: Error
 
 
+class Throttled(NamedTuple):
+    """Every response of a node is throttled, and so has no records."""
+
+    node_id: int
+
+
 class Strange(NamedTuple):
     """The broker said something that it should not; worth a warning."""
 
@@ -104,6 +111,7 @@ Happened = (
     | MetadataStale
     | Refused
     | Strange
+    | Throttled
     | Troubled
 )
 

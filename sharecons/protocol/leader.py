@@ -42,6 +42,7 @@ from sharecons.protocol.happenings import (
     MetadataStale,
     Refused,
     Strange,
+    Throttled,
     acknowledge_failed,
     fetch_failed,
     refusal,
@@ -235,7 +236,7 @@ class Leader:
         return None
 
     def _fetch_due(self, now: float) -> float:
-        return self._pace.next_due(now, ahead=self.backlog)
+        return self._requests.next_due(now, ahead=self.backlog)
 
     def _may_follow(self, now: float) -> bool:
         """True if a fetch may be sent behind what is under way, which brings much."""
@@ -352,6 +353,8 @@ class Leader:
                 size += len(partition.records)
         if got:
             self._pace.measured(answer.partitions, self._waits.lock_timeout)
+        if self._requests.is_throttled(request, got, size, answer.throttle, now):
+            self.happened.append(Throttled(self.node_id))
         self._arrivals.came(got, size, now, keeps_up=self._pace.keeps_up)
         self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
         self.backlog = self._requests.left_some(got, request)

@@ -77,6 +77,9 @@ are wasteful: one record is measured, then 256, then whole batches."""
 LOCK_SHARE: Final = 0.5
 """Which part of the lock duration may be filled with work."""
 
+MB: Final = 1 << 20
+"""How large a batch is expected to be before one was received."""
+
 WEIGHT: Final = 0.5
 TELLING: Final = 0.005
 """How much a faster measurement counts, and from how many seconds of work on a slower
@@ -238,6 +241,10 @@ class Pace:
     def leaves_room(self, records: int, partitions: int) -> bool:
         """True if three such fetches at a time find room in the windows."""
         return 3 * records <= HALF_A_WINDOW * partitions
+
+    def expected_bytes(self, records: int) -> int:
+        """Guess how many bytes a response with so many records has."""
+        return max(int(records * self.batches.record_size), self.batches.largest) or MB
 
     def bytes_for(self, records: int, partitions: int, max_bytes: int) -> int:
         """How many bytes to ask for, with so many records, of so many partitions.

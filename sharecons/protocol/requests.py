@@ -10,6 +10,7 @@ from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.arrivals import MOST_GATHERED, Arrivals
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.pace import Pace
+from sharecons.protocol.quota import Quota
 from sharecons.protocol.session import CLOSING, OPENING, ShareSession
 from sharecons.protocol.turns import Turns
 from sharecons.protocol.values import (
@@ -25,6 +26,9 @@ from sharecons.untyped import RELEASE, RENEW
 __all__ = ["Requests", "Sent"]
 
 NEVER: Final = float("inf")
+
+REPORTED_FAILURES: Final = 2
+"""So many throttled responses in a row, and nothing else, are reported."""
 
 BACKLOG_SHARE: Final = 4
 """A fetch that brought less than this part of what it asked for has found the end."""
@@ -51,6 +55,7 @@ class Requests:
         self._gathering = gathering
         self._waits = waits
         self._turns = Turns(settings.member_id)
+        self._quota = Quota()
 
     def acknowledge(self, now: float, *, closing: bool = False) -> ShareAcknowledge:
         """Say all that can be said in one request; close the session if that is all."""
@@ -103,7 +108,9 @@ class Requests:
         together = min(self._arrivals.least, self._settings.max_bytes)
         if waits and together > least:
             least, longest = together, min(longest, MOST_GATHERED)
-        limit = self._pace.share(leaders, len(asked))
+        # As few records as possible use up a delivery if it is throttled again.
+        failed = self._quota.failures > 0
+        limit = 1 if failed else self._pace.share(leaders, len(asked))
         size = self._pace.bytes_for(limit, len(asked), self._settings.max_bytes)
         return ShareFetch(
             group_id=self._settings.group_id,
@@ -112,14 +119,35 @@ class Requests:
             max_wait=self._wait(now, longest) if waits else 0.0,
             min_bytes=least,
             # With no bytes to give the broker acquires nothing.
-            max_bytes=0 if opening_only else size,
+            max_bytes=0 if opening_only else self._quota.limit(size, now),
             max_records=limit,
-            record_limit=self._settings.record_limit
+            record_limit=failed
+            or self._settings.record_limit
             or not self._pace.takes_whole_batches(leaders),
             added=added,
             forgotten=forgotten,
             acknowledgements=said,
         )
+
+    def next_due(self, now: float, *, ahead: bool) -> float:
+        """Return when a fetch is due that the quota allows."""
+        due = self._pace.next_due(now, ahead=ahead)
+        return max(due, self._quota.due(self._pace.batches.largest, now))
+
+    def is_throttled(
+        self, request: ShareFetch, got: int, size: int, throttle: float, now: float
+    ) -> bool:
+        """Count a response's bytes; return whether to report that all are throttled.
+
+        One that is empty because it was throttled used up a delivery of its records.
+        """
+        if got:
+            self._quota.received(size, now)
+        elif throttle and request.max_bytes:
+            lost = self._pace.expected_bytes(request.max_records)
+            self._quota.throttled(throttle, min(lost, request.max_bytes), now)
+            return self._quota.failures == REPORTED_FAILURES
+        return False
 
     def is_due_behind(
         self, sent: "Sent", wanted: frozenset[SharePartition], now: float
@@ -128,6 +156,8 @@ class Requests:
         request = sent.request
         if not isinstance(request, ShareFetch) or not self._turns.next_is_all(wanted):
             return False
+        if self._quota.is_known(now):
+            return False  # the size of this response is not known yet
         coming = self._pace.fitting(request.max_records, request.max_bytes)
         room = self._pace.leaves_room(coming, len(wanted))
         return room and self._pace.next_due(now, coming=coming) <= now

@@ -158,7 +158,8 @@ def test_a_refusal_is_an_error_of_its_kind(code: Code, kind: type):
 def test_a_throttled_leader_is_left_alone_as_long_as_it_says():
     talk = Talk()
 
-    talk.answer(talk.fetch(), fetched(throttle=3.0))
+    talk.answer(talk.fetch(), fetched(part(P0, (0, 0)), throttle=3.0))
+    talk.leases()
 
     assert talk.next() is None
     assert 3.0 == talk.leader.next_deadline(talk.now)

@@ -1,0 +1,130 @@
+"""How many bytes a broker sends before its quota (`consumer_byte_rate`) throttles.
+
+A response that exceeds the quota is empty, but its records were acquired: they stay
+locked until their locks end, and use up a delivery (measured on 4.3.0 and 4.4.0). So
+after the first throttled response no fetch is sent that is expected to exceed it.
+
+Theory of operation
+-------------------
+A broker adds up what it sent in the last eleven samples of one second, and divides it
+by ten to eleven seconds. It throttles for as long as the sum exceeds the quota's share.
+Its time to wait is often too short: the sum falls only when samples expire.
+
+The quota follows from a throttled response: `received + lost` bytes took as long as the
+samples and the wait together. What was received without being throttled fits as well.
+Clients may share a quota, so this is learned from what this client received.
+
+An estimate is kept for HOLD seconds, then for twice as long each time that it proves
+right again: a quota may be raised, or removed.
+"""
+
+from collections import deque
+from typing import Final, final
+
+__all__ = ["Quota"]
+
+NEVER: Final = float("inf")
+
+SPAN: Final = 10.0
+"""Seconds over which a broker averages, at least."""
+
+WINDOW: Final = 11.1
+"""Seconds after the last response of a sample until its bytes count no more; with a
+tenth to spare. A sample begins with a response and lasts SAMPLE seconds."""
+
+SAMPLE: Final = 1.0
+
+HOLD: Final = 60.0
+MAX_HOLD: Final = 600.0
+
+MAX_PAUSE: Final = 120.0
+"""Seconds between two fetches at most, while not one of them brings anything."""
+
+
+@final
+class Quota:
+    """The quota of one broker, as far as this client meets it.
+
+    Attributes:
+        failures: throttled responses since the last one that brought something,
+            without anything else received in the window before.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._budget = 0
+        self._samples: deque[tuple[float, float, int]] = deque()  # first, last, bytes
+        self._sum = 0
+        self._hold = HOLD
+        self._known_until = -NEVER
+        self._pause_until = -NEVER
+
+    def is_known(self, now: float) -> bool:
+        """Return whether a throttled response was seen lately."""
+        return now < self._known_until
+
+    def received(self, size: int, now: float) -> None:
+        """Count a response that brought records."""
+        self.failures = 0
+        self._expire(now)
+        self._sum += size
+        if self._samples and now - self._samples[-1][0] < SAMPLE:
+            first, _, before = self._samples[-1]
+            self._samples[-1] = (first, now, before + size)
+        else:
+            self._samples.append((now, now, size))
+        self._budget = max(self._budget, self._sum)
+
+    def throttled(self, seconds: float, lost: int, now: float) -> None:
+        """Learn from an empty response, which was throttled for so many seconds.
+
+        Args:
+            lost: how many bytes the response would have had, as far as is known.
+        """
+        self._expire(now)
+        if not self.is_known(now):
+            self._hold = self._next_hold(now)
+            self._known_until = now + self._hold
+        self._budget = max(self._sum, self._estimate(seconds, lost))
+        if not self._sum:
+            self.failures += 1
+            pause = WINDOW * 2.0 ** min(self.failures - 1, 10)
+            self._pause_until = now + max(seconds, min(pause, MAX_PAUSE))
+
+    def due(self, batch: int, now: float) -> float:
+        """Return when a fetch fits that brings one batch of so many bytes."""
+        if not self.is_known(now):
+            return now
+        self._expire(now)
+        excess = self._sum + min(batch, self._budget) - self._budget
+        due = now
+        for _, last, size in self._samples:
+            if excess <= 0:
+                break
+            excess -= size
+            due = last + WINDOW
+        return max(due, self._pause_until)
+
+    def limit(self, max_bytes: int, now: float) -> int:
+        """Return how many bytes a fetch may ask for, `max_bytes` at most."""
+        if not self.is_known(now):
+            return max_bytes
+        self._expire(now)
+        return min(max_bytes, max(1, self._budget - self._sum))
+
+    def _estimate(self, seconds: float, lost: int) -> int:
+        """Return how many bytes fit in SPAN seconds."""
+        estimate = (self._sum + lost) * SPAN / (SPAN + seconds)
+        if lost > estimate and self._sum:
+            # A broker reads no more than fits in SPAN, so less than that was lost.
+            estimate = self._sum * SPAN / seconds
+        return int(estimate)
+
+    def _next_hold(self, now: float) -> float:
+        if now - self._known_until > self._hold:
+            return HOLD
+        return min(2 * self._hold, MAX_HOLD)
+
+    def _expire(self, now: float) -> None:
+        while self._samples and now >= self._samples[0][1] + WINDOW:
+            self._sum -= self._samples.popleft()[2]

@@ -1,0 +1,223 @@
+"""What a client learns of a broker's quota, and which fetches it then sends."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.protocol.happenings import Throttled
+from sharecons.protocol.quota import HOLD, MAX_PAUSE, WINDOW, Quota
+from tests.protocol.making import P0, batch, fetched, part
+from tests.protocol.profile import EXAMPLES
+from tests.protocol.talk import Talk
+
+MB = 1_000_000
+RATE = 200_000  # bytes per second: 2 MB in a window
+
+
+class Broker:
+    """Throttle as Kafka does: samples of one second, eleven of them."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._samples: list[tuple[float, int]] = []
+
+    def respond(self, size: int, now: float) -> float:
+        """Return for how long a response is throttled; 0.0 if it is sent."""
+        self._samples = [each for each in self._samples if now - each[0] < 11.0]
+        first = min((at for at, _ in self._samples), default=float(int(now)))
+        span = max(now - first, 10.0 + (now - first) % 1.0)
+        total = sum(bytes_ for _, bytes_ in self._samples) + size
+        throttle = total / self._rate - span
+        if throttle > 0.0:
+            return throttle
+        self._samples.append((float(int(now)), size))
+        return 0.0
+
+
+def test_unknown_quota_limits_nothing():
+    quota = Quota()
+    quota.received(100 * MB, now=1.0)
+
+    assert 2.0 == quota.due(MB, now=2.0)
+    assert 8 * MB == quota.limit(8 * MB, now=2.0)
+    assert not quota.is_known(2.0)
+
+
+def throttled_after_two_batches() -> Quota:
+    """2 MB received at once, and a third MB lost: measured on 4.3.0 at 200 kB/s."""
+    quota = Quota()
+    quota.received(MB, now=0.0)
+    quota.received(MB, now=0.17)
+    quota.throttled(4.77, lost=MB, now=0.28)
+    return quota
+
+
+def test_fetch_after_a_throttled_response_waits_until_its_batch_fits():
+    quota = throttled_after_two_batches()
+
+    due = quota.due(MB, now=5.05)  # when the broker's time to wait is over
+
+    assert 11.0 < due < 12.0
+    assert due == quota.due(MB, now=due)
+    assert 2 * MB == pytest.approx(quota.limit(8 * MB, now=due), rel=0.05)
+
+
+def test_what_was_received_before_leaves_less_for_the_next_fetch():
+    quota = throttled_after_two_batches()
+    quota.received(MB // 2, now=13.0)
+
+    assert 13.0 == quota.due(MB, now=13.0)
+    assert 1.5 * MB == pytest.approx(quota.limit(8 * MB, now=13.0), rel=0.05)
+
+
+def test_small_batches_fit_sooner_than_large_ones():
+    quota = Quota()
+    for second in range(5):
+        quota.received(400_000, now=float(second))
+    quota.throttled(5.0, lost=MB, now=5.0)
+
+    assert quota.due(10_000, now=6.0) < quota.due(MB, now=6.0)
+
+
+def test_bytes_lost_are_no_more_than_a_broker_reads_at_once():
+    """It reads 2 MB at most at 200 kB/s, though 8 MB were requested."""
+    quota = Quota()
+    quota.received(2 * MB, now=0.0)
+
+    quota.throttled(10.0, lost=8 * MB, now=0.1)
+
+    assert 2 * MB == quota.limit(8 * MB, now=20.0)
+
+
+def test_estimate_is_forgotten_after_a_while():
+    quota = throttled_after_two_batches()
+    quota.received(2 * MB, now=HOLD)
+
+    assert quota.due(MB, now=HOLD + 0.2) > HOLD + 1.0
+    assert HOLD + 0.3 == quota.due(MB, now=HOLD + 0.3)
+
+
+def test_estimate_that_proves_right_again_is_kept_twice_as_long():
+    quota = throttled_after_two_batches()
+    quota.received(2 * MB, now=HOLD + 1.0)
+    quota.throttled(5.0, lost=MB, now=HOLD + 2.0)
+
+    assert quota.is_known(3 * HOLD)
+    assert not quota.is_known(3 * HOLD + 3.0)
+
+
+def test_client_that_receives_nothing_waits_longer_each_time():
+    quota = Quota()
+    now, pauses = 0.0, []
+    for _ in range(6):
+        quota.throttled(5.0, lost=MB, now=now)
+        due = quota.due(MB, now)
+        pauses.append(due - now)
+        now = due
+
+    assert [WINDOW, 2 * WINDOW, 4 * WINDOW, 8 * WINDOW] == pytest.approx(pauses[:4])
+    assert MAX_PAUSE == pytest.approx(pauses[-1])
+    assert 6 == quota.failures
+
+
+def test_response_that_brings_records_ends_the_failures():
+    quota = Quota()
+    quota.throttled(5.0, lost=MB, now=0.0)
+
+    quota.received(1000, now=12.0)
+
+    assert 0 == quota.failures
+
+
+@EXAMPLES
+@given(
+    size=st.integers(10_000, 1_900_000),
+    rate=st.integers(RATE, 10 * RATE),
+    skew=st.floats(0.0, 1.0),
+)
+def test_after_one_throttled_response_few_others_are(size: int, rate: int, skew: float):
+    """The broker loses few fetches, and still most of the quota is used."""
+    quota, broker = Quota(), Broker(rate)
+    now, received, lost = skew, 0, 0
+    end = now + HOLD  # as long as the first estimate is kept
+    while now < end:
+        request = max(size, min(quota.limit(8 * MB, now), 10 * rate) // size * size)
+        throttle = broker.respond(request, now)
+        if throttle:
+            quota.throttled(throttle, lost=request, now=now)
+            lost += 1
+        else:
+            quota.received(request, now)
+            received += request
+        now = max(now + 0.01 + throttle, quota.due(size, now))
+
+    assert lost <= 3
+    assert received >= 0.4 * rate * HOLD
+
+
+def throttle(talk: Talk, seconds: float = 5.0) -> None:
+    talk.pace.waiting = 1
+    talk.answer(talk.fetch(), fetched(throttle=seconds))
+
+
+def test_leader_fetches_again_when_a_batch_fits_not_when_the_throttle_ends():
+    talk = Talk()
+    talk.open(part(P0, (0, 0), records=batch(1000)))
+    talk.pace.asked(0.1)
+    talk.now = 0.1
+    talk.open_more(part(P0, (1, 1), records=batch(1000)))
+    talk.pace.asked(0.2)
+    talk.now = 0.2
+    throttle(talk, 4.8)
+
+    talk.now = 5.1
+    assert talk.next() is None
+    talk.now = talk.leader.next_deadline(talk.now)
+    request = talk.fetch()
+
+    assert 11.0 < talk.now < 12.0
+    assert request.max_bytes <= 2_100_000
+
+
+def test_leader_requests_one_record_while_every_response_is_throttled():
+    talk = Talk()
+    talk.pace.allowance = 500
+    throttle(talk)
+
+    talk.now = talk.leader.next_deadline(talk.now)
+    request = talk.fetch()
+
+    assert (1, True) == (request.max_records, request.record_limit)
+    assert talk.now >= WINDOW
+
+
+def test_leader_reports_once_that_every_response_is_throttled():
+    talk = Talk()
+    reports = []
+    for _ in range(4):
+        throttle(talk)
+        reports.append([h.node_id for h in talk.happened(Throttled)])
+        talk.now = talk.leader.next_deadline(talk.now)
+
+    assert [[], [1], [], []] == reports
+
+
+def test_leader_sends_nothing_behind_a_fetch_while_the_quota_is_known():
+    talk = Talk()
+    talk.open(part(P0, (0, 499), records=batch(500, 100)))
+    throttle(talk, 0.1)
+    talk.now = 20.0
+    talk.pace.allowance = 500
+    request = talk.fetch()
+
+    assert talk.leader.next_behind(talk.now) is None
+    assert request.max_records > 1
+
+
+def test_empty_response_without_a_throttle_teaches_nothing():
+    talk = Talk()
+    talk.open(part(P0, (0, 0), records=batch(1000)))
+    talk.pace.waiting = 1
+    talk.answer(talk.fetch(), fetched())
+
+    assert talk.now == talk.leader.next_deadline(talk.now)
