@@ -271,6 +271,26 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         return self._member.assignment
 
     @property
+    def connected(self) -> bool:
+        """True while the group coordinator accepts this member's heartbeats.
+
+        False before the first one is accepted, from a failure on, when a heartbeat is
+        overdue by a heartbeat interval, without topics, and once the consumer closes.
+        """
+        if self._state != "open":
+            return False
+        now = self._deliveries.clock()
+        return self._member.membership.heartbeats.is_connected(now)
+
+    @property
+    def seconds_since_heartbeat(self) -> float | None:
+        """Seconds since the group coordinator last accepted a heartbeat, or None."""
+        if self._background is None:
+            return None
+        last = self._member.membership.heartbeats.last_accepted
+        return None if last is None else self._deliveries.clock() - last
+
+    @property
     def group_id(self) -> str:
         """The share group."""
         return self._settings.group_id

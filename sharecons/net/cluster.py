@@ -11,6 +11,7 @@ from sharecons.net.connecting import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.following import Hear, nobody
 from sharecons.net.idling import Wait
+from sharecons.net.outages import Outages
 from sharecons.net.transport import Network, TcpNetwork
 from sharecons.protocol.values import Endpoint
 from sharecons.security import Security
@@ -74,6 +75,9 @@ class Cluster:
 
     A `network` of one's own sees to TLS by itself; SASL goes on over it. `choose`
     returns the place, below a number, of the address that is tried first.
+
+    Attributes:
+        outages: logs failed attempts and the end of outages; None logs nothing.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Cluster:
         choose: Callable[[int], int] = randrange,
     ) -> None:
         security = security or Security()
+        self.outages: Outages | None = None
         self._choose = choose
         self.bootstrap = tuple(bootstrap)
         self._network = network or TcpNetwork(security.ssl_context)
@@ -99,15 +104,23 @@ class Cluster:
         self, endpoint: Endpoint, timeout: float = CONNECT_TIMEOUT
     ) -> Connection:
         """Connect to one broker; raises what `Connection.open` does."""
-        return await Connection.open(
-            self._network,
-            endpoint,
-            client_id=self._client_id,
-            software_version=self._software_version,
-            timeout=timeout,
-            credentials=self._credentials,
-            is_plain=self._is_plain,
-        )
+        try:
+            connection = await Connection.open(
+                self._network,
+                endpoint,
+                client_id=self._client_id,
+                software_version=self._software_version,
+                timeout=timeout,
+                credentials=self._credentials,
+                is_plain=self._is_plain,
+            )
+        except Error as error:
+            if self.outages is not None:
+                self.outages.failed(endpoint, error, anyio.current_time())
+            raise
+        if self.outages is not None:
+            self.outages.connected(endpoint, anyio.current_time())
+        return connection
 
     async def connect_any(
         self,

@@ -23,6 +23,7 @@ from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
 from sharecons.net.leaders import Leaders
+from sharecons.net.outages import Outages
 from sharecons.net.reports import Hearer, Reports
 from sharecons.protocol.acknowledgements import (
     AcknowledgeResult,
@@ -45,7 +46,7 @@ from sharecons.protocol.happenings import (
     Troubled,
 )
 from sharecons.protocol.leases import Lease
-from sharecons.protocol.membership import Membership
+from sharecons.protocol.membership import Membership, State
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.routing import Routing, TopicTrouble
 from sharecons.protocol.values import (
@@ -138,6 +139,7 @@ class Member:
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
+        cluster.outages = Outages(self._log)
 
     # What the consumer does.
 
@@ -281,7 +283,8 @@ class Member:
     def _assigned(self, assignment: frozenset[SharePartition]) -> None:
         self._assignment = assignment
         self._counters.add("rebalance-total")
-        self._log.info("assigned", partitions=len(assignment))
+        if self.membership.state not in (State.LEAVING, State.OUT):
+            self._log.info("assigned", partitions=len(assignment))
         self.routing.assigned(assignment, anyio.current_time())
         self._routing_bell.ring()
         self._leaders.lead()

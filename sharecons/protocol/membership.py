@@ -35,6 +35,7 @@ from sharecons.errors import (
 from sharecons.protocol import reactions
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.heartbeat_status import HeartbeatStatus
 from sharecons.protocol.reactions import Reaction, reaction
 from sharecons.protocol.values import (
     JOIN_EPOCH,
@@ -110,6 +111,7 @@ class Membership:
         refusal: the error that ended the membership for good, or None.
         reported: an error to raise to the application once; taken by the shell.
         coordinator: where the heartbeats go; None while it is being looked up.
+        heartbeats: whether they are accepted.
     """
 
     def __init__(self, group_id: str, member_id: str, *, rack: str | None = None):
@@ -120,6 +122,7 @@ class Membership:
         self.refusal: Error | None = None
         self.reported: Error | None = None
         self.coordinator: Endpoint | None = None
+        self.heartbeats = HeartbeatStatus()
         self.member_epoch = JOIN_EPOCH
         self._rack = rack
         self._topics: tuple[str, ...] = ()
@@ -190,6 +193,7 @@ class Membership:
             self._heartbeat_answered(request, answer, now)
 
     def failed(self, request: Request, error: Error, now: float) -> None:
+        self.heartbeats.failed()
         if self.state is State.OUT:
             return
         if self.state is State.LEAVING:
@@ -231,6 +235,7 @@ class Membership:
             self._react(request, answer, now)
 
     def _react(self, request: Heartbeat, answer: HeartbeatAnswer, now: float) -> None:
+        self.heartbeats.failed()
         match reaction(reactions.HEARTBEAT, answer.error):
             case Reaction.PROCEED:
                 self._admitted(request, answer, now)
@@ -280,6 +285,7 @@ class Membership:
             if answer.assignment:
                 self._early_until = now
         self._due = now + max(self._pause(now), answer.throttle)
+        self.heartbeats.accepted(now, self._due + self._interval)
 
     def _pause(self, now: float) -> float:
         if self._topics != self._announced:
@@ -324,6 +330,7 @@ class Membership:
     # Leaving.
 
     def _leave(self, now: float) -> None:
+        self.heartbeats.failed()
         self._move(Happening.ASKED_TO_LEAVE)
         self.assignment = frozenset()
         if self.state is State.LEAVING:

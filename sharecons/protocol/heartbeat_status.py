@@ -1,0 +1,30 @@
+"""Whether the group coordinator accepts a member's heartbeats."""
+
+__all__ = ["HeartbeatStatus"]
+
+NEVER = float("-inf")
+
+
+class HeartbeatStatus:
+    """The result of the last heartbeat.
+
+    Attributes:
+        last_accepted: when the coordinator last accepted a heartbeat, or None.
+    """
+
+    def __init__(self) -> None:
+        self.last_accepted: float | None = None
+        self._valid_until = NEVER
+
+    def accepted(self, now: float, valid_until: float) -> None:
+        """Note an accepted heartbeat; the next one is expected before `valid_until`."""
+        self.last_accepted = now
+        self._valid_until = valid_until
+
+    def failed(self) -> None:
+        """Note a rejected or unanswered heartbeat, or that the member leaves."""
+        self._valid_until = NEVER
+
+    def is_connected(self, now: float) -> bool:
+        """Return whether the last one was accepted and the next is not overdue."""
+        return now < self._valid_until
