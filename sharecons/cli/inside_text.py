@@ -10,7 +10,6 @@ from sharecons.cli.tables import GAP, Column, Json, Row
 from sharecons.cli.tables import write as write_table
 from sharecons.escaping import escape
 from sharecons.inspection import (
-    Finding,
     GroupInside,
     PartitionInside,
     Severity,
@@ -65,7 +64,7 @@ def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
         write_table(_listed(group), OFFSETS, as_json=False)
     else:
         write_table(rows(group), COLUMNS, as_json=False)
-        for line in ("", *legend(), ""):
+        for line in ("", *legend(group), ""):
             output.write_line(line)
     for line in remarks(group):
         _write_wrapped(line)
@@ -133,27 +132,35 @@ def _room(bare: list[Row]) -> int:
     return max(NARROWEST, min(WIDEST, room))
 
 
-def legend() -> list[str]:
-    """Return lines that explain the signs of the strips."""
+def legend(group: GroupInside) -> list[str]:
+    """Return lines that explain the strips: their width, and their signs."""
     known = _can_draw()
+    strips = strips_of(group)
+    span = strips[0].span if strips else 1
+    width = "1 offset" if span == 1 else f"{span:,} offsets"
     signs = (
         f"{LOOKS[each].sign if known else LOOKS[each].plain} {LOOKS[each].words}"
         for each in LEGEND
     )
     return [
         "   ".join(signs),
-        "a digit is how often an open one was delivered; a sign shows what the "
-        "others of its place wait for; + goes on",
+        f"a strip is {width} wide; a digit is how often an open offset was delivered; "
+        "where one place stands for several offsets, it shows what the others wait for",
     ]
 
 
 def remarks(group: GroupInside) -> list[str]:
-    """Give a line for all that is more than a note, and for notes of the worst kind."""
-    return [
-        f"{key.topic}-{key.partition}: {_loud(finding)}{finding.text}"
-        for key, found in group.findings.items()
-        for finding in found
+    """Return a line for each finding that is at least a note, the worst first."""
+    found = [
+        (key, finding)
+        for key, findings in group.findings.items()
+        for finding in findings
         if finding.severity > Severity.FINE
+    ]
+    found.sort(key=lambda each: -each[1].severity)
+    return [
+        f"{key.topic}-{key.partition}: {finding.severity.name}: {finding.text}"
+        for key, finding in found
     ]
 
 
@@ -184,8 +191,7 @@ def _counts(key: TopicPartition, inside: PartitionInside) -> dict[str, Json]:
 def _drawn(strip: Strip, width: int) -> str:
     known = _can_draw()
     signs = [_sign(cell, known) for cell in cells_of(strip, width)]
-    drawn = "".join(signs).rstrip()
-    return f"{drawn}+" if strip.beyond else drawn
+    return "".join(signs).rstrip()
 
 
 def _sign(stretch: Stretch | None, known: bool) -> str:
@@ -204,12 +210,6 @@ def _can_draw() -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _loud(finding: Finding) -> str:
-    if finding.severity < Severity.WARNING:
-        return ""
-    return f"{finding.severity.name}: "
 
 
 def _object(key: TopicPartition, inside: PartitionInside, group: GroupInside) -> Row:

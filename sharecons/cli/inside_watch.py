@@ -10,7 +10,7 @@ import anyio
 from sharecons.cli import inside_text, output
 from sharecons.cli.outcome import Exit, complain
 from sharecons.errors import ConnectionFailedError, RequestTimedOutError
-from sharecons.inspection import GroupInside, Severity
+from sharecons.inspection import GroupInside
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,7 +92,7 @@ def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType
     from rich.text import Text
 
     rows = inside_text.rows(group)
-    remarks = _worst(group)
+    remarks = inside_text.remarks(group)
     room = max(3, height - 7 - min(len(remarks), height // 3))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     topics = {key.topic for key in group.partitions.found}
@@ -115,17 +115,5 @@ def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType
         table,
         Text(more),
         *lines[: height // 3],
-        Text("\n".join(inside_text.legend()), style="dim"),
+        Text("\n".join(inside_text.legend(group)), style="dim"),
     )
-
-
-def _worst(group: GroupInside) -> list[str]:
-    found = sorted(
-        (
-            (-finding.severity, f"{key.topic}-{key.partition}: {finding.text}")
-            for key, findings in group.findings.items()
-            for finding in findings
-            if finding.severity > Severity.FINE
-        ),
-    )
-    return [text for _, text in found]

@@ -152,8 +152,8 @@ def _oldest(strip: Strip, group: GroupInside) -> str:
 def _says(strip: Strip, group: GroupInside) -> str:
     parts = []
     first, *others = group.findings[strip.key]
-    bad = (each for each in others if each.severity >= Severity.WARNING)
-    for finding in (first, *bad):
+    worse = (each for each in others if each.severity > Severity.FINE)
+    for finding in (first, *worse):
         text = _escaped(finding.text)
         if finding.severity >= Severity.WARNING:
             name = finding.severity.name.lower()

@@ -1,9 +1,9 @@
 """Strips: a partition drawn as a line of offsets, for eyes rather than programs.
 
 All strips of a picture have one scale, in offsets from each partition's own start
-offset, so that partitions compare. It spans the widest window; what lies above that is
-told as a number. A lone record that is not settled stays visible at any scale: it may
-be what a thousand others wait for.
+offset, so that partitions compare. It covers the longest partition, from its start
+offset to its log's end. A lone record that is not settled stays visible at any scale:
+it may be what a thousand others wait for.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,9 +25,6 @@ __all__ = [
     "shade",
     "strips_of",
 ]
-
-ROOM: Final = 1.08
-"""Beside the widest window, so that its end can be seen."""
 
 
 class Looks(NamedTuple):
@@ -84,8 +81,7 @@ class Strip:
 
     Attributes:
         span: offsets from the strip's left end to its right one.
-        pieces: ascending; of the log's end there may be less than the whole width.
-        beyond: offsets that lie to the right of the strip.
+        pieces: ascending; shorter partitions do not fill the strip.
         limit: where the window is full, in parts of the width, if it is on the strip.
     """
 
@@ -93,7 +89,6 @@ class Strip:
     inside: PartitionInside
     span: int
     pieces: tuple[Piece, ...]
-    beyond: int
     limit: float | None
     severity: Severity
     verdict: str
@@ -102,7 +97,7 @@ class Strip:
 def strips_of(group: GroupInside) -> tuple[Strip, ...]:
     """Lay out the partitions that could be seen, all on one scale."""
     seen = group.partitions.found
-    span = _span(seen.values(), group.facts.record_locks)
+    span = _span(seen.values())
     return tuple(_strip(key, each, span, group) for key, each in seen.items())
 
 
@@ -127,15 +122,8 @@ def shade(stretch: Stretch, delivery_limit: int | None) -> str:
     return _ORANGES[max(0, int(level * (len(_ORANGES) - 1)))]
 
 
-def _span(seen: Iterable[PartitionInside], limit: int | None) -> int:
-    insides = list(seen)
-    widest = max((each.window for each in insides), default=0)
-    longest = max((sum(s.count for s in e.stretches) for e in insides), default=0)
-    if not widest:
-        widest = min(longest, limit or longest)
-    if limit is not None and widest < limit <= 2 * widest:
-        widest = limit
-    return max(10, round(widest * ROOM))
+def _span(seen: Iterable[PartitionInside]) -> int:
+    return max((sum(s.count for s in each.stretches) for each in seen), default=0) or 1
 
 
 def _strip(
@@ -145,13 +133,11 @@ def _strip(
     pieces = tuple(
         Piece(
             (each.first_offset - start) / span,
-            min(1.0, (each.last_offset + 1 - start) / span),
+            (each.last_offset + 1 - start) / span,
             each,
         )
         for each in inside.stretches
-        if each.first_offset - start < span
     )
-    end = inside.stretches[-1].last_offset + 1 if inside.stretches else start
     limit = group.facts.record_locks
     verdict = group.findings[key][0]
     return Strip(
@@ -159,7 +145,6 @@ def _strip(
         inside=inside,
         span=span,
         pieces=pieces,
-        beyond=max(0, end - start - span),
         limit=limit / span if limit is not None and limit <= span else None,
         severity=verdict.severity,
         verdict=verdict.text,

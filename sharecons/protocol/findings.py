@@ -18,7 +18,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sharecons.protocol.insides import SETTLED, UNSETTLED, PartitionInside, Standing
+from sharecons.protocol.insides import (
+    ARCHIVED,
+    SETTLED,
+    UNSETTLED,
+    PartitionInside,
+    Standing,
+)
 
 __all__ = ["Finding", "GroupFacts", "Reason", "Severity", "duration", "findings_of"]
 
@@ -43,6 +49,7 @@ class Reason(enum.Enum):
     NOT_BEGUN = "not_begun"
     UNSEEN_LOG = "unseen_log"
     REMOVED = "removed"
+    ARCHIVED = "archived"
     HELD_UP = "held_up"
     MAY_BE_LOCKED = "may_be_locked"
     NO_PROGRESS = "no_progress"
@@ -223,6 +230,31 @@ def _delivery_limit(case: _Case) -> Iterator[Finding]:
         yield _finding(Reason.DELIVERY_LIMIT, Severity.WARNING, text)
 
 
+def _archived(case: _Case) -> Iterator[Finding]:
+    limit = case.group.delivery_limit
+    at_limit = before = 0
+    for each in case.inside.stretches:
+        if each.standing in ARCHIVED:
+            if limit is not None and (each.delivery_count or 0) >= limit:
+                at_limit += each.count
+            else:
+                before += each.count
+    if at_limit:
+        text = f"at the delivery limit of {limit}"
+        yield _of_archived(Severity.WARNING, at_limit, text)
+    if before:
+        text = "before the delivery limit (rejected)"
+        if limit is None:
+            text = "(rejected, or at the delivery limit)"
+        yield _of_archived(Severity.NOTE, before, text)
+
+
+def _of_archived(severity: Severity, count: int, when: str) -> Finding:
+    records = "its record is" if count == 1 else "these records are"
+    text = f"{_offsets(count)} archived {when}: {records} not delivered again"
+    return _finding(Reason.ARCHIVED, severity, text)
+
+
 def _locks(case: _Case) -> Iterator[Finding]:
     """What may be so, where a window's worth waits and nothing above start is known."""
     limit, lock = case.group.record_locks, case.group.lock_duration
@@ -262,6 +294,7 @@ _RULES: Final[tuple[Callable[[_Case], Iterator[Finding]], ...]] = (
     _removed,
     _unseen_log,
     _held_up,
+    _archived,
     _locks,
     _not_begun,
 )

@@ -24,6 +24,7 @@ from sharecons.protocol.admin_values import (
 )
 
 __all__ = [
+    "ARCHIVED",
     "SETTLED",
     "UNSETTLED",
     "Oldest",
@@ -52,7 +53,8 @@ class Standing(enum.Enum):
     """Not settled, but retention removed the record."""
 
 
-SETTLED: Final = (Standing.ACKNOWLEDGED, Standing.ARCHIVED, Standing.ARCHIVING)
+ARCHIVED: Final = (Standing.ARCHIVED, Standing.ARCHIVING)
+SETTLED: Final = (Standing.ACKNOWLEDGED, *ARCHIVED)
 UNSETTLED: Final = (Standing.OPEN, Standing.ABOVE)
 
 _STANDINGS: Final = {

@@ -55,6 +55,8 @@ def test_inspect_shows_counts_a_strip_and_what_is_the_matter(run, queue):
     (row,) = (line for line in out.splitlines() if line.startswith(queue.topic + " "))
     assert ["0", "0", "10", "1", "1"] == row.split()[1:6]
     assert f"{queue.topic}-0: STALLED: the group has no members" in out
+    assert f"{queue.topic}-0: NOTE: 1 offset archived before the delivery" in out
+    assert "a strip is 10 offsets wide" in out
 
 
 def test_inspect_lists_offsets(run, queue):

@@ -90,13 +90,22 @@ def test_one_record_among_thousands_is_seen_in_the_narrowest_strip():
         assert width == 1 or Standing.OPEN not in standings[1:]
 
 
-def test_all_strips_of_a_picture_have_one_scale():
+def test_all_strips_have_one_scale_that_covers_the_longest_partition():
     strips = strips_of(group(STALLED, LONG, FRESH))
 
-    assert 1 == len({strip.span for strip in strips})
-    assert strips[0].span > 2000
+    assert {1_000_000 - 7} == {strip.span for strip in strips}
     assert strips[0].limit == pytest.approx(2000 / strips[0].span)
-    assert 1_000_000 - 7 == strips[1].span + strips[1].beyond
+    assert 1.0 == strips[1].pieces[-1].right
+
+
+@pytest.mark.parametrize("width", [40, 100, 750])
+def test_one_settled_offset_of_750_fills_one_cell(width):
+    seen = inside(0, (0, 0, ACKNOWLEDGED, 1), end=750)
+    (strip,) = strips_of(group(seen))
+    standings = [cell.standing for cell in cells_of(strip, width)]
+
+    assert 1 / 750 == pytest.approx(strip.pieces[0].right)
+    assert [Standing.ACKNOWLEDGED] + [Standing.ABOVE] * (width - 1) == standings
 
 
 @pytest.mark.parametrize("seen", [STALLED, LONG, inside(0, end=1), inside(3, end=3)])

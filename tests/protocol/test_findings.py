@@ -19,6 +19,7 @@ from sharecons.protocol.insides import Oldest, PartitionInside, stretches_of
 AVAILABLE = DeliveryState.AVAILABLE
 ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
 ARCHIVED = DeliveryState.ARCHIVED
+ARCHIVING = DeliveryState.ARCHIVING
 NOW = 1_000_000.0
 GROUP = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
 
@@ -111,8 +112,43 @@ def test_the_delivery_limit_is_near_when_one_delivery_is_left(count, near):
     assert near == (Reason.DELIVERY_LIMIT in reasons(partition))
 
 
-def test_what_is_archived_is_near_no_limit():
-    assert [Reason.SETTLED] == reasons(inside(0, (0, 2, ARCHIVED, 5), end=3))
+def test_archived_records_at_the_delivery_limit_are_a_warning():
+    (finding,) = found(inside(0, (0, 2, ARCHIVED, 5), (3, 3, ARCHIVING, 5), end=4))
+
+    assert (Reason.ARCHIVED, Severity.WARNING) == (finding.reason, finding.severity)
+    assert (
+        "4 offsets archived at the delivery limit of 5: these records are not "
+        "delivered again" == finding.text
+    )
+
+
+def test_records_archived_before_the_delivery_limit_are_a_note():
+    (finding,) = found(inside(0, (0, 0, ARCHIVED, 2), (1, 1, ACKNOWLEDGED, 1), end=2))
+
+    assert (Reason.ARCHIVED, Severity.NOTE) == (finding.reason, finding.severity)
+    assert (
+        "1 offset archived before the delivery limit (rejected): its record is not "
+        "delivered again" == finding.text
+    )
+
+
+def test_archived_records_of_both_kinds_are_counted_apart():
+    partition = inside(0, (0, 1, ARCHIVED, 1), (2, 4, ARCHIVED, 5), end=5)
+
+    assert [
+        (Severity.WARNING, "3 offsets"),
+        (Severity.NOTE, "2 offsets"),
+    ] == [(each.severity, each.text[:9]) for each in found(partition)]
+
+
+def test_archived_records_are_reported_without_a_known_limit():
+    (finding,) = found(inside(0, (0, 1, ARCHIVED, 5), end=2), GroupFacts(members=1))
+
+    assert Severity.NOTE is finding.severity
+    assert (
+        "2 offsets archived (rejected, or at the delivery limit): these records are "
+        "not delivered again" == finding.text
+    )
 
 
 def test_nobody_is_said_to_hold_locks():
