@@ -20,7 +20,7 @@ from sharecons.inspection.strips import LEGEND, LOOKS, Strip, cells_of, strips_o
 from sharecons.protocol.findings import duration
 from sharecons.untyped import TopicPartition
 
-__all__ = ["COLUMNS", "heading", "legend", "objects", "remarks", "rows", "write"]
+__all__ = ["columns", "heading", "legend", "objects", "remarks", "rows", "write"]
 
 STRIP: Final = 40
 NARROWEST: Final = 12
@@ -39,6 +39,12 @@ COLUMNS: Final = (
     Column("oldest", "OLDEST"),
     Column("strip", "OFFSETS"),
 )
+
+RARE: Final = (
+    Column("archiving", "ARCHIVING", right=True),
+    Column("unknown", "UNKNOWN", right=True),
+)
+"""Columns behind ARCH, where there are offsets in these states."""
 
 OFFSETS: Final = (
     Column("topic", head=True),
@@ -63,7 +69,7 @@ def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
     if offsets:
         write_table(_listed(group), OFFSETS, as_json=False)
     else:
-        write_table(rows(group), COLUMNS, as_json=False)
+        write_table(rows(group), columns(group), as_json=False)
         for line in ("", *legend(group), ""):
             output.write_line(line)
     for line in remarks(group):
@@ -103,22 +109,30 @@ _SOURCES: Final = {
 }
 
 
+def columns(group: GroupInside) -> tuple[Column, ...]:
+    """Return the columns of `rows`: all offsets are in one of them."""
+    insides = group.partitions.found.values()
+    used = {each.standing.value for inside in insides for each in inside.stretches}
+    rare = tuple(column for column in RARE if column.name in used)
+    behind = 1 + [column.name for column in COLUMNS].index("archived")
+    return (*COLUMNS[:behind], *rare, *COLUMNS[behind:])
+
+
 def rows(group: GroupInside) -> list[Row]:
     """Give a row for each partition that could be seen; strips fill the terminal."""
     strips = strips_of(group)
     bare = [_row(strip, group.at) for strip in strips]
-    width = _room(bare)
+    width = _room(bare, columns(group)[:-1])
     return [
         {**row, "strip": _drawn(strip, width)}
         for row, strip in zip(bare, strips, strict=True)
     ]
 
 
-def _room(bare: list[Row]) -> int:
+def _room(bare: list[Row], columns: tuple[Column, ...]) -> int:
     """Reckon how many characters are left for a strip."""
     if not sys.stdout.isatty():
         return STRIP
-    columns = COLUMNS[:-1]
     needed = [
         len(GAP) + max(len(column.heading), *(len(column.cell(row)) for row in bare))
         for column in columns

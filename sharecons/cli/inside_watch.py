@@ -74,10 +74,9 @@ def _write_json(group: GroupInside) -> None:
 
 def _write_lines(group: GroupInside) -> None:
     at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
+    columns = inside_text.columns(group)[2:-1]
     for row in inside_text.rows(group):
-        cells = [
-            f"{column.name}={column.cell(row)}" for column in inside_text.COLUMNS[2:9]
-        ]
+        cells = [f"{column.name}={column.cell(row)}" for column in columns]
         where = f"{row['topic']}-{row['partition']}"
         output.write_line(f"{at} {where} {' '.join(cells)}")
     for line in inside_text.remarks(group):
@@ -96,7 +95,7 @@ def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType
     room = max(3, height - 7 - min(len(remarks), height // 3))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     topics = {key.topic for key in group.partitions.found}
-    columns = inside_text.COLUMNS[1 if len(topics) == 1 else 0 :]
+    columns = inside_text.columns(group)[1 if len(topics) == 1 else 0 :]
     for column in columns:
         table.add_column(
             column.heading,

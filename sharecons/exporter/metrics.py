@@ -172,7 +172,7 @@ def _delivery_counts(latest: Readings) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_records_by_delivery_count",
         "Offsets from the start offset on by how often they were delivered, and how "
-        "they stand: acknowledged, archived, or available_or_locked.",
+        "they stand: acknowledged, archived, archiving, available_or_locked, unknown.",
         labels=(*PARTITION, "standing", "delivery_count"),
     )
     for labels, one in _partitions(latest):

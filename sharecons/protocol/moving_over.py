@@ -240,8 +240,9 @@ def _notes_of_state(
         return ()
     if twice is None:
         return (
-            "how many records above it are settled is unknown (their state may be read "
-            "with CLUSTER_ACTION on the cluster): these are delivered twice",
+            "how many records above it are settled is unknown (reading their states "
+            "takes CLUSTER_ACTION on the cluster; a newer broker may have states that "
+            "sharecons does not know): these are delivered twice",
         )
     notes = []
     if twice:

@@ -1,0 +1,173 @@
+"""Delivery states of Kafka 4.4 (ARCHIVING) and of newer brokers, in every command."""
+
+import json
+
+import anyio
+import pytest
+
+from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.admin import DeliveryState
+from sharecons.exporter import Collecting
+from sharecons.exporter.metrics import Metrics
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.broker.handlers import read_share_group_state
+from tests.cli.asking import sharecons
+from tests.exporter.scraped import GROUP as PREFIX
+from tests.exporter.scraped import scrape
+
+GROUP = "billing"
+ORDERS = TopicPartition("orders", 0)
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
+NEWER = 99
+BATCHES = (
+    (0, 2, AVAILABLE, 2),
+    (3, 9, ACKNOWLEDGED, 1),
+    (10, 13, ARCHIVING, 5),
+    (14, 15, ARCHIVED, 5),
+    (16, 16, NEWER, 3),
+)
+COUNTS = {
+    "available_or_locked": 3,
+    "acknowledged": 7,
+    "archiving": 4,
+    "archived": 2,
+    "unknown": 1,
+    "above": 3,
+}
+
+
+def with_batches(*batches):
+    """Return a handler of ReadShareGroupState that answers with these batches."""
+    names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    state = [dict(zip(names, map(int, batch), strict=True)) for batch in batches]
+
+    async def respond(request, context):
+        answer = await read_share_group_state.handle(request, context)
+        for result in answer["results"]:
+            for partition in result["partitions"]:
+                partition["state_batches"] = state
+        return answer
+
+    return respond
+
+
+@pytest.fixture
+def broker():
+    with EmbeddedBroker(topics={"orders": 1}) as broker:
+        broker.produce("orders", [b"x"] * 20)
+        anyio.run(stand, broker.bootstrap_servers)
+        broker.faults.on("ReadShareGroupState", times=None).respond(
+            with_batches(*BATCHES)
+        )
+        yield broker
+
+
+async def stand(servers):
+    async with ShareGroupAdmin(servers) as admin:
+        (await admin.alter_offsets(GROUP, {ORDERS: 0})).check()
+
+
+@pytest.fixture
+def run(broker):
+    def run(*args):
+        servers = ("--bootstrap-server", broker.bootstrap_servers)
+        answer = sharecons(*args, *servers)
+        assert 0 == answer.code, answer.err
+        return answer
+
+    return run
+
+
+def test_admin_reads_every_state(broker):
+    async def read():
+        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+            return (await admin.read_state(GROUP, [ORDERS]))[ORDERS].value
+
+    batches = anyio.run(read).batches
+
+    assert [state for _, _, state, _ in BATCHES] == [each.state for each in batches]
+    assert [True] * 4 + [False] == [each.state.is_known for each in batches]
+    assert ["ARCHIVING", "UNKNOWN_99"] == [batches[2].state.name, batches[4].state.name]
+
+
+def test_inspect_counts_every_state(run):
+    (row,) = json.loads(run("groups", "inspect", GROUP, "--json").out)
+
+    assert COUNTS == {name: row[name] for name in COUNTS}
+    assert 20 == sum(COUNTS.values())
+
+
+def test_inspect_table_has_every_offset(run):
+    lines = run("groups", "inspect", GROUP).out.splitlines()
+    (heading,) = (line for line in lines if line.startswith("TOPIC"))
+    (row,) = (line for line in lines if line.startswith("orders "))
+    cells = dict(zip(heading.split(), row.split(), strict=False))
+
+    columns = ("ACKED", "ARCHIVING", "ARCH", "UNKNOWN", "OPEN", "ABOVE")
+    assert [7, 4, 2, 1, 3, 3] == [int(cells[name]) for name in columns]
+
+
+def test_inspect_table_without_rare_states_has_no_columns_for_them(broker, run):
+    broker.faults.clear()
+    fault = broker.faults.on("ReadShareGroupState", times=None)
+    fault.respond(with_batches(*BATCHES[:2]))
+
+    lines = run("groups", "inspect", GROUP).out.splitlines()
+
+    (heading,) = (line for line in lines if line.startswith("TOPIC"))
+    assert set() == {"ARCHIVING", "UNKNOWN"} & set(heading.split())
+
+
+def test_inspect_lists_every_state(run):
+    lines = run("groups", "inspect", GROUP, "--offsets").out.splitlines()
+    rows = [line.split() for line in lines if line.startswith("orders ")]
+
+    assert ["10", "13", "4", "archiving:"] == rows[2][2:6]
+    assert ["16", "16", "1", "in", "a", "state", "of"] == rows[4][2:9]
+
+
+@pytest.mark.parametrize("form", ["html", "png"])
+def test_pictures_draw_every_state(run, tmp_path, form):
+    path = tmp_path / f"group.{form}"
+
+    run("groups", "inspect", GROUP, f"--{form}", path)
+
+    if form == "html":
+        page = path.read_text()
+        assert "offsets 10 to 13: archiving: writes a dead letter" in page
+        assert "offsets 16 to 16: in a state of a newer broker" in page
+    else:
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_exporter_counts_every_state(broker):
+    async def collect():
+        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+            return await Collecting(admin, [GROUP]).collect()
+
+    metrics = Metrics()
+    metrics.read(anyio.run(collect))
+    shown = scrape(metrics)
+
+    counts = shown.by("standing", f"{PREFIX}records_by_delivery_count", group=GROUP)
+    told = {name: count for name, count in COUNTS.items() if name != "above"}
+    assert told == counts
+    assert 3 == shown.value(f"{PREFIX}available_or_locked_records", group=GROUP)
+
+
+def test_migration_counts_archiving_records_as_archived(broker, run):
+    broker.faults.clear()
+    fault = broker.faults.on("ReadShareGroupState", times=None)
+    fault.respond(with_batches(*BATCHES[:-1]))
+
+    answer = run("migrate", GROUP, "classic", "--json")
+
+    (row,) = json.loads(answer.out)
+    assert (7, 6, 13) == (row["acknowledged"], row["archived"], row["twice"])
+
+
+def test_migration_of_unknown_states_counts_nothing(run):
+    (row,) = json.loads(run("migrate", GROUP, "classic", "--json").out)
+
+    assert 0 == row["new_offset"]
+    assert [None] * 3 == [row[name] for name in ("acknowledged", "archived", "twice")]
