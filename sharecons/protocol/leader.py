@@ -35,25 +35,20 @@ from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.happenings import (
-    Acquired,
     EndpointsTold,
     Happened,
     LocksLost,
     MetadataStale,
     Refused,
-    Strange,
-    Throttled,
     acknowledge_failed,
-    fetch_failed,
     refusal,
 )
-from sharecons.protocol.leases import Lease
+from sharecons.protocol.intake import Intake
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.reactions import Reaction, reaction
 from sharecons.protocol.requests import Requests, Sent
 from sharecons.protocol.session import CLOSING, ShareSession
 from sharecons.protocol.values import (
-    FetchedPartition,
     FetchSettings,
     ShareAcknowledge,
     ShareAcknowledged,
@@ -116,6 +111,15 @@ class Leader:
             self._gathering,
             self._waits,
         )
+        self._intake = Intake(
+            node_id,
+            self._session,
+            pace,
+            acknowledgements,
+            self._arrivals,
+            self._requests,
+            self._waits,
+        )
         self._sent: list[Sent] = []
         self.backlog = True
 
@@ -154,6 +158,8 @@ class Leader:
             due = now
         if self.wanted:
             due = min(due, self._fetch_due(now))
+        if self._may_release_lost(now):
+            due = now
         return max(due, self._not_before)
 
     def next_request(self, now: float) -> Request | None:
@@ -199,8 +205,10 @@ class Leader:
             case _:
                 # Whether the broker counted this request is unknown.
                 self._open_anew(sent, answer, now, applied=True)
-        if request.share_session_epoch == CLOSING:
+        if request.share_session_epoch == CLOSING and self._closing:
             self._finish("the session was closed")
+        elif request.share_session_epoch == CLOSING:
+            self._lose("the session was closed")
 
     def failed(self, request: Request, error: Error, now: float) -> None:
         self.connection_lost(error, now)
@@ -223,6 +231,8 @@ class Leader:
     def _choose(self, now: float) -> Request | None:
         if self._closing:
             return self._close(now)
+        if self._may_release_lost(now):
+            return self._requests.acknowledge(now, closing=True)
         fetching = bool(self.wanted) and self._fetch_due(now) <= now
         if self._acknowledges(now, fetching):
             return self._requests.acknowledge(now)
@@ -246,6 +256,20 @@ class Leader:
         if not sent.is_plain or self.wanted is not self._session.partitions:
             return False
         return self.backlog and self._requests.is_due_behind(sent, self.wanted, now)
+
+    def _may_release_lost(self, now: float) -> bool:
+        """Return whether to close the session and open another one.
+
+        That releases records that a throttled response did not have: else they stay
+        locked. It releases all others too, so there may be none.
+        """
+        acknowledgements = self.acknowledgements
+        return (
+            self._requests.has_lost(now)
+            and self._session.is_open
+            and not acknowledgements.held
+            and not acknowledgements.pending
+        )
 
     def _close(self, now: float) -> ShareAcknowledge | None:
         if not self._session.is_open:
@@ -284,7 +308,9 @@ class Leader:
             if sent.resets == self._session.resets:
                 self._session.fetched()
             self.acknowledgements.renewable = answer.renewable
-            self._take_records(sent, request, answer, now)
+            self.backlog = self._intake.take(
+                sent, request, answer, now, self.topics, self.happened
+            )
         if request.acknowledgements:
             self.acknowledgements.answered(
                 answer.partitions,
@@ -327,52 +353,6 @@ class Leader:
         # answered at once, and the broker may be slow to write it.
         renewing = isinstance(request, ShareAcknowledge) and request.renewing
         return now + self._waits.lock_timeout if renewing else 0.0
-
-    def _take_records(
-        self, sent: Sent, request: ShareFetch, answer: ShareFetched, now: float
-    ) -> None:
-        # What an outlived session brings is locked for us all the same.
-        outlived = sent.resets != self._session.resets
-        known = sent.partitions if outlived else self._session.partitions
-        seen: set[SharePartition] = set()
-        got = size = 0
-        for partition in answer.partitions:
-            share_partition = partition.share_partition
-            asked = share_partition in known or (
-                share_partition in request.acknowledgements
-            )
-            if share_partition in seen or not asked:
-                what = f"node {self.node_id} answered for {share_partition}, unasked"
-                self.happened.append(Strange(what))
-                continue
-            seen.add(share_partition)
-            if partition.error:
-                self.happened += fetch_failed(partition)
-            if partition.acquired:
-                got += self._acquired(partition, sent.at)
-                size += len(partition.records)
-        if got:
-            self._pace.measured(answer.partitions, self._waits.lock_timeout)
-        if self._requests.is_throttled(request, got, size, answer.throttle, now):
-            self.happened.append(Throttled(self.node_id))
-        self._arrivals.came(got, size, now, keeps_up=self._pace.keeps_up)
-        self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
-        self.backlog = self._requests.left_some(got, request)
-
-    def _acquired(self, partition: FetchedPartition, at: float) -> int:
-        lease = Lease(
-            topic=self.topics.get(partition.share_partition.topic_id, "?"),
-            share_partition=partition.share_partition,
-            acquired=partition.acquired,
-            payload=partition.records,
-            deadline=at + self._waits.lock_timeout,
-            term=self._session.term,
-            owner=self.acknowledgements,
-        )
-        self.acknowledgements.acquired(lease)
-        self._pace.acquired(lease.count)
-        self.happened.append(Acquired(lease))
-        return lease.count
 
     def _fail_acknowledgements(self, answer: Answer, now: float) -> None:
         code, message = answer.error, answer.message or ""

@@ -56,6 +56,7 @@ class Requests:
         self._waits = waits
         self._turns = Turns(settings.member_id)
         self._quota = Quota()
+        self._lost_until = -NEVER
 
     def acknowledge(self, now: float, *, closing: bool = False) -> ShareAcknowledge:
         """Say all that can be said in one request; close the session if that is all."""
@@ -64,6 +65,7 @@ class Requests:
         epoch = self._session.next_epoch()
         if closing and not self._acknowledgements.pending:
             epoch = CLOSING  # else, what must travel alone takes a request more
+            self._lost_until = -NEVER
         return ShareAcknowledge(
             group_id=self._settings.group_id,
             member_id=self._settings.member_id,
@@ -134,6 +136,14 @@ class Requests:
         due = self._pace.next_due(now, ahead=ahead)
         return max(due, self._quota.due(self._pace.batches.largest, now))
 
+    def has_lost(self, now: float) -> bool:
+        """Return whether records are locked that a throttled response did not have.
+
+        Not while every response is throttled: there a lock that holds on keeps the next
+        fetch from using up another delivery.
+        """
+        return now < self._lost_until
+
     def is_throttled(
         self, request: ShareFetch, got: int, size: int, throttle: float, now: float
     ) -> bool:
@@ -146,6 +156,8 @@ class Requests:
         elif throttle and request.max_bytes:
             lost = self._pace.expected_bytes(request.max_records)
             self._quota.throttled(throttle, min(lost, request.max_bytes), now)
+            if not self._quota.failures:
+                self._lost_until = now + self._waits.lock_timeout
             return self._quota.failures == REPORTED_FAILURES
         return False
 

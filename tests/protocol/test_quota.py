@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharecons.protocol.happenings import Throttled
+from sharecons.protocol.leases import Lease
 from sharecons.protocol.quota import HOLD, MAX_PAUSE, WINDOW, Quota
-from tests.protocol.making import P0, batch, fetched, part
+from sharecons.record import ACCEPT
+from tests.protocol.making import P0, acknowledged, batch, fetched, part
 from tests.protocol.profile import EXAMPLES
 from tests.protocol.talk import Talk
 
@@ -221,3 +223,85 @@ def test_empty_response_without_a_throttle_teaches_nothing():
     talk.answer(talk.fetch(), fetched())
 
     assert talk.now == talk.leader.next_deadline(talk.now)
+
+
+def lose_a_response(talk: Talk) -> Lease:
+    """Receive a record, and lose the response to the next fetch."""
+    (lease,) = talk.open(part(P0, (0, 0), records=batch(1000)))
+    talk.now = 0.1
+    talk.pace.asked(talk.now)
+    throttle(talk, 5.0)
+    talk.now = 5.1
+    return lease
+
+
+def test_leader_closes_the_session_to_release_what_a_response_has_lost():
+    talk = Talk()
+    lose_a_response(talk).acknowledge(0, ACCEPT)
+    last = talk.flush()
+    talk.answer(last, acknowledged(part(P0)))
+
+    closing = talk.acknowledge()
+    talk.answer(closing, acknowledged())
+    talk.now = talk.leader.next_deadline(talk.now)
+    again = talk.fetch()
+
+    assert 0 < last.share_session_epoch
+    assert (-1, {}) == (closing.share_session_epoch, closing.acknowledgements)
+    assert (0, {P0}) == (again.share_session_epoch, again.added)
+    assert not talk.leader.finished
+    assert [] == talk.leader.happened
+    assert talk.now > 11.0
+
+
+def test_leader_keeps_the_session_while_the_application_holds_records():
+    talk = Talk()
+    lose_a_response(talk)
+
+    assert talk.next() is None
+    talk.now = talk.leader.next_deadline(talk.now)
+    assert 0 < talk.fetch().share_session_epoch
+
+
+def test_leader_keeps_the_session_once_the_lost_locks_have_ended():
+    talk = Talk()
+    lease = lose_a_response(talk)
+    talk.now = 31.0
+    lease.acknowledge(0, ACCEPT)
+
+    request = talk.next()
+
+    assert request.share_session_epoch > 0
+
+
+def test_leader_keeps_the_session_while_every_response_is_throttled():
+    talk = Talk()
+    throttle(talk)
+    talk.now = 5.0
+
+    assert talk.next() is None
+    talk.now = talk.leader.next_deadline(talk.now)
+    assert 1 == talk.fetch().share_session_epoch
+
+
+def test_closing_a_leader_that_releases_finishes_it():
+    talk = Talk()
+    lose_a_response(talk).acknowledge(0, ACCEPT)
+    talk.answer(talk.flush(), acknowledged(part(P0)))
+    closing = talk.acknowledge()
+
+    talk.leader.close()
+    talk.answer(closing, acknowledged())
+
+    assert talk.leader.finished
+
+
+def test_connection_lost_while_the_session_closes_is_opened_again():
+    talk = Talk()
+    lose_a_response(talk).acknowledge(0, ACCEPT)
+    talk.answer(talk.flush(), acknowledged(part(P0)))
+
+    talk.lose(talk.acknowledge())
+    talk.now = talk.leader.next_deadline(talk.now)
+
+    assert 0 == talk.fetch().share_session_epoch

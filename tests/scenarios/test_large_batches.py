@@ -10,8 +10,8 @@ from sharecons import ShareConsumer
 from sharecons.net.transport import TcpNetwork, Wire
 from sharecons.protocol.values import Endpoint
 from sharecons.wire.api import Frame
-from tests.kafka_plugin import Admin
-from tests.scenarios.queue import Queue
+from tests.kafka_plugin import Admin, Kafka
+from tests.scenarios.queue import Queue, take
 from tests.scenarios.versions import since_4_2
 
 pytestmark = [pytest.mark.anyio, since_4_2]
@@ -103,3 +103,24 @@ async def test_fast_handler_receives_each_large_batch_about_once(admin: Admin) -
             await process(consumer, 20_000, 0.0)
 
     assert network.received < 20_000 * 1000 + 4_000_000
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+async def test_consumer_under_a_quota_loses_one_response_and_uses_the_quota(
+    real_kafka: Kafka,
+) -> None:
+    """200 kB/s allow two batches in eleven seconds, and lose the response to a third.
+
+    4,000 records take 34 s; without what is learned of the quota 449 came in 60 s.
+    """
+    queue = Queue(real_kafka.admin)
+    queue.produce([VALUE] * 4000, **LARGE)
+    client_id = f"limited-{queue.group}"
+    queue.admin.set_consumer_quota(client_id, 200_000)
+
+    async with queue.consumer(client_id=client_id) as consumer:
+        records = await take(aiter(consumer), 1900, within=18)
+
+    assert list(range(1900)) == sorted(record.offset for record in records)
+    assert {1, 2} == {record.delivery_count for record in records}

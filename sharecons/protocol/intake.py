@@ -1,0 +1,117 @@
+"""What a ShareFetch response brings: leases, errors of partitions, and measurements.
+
+Rule: this file decides nothing about the next request; `pace`, `arrivals`, `waits` and
+`requests` learn from the response what they need for that.
+"""
+
+from collections.abc import Mapping
+from typing import final
+
+from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.arrivals import Arrivals
+from sharecons.protocol.happenings import (
+    Acquired,
+    Happened,
+    Strange,
+    Throttled,
+    fetch_failed,
+)
+from sharecons.protocol.leases import Lease
+from sharecons.protocol.pace import Pace
+from sharecons.protocol.requests import Requests, Sent
+from sharecons.protocol.session import ShareSession
+from sharecons.protocol.values import (
+    FetchedPartition,
+    ShareFetch,
+    ShareFetched,
+    SharePartition,
+    TopicId,
+)
+from sharecons.protocol.waits import Waits
+
+__all__ = ["Intake"]
+
+
+@final
+class Intake:
+    """Takes the responses of one leader."""
+
+    def __init__(
+        self,
+        node_id: int,
+        session: ShareSession,
+        pace: Pace,
+        acknowledgements: Acknowledgements,
+        arrivals: Arrivals,
+        requests: Requests,
+        waits: Waits,
+    ) -> None:
+        self._node_id = node_id
+        self._session = session
+        self._pace = pace
+        self._acknowledgements = acknowledgements
+        self._arrivals = arrivals
+        self._requests = requests
+        self._waits = waits
+
+    def take(
+        self,
+        sent: Sent,
+        request: ShareFetch,
+        answer: ShareFetched,
+        now: float,
+        topics: Mapping[TopicId, str],
+        happened: list[Happened],
+    ) -> bool:
+        """Append leases and errors to `happened`; return whether more may lie ready.
+
+        Args:
+            sent, request, answer: the exchange.
+            now: the time of the response.
+            topics: names of topics by id.
+        """
+        # What an outlived session brings is locked for us all the same.
+        outlived = sent.resets != self._session.resets
+        known = sent.partitions if outlived else self._session.partitions
+        seen: set[SharePartition] = set()
+        got = size = 0
+        for partition in answer.partitions:
+            share_partition = partition.share_partition
+            asked = share_partition in known or (
+                share_partition in request.acknowledgements
+            )
+            if share_partition in seen or not asked:
+                what = f"node {self._node_id} answered for {share_partition}, unasked"
+                happened.append(Strange(what))
+                continue
+            seen.add(share_partition)
+            if partition.error:
+                happened += fetch_failed(partition)
+            if partition.acquired:
+                lease = self._lease(partition, sent.at, topics)
+                happened.append(Acquired(lease))
+                got += lease.count
+                size += len(partition.records)
+        if got:
+            self._pace.measured(answer.partitions, self._waits.lock_timeout)
+        if self._requests.is_throttled(request, got, size, answer.throttle, now):
+            happened.append(Throttled(self._node_id))
+        self._arrivals.came(got, size, now, keeps_up=self._pace.keeps_up)
+        self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
+        return self._requests.left_some(got, request)
+
+    def _lease(
+        self, partition: FetchedPartition, at: float, topics: Mapping[TopicId, str]
+    ) -> Lease:
+        lease = Lease(
+            topic=topics.get(partition.share_partition.topic_id, "?"),
+            share_partition=partition.share_partition,
+            acquired=partition.acquired,
+            payload=partition.records,
+            deadline=at + self._waits.lock_timeout,
+            term=self._session.term,
+            owner=self._acknowledgements,
+        )
+        self._acknowledgements.acquired(lease)
+        self._pace.acquired(lease.count)
+        return lease
