@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.batch import Batch
 from sharecons.deliveries import Asker, Deliveries
-from sharecons.errors import ClosedError
+from sharecons.errors import ClosedError, DeserializationError
 from sharecons.net.waiting import FOREVER
 from sharecons.protocol.leases import Lease
 from sharecons.record import KeyT, Record, ValueT
@@ -101,13 +101,21 @@ class Poller:
     async def poll(self, deadline: float, most: int | None) -> list[Record[Any, Any]]:
         """Wait for records until the deadline, then take what is ready."""
         records: list[Record[Any, Any]] = []
-        served = await ask(self._deliveries, self, deadline) is not None
-        while served:
-            _, taken = self._deliveries.take(
-                None if most is None else most - len(records)
-            )
-            records += taken
-            if most is not None and len(records) >= most:
-                break
-            served = self._deliveries.take_more()
+        if await ask(self._deliveries, self, deadline) is not None:
+            try:
+                self._take(records, most)
+            except DeserializationError:
+                raise
+            except BaseException:
+                self._deliveries.take_back()
+                raise
         return records
+
+    def _take(self, records: list[Record[Any, Any]], most: int | None) -> None:
+        deliveries = self._deliveries
+        while True:
+            room = None if most is None else most - len(records)
+            _, taken = deliveries.take(room, first=not records)
+            records += taken
+            if not taken or len(records) == most or not deliveries.take_more():
+                return

@@ -19,7 +19,7 @@ from sharecons import options
 from sharecons.asking import BatchLoop, Poller
 from sharecons.deliveries import SLICE, Acknowledged, Deliveries
 from sharecons.deserializers import Deserializers
-from sharecons.errors import BackgroundTaskError, ClosedError, CommitTimeoutError
+from sharecons.errors import ClosedError, CommitTimeoutError
 from sharecons.lifecycle import Lifecycle
 from sharecons.loops import RecordLoop
 from sharecons.metrics import Counters
@@ -86,10 +86,11 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         client_rack: for brokers that assign by rack.
         on_acknowledged: called with results (`AcknowledgeResult`) of what was
             acknowledged, also by itself. A plain function, not a coroutine function;
-            what it raises is raised by the next asking for records.
+            if it raises, the next read raises `CallbackError`.
         key_deserializer, value_deserializer: plain functions, bytes to objects; None
             stays None. A record that cannot be deserialized raises
-            `DeserializationError` and is released unless you reject it.
+            `DeserializationError` and is released unless you reject it. Any callback's
+            KeyboardInterrupt and SystemExit are raised as they are.
         security: TLS and SASL, as one value; plain TCP by default.
         connect_timeout: seconds in which to reach a first broker, when entering.
             Addresses that fail are tried again until then.
@@ -170,7 +171,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
         Raises:
             ClosedError, NotSubscribedError, ConsumerStateError: not now.
-            DeserializationError, CorruptRecordsError: the loop may be entered again.
+            DeserializationError, CorruptRecordsError, CallbackError: the loop may be
+                entered again.
             Error: what ended the consumer; it is raised again and again.
         """
         self._check_open()
@@ -337,7 +339,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     def _abandon(self) -> None:
         self._member.abandon()
 
-    def _failed(self, crash: BackgroundTaskError) -> None:
+    def _failed(self, crash: BaseException) -> None:
         self._deliveries.refused(crash)
 
     def _stopped(self) -> None:

@@ -13,13 +13,13 @@ from sharecons.deserializers import Deserializers
 from sharecons.errors import (
     ClosedError,
     ConsumerStateError,
-    DeserializationError,
     Error,
     NotSubscribedError,
 )
 from sharecons.hands import Hand
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
+from sharecons.net.callbacks import called_back, log_unraised
 from sharecons.net.clock import Clock
 from sharecons.net.waiting import Waiter
 from sharecons.protocol.acknowledgements import AcknowledgeResult
@@ -85,7 +85,7 @@ class Deliveries:
         self._hand = Hand(implicit=implicit)
         self._ready: deque[Lease] = deque()
         self._errors: deque[Exception] = deque()
-        self._refusal: Error | None = None
+        self._refusal: BaseException | None = None
         self._waiter = waiter
         self._pause_at = clock()
         self._check_caller = check_caller
@@ -130,7 +130,7 @@ class Deliveries:
         self._errors.append(error)
         self._waiter.wake()
 
-    def refused(self, error: Error) -> None:
+    def refused(self, error: BaseException) -> None:
         self._refusal = self._refusal or error
         self._waiter.wake()
 
@@ -146,12 +146,13 @@ class Deliveries:
             )
         if self.on_acknowledged is None:
             return
-        try:
-            self.on_acknowledged(results)
-        except Exception as error:  # noqa: BLE001
-            # The callback is the application's: so is its exception, at its next call.
-            self._errors.append(error)
-            self._waiter.wake()
+        error = called_back("on_acknowledged", self.on_acknowledged, results)
+        if error is None:
+            return
+        if self.closed:
+            log_unraised(error)
+        else:
+            self.troubled(error)
 
     # What askers do.
 
@@ -240,11 +241,12 @@ class Deliveries:
         assert self.lease is not None, "served"
         self._hand.take(self.lease)
 
-    def take(self, most: int | None) -> tuple[int, list[Any]]:
+    def take(self, most: int | None, *, first: bool = True) -> tuple[int, list[Any]]:
         """Hand out records of `lease` together; gives the first's index, and them.
 
         Raises:
-            DeserializationError: for the first of them; it is in hand then.
+            DeserializationError: for the first of them; it is in hand then. Unless
+                `first`, no records are returned, and the next call raises.
         """
         assert self.lease is not None, "served"
         lease, start = self.lease, self.lease.cursor
@@ -253,7 +255,11 @@ class Deliveries:
             stop = min(stop, start + most)
         self.hand()
         if self.deserializers:
-            stop = self._deserialize_until(lease, start, stop)
+            stop, failure = self.deserializers.apply_all(self.records, start, stop)
+            if failure is not None and first and stop == start:
+                lease.cursor = start + 1
+                self._hand.cannot_use(lease, self.records[start])
+                raise failure
         lease.cursor = stop
         return start, self.records[start:stop]
 
@@ -267,11 +273,16 @@ class Deliveries:
         """Deserialize one record that is in hand; raises DeserializationError."""
         try:
             return self.deserializers.apply(record)
-        except DeserializationError:
+        except BaseException:
             self._hand.cannot_use(lease, record)
             if self._asker is not None:
                 self._asker.interrupt()
             raise
+
+    def take_back(self) -> None:
+        """Release what is in hand: the application did not get it."""
+        if not self.closed:
+            self._hand.put_down(accept=False)
 
     @property
     def in_hand(self) -> bool:
@@ -305,24 +316,13 @@ class Deliveries:
         In implicit mode a record in hand is not accepted by this.
         """
         self.closed = True
+        for error in self._errors:
+            log_unraised(error)
         self._count_unworked(self._unworked())
         self._forget_unworked()
         self._waiter.wake()
 
     # Small things.
-
-    def _deserialize_until(self, lease: Lease, start: int, stop: int) -> int:
-        """Deserialize; end before the first that cannot be, unless it is the first."""
-        for index in range(start, stop):
-            try:
-                self.records[index] = self.deserializers.apply(self.records[index])
-            except DeserializationError:
-                if index > start:
-                    return index
-                lease.cursor = index + 1
-                self._hand.cannot_use(lease, self.records[index])
-                raise
-        return stop
 
     def _is_live(self) -> bool:
         lease = self.lease

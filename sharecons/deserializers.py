@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from sharecons.errors import DeserializationError
+from sharecons.net.callbacks import raise_exit
 from sharecons.options import check_callable
 from sharecons.record import Record as TypedRecord
 from sharecons.untyped import Record
@@ -35,13 +36,33 @@ class Deserializers:
         value = _deserialized(record, "value", self._value, record.value)
         return record.deserialized(key, value)
 
+    def apply_all(
+        self, records: list[Any], start: int, stop: int
+    ) -> tuple[int, DeserializationError | None]:
+        """Replace records in a list, up to the first that cannot be deserialized.
+
+        Returns its index, or `stop`, and its error. Any other exception replaces none.
+        """
+        done: list[Any] = []
+        failure: DeserializationError | None = None
+        for record in records[start:stop]:
+            try:
+                done.append(self.apply(record))
+            except DeserializationError as error:
+                failure = error
+                break
+        stop = start + len(done)
+        records[start:stop] = done
+        return stop, failure
+
 
 def _deserialized(record: Record, part: str, how: Deserializer | None, raw: Any) -> Any:
     if how is None or raw is None:
         return raw
     try:
         return how(raw)
-    except Exception as error:
+    except BaseException as error:
+        raise_exit(error)
         where = f"{record.topic}-{record.partition}@{record.offset}"
         raw_record = cast("TypedRecord[bytes, bytes]", record)
         raise DeserializationError(raw_record, part, where) from error

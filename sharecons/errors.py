@@ -11,6 +11,7 @@
     ├── RecordsError                           records that cannot be handed out
     │   ├── CorruptRecordsError                a batch whose bytes are damaged
     │   └── DeserializationError               a deserializer raised
+    ├── CallbackError                          on_acknowledged raised
     ├── ConnectionFailedError                  no broker, or a broken connection
     │   ├── RequestTimedOutError               no answer in time
     │   └── ProtocolError                      an answer that is not Kafka's
@@ -37,6 +38,7 @@ __all__ = [
     "AuthorizationError",
     "BackgroundTaskError",
     "BrokerError",
+    "CallbackError",
     "ClosedError",
     "CommitTimeoutError",
     "ConfigurationError",
@@ -145,6 +147,20 @@ class DeserializationError(RecordsError):
         )
         self.record: Record[bytes, bytes] = record
         self.part = part
+
+
+class CallbackError(Error):
+    """A callback of the application raised; its exception is the `__cause__`.
+
+    The consumer continues: read from it again. It is raised once per exception.
+
+    Attributes:
+        callback: the callback's name, "on_acknowledged".
+    """
+
+    def __init__(self, callback: str, error: BaseException) -> None:
+        super().__init__(f"{callback} raised {error!r}; the consumer continues")
+        self.callback = callback
 
 
 class ConnectionFailedError(Error):

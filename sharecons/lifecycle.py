@@ -15,6 +15,7 @@ import anyio
 from sharecons import options
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
 from sharecons.net.background import Background, current_task
+from sharecons.net.callbacks import EXITS
 from sharecons.net.clock import in_trio
 from sharecons.net.loop_guard import LoopGuard
 
@@ -33,14 +34,16 @@ class Lifecycle(ABC):
 
     The background tasks depend on no task of the application (`net.background`). If
     one of them fails, the failure is logged, and raised by the application's next
-    call as a `BackgroundTaskError`.
+    call as a `BackgroundTaskError`. KeyboardInterrupt and SystemExit, which a callback
+    may raise, are raised as they are.
     """
 
     def __init__(self) -> None:
         self._state: Literal["new", "starting", "open", "closing", "closed"] = "new"
         self._starting: anyio.CancelScope | None = None
         self._background: Background | None = None
-        self._crash: BackgroundTaskError | None = None
+        self._crash: BaseException | None = None
+        self._crash_traceback: TracebackType | None = None
         self._entered_by: object = None
         self._loop_guard: LoopGuard | None = None
 
@@ -66,7 +69,7 @@ class Lifecycle(ABC):
         """Reject acknowledgements from now on: they can no longer be sent."""
 
     @abstractmethod
-    def _failed(self, crash: BackgroundTaskError) -> None:
+    def _failed(self, crash: BaseException) -> None:
         """Raise this in whatever waits, and in each later call for records."""
 
     @abstractmethod
@@ -224,15 +227,21 @@ class Lifecycle(ABC):
         self._stopped()
 
     def _crashed(self, what: str, error: BaseException) -> None:
-        self._crash = BackgroundTaskError(f"{what}: {error!r}; start another consumer")
-        self._crash.__cause__ = error
+        if isinstance(error, EXITS):
+            self._crash = error
+        else:
+            text = f"{what}: {error!r}; start another consumer"
+            self._crash = BackgroundTaskError(text)
+            self._crash.__cause__ = error
+        self._crash_traceback = self._crash.__traceback__
         self._abandon()
         self._failed(self._crash)
 
     def _raise_unseen_crash(self) -> None:
-        # An exception that was raised has a traceback.
-        if self._crash is not None and self._crash.__traceback__ is None:
-            raise self._crash
+        crash = self._crash
+        # Raising an exception extends its traceback.
+        if crash is not None and crash.__traceback__ is self._crash_traceback:
+            raise crash
 
     def _check_open(self) -> None:
         """See that the consumer can be used.

@@ -6,6 +6,7 @@ from secrets import token_urlsafe
 from typing import Any
 
 from sharecons.errors import ConnectionFailedError
+from sharecons.net.callbacks import is_cancellation, raise_exit
 from sharecons.net.clock import running_clock
 from sharecons.protocol.authentication import FOREVER, Authentication
 from sharecons.protocol.credentials import Credentials
@@ -54,9 +55,21 @@ class Login:
             return ""
         try:
             given = source()
-            return await given if isawaitable(given) else given
-        except Exception as error:  # it is the application's, and may raise anything
-            raise ConnectionFailedError(
-                f"connecting to {self._broker}: the source of tokens raised "
-                f"{type(error).__name__}: {error}"
-            ) from error
+        except BaseException as error:
+            raise self._token_failure(error) from error
+        if not isawaitable(given):
+            return given
+        try:
+            return await given
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+            raise self._token_failure(error) from error
+
+    def _token_failure(self, error: BaseException) -> ConnectionFailedError:
+        """Return the error to raise for an exception of the application's function."""
+        raise_exit(error)
+        return ConnectionFailedError(
+            f"connecting to {self._broker}: the source of tokens raised "
+            f"{type(error).__name__}: {error}"
+        )

@@ -261,10 +261,11 @@ class Lease(Holder):
     ) -> None:
         """As `acknowledge_open`, but report lost locks as failed, and do not raise.
 
-        For what the library does by itself, such as accepting in implicit mode.
+        For what the library does by itself, such as accepting in implicit mode. Once
+        the consumer is closed this does nothing: the records were released.
         """
-        self._check_owner(kind)
-        self._say(slice(start, stop), kind)
+        if not self._journal.closed:
+            self._say(slice(start, stop), kind)
 
     # What the batcher does.
 
