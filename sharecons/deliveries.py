@@ -25,6 +25,7 @@ from sharecons.net.waiting import Waiter
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
+from sharecons.protocol.results import lock_overrun, summarize
 from sharecons.unpacking import unpack
 from sharecons.untyped import Record
 
@@ -141,9 +142,7 @@ class Deliveries:
     def acknowledged(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]
         if failed:
-            self._log.warning(
-                "acknowledgements failed", ranges=len(failed), first=failed[0]
-            )
+            self._log.warning("acknowledgements failed", **summarize(failed))
         if self.on_acknowledged is None:
             return
         error = called_back("on_acknowledged", self.on_acknowledged, results)
@@ -338,6 +337,7 @@ class Deliveries:
             topic=lease.topic,
             partition=lease.share_partition.partition,
             records=self.remaining(),
+            reason=lock_overrun(lease, lease.deadline, self.clock()),
         )
         return False
 

@@ -69,6 +69,7 @@ class Bench:
             acquired=((first, first + count - 1, delivery_count),),
             payload=encode(records, base_offset=first),
             deadline=self.now + 30,
+            lock_duration=30.0,
             term=self.term,
             owner=self.owner,
         )
@@ -123,7 +124,9 @@ async def test_closing_says_nothing_of_what_may_come_again(
     assert caplog.text == ""
 
 
-async def test_record_whose_lock_has_ended_is_not_handed_out() -> None:
+async def test_record_whose_lock_has_ended_is_not_handed_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     bench = Bench()
     bench.acquire(0, 10)
     assert await bench.poll(4) == [0, 1, 2, 3]
@@ -135,6 +138,8 @@ async def test_record_whose_lock_has_ended_is_not_handed_out() -> None:
 
     assert await bench.poll() == [30]
     assert bench.count("locks-expired-total") == 4 + 3
+    reason = "processing took 30 s, the lock lasts 30 s: call renew() or raise"
+    assert reason in caplog.text
     assert bench.pace.buffered == 0
 
 

@@ -26,7 +26,12 @@ from sharecons.protocol.leases import Lease
 from sharecons.protocol.pieces import Piece, choose, merged
 from sharecons.protocol.ranges import Run, ranges_of
 from sharecons.protocol.reactions import Reaction, reaction
-from sharecons.protocol.results import Ticket, join_results, results_of
+from sharecons.protocol.results import (
+    Ticket,
+    join_results,
+    lock_overrun,
+    results_of,
+)
 from sharecons.protocol.session import Term
 from sharecons.protocol.values import FetchedPartition, Range, SharePartition
 
@@ -239,7 +244,12 @@ class Acknowledgements:
             self._waiting += pieces
             return
         piece = pieces[0]
-        halves = piece.halves() if now < piece.deadline else []
+        if now >= piece.deadline:
+            reason = lock_overrun(piece.lease, piece.deadline, now)
+            message = f"{reason} ({error.message})" if error.message else reason
+            self._failed(pieces, AcknowledgeError(error.code, error.name, message))
+            return
+        halves = piece.halves()
         if not halves:
             self._failed(pieces, error)
         self._waiting += halves

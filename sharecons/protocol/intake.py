@@ -109,6 +109,7 @@ class Intake:
             acquired=partition.acquired,
             payload=partition.records,
             deadline=at + self._waits.lock_timeout,
+            lock_duration=self._waits.lock_timeout,
             term=self._session.term,
             owner=self._acknowledgements,
         )

@@ -67,6 +67,7 @@ class Lease(Holder):
         payload: the answer's bytes, until `unpacked`.
         cursor: how many of its records were handed out.
         deadline: when the acquisition lock ends, for records not renewed.
+        lock_duration: seconds from the acquisition to the deadline.
         term: the session's life in which they were acquired.
         dirty: there is something to send, and the owner knows.
     """
@@ -89,6 +90,7 @@ class Lease(Holder):
         "deadline",
         "dirty",
         "highest_delivery_count",
+        "lock_duration",
         "payload",
         "share_partition",
         "term",
@@ -105,6 +107,7 @@ class Lease(Holder):
         deadline: float,
         term: Term,
         owner: Owner,
+        lock_duration: float = 0.0,
     ) -> None:
         self.topic = topic
         self.share_partition = share_partition
@@ -117,6 +120,7 @@ class Lease(Holder):
                 self.highest_delivery_count = delivery_count
         self.payload: bytes | memoryview = payload
         self.deadline = deadline
+        self.lock_duration = lock_duration
         self.term = term
         self.cursor = 0
         self.dirty = False

@@ -12,7 +12,7 @@ from sharecons.protocol.leases import Lease
 from sharecons.protocol.ranges import GAP, Run
 from sharecons.untyped import AcknowledgeType
 
-__all__ = ["Ticket", "join_results", "results_of"]
+__all__ = ["Ticket", "join_results", "lock_overrun", "results_of", "summarize"]
 
 
 # By number: asking the enumeration takes longer than all else here.
@@ -46,6 +46,35 @@ def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult
         else:
             joined.append(result)
     return joined
+
+
+def lock_overrun(lease: Lease, deadline: float, now: float) -> str:
+    """Return what to do about a lock that ended at `deadline`, before its use ended."""
+    seconds = now - deadline + lease.lock_duration
+    return (
+        f"processing took {_short(seconds)} s, the lock lasts "
+        f"{_short(lease.lock_duration)} s: call renew() or raise "
+        "share.record.lock.duration.ms"
+    )
+
+
+def summarize(failed: Sequence[AcknowledgeResult]) -> dict[str, object]:
+    """Return log fields for failed acknowledgements: a count, and the first of them."""
+    first = failed[0]
+    assert first.error is not None, "failed"
+    offsets = f"{first.first_offset}-{first.last_offset}"
+    fields: dict[str, object] = {
+        "records": sum(r.last_offset - r.first_offset + 1 for r in failed),
+        "first": f"{first.topic}-{first.partition}, offsets {offsets}",
+        "error": first.error.name,
+    }
+    if first.error.message:
+        fields["reason"] = first.error.message
+    return fields
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds >= 10.0 else f"{round(seconds, 1):g}"
 
 
 @final

@@ -28,6 +28,7 @@ from sharecons.net.member import Member
 from sharecons.net.waiting import FOREVER
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
+from sharecons.protocol.results import summarize
 from sharecons.protocol.values import FetchSettings
 from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import Taken
@@ -188,9 +189,7 @@ class Acquirer:
             count = sum(r.last_offset - r.first_offset + 1 for r in failed)
             self.figures.refused += count
             _log.warning(
-                "acceptance failed; the records come again",
-                offsets=count,
-                first=failed[0],
+                "acceptance failed; the records come again", **summarize(failed)
             )
 
     # Its work.

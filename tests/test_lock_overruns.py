@@ -1,0 +1,78 @@
+"""What a consumer reports when processing takes longer than the lock."""
+
+import logging
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.testing import EmbeddedBroker
+
+pytestmark = pytest.mark.anyio
+
+HINT = "s, the lock lasts 1 s: call renew() or raise share.record.lock.duration.ms"
+
+
+@pytest.fixture
+async def broker():
+    lowest = {"group.share.min.record.lock.duration.ms": 1000}
+    async with EmbeddedBroker(settings=lowest) as broker:
+        broker.create_topic("orders")
+        broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+        yield broker
+
+
+@pytest.fixture
+def warnings(caplog):
+    caplog.set_level(logging.WARNING, "sharecons")
+    return lambda: [each.getMessage() for each in caplog.records]
+
+
+def consuming(broker, **options):
+    return ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        **options,
+    )
+
+
+async def test_late_acknowledgement_is_explained(broker, warnings):
+    broker.produce("orders", [b"0"])
+    seen = []
+    async with consuming(
+        broker, acknowledgement="explicit", on_acknowledged=seen.extend
+    ) as consumer:
+        record = await anext(aiter(consumer))
+        consumer.unsubscribe()  # so that it does not acquire the record again
+        await anyio.sleep(2.2)
+        record.accept()
+        with anyio.fail_after(10):
+            while not seen:
+                await anyio.sleep(0.02)
+
+    (result,) = seen
+    assert result.error.name == "INVALID_RECORD_STATE"
+    assert "processing took 2." in result.error.message
+    assert HINT in result.error.message
+    (warning,) = warnings()
+    assert "acknowledgements failed" in warning
+    assert "orders-0, offsets 0-0" in warning
+    assert HINT in warning
+    assert "AcknowledgeResult(" not in warning
+    assert "AcknowledgeError(" not in warning
+
+
+async def test_slow_handler_in_implicit_mode_is_explained(broker, warnings):
+    broker.produce("orders", [b"0"])
+    async with consuming(broker) as consumer:
+        with anyio.fail_after(20):
+            async for _ in consumer:
+                if warnings():
+                    break
+                await anyio.sleep(1.4)
+
+    assert "acknowledgements failed" in warnings()[0]
+    assert "processing took 1." in warnings()[0]
+    assert HINT in warnings()[0]
