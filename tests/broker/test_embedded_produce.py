@@ -179,3 +179,30 @@ def test_produce_leaves_a_key_s_tombstone_to_compacted_topics(kafka):
     kafka.produce("orders", ["a", None], keys=["k", "k"])
 
     assert 2 == log_of(kafka).end_offset
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"values": [b"x", 5]}, TypeError, r"values\[1\] must be bytes, str or None"),
+        ({"values": None}, TypeError, "values must be an iterable of bytes"),
+        ({"keys": [5]}, TypeError, r"keys\[0\] must be bytes, str or None, not int"),
+        ({"keys": "k"}, TypeError, "keys must be an iterable of bytes"),
+        ({"headers": [("a", "text")]}, TypeError, "headers must be a sequence of"),
+        ({"headers": [(1, b"")]}, TypeError, "headers must be a sequence of"),
+        ({"headers": {"a": b""}}, TypeError, "headers must be a sequence of"),
+        ({"partition": "0"}, TypeError, "partition must be an int, not '0'"),
+        ({"timestamp": 1.5}, TypeError, "timestamp must be an int, in milliseconds"),
+        ({"timestamp": "now"}, TypeError, "timestamp must be an int"),
+        ({"timestamp": -1}, ValueError, "timestamp must be from 0 to"),
+        ({"timestamp": 2**63}, ValueError, "timestamp must be"),
+        ({"batch": 0}, ValueError, "batch must be from 1 to .*, in records, not 0"),
+        ({"batch": 1.5}, TypeError, "batch must be an int, in records, not 1.5"),
+    ],
+)
+def test_produce_refuses_arguments_that_no_record_has(kafka, arguments, error, message):
+    kafka.create_topic("orders")
+    with pytest.raises(error, match=message):
+        kafka.produce("orders", **{"values": [b"x"], **arguments})
+
+    assert 0 == log_of(kafka).end_offset

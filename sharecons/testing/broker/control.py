@@ -15,6 +15,7 @@ from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.creation import NewTopic, create_topic
 from sharecons.testing.broker.log.batches import AppendError, header_of
 from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.produce_arguments import check_produce
 from sharecons.testing.broker.settings.changes import ConfigError
 from sharecons.testing.broker.settings.known import (
     SettingError,
@@ -69,9 +70,18 @@ class Control:
         """Write records; `now` is the log's own time, in milliseconds.
 
         Raises:
+            TypeError, ValueError: an argument is not as `produce` documents it.
             Refusal: a broker would not write one of the batches; none is written.
         """
         found = self._topic(topic)
+        values = check_produce(
+            values,
+            partition=partition,
+            keys=keys,
+            headers=headers,
+            batch=batch,
+            timestamp=timestamp,
+        )
         records = self._records(found, values, partition, keys, headers)
         limit = int(self._cluster.configs.topic(found.config, "max.message.bytes"))
         appends = [
@@ -91,17 +101,12 @@ class Control:
     def _records(
         self,
         topic: Topic,
-        values: Iterable[bytes | str | None],
+        values: Sequence[bytes | str | None],
         partition: int | None,
         keys: Sequence[bytes | str | None] | None,
         headers: Sequence[Header],
     ) -> dict[int, list[NewRecord]]:
         """Return the records of each partition."""
-        if isinstance(values, bytes | str):
-            raise TypeError("values must be an iterable of bytes, str or None")
-        values = list(values)
-        if keys is not None and len(keys) != len(values):
-            raise ValueError(f"{len(values)} values have {len(keys)} keys")
         records: dict[int, list[NewRecord]] = {}
         for value, key in zip(
             values, map(_bytes, keys or [None] * len(values)), strict=True

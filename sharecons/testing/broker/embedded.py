@@ -186,6 +186,7 @@ class EmbeddedBroker:
 
         Raises:
             LookupError: there is no such topic or partition.
+            TypeError, ValueError: an argument is not as above.
             Refusal: the settings of the topic do not allow one of the records, or the
                 partition has no leader; nothing is written.
         """
