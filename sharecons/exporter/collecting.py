@@ -14,6 +14,7 @@ from typing import Final, TypeVar, final
 import anyio
 
 from sharecons.admin import (
+    ConfigEntry,
     GroupOffset,
     OffsetSpec,
     Outcome,
@@ -29,7 +30,9 @@ from sharecons.exporter.readings import (
     Readings,
     is_chosen,
 )
+from sharecons.exporter.stalls import Stalls
 from sharecons.inspection import oldest_records
+from sharecons.inspection.looking import group_facts
 from sharecons.protocol.insides import Oldest, Stretch, stretches_of
 from sharecons.untyped import TopicPartition
 
@@ -82,6 +85,7 @@ class Collecting:
         self._limit = limit
         # Records do not change: one that is still the oldest is not read again.
         self._oldest: dict[Place, tuple[int, Oldest]] = {}
+        self._stalls = Stalls()
 
     async def collect(self) -> Readings:
         """Look at all groups once. What fails is told in the readings; nothing raises.
@@ -123,6 +127,7 @@ class Collecting:
         starts = await self._log(partitions, OffsetSpec.EARLIEST, trouble)
         ends = await self._log(partitions, OffsetSpec.LATEST, trouble)
         states = await self._states(offsets, trouble)
+        configs = trouble.found("configs", await self._admin.describe_configs(*ids))
         readings = {
             group_id: _reading(
                 described.get(group_id),
@@ -133,7 +138,35 @@ class Collecting:
             )
             for group_id in ids
         }
-        return await self._with_oldest(readings, trouble)
+        return self._with_stalls(
+            await self._with_oldest(readings, trouble), described, configs
+        )
+
+    def _with_stalls(
+        self,
+        readings: dict[str, GroupReading],
+        described: Mapping[str, ShareGroup],
+        configs: Mapping[str, Mapping[str, ConfigEntry]],
+    ) -> dict[str, GroupReading]:
+        now = time.time()
+        places = {(g, key) for g, each in readings.items() for key in each.partitions}
+        self._stalls.forget_all_but(places)
+        complete = dict(readings)
+        for group_id, group in described.items():
+            entries = configs.get(group_id, {})
+            limit = group_facts(group, entries).record_locks
+            partitions = readings[group_id].partitions
+            stalls = self._stalls.find(group, entries, partitions, now)
+            complete[group_id] = replace(
+                readings[group_id],
+                partitions={
+                    key: replace(
+                        one, window_limit=limit, stalled=stalls.get(key, one.stalled)
+                    )
+                    for key, one in partitions.items()
+                },
+            )
+        return complete
 
     async def _offsets(self, ids: list[str], trouble: _Trouble) -> Offsets:
         listed = trouble.found("offsets", await self._admin.list_offsets(*ids))

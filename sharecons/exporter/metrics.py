@@ -13,8 +13,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from sharecons.exporter.archived import ArchivedCounts
 from sharecons.exporter.readings import PartitionReading, Readings
-from sharecons.protocol.insides import Standing
+from sharecons.protocol.insides import ARCHIVED, Standing
 from sharecons.version import VERSION
 
 __all__ = ["Metrics", "registry_of"]
@@ -23,7 +24,15 @@ GROUP: Final = "kafka_share_group"
 OWN: Final = "sharecons_exporter"
 STATES: Final = ("Empty", "Stable", "Dead")
 PARTITION: Final = ("group", "topic", "partition")
-QUESTIONS: Final = ("cluster", "groups", "offsets", "logs", "states", "records")
+QUESTIONS: Final = (
+    "cluster",
+    "groups",
+    "offsets",
+    "logs",
+    "states",
+    "configs",
+    "records",
+)
 UNTOLD: Final = (Standing.ABOVE, Standing.REMOVED)
 """Offsets of which no delivery count is known, or that are none any more."""
 
@@ -52,7 +61,24 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
         "coordinator keeps them: in flight. Brokers keep locks in memory alone, so "
         "nobody can tell which are locked; those locked for the first time above all "
         "that was ever settled or let go are left out.",
-        lambda one, _: _open(one),
+        lambda one, _: one.count(Standing.OPEN),
+    ),
+    (
+        "archived_records",
+        "Offsets from the start offset on that are archived or archiving: rejected, or "
+        "at the delivery limit. They are not delivered again.",
+        lambda one, _: one.count(*ARCHIVED),
+    ),
+    (
+        "window_records",
+        "Offsets from the start offset to the last that was settled or let go, settled "
+        "ones too: in flight at least.",
+        lambda one, _: one.window,
+    ),
+    (
+        "window_limit_records",
+        "Offsets that may be in flight: share.partition.max.record.locks.",
+        lambda one, _: one.window_limit,
     ),
     (
         "oldest_unsettled_age_seconds",
@@ -84,12 +110,14 @@ class Metrics(Collector):
         self._latest: Readings | None = None
         self._collections = 0
         self._failures: Counter[str] = Counter()
+        self._archived = ArchivedCounts()
 
     def read(self, readings: Readings) -> None:
         """Take new readings."""
         self._collections += 1
         # A new one each time: a scrape in another thread may be counting the old one.
         self._failures = self._failures + Counter(readings.failures)
+        self._archived = self._archived.after(readings)
         self._latest = readings
 
     def collect(self) -> Iterable[Metric]:
@@ -105,6 +133,8 @@ class Metrics(Collector):
         if latest is not None:
             yield from _of_groups(latest)
             yield from _of_partitions(latest)
+            yield _archived_seen(self._archived)
+            yield _stalled(latest)
             yield _delivery_counts(latest)
 
     def _own(self, latest: Readings | None) -> Iterator[Metric]:
@@ -185,13 +215,33 @@ def _delivery_counts(latest: Readings) -> Metric:
     return gauge
 
 
+def _stalled(latest: Readings) -> Metric:
+    gauge = GaugeMetricFamily(
+        f"{GROUP}_stalled",
+        "1 if the partition stands still for this reason, 0 if not: no_members, "
+        "unassigned, window_full, or no_progress (nothing was settled or let go for "
+        "longer than a lock lasts).",
+        labels=(*PARTITION, "reason"),
+    )
+    for labels, one in _partitions(latest):
+        for reason, is_so in one.stalled.items():
+            gauge.add_metric([*labels, reason], is_so)
+    return gauge
+
+
+def _archived_seen(archived: ArchivedCounts) -> Metric:
+    counter = CounterMetricFamily(
+        f"{GROUP}_archived_seen",
+        "Offsets that a collection found archived and the one before did not. Those "
+        "that the start offset passes between two collections are not seen.",
+        labels=PARTITION,
+    )
+    for (group_id, key), count in archived.totals.items():
+        counter.add_metric([group_id, key.topic, str(key.partition)], count)
+    return counter
+
+
 def _partitions(latest: Readings) -> Iterator[tuple[list[str], PartitionReading]]:
     for group_id, reading in latest.groups.items():
         for key, one in sorted(reading.partitions.items()):
             yield [group_id, key.topic, str(key.partition)], one
-
-
-def _open(one: PartitionReading) -> int | None:
-    if one.stretches is None:
-        return None
-    return sum(e.count for e in one.stretches if e.standing is Standing.OPEN)

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from sharecons.errors import Error
-from sharecons.protocol.insides import UNSETTLED, Oldest, Standing, Stretch
+from sharecons.protocol.insides import (
+    UNSETTLED,
+    Oldest,
+    Standing,
+    Stretch,
+    window_of,
+)
 from sharecons.untyped import TopicPartition
 
 __all__ = [
@@ -29,6 +35,9 @@ class PartitionReading:
             state may not be read.
         oldest: the first record that is not settled; None where there is none, or it
             cannot be read.
+        window_limit: offsets that may be in flight; None if configs cannot be read.
+        stalled: by reason, whether the partition stands still for it. A reason is
+            missing if what shows it could not be read.
     """
 
     start_offset: int
@@ -36,6 +45,21 @@ class PartitionReading:
     lag: int | None = None
     stretches: tuple[Stretch, ...] | None = None
     oldest: Oldest | None = None
+    window_limit: int | None = None
+    stalled: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def window(self) -> int | None:
+        """Offsets from the start to the last that was written; None if unknown."""
+        if self.stretches is None:
+            return None
+        return window_of(self.start_offset, self.stretches)
+
+    def count(self, *standings: Standing) -> int | None:
+        """Return how many offsets stand so; None if unknown."""
+        if self.stretches is None:
+            return None
+        return sum(e.count for e in self.stretches if e.standing in standings)
 
     @property
     def unsettled(self) -> tuple[Stretch, ...] | None:

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     # Loaded by who reads records; most looks do not.
     from sharecons.protocol.share_states import RecordedState
 
-__all__ = ["GroupInside", "Source", "inspect_group"]
+__all__ = [
+    "GroupInside",
+    "Source",
+    "assigned_members",
+    "group_facts",
+    "inspect_group",
+    "settling",
+]
 
 Ends = tuple[int | None, int | None]
 """Where a log starts and ends."""
@@ -131,13 +138,13 @@ async def inspect_group(
                 end_offset=end,
                 stretches=stretches[key],
                 oldest=oldest.get(key),
-                members=_assigned(group, key),
+                members=assigned_members(group, key),
                 written=read.written,
             )
         )
 
     seen = Results({key: inside(key) for key in wanted})
-    facts = _facts(group, entries)
+    facts = group_facts(group, entries)
     since = {key: _since(key, each, at, before) for key, each in seen.found.items()}
     return GroupInside(
         group=group,
@@ -259,7 +266,9 @@ def _entries(
     return ({}, (told.error,)) if told.error is not None else (told.value, ())
 
 
-def _facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
+def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
+    """Return the facts for findings; configs that are not in `entries` are unknown."""
+
     def number(name: str) -> int | None:
         entry = entries.get(name)
         return None if entry is None or not entry.value else int(entry.value)
@@ -273,7 +282,8 @@ def _facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
     )
 
 
-def _assigned(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
+def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
+    """Return the ids of the members that have a partition."""
     return tuple(m.member_id for m in group.members if key in m.assignment)
 
 
@@ -285,11 +295,11 @@ def _since(
     earlier = None if before is None else before.partitions.get(key)
     if before is None or earlier is None or not earlier.ok:
         return at
-    same = _settling(earlier.value) == _settling(inside)
+    same = settling(earlier.value) == settling(inside)
     return before.since[key] if same else at
 
 
-def _settling(inside: PartitionInside) -> tuple[int | None, tuple[Stretch, ...]]:
+def settling(inside: PartitionInside) -> tuple[int | None, tuple[Stretch, ...]]:
     """What changes when something is settled or let go, and by nothing else."""
     # New records lengthen the last stretch.
     return inside.start_offset, tuple(

@@ -38,6 +38,10 @@ _EDGES: Final = {Standing.ARCHIVED: "#5a5a5a", Standing.ABOVE: "#B4C0CA"}
 _MARKS: Final = {Severity.STALLED: "#8C2D04", Severity.WARNING: "#B35C00"}
 
 
+_RARE: Final = (Standing.ARCHIVING, Standing.UNKNOWN, Standing.REMOVED)
+"""Left out of the legend where there are none, so that it fits."""
+
+
 def draw(group: GroupInside, path: Path) -> None:
     """Draw each partition as a strip, with its numbers, into a PNG.
 
@@ -60,7 +64,7 @@ def draw(group: GroupInside, path: Path) -> None:
         _draw_strip(axes, row, strip, group)
     _frame(axes, strips)
     _title(figure, group, height)
-    _legend(figure, height)
+    _legend(figure, group, height)
     with warnings.catch_warnings():
         # The font lacks glyphs that a group's name may have; boxes stand for them.
         warnings.simplefilter("ignore", UserWarning)
@@ -183,11 +187,18 @@ def _title(figure: "Figure", group: GroupInside, height: float) -> None:
     figure.text(0.02, below, "   ·   ".join(says), fontsize=9, va="center")
 
 
-def _legend(figure: "Figure", height: float) -> None:
+def _legend(figure: "Figure", group: GroupInside, height: float) -> None:
     from matplotlib.patches import Patch
 
     handles = []
+    seen = {
+        stretch.standing
+        for inside in group.partitions.found.values()
+        for stretch in inside.stretches
+    }
     for standing in LEGEND:
+        if standing in _RARE and standing not in seen:
+            continue
         looks = LOOKS[standing]
         words = looks.words
         colours = [(looks.colour, words)]
@@ -211,10 +222,10 @@ def _legend(figure: "Figure", height: float) -> None:
         loc="center left",
         bbox_to_anchor=(0.012, 1 - 0.87 / height),
         ncols=len(handles),
-        fontsize=8.5,
+        fontsize=8,
         frameon=False,
-        handlelength=1.6,
-        columnspacing=1.6,
+        handlelength=1.4,
+        columnspacing=1.2,
     )
 
 

@@ -13,7 +13,7 @@ it, it is locked for the first time or was not handed out yet.
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,7 @@ __all__ = [
     "Standing",
     "Stretch",
     "stretches_of",
+    "window_of",
 ]
 
 
@@ -127,10 +128,9 @@ class PartitionInside:
     @property
     def window(self) -> int:
         """Offsets from the start to the last that was written: in flight at least."""
-        below = [e for e in self.stretches if e.standing is not Standing.ABOVE]
-        if not below or self.start_offset is None:
+        if self.start_offset is None:
             return 0
-        return below[-1].last_offset - self.start_offset + 1
+        return window_of(self.start_offset, self.stretches)
 
     @property
     def delivery_counts(self) -> dict[int, int]:
@@ -141,6 +141,12 @@ class PartitionInside:
                 count = each.delivery_count
                 counts[count] = counts.get(count, 0) + each.count
         return dict(sorted(counts.items()))
+
+
+def window_of(start_offset: int, stretches: Sequence[Stretch]) -> int:
+    """Return the offsets from the start to the last that was written."""
+    below = [each for each in stretches if each.standing is not Standing.ABOVE]
+    return below[-1].last_offset - start_offset + 1 if below else 0
 
 
 def stretches_of(

@@ -7,6 +7,7 @@ import pytest
 from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons.exporter import Collecting
 from sharecons.exporter.metrics import Metrics
+from sharecons.testing.broker.handlers import read_share_group_state
 from sharecons.untyped import TopicPartition
 from tests.exporter.scraped import GROUP, scrape
 from tests.kafka_plugin import BROKERS
@@ -31,6 +32,15 @@ def consumer(kafka, topic, group):
         acknowledgement="explicit",
         auto_offset_reset="earliest",
     )
+
+
+def batch(first, last, state, count):
+    return {
+        "first_offset": first,
+        "last_offset": last,
+        "delivery_state": state,
+        "delivery_count": count,
+    }
 
 
 async def collected(admin, *groups):
@@ -69,6 +79,16 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
     assert RECORDS - 25 == shown.value(f"{GROUP}lag_records", **here)
     # The held one and those let go; the others above were never settled.
     assert 6 == shown.value(f"{GROUP}available_or_locked_records", **here)
+    assert 5 == shown.value(f"{GROUP}archived_records", **here)
+    assert 5 == shown.value(f"{GROUP}archived_seen_total", **here)
+    assert 31 == shown.value(f"{GROUP}window_records", **here)
+    assert 2000 == shown.value(f"{GROUP}window_limit_records", **here)
+    assert {
+        "no_members": 0,
+        "unassigned": 0,
+        "window_full": 0,
+        "no_progress": 0,
+    } == shown.by("reason", f"{GROUP}stalled", **here)
     counts = f"{GROUP}records_by_delivery_count"
     assert {"1": 20} == shown.by("delivery_count", counts, standing="acknowledged")
     assert {"1": 5} == shown.by("delivery_count", counts, standing="archived")
@@ -106,6 +126,16 @@ async def test_the_age_is_that_of_the_first_record_not_settled(
     assert first.oldest is again.oldest
     record = (await admin.read_log({there: 60}))[there].value.records[0]
     assert record.timestamp == moved.oldest.timestamp
+
+
+async def test_a_group_without_members_is_stalled(admin, kafka, topic, group):
+    places = {TopicPartition(topic, 0): 40, TopicPartition(topic, 1): 0}
+    (await admin.alter_offsets(group, places)).check()
+    shown = await collected(admin, group)
+    stalled = f"{GROUP}stalled"
+
+    assert 1 == shown.value(stalled, group=group, partition="0", reason="no_members")
+    assert 0 == shown.value(stalled, group=group, partition="1", reason="no_members")
 
 
 async def test_patterns_choose_groups(admin, kafka, topic, group):
@@ -166,6 +196,71 @@ class TestInTrouble:
             assert 90 == shown.value(f"{GROUP}lag_records", group=name)
             assert shown.value(f"{GROUP}oldest_unsettled_age_seconds", group=name) > 0
         assert [] == shown.values(f"{GROUP}available_or_locked_records")
+
+    @pytest.mark.parametrize("state", [3, 99])
+    async def test_states_of_newer_brokers_are_exported(
+        self, admin, kafka, faults, topic, group, state
+    ):
+        there = TopicPartition(topic, 0)
+        (await admin.alter_offsets(group, {there: 10})).check()
+
+        async def respond(request, context):
+            answer = await read_share_group_state.handle(request, context)
+            for each in answer["results"]:
+                for partition in each["partitions"]:
+                    partition["state_batches"] = [
+                        batch(10, 14, state, 5),
+                        batch(15, 15, 2, 1),
+                        batch(16, 17, 0, 1),
+                    ]
+            return answer
+
+        with faults.on("ReadShareGroupState", times=None).respond(respond):
+            shown = await collected(admin, group)
+        here = {"group": group, "topic": topic, "partition": "0"}
+        standing = {3: "archiving", 99: "unknown"}[state]
+
+        assert [0] == shown.values("sharecons_exporter_errors_total", what="states")
+        assert 8 == shown.value(f"{GROUP}window_records", **here)
+        archived = 5 if state == 3 else 0
+        assert archived == shown.value(f"{GROUP}archived_records", **here)
+        assert archived == shown.value(f"{GROUP}archived_seen_total", **here)
+        assert 2 == shown.value(f"{GROUP}available_or_locked_records", **here)
+        counts = f"{GROUP}records_by_delivery_count"
+        assert {"5": 5} == shown.by("delivery_count", counts, standing=standing)
+
+    async def test_a_full_window_is_stalled(self, admin, faults, topic, group):
+        there = TopicPartition(topic, 0)
+        (await admin.alter_offsets(group, {there: 0})).check()
+        wanted = {"share.partition.max.record.locks": 100}
+        (await admin.alter_configs(group, wanted)).value  # noqa: B018 (raises)
+
+        async def respond(request, context):
+            answer = await read_share_group_state.handle(request, context)
+            for each in answer["results"]:
+                for partition in each["partitions"]:
+                    partition["state_batches"] = [batch(1, RECORDS - 1, 2, 1)]
+            return answer
+
+        with faults.on("ReadShareGroupState", times=None).respond(respond):
+            shown = await collected(admin, group)
+        here = {"group": group, "topic": topic, "partition": "0"}
+
+        assert 1 == shown.value(f"{GROUP}stalled", reason="window_full", **here)
+        assert 100 == shown.value(f"{GROUP}window_limit_records", **here)
+        assert 100 == shown.value(f"{GROUP}window_records", **here)
+
+    async def test_without_configs_the_window_is_left_out(
+        self, admin, faults, groups, group
+    ):
+        fault = faults.on("DescribeConfigs", times=None)
+        with fault.refuse("GROUP_AUTHORIZATION_FAILED", each=True):
+            shown = await collected(admin, f"{group}-*")
+
+        assert [] == shown.values(f"{GROUP}window_limit_records")
+        assert [] == shown.values(f"{GROUP}stalled", reason="window_full")
+        assert [1, 1, 1] == shown.values(f"{GROUP}stalled", reason="no_members")
+        assert 3 == shown.value("sharecons_exporter_errors_total", what="configs")
 
     async def test_offsets_that_are_not_told_hide_nothing_else(
         self, admin, faults, groups, group

@@ -1,0 +1,91 @@
+"""Why partitions stand still, by the rules of `sharecons groups inspect`."""
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from sharecons.admin import ConfigEntry, ShareGroup
+from sharecons.exporter.readings import PartitionReading
+from sharecons.inspection.looking import assigned_members, group_facts, settling
+from sharecons.protocol.findings import Reason, findings_of
+from sharecons.protocol.insides import UNSETTLED, PartitionInside, Standing, Stretch
+from sharecons.untyped import TopicPartition
+
+__all__ = ["Stalls"]
+
+ALWAYS: Final = (Reason.NO_MEMBERS, Reason.UNASSIGNED)
+"""Reasons that are known without the state."""
+
+OF_STATE: Final = (Reason.WINDOW_FULL, Reason.NO_PROGRESS)
+
+Place = tuple[str, TopicPartition]
+Settling = tuple[int | None, tuple[Stretch, ...]]
+
+
+@final
+class Stalls:
+    """Finds the reasons, and keeps for how long each partition has not changed."""
+
+    def __init__(self) -> None:
+        self._unchanged: dict[Place, tuple[Settling, float]] = {}
+
+    def find(
+        self,
+        group: ShareGroup,
+        configs: Mapping[str, ConfigEntry],
+        partitions: Mapping[TopicPartition, PartitionReading],
+        now: float,
+    ) -> dict[TopicPartition, Mapping[str, bool]]:
+        """Return for each partition whether it stands still for each reason.
+
+        A reason is left out if what shows it could not be read.
+        """
+        facts = group_facts(group, configs)
+        stalls: dict[TopicPartition, Mapping[str, bool]] = {}
+        for key, one in partitions.items():
+            if one.unsettled is None:
+                continue
+            inside = _inside(one, assigned_members(group, key))
+            unchanged = self._seconds((group.group_id, key), inside, now)
+            found = {
+                each.reason
+                for each in findings_of(inside, facts, now=now, unchanged=unchanged)
+            }
+            known = [*ALWAYS]
+            if one.stretches is not None and facts.record_locks is not None:
+                known += OF_STATE
+            stalls[key] = {reason.value: reason in found for reason in known}
+        return stalls
+
+    def forget_all_but(self, places: set[Place]) -> None:
+        """Drop what is kept of partitions and groups that are gone."""
+        self._unchanged = {k: v for k, v in self._unchanged.items() if k in places}
+
+    def _seconds(self, place: Place, inside: PartitionInside, now: float) -> float:
+        current = settling(inside)
+        known, since = self._unchanged.get(place, (None, now))
+        if known != current:
+            since = now
+        self._unchanged[place] = current, since
+        return now - since
+
+
+def _inside(one: PartitionReading, members: tuple[str, ...]) -> PartitionInside:
+    stretches = one.stretches
+    if stretches is None:
+        # Without the state it is not known which offsets were handed out.
+        stretches = tuple(
+            Stretch(
+                first_offset=each.first_offset,
+                last_offset=each.last_offset,
+                standing=Standing.ABOVE,
+            )
+            for each in one.unsettled or ()
+            if each.standing in UNSETTLED
+        )
+    return PartitionInside(
+        start_offset=one.start_offset,
+        end_offset=one.end_offset,
+        stretches=stretches,
+        oldest=one.oldest,
+        members=members,
+    )

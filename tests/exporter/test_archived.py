@@ -1,0 +1,59 @@
+"""Archived offsets counted from one collection to the next."""
+
+from sharecons.exporter.archived import ArchivedCounts
+from sharecons.exporter.readings import GroupReading, PartitionReading, Readings
+from sharecons.protocol.insides import Standing, Stretch
+from sharecons.untyped import TopicPartition
+
+KEY = TopicPartition("jobs", 0)
+PLACE = "workers", KEY
+
+
+def readings(*ranges, reached=True, standing=Standing.ARCHIVED, known=True):
+    if not reached:
+        return Readings(at=0.0, duration=0.0, reached=False)
+    stretches = tuple(
+        Stretch(first_offset=first, last_offset=last, standing=standing)
+        for first, last in ranges
+    )
+    one = PartitionReading(start_offset=0, stretches=stretches if known else None)
+    group = GroupReading(state="Stable", members=1, partitions={KEY: one})
+    return Readings(at=0.0, duration=0.0, groups={"workers": group})
+
+
+def counted(*each):
+    counts = ArchivedCounts()
+    for one in each:
+        counts = counts.after(one)
+    return counts.totals
+
+
+def test_an_offset_is_counted_once_while_it_is_seen():
+    one = readings((1, 3), (6, 6))
+
+    assert {PLACE: 4} == counted(one, one, one)
+
+
+def test_only_new_offsets_of_a_grown_range_are_counted():
+    assert {PLACE: 11} == counted(readings((3, 5)), readings((0, 5), (7, 11)))
+
+
+def test_an_archiving_offset_is_not_counted_again_when_it_is_archived():
+    archiving = readings((1, 3), standing=Standing.ARCHIVING)
+
+    assert {PLACE: 3} == counted(archiving, readings((1, 3)))
+
+
+def test_offsets_that_the_start_passed_stay_counted():
+    assert {PLACE: 3} == counted(readings((1, 3)), readings())
+
+
+def test_failed_readings_change_no_count():
+    one = readings((1, 3))
+
+    assert {PLACE: 3} == counted(one, readings(reached=False), one)
+    assert {PLACE: 3} == counted(one, readings(known=False), one)
+
+
+def test_other_standings_are_not_counted():
+    assert {PLACE: 0} == counted(readings((1, 3), standing=Standing.UNKNOWN))
