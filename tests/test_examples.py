@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sharecons.testing import EmbeddedBroker
 from tests.kafka_plugin import Kafka
 
 ROOT = Path(__file__).parent.parent
@@ -83,21 +84,54 @@ def test_spark_stream_shows_every_job(orders: Kafka) -> None:
     assert {job.decode() for job in JOBS} <= set(re.findall(r"job \d+", ended.stdout))
 
 
-def test_program_of_the_readme_runs_as_it_stands(orders: Kafka, tmp_path: Path) -> None:
+def program_of_the_readme(bootstrap_servers: str) -> str:
     readme = (ROOT / "README.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    block = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0]
+    return block.replace("localhost:9092", bootstrap_servers)
+
+
+def test_program_of_the_readme_runs_as_it_stands(orders: Kafka, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(blocks[0].replace("localhost:9092", orders.bootstrap_servers))
+    program.write_text(program_of_the_readme(orders.bootstrap_servers))
     orders.admin.produce(TOPIC, [b"job of the readme"])
 
     assert "job of the readme" in run_until(program, orders, "readme", 1)
+
+
+@pytest.mark.parametrize("name", ["quickstart.py", "explicit.py", "README.md"])
+def test_sigterm_leaves_the_group(name: str, tmp_path: Path) -> None:
+    with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+        group = "explicit-billing" if name == "explicit.py" else "billing"
+        broker.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+        broker.produce(TOPIC, JOBS)
+        program = ROOT / "examples" / name
+        if name == "README.md":
+            program = tmp_path / "program.py"
+            program.write_text(program_of_the_readme(broker.bootstrap_servers))
+        process = subprocess.Popen(
+            [sys.executable, "-u", str(program)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "BOOTSTRAP_SERVERS": broker.bootstrap_servers},
+        )
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            assert broker.group(group).members
+            process.terminate()
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
+            process.wait()
+
+        assert broker.group(group).members == ()
 
 
 def test_code_of_the_readme_compiles() -> None:
     readme = (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
 
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for number, block in enumerate(blocks):
         compile(block, f"README.md, block {number}", "exec")
 
