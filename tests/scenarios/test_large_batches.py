@@ -73,7 +73,7 @@ async def process(
         # Half of the lock, 1.5 s, holds 150 records of 10 ms: the ratio of a 0.1 s
         # handler to the default lock of 30 s. Two small fetches come first.
         pytest.param(0.01, 3, 600, 12_000, id="150 records in half of the lock"),
-        pytest.param(0.1, 3, 60, 100_000, id="15 records in half of the lock"),
+        pytest.param(0.1, 3, 105, 100_000, id="15 records in half of the lock"),
     ],
 )
 async def test_fetch_of_large_batches_requests_what_half_of_the_lock_allows(
