@@ -64,7 +64,9 @@ def _features(reader: FieldReader) -> Reply[Features]:
 def _ranges(reader: FieldReader, field: _Field) -> Mapping[str, FeatureRange]:
     found = {}
     for _ in range(reader.count(6)):
-        name = reader.text() or ""
+        name = reader.text()
+        if name is None:
+            raise ValueError("null, where the name of a feature is to be")
         found[name] = field(reader)
         reader.skip_tags()
     return found

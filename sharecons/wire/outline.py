@@ -152,8 +152,12 @@ def _size(kind: Any) -> int | None:
 
 def _nullable(step: Step) -> Step:
     def skip(frame: bytes, at: int, cuts: list[Cut]) -> int:
-        # A marker goes before, negative for null (KIP-893).
-        return at + 1 if frame[at] >= 0x80 else step(frame, at + 1, cuts)
+        # A marker goes before, negative for null (KIP-893). The codec takes only -1 for
+        # null: it would read on, where nothing was checked.
+        if frame[at] < 0x80:
+            return step(frame, at + 1, cuts)
+        cuts.append((at, at + 1, b"\xff"))
+        return at + 1
 
     return skip
 

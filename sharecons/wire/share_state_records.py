@@ -49,6 +49,8 @@ def read_key(key: bytes) -> tuple[StateKey, int] | None:
         kind, length = _KEY_HEAD.unpack_from(key)
         if kind not in (SNAPSHOT, UPDATE):
             return None
+        if length < 0:
+            raise ValueError("null, where the id of a group is to be")
         end = _KEY_HEAD.size + length
         topic_id, partition = _KEY_TAIL.unpack_from(key, end)
         group_id = key[_KEY_HEAD.size : end].decode()

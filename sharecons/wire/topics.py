@@ -45,6 +45,9 @@ def _read(frame: Frame, offset: int, version: int) -> TopicsAnswered:
         topics={
             topic.name: Reply(int(topic.error_code), None, _topic(topic))
             for topic in answer.topics
+            # Null is allowed: a topic that was asked for by id has no name if the
+            # broker does not know it.
+            if topic.name is not None
         },
     )
 
