@@ -85,6 +85,11 @@ class Leaders:
         """True once every one of them has ended."""
         return not self._running
 
+    @property
+    def holds_records(self) -> bool:
+        """True while records of any leader are neither settled nor lost."""
+        return any(led.machine.acknowledgements.held for led in self._running)
+
     def start(self, tasks: TaskGroup) -> None:
         """Run in these tasks from now on."""
         self._tasks = tasks

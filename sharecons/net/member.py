@@ -23,6 +23,7 @@ from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
 from sharecons.net.leaders import Leaders
+from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
 from sharecons.net.reports import Hearer, Reports
 from sharecons.protocol.acknowledgements import (
@@ -41,6 +42,7 @@ from sharecons.protocol.happenings import (
     LocksLost,
     MetadataStale,
     Refused,
+    Stalled,
     Strange,
     Throttled,
     Troubled,
@@ -59,10 +61,6 @@ from sharecons.untyped import TopicPartition
 
 __all__ = ["Listener", "Member"]
 
-_THROTTLED = (
-    "every fetch is throttled by the quota: its records use up a delivery and are not "
-    "returned; raise consumer_byte_rate, or lower the batch.size of the producers"
-)
 _FORBIDDEN = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
 
 
@@ -340,14 +338,28 @@ class Member:
                 self._listener.troubled(self._trouble(share_partition, code, message))
             case Refused(error):
                 self._end(error)
-            case Throttled(node_id):
-                self._log.warning(_THROTTLED, node_id=node_id)
-            case Strange(what):
-                self._log.warning("strange answer", what=what)
+            case Stalled() | Strange() | Throttled():
+                self._broker_misbehaves(happening)
 
     def _locks_lost(self, lost: LocksLost) -> None:
         self._log.warning("locks lost", reason=lost.why, leases=len(lost.leases))
         self._listener.lost(lost.leases)
+
+    def _broker_misbehaves(self, happening: Stalled | Strange | Throttled) -> None:
+        match happening:
+            case Stalled(node_id):
+                self._rejoin(node_id)
+            case Strange(what):
+                self._log.warning("strange answer", what=what)
+            case Throttled(node_id):
+                self._log.warning(THROTTLED, node_id=node_id)
+
+    def _rejoin(self, node_id: int) -> None:
+        now = anyio.current_time()
+        if not self._leaders.holds_records and self.membership.rejoin(now):
+            self._log.warning(STALLED, node_id=node_id)
+            self._membership_bell.ring()
+            self._membership_told()
 
     def _end(self, error: Error) -> None:
         """Nothing can be consumed any more: say so, and ask for nothing."""

@@ -35,6 +35,7 @@ __all__ = [
     "LocksLost",
     "MetadataStale",
     "Refused",
+    "Stalled",
     "Strange",
     "Throttled",
     "Troubled",
@@ -97,6 +98,12 @@ class Throttled(NamedTuple):
     node_id: int
 
 
+class Stalled(NamedTuple):
+    """A node goes on returning empty responses at once: see `EmptyResponses`."""
+
+    node_id: int
+
+
 class Strange(NamedTuple):
     """The broker said something that it should not; worth a warning."""
 
@@ -110,6 +117,7 @@ Happened = (
     | LocksLost
     | MetadataStale
     | Refused
+    | Stalled
     | Strange
     | Throttled
     | Troubled

@@ -9,9 +9,11 @@ from typing import final
 
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.arrivals import Arrivals
+from sharecons.protocol.empty_responses import EmptyResponses
 from sharecons.protocol.happenings import (
     Acquired,
     Happened,
+    Stalled,
     Strange,
     Throttled,
     fetch_failed,
@@ -45,6 +47,7 @@ class Intake:
         arrivals: Arrivals,
         requests: Requests,
         waits: Waits,
+        empties: EmptyResponses,
     ) -> None:
         self._node_id = node_id
         self._session = session
@@ -53,6 +56,7 @@ class Intake:
         self._arrivals = arrivals
         self._requests = requests
         self._waits = waits
+        self._empties = empties
 
     def take(
         self,
@@ -75,6 +79,7 @@ class Intake:
         known = sent.partitions if outlived else self._session.partitions
         seen: set[SharePartition] = set()
         got = size = 0
+        failed = False
         for partition in answer.partitions:
             share_partition = partition.share_partition
             asked = share_partition in known or (
@@ -86,6 +91,7 @@ class Intake:
                 continue
             seen.add(share_partition)
             if partition.error:
+                failed = True
                 happened += fetch_failed(partition)
             if partition.acquired:
                 lease = self._lease(partition, sent.at, topics)
@@ -94,6 +100,12 @@ class Intake:
                 size += len(partition.records)
         if got:
             self._pace.measured(answer.partitions, self._waits.lock_timeout)
+            self._empties.reset()
+        elif sent.is_plain and not (outlived or answer.throttle or failed):
+            if not request.acknowledgements:
+                self._empties.received(request, sent.at, now)
+            if self._empties.is_stalled:
+                happened.append(Stalled(self._node_id))
         if self._requests.is_throttled(request, got, size, answer.throttle, now):
             happened.append(Throttled(self._node_id))
         self._arrivals.came(got, size, now, keeps_up=self._pace.keeps_up)

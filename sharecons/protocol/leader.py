@@ -33,6 +33,7 @@ from sharecons.protocol.acknowledgements import AcknowledgeError, Acknowledgemen
 from sharecons.protocol.arrivals import Arrivals
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
+from sharecons.protocol.empty_responses import EmptyResponses
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.happenings import (
     EndpointsTold,
@@ -96,7 +97,9 @@ class Leader:
         self._settings = settings
         self._pace = pace
         self._session = ShareSession()
-        self._backoff = Backoff(spread_of(settings.member_id))
+        spread = spread_of(settings.member_id)
+        self._backoff = Backoff(spread)
+        self._empties = EmptyResponses(spread, settings.max_wait)
         self._not_before = 0.0
         self._arrivals = Arrivals()
         self._gathering = Gathering()
@@ -110,6 +113,7 @@ class Leader:
             self._arrivals,
             self._gathering,
             self._waits,
+            self._empties,
         )
         self._intake = Intake(
             node_id,
@@ -119,6 +123,7 @@ class Leader:
             self._arrivals,
             self._requests,
             self._waits,
+            self._empties,
         )
         self._sent: list[Sent] = []
         self.backlog = True
@@ -127,6 +132,8 @@ class Leader:
 
     def want(self, partitions: frozenset[SharePartition]) -> None:
         """Fetch these from now on; the others are forgotten with the next fetch."""
+        if partitions != self.wanted:
+            self._empties.reset()
         self.wanted = partitions
 
     def hasten(self) -> None:
@@ -158,7 +165,7 @@ class Leader:
             due = now
         if self.wanted:
             due = min(due, self._fetch_due(now))
-        if self._may_release_lost(now):
+        if self._may_reopen(now):
             due = now
         return max(due, self._not_before)
 
@@ -231,7 +238,7 @@ class Leader:
     def _choose(self, now: float) -> Request | None:
         if self._closing:
             return self._close(now)
-        if self._may_release_lost(now):
+        if self._may_reopen(now):
             return self._requests.acknowledge(now, closing=True)
         fetching = bool(self.wanted) and self._fetch_due(now) <= now
         if self._acknowledges(now, fetching):
@@ -257,15 +264,16 @@ class Leader:
             return False
         return self.backlog and self._requests.is_due_behind(sent, self.wanted, now)
 
-    def _may_release_lost(self, now: float) -> bool:
+    def _may_reopen(self, now: float) -> bool:
         """Return whether to close the session and open another one.
 
         That releases records that a throttled response did not have: else they stay
-        locked. It releases all others too, so there may be none.
+        locked. It releases all others too, so there may be none. A broker that goes on
+        returning empty responses at once may return records in another session.
         """
         acknowledgements = self.acknowledgements
         return (
-            self._requests.has_lost(now)
+            (self._requests.has_lost(now) or self._empties.to_reopen)
             and self._session.is_open
             and not acknowledgements.held
             and not acknowledgements.pending
@@ -318,6 +326,7 @@ class Leader:
                 renewed_until=self._renewed_until(request, now),
                 now=now,
             )
+            self._empties.changed()
         for partition in answer.partitions:
             if partition.acknowledge_error:
                 self.happened += acknowledge_failed(partition)

@@ -24,19 +24,13 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.errors import (
-    AuthenticationError,
-    AuthorizationError,
-    BrokerError,
-    Error,
-    GroupError,
-    UnsupportedVersionError,
-)
+from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import reactions
 from sharecons.protocol.backoff import Backoff, spread_of
-from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.codes import Code
 from sharecons.protocol.heartbeat_status import HeartbeatStatus
 from sharecons.protocol.reactions import Reaction, reaction
+from sharecons.protocol.rejections import rejection
 from sharecons.protocol.values import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -58,6 +52,11 @@ EARLY_PERIOD: Final = 3.0
 
 DEFAULT_INTERVAL: Final = 5.0  # group.share.heartbeat.interval.ms, until told
 MIN_INTERVAL: Final = 0.1  # whatever a broker may be configured to say
+
+REJOIN_PAUSE: Final = 60.0
+MAX_REJOIN_PAUSE: Final = 600.0
+"""Seconds between two times that a member leaves because a broker returns nothing:
+each takes its partitions away from it, and may give them to others, for a second."""
 
 
 class State(enum.Enum):
@@ -132,6 +131,8 @@ class Membership:
         self._early_until = 0.0
         self._closing = False
         self._former_self = False
+        self._rejoin_after = 0.0
+        self._rejoin_pause = REJOIN_PAUSE
         self._spoken = False  # since we were last out: a coordinator may know us
         self._last_reported = Code.NONE.value
         self._backoff = Backoff(spread_of(member_id))
@@ -160,6 +161,17 @@ class Membership:
         if self.state in (State.JOINING, State.MEMBER):
             self._due = min(self._due, now)
             self._early_until = now + EARLY_PERIOD
+
+    def rejoin(self, now: float) -> bool:
+        """Leave the group and join again at once; return False if it is too soon."""
+        if self.state is not State.MEMBER or now < self._rejoin_after:
+            return False
+        self._rejoin_after = now + self._rejoin_pause
+        self._rejoin_pause = min(2 * self._rejoin_pause, MAX_REJOIN_PAUSE)
+        self._fenced(now)
+        self._due = now
+        self._former_self = True
+        return True
 
     def close(self, now: float) -> None:
         """Leave the group for good."""
@@ -213,7 +225,7 @@ class Membership:
             case _ if self.state is State.LEAVING:
                 self._left(now)
             case Reaction.REFUSE:
-                self._refuse(self._error(answer.error, answer.message))
+                self._refuse(rejection(self.group_id, answer.error, answer.message))
             case _:
                 self._due = now + self._backoff.next_delay()
 
@@ -245,7 +257,7 @@ class Membership:
             case Reaction.FIND_COORDINATOR:
                 self._find_coordinator(now)
             case Reaction.REJOIN | Reaction.REFUSE:
-                self._refuse(self._error(answer.error, answer.message))
+                self._refuse(rejection(self.group_id, answer.error, answer.message))
             case Reaction.REPORT:
                 self._report(answer)
                 self._retry(answer, now)
@@ -273,11 +285,15 @@ class Membership:
     def _admitted(
         self, request: Heartbeat, answer: HeartbeatAnswer, now: float
     ) -> None:
+        if self.state is State.JOINING:
+            self._early_until = now + EARLY_PERIOD  # however long that took
         self._move(Happening.ADMITTED)
         self._backoff.reset()
         self._last_reported = Code.NONE.value
         self.member_epoch = answer.member_epoch
-        self._interval = max(answer.heartbeat_interval, MIN_INTERVAL)
+        interval = answer.heartbeat_interval
+        known = interval if interval > 0.0 else DEFAULT_INTERVAL
+        self._interval = max(known, MIN_INTERVAL)
         if request.topics is not None:
             self._announced = request.topics
         if answer.assignment is not None:
@@ -320,7 +336,7 @@ class Membership:
     def _report(self, answer: HeartbeatAnswer) -> None:
         if answer.error != self._last_reported:
             self._last_reported = answer.error
-            self.reported = self._error(answer.error, answer.message)
+            self.reported = rejection(self.group_id, answer.error, answer.message)
 
     def _refuse(self, error: Error) -> None:
         self._move(Happening.REFUSED)
@@ -376,24 +392,3 @@ class Membership:
             rack=rack,
             topics=topics,
         )
-
-    def _error(self, code: int, message: str | None) -> Error:
-        said = f"{code_name(code)}: {message}" if message else code_name(code)
-        text = f"share group {self.group_id!r} does not admit this member: {said}"
-        name = code_name(code)
-        if code == Code.UNSUPPORTED_VERSION:
-            return UnsupportedVersionError(
-                f"{text}; share groups need Kafka 4.1 or newer, and on 4.1, where they "
-                "are a preview, the feature share.version=1 switched on"
-            )
-        if code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED):
-            hint = "; the principal needs READ on the group and on its topics"
-            return AuthorizationError(text + hint, code=code, name=name)
-        if code in (Code.GROUP_ID_NOT_FOUND, Code.INCONSISTENT_GROUP_PROTOCOL):
-            hint = (
-                "; the id belongs to a group of another kind, choose another group_id"
-            )
-            return GroupError(text + hint, code=code, name=name)
-        if code in (Code.INVALID_GROUP_ID, Code.GROUP_MAX_SIZE_REACHED):
-            return GroupError(text, code=code, name=name)
-        return BrokerError(text, code=code, name=name)

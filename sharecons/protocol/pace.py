@@ -221,9 +221,18 @@ class Pace:
         done = self._handed_at + (self._handed + buffered) / self._rate
         return done - LEAD if now < done + PATIENCE else NEVER
 
-    def share(self, leaders: int, partitions: int) -> int:
-        """How many records one of so many leaders is asked for, of its partitions."""
-        share = -(-self.allowance // max(1, leaders))
+    def share(self, leaders: int, partitions: int, growth: int = 1) -> int:
+        """How many records one of so many leaders is asked for, of its partitions.
+
+        Args:
+            growth: how many times the allowance to ask for, at most GROWTH records or
+                what is processed in half of the lock duration.
+        """
+        allowance = self.allowance
+        if growth > 1:
+            grown = min(allowance * growth, max(GROWTH, self._lock_limit()))
+            allowance = max(allowance, min(grown, self._max_records))
+        share = -(-allowance // max(1, leaders))
         partitions = max(1, partitions)
         if self._reach and self.takes_whole_batches(leaders):
             # The last batch begins within what is requested, and comes whole.

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.arrivals import MOST_GATHERED, Arrivals
+from sharecons.protocol.empty_responses import EmptyResponses
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.quota import Quota
@@ -46,6 +47,7 @@ class Requests:
         arrivals: Arrivals,
         gathering: Gathering,
         waits: Waits,
+        empties: EmptyResponses,
     ) -> None:
         self._settings = settings
         self._session = session
@@ -54,6 +56,7 @@ class Requests:
         self._arrivals = arrivals
         self._gathering = gathering
         self._waits = waits
+        self._empties = empties
         self._turns = Turns(settings.member_id)
         self._quota = Quota()
         self._lost_until = -NEVER
@@ -66,6 +69,7 @@ class Requests:
         if closing and not self._acknowledgements.pending:
             epoch = CLOSING  # else, what must travel alone takes a request more
             self._lost_until = -NEVER
+            self._empties.reopened()
         return ShareAcknowledge(
             group_id=self._settings.group_id,
             member_id=self._settings.member_id,
@@ -112,7 +116,8 @@ class Requests:
             least, longest = together, min(longest, MOST_GATHERED)
         # As few records as possible use up a delivery if it is throttled again.
         failed = self._quota.failures > 0
-        limit = 1 if failed else self._pace.share(leaders, len(asked))
+        growth = self._empties.growth
+        limit = 1 if failed else self._pace.share(leaders, len(asked), growth)
         size = self._pace.bytes_for(limit, len(asked), self._settings.max_bytes)
         return ShareFetch(
             group_id=self._settings.group_id,
@@ -132,8 +137,8 @@ class Requests:
         )
 
     def next_due(self, now: float, *, ahead: bool) -> float:
-        """Return when a fetch is due that the quota allows."""
-        due = self._pace.next_due(now, ahead=ahead)
+        """Return when a fetch is due that the quota allows, and empty responses do."""
+        due = max(self._pace.next_due(now, ahead=ahead), self._empties.due)
         return max(due, self._quota.due(self._pace.batches.largest, now))
 
     def has_lost(self, now: float) -> bool:

@@ -223,6 +223,7 @@ def test_short_waits_grow_while_nothing_comes_and_begin_anew_when_something_does
     for _ in range(5):
         request = talk.fetch()
         waits.append(request.max_wait)
+        talk.now += request.max_wait
         talk.answer(request, fetched())
     talk.answer(talk.fetch(), fetched(part(P0, (5, 6))))
     talk.leases()

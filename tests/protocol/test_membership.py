@@ -12,9 +12,12 @@ from sharecons.errors import (
 )
 from sharecons.protocol.codes import Code
 from sharecons.protocol.membership import (
+    DEFAULT_INTERVAL,
     EARLY_INTERVAL,
     EARLY_PERIOD,
+    MAX_REJOIN_PAUSE,
     MIN_INTERVAL,
+    REJOIN_PAUSE,
     TRANSITIONS,
     Happening,
     Membership,
@@ -144,12 +147,18 @@ def test_heartbeats_keep_the_interval_that_the_coordinator_names():
     assert said(membership, now=7.11)
 
 
-def test_an_interval_of_nothing_does_not_make_heartbeats_spin():
+@pytest.mark.parametrize(
+    ("interval", "kept"),
+    [(-1.0, DEFAULT_INTERVAL), (0.0, DEFAULT_INTERVAL), (0.001, MIN_INTERVAL)],
+)
+def test_an_interval_of_nothing_does_not_make_heartbeats_spin(
+    interval: float, kept: float
+):
     membership = joined()
 
-    membership.answered(said(membership, 5.0), admitted(interval=0.0), now=5.0)
+    membership.answered(said(membership, 5.0), admitted(interval=interval), now=5.0)
 
-    assert 5.0 + MIN_INTERVAL == membership.next_deadline(now=5.0)
+    assert 5.0 + kept == membership.next_deadline(now=5.0)
 
 
 def test_a_member_without_an_assignment_asks_early_for_a_while():
@@ -328,6 +337,61 @@ def test_a_member_whose_join_is_fenced_leaves_for_its_former_self_and_joins():
         heartbeat.member_epoch for heartbeat in (join, leave, again)
     ]
     assert ("orders",) == again.topics
+
+
+def test_a_member_that_rejoins_leaves_first_and_says_everything_anew():
+    membership = joined("orders", epoch=3, rack="a")
+
+    assert membership.rejoin(now=2.0)
+    assert NOTHING == membership.assignment
+    leave = said(membership, now=2.0)
+    membership.answered(leave, admitted(LEAVE_EPOCH), now=2.1)
+    join = said(membership, now=2.1)
+    membership.answered(join, admitted(4, P1), now=2.2)
+
+    assert [LEAVE_EPOCH, JOIN_EPOCH] == [leave.member_epoch, join.member_epoch]
+    assert (("orders",), "a") == (join.topics, join.rack)
+    assert frozenset({P1}) == membership.assignment
+    assert State.MEMBER is membership.state
+
+
+def test_a_member_rejoins_although_a_heartbeat_is_under_way():
+    membership = joined("orders")
+    under_way = said(membership, now=5.0)
+    assert membership.rejoin(now=5.0)
+
+    membership.answered(under_way, admitted(), now=5.1)
+    epochs, now = [], 5.1
+    for _ in range(4):
+        now = max(now, membership.next_deadline(now))
+        request = said(membership, now)
+        epochs.append(request.member_epoch)
+        known = request.member_epoch < 1 or JOIN_EPOCH in epochs
+        answer = admitted(2, P1) if known else error(Code.UNKNOWN_MEMBER_ID)
+        membership.answered(request, answer, now)
+
+    assert [LEAVE_EPOCH, JOIN_EPOCH] == [epoch for epoch in epochs if epoch < 1]
+    assert frozenset({P1}) == membership.assignment
+
+
+def test_a_member_rejoins_ever_more_rarely():
+    membership = joined("orders")
+    times, now = [], 0.0
+    while now < 4000.0:
+        if membership.rejoin(now):
+            times.append(now)
+            membership.answered(said(membership, now), admitted(LEAVE_EPOCH), now)
+            membership.answered(said(membership, now), admitted(2, P1), now)
+        now += 1.0
+
+    pauses = [later - time for time, later in itertools.pairwise(times)]
+    assert [60, 120, 240, 480, 600, 600] == pauses[:6]
+    assert (60, 600) == (REJOIN_PAUSE, MAX_REJOIN_PAUSE)
+
+
+def test_who_is_no_member_does_not_rejoin():
+    assert not member().rejoin(now=0.0)
+    assert not member("orders").rejoin(now=0.0)
 
 
 @pytest.mark.parametrize("code", FENCING)

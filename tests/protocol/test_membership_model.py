@@ -158,6 +158,12 @@ class MemberAndCoordinator(RuleBasedStateMachine):
         self.membership.hurry(self.now)
         self.repeated.clear()
 
+    @rule()
+    def rejoin(self) -> None:
+        if self.membership.rejoin(self.now):
+            self.must_say_all = True
+            self.repeated.clear()
+
     # What the driver does.
 
     @rule(seconds=st.sampled_from([0.001, 0.07, 0.4, 2.0, INTERVAL, 100.0]))

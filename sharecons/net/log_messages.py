@@ -1,0 +1,15 @@
+"""Warnings that explain what a broker does, and what helps."""
+
+from typing import Final
+
+__all__ = ["STALLED", "THROTTLED"]
+
+THROTTLED: Final = (
+    "every fetch is throttled by the quota: its records use up a delivery and are not "
+    "returned; raise consumer_byte_rate, or lower the batch.size of the producers"
+)
+STALLED: Final = (
+    "a broker returns empty responses at once instead of waiting for records: leaving "
+    "the group to join again; if this repeats, stop all members of the group together, "
+    "so that the broker loads the group's state anew"
+)

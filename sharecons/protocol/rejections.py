@@ -1,0 +1,33 @@
+"""Errors to raise if a group coordinator does not admit a member."""
+
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    Error,
+    GroupError,
+    UnsupportedVersionError,
+)
+from sharecons.protocol.codes import Code, code_name
+
+__all__ = ["rejection"]
+
+
+def rejection(group_id: str, code: int, message: str | None) -> Error:
+    """Return the error to raise for what a coordinator rejected a member with."""
+    said = f"{code_name(code)}: {message}" if message else code_name(code)
+    text = f"share group {group_id!r} does not admit this member: {said}"
+    name = code_name(code)
+    if code == Code.UNSUPPORTED_VERSION:
+        return UnsupportedVersionError(
+            f"{text}; share groups need Kafka 4.1 or newer, and on 4.1, where they "
+            "are a preview, the feature share.version=1 switched on"
+        )
+    if code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED):
+        hint = "; the principal needs READ on the group and on its topics"
+        return AuthorizationError(text + hint, code=code, name=name)
+    if code in (Code.GROUP_ID_NOT_FOUND, Code.INCONSISTENT_GROUP_PROTOCOL):
+        hint = "; the id belongs to a group of another kind, choose another group_id"
+        return GroupError(text + hint, code=code, name=name)
+    if code in (Code.INVALID_GROUP_ID, Code.GROUP_MAX_SIZE_REACHED):
+        return GroupError(text, code=code, name=name)
+    return BrokerError(text, code=code, name=name)

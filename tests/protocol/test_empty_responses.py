@@ -1,0 +1,241 @@
+"""Fetch responses that are empty, and come at once: how the leader's machine waits."""
+
+import pytest
+
+from sharecons.protocol.codes import Code
+from sharecons.protocol.empty_responses import FREE, REOPEN, STALLED
+from sharecons.protocol.happenings import Stalled
+from sharecons.protocol.values import ShareAcknowledge, ShareFetch
+from sharecons.record import ACCEPT
+from tests.protocol.making import P0, P1, acknowledged, fetched, part
+from tests.protocol.talk import Talk
+
+ROUND_TRIP = 0.0002
+
+
+class Storm(Talk):
+    """A talk with a broker that returns nothing, at once."""
+
+    def opened(self) -> "Storm":
+        self.answer(self.fetch(), fetched())
+        return self
+
+    def wait(self) -> float:
+        """Wait for what is due; return how long that took."""
+        due = max(self.now, self.leader.next_deadline(self.now))
+        waited, self.now = due - self.now, due
+        return waited
+
+    def empty(self, times: int = 1, after: float = ROUND_TRIP) -> list[float]:
+        """Answer so many fetches with nothing; return the pauses before them."""
+        pauses = []
+        for _ in range(times):
+            pauses.append(self.wait())
+            if isinstance(request := self.next(), ShareAcknowledge):
+                self.answer(request, acknowledged())
+                self.answer(self.fetch(), fetched())
+                continue
+            assert request is not None
+            self.now += after
+            self.answer(request, fetched())
+        return pauses
+
+    def requests_in(self, seconds: float) -> int:
+        end, count = self.now + seconds, 0
+        while self.now < end:
+            self.wait()
+            request = self.next()
+            assert request is not None
+            self.now += ROUND_TRIP
+            if isinstance(request, ShareFetch):
+                self.answer(request, fetched())
+            else:
+                self.answer(request, acknowledged())
+            count += 1
+        return count
+
+
+def test_two_early_empty_responses_cost_no_time():
+    assert [0.0] * (FREE + 1) == Storm().opened().empty(FREE + 1)
+
+
+def test_pauses_after_more_of_them_grow_up_to_max_wait():
+    pauses = Storm().opened().empty(REOPEN)[FREE + 1 :]
+
+    assert 0.008 <= pauses[0] <= 0.012
+    assert [pauses[0] * 2**n for n in range(5)] == pytest.approx(pauses)
+    assert 0.4 <= Storm().opened().empty(30)[-1] <= 0.6
+
+
+def test_broker_that_returns_nothing_is_asked_twice_a_second():
+    storm = Storm().opened()
+
+    assert storm.requests_in(5.0) < 30
+    assert storm.requests_in(60.0) < 160
+
+
+def test_records_end_the_pauses():
+    storm = Storm().opened()
+    storm.empty(6)
+    storm.wait()
+
+    storm.answer(storm.fetch(), fetched(part(P0, (0, 0))))
+    storm.leases()
+
+    assert [0.0] * (FREE + 1) == storm.empty(FREE + 1)
+
+
+def test_response_that_took_its_time_ends_the_pauses():
+    storm = Storm().opened()
+    storm.empty(6)
+
+    storm.empty(after=0.5)
+
+    assert [0.0] * (FREE + 1) == storm.empty(FREE + 1)
+
+
+def test_idle_broker_that_waits_is_asked_again_at_once():
+    assert [0.0] * 30 == Storm().opened().empty(30, after=0.5)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(fetched(throttle=0.001), id="throttled"),
+        pytest.param(fetched(error=Code.UNKNOWN_SERVER_ERROR), id="error"),
+        pytest.param(fetched(part(P0, error=Code.KAFKA_STORAGE_ERROR)), id="partition"),
+    ],
+)
+def test_responses_with_another_reason_do_not_count(answer):
+    storm = Storm().opened()
+    storm.empty(FREE)
+    storm.answer(storm.fetch(), answer)
+    storm.now += 60.0
+    storm.answer(storm.fetch(), fetched())  # that opens the session, in one case
+
+    storm.wait()
+    storm.now += 20.0  # until the quota lets it
+    assert storm.next() is not None
+
+
+def test_fetches_that_change_the_session_do_not_count():
+    storm = Storm().opened()
+    for number in range(20):
+        storm.leader.want(frozenset({P0, P1} if number % 2 else {P0}))
+        assert [0.0] == storm.empty()
+
+
+def test_fetches_that_carry_acknowledgements_do_not_count():
+    storm = Storm()
+    (lease,) = storm.open(part(P0, (0, 19)))
+    storm.pace.waiting = 1
+    for offset in range(20):
+        lease.acknowledge(offset, ACCEPT)
+        storm.leader.hasten()
+        request = storm.next()
+        assert request is not None
+        assert request.acknowledgements
+        storm.now += ROUND_TRIP
+        storm.answer(request, fetched(part(P0)))
+
+
+def test_acknowledgements_leave_during_a_pause_and_end_it():
+    storm = Storm(P0)
+    (lease,) = storm.open(part(P0, (0, 3)))
+    storm.pace.waiting = 1
+    storm.empty(REOPEN)
+    assert storm.next() is None
+
+    lease.acknowledge(0, ACCEPT)
+    before = storm.now
+    storm.answer(storm.flush(), acknowledged(part(P0)))
+    assert storm.now - before < 0.01
+
+    assert isinstance(storm.next(), ShareFetch)
+
+
+def test_another_partition_ends_the_pause():
+    storm = Storm().opened()
+    storm.empty(REOPEN - 1)
+    assert storm.next() is None
+
+    storm.leader.want(frozenset({P0, P1}))
+
+    assert isinstance(storm.next(), ShareFetch)
+
+
+def test_closing_does_not_wait_for_the_end_of_a_pause():
+    storm = Storm().opened()
+    storm.empty(REOPEN - 1)
+
+    storm.leader.close()
+
+    assert -1 == storm.acknowledge().share_session_epoch
+
+
+def test_session_is_opened_again_if_it_goes_on():
+    storm = Storm().opened()
+    storm.empty(REOPEN)
+
+    closing = storm.acknowledge()
+    storm.answer(closing, acknowledged())
+    opening = storm.fetch()
+
+    assert [-1, 0] == [closing.share_session_epoch, opening.share_session_epoch]
+    assert frozenset({P0}) == opening.added
+    assert not storm.leader.finished
+    storm.answer(opening, fetched())
+    assert [0.0] == storm.empty(), "once, and the pauses go on"
+    assert storm.next() is None
+
+
+def test_session_is_not_closed_while_records_are_held():
+    storm = Storm()
+    storm.open(part(P0, (0, 3)))
+    storm.pace.waiting = 1
+
+    storm.empty(2 * REOPEN)
+
+    assert not isinstance(storm.next(), ShareAcknowledge)
+
+
+def test_stalled_broker_is_reported_from_then_on():
+    storm = Storm().opened()
+    storm.requests_in(0.3)
+    assert [] == storm.happened(Stalled)
+
+    storm.requests_in(4.0)
+
+    assert Stalled(1) in storm.happened(Stalled)
+    assert STALLED > REOPEN
+
+
+def test_more_records_are_requested_each_time_to_pass_over_aborted_ones():
+    storm = Storm().opened()
+    limits = []
+    for _ in range(7):
+        storm.wait()
+        limits.append(storm.fetch().max_records)
+        storm.answer(storm.leader._sent[0].request, fetched())
+
+    assert [1, 1, 1, 4, 16, 64, 256] == limits
+
+
+def test_no_more_records_are_requested_than_max_records():
+    storm = Storm().opened()
+    storm.pace.allowance = 200
+    storm.empty(6)
+    storm.wait()
+
+    assert 256 == storm.fetch().max_records  # of 500; 200 times 64 is more
+
+
+def test_a_max_wait_of_zero_is_no_storm_and_no_stall():
+    storm = Storm(max_wait=0.0).opened()
+
+    count = storm.requests_in(5.0)
+
+    assert 80 < count < 130
+    assert [] == storm.happened(Stalled)
+    storm.wait()
+    assert 1 == storm.fetch().max_records

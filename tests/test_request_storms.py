@@ -1,0 +1,203 @@
+"""Valid responses that come too early, again and again: no request becomes a storm."""
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.testing import EmbeddedBroker
+
+pytestmark = pytest.mark.anyio
+
+SECONDS = 4.0
+
+
+@pytest.fixture
+async def broker():
+    async with EmbeddedBroker() as broker:
+        broker.create_topic("orders")
+        yield broker
+
+
+def consuming(broker, **options):
+    return ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        **options,
+    )
+
+
+async def until(condition, seconds=10):
+    with anyio.fail_after(seconds):
+        while not condition():
+            await anyio.sleep(0.02)
+
+
+class Reading:
+    """Reads a consumer in a task; notes when each record came."""
+
+    def __init__(self, consumer):
+        self._consumer = consumer
+        self.values = []
+
+    async def run(self):
+        async for record in self._consumer:
+            self.values.append(record.value)
+
+    async def arrives(self, broker, value, within):
+        broker.produce("orders", [value])
+        began = anyio.current_time()
+        await until(lambda: value in self.values)
+        assert anyio.current_time() - began < within
+
+
+def empty(request, context):
+    return {"responses": (), "node_endpoints": ()}
+
+
+def heartbeat(milliseconds):
+    def respond(request, context):
+        return {
+            "member_id": request.member_id,
+            "member_epoch": max(1, request.member_epoch),
+            "heartbeat_interval": milliseconds / 1000,
+        }
+
+    return respond
+
+
+def no_topics(request, context):
+    return {"brokers": (), "topics": ()}
+
+
+@pytest.mark.parametrize("options", [{}, {"max_wait": 0.0}], ids=["", "no wait"])
+async def test_empty_fetch_responses_are_no_storm_and_records_follow(broker, options):
+    async with consuming(broker, **options) as consumer:
+        reading = Reading(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading.run)
+            await reading.arrives(broker, b"before", 5)
+            fault = broker.faults.on("ShareFetch", times=None).respond(empty)
+            await anyio.sleep(SECONDS)
+            hits = fault.hits
+            fault.undo()
+            await reading.arrives(broker, b"after", 1.5)
+            await reading.arrives(broker, b"again", 0.2)
+            tasks.cancel_scope.cancel()
+
+    assert hits < (150 if options else 40)
+
+
+async def test_two_empty_fetch_responses_delay_no_record(broker):
+    async with consuming(broker) as consumer:
+        reading = Reading(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading.run)
+            await reading.arrives(broker, b"before", 5)
+            await anyio.sleep(0.6)  # it waits at the broker now
+            broker.faults.on("ShareFetch", times=2).respond(empty)
+            await anyio.sleep(0.6)
+            await reading.arrives(broker, b"after", 0.1)
+            tasks.cancel_scope.cancel()
+
+
+async def test_member_leaves_and_joins_again_if_nothing_else_helps(broker, caplog):
+    async with consuming(broker) as consumer:
+        reading = Reading(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading.run)
+            await reading.arrives(broker, b"before", 5)
+            joins = broker.faults.on(
+                "ShareGroupHeartbeat",
+                times=None,
+                where=lambda request, context: request.member_epoch <= 0,
+            ).delay(0.0)
+            fault = broker.faults.on("ShareFetch", times=None).respond(empty)
+            await until(lambda: joins.hits == 2)
+            fault.undo()
+            await reading.arrives(broker, b"after", 2)
+            tasks.cancel_scope.cancel()
+
+    assert 1 == caplog.text.count("returns empty responses at once")
+
+
+async def test_member_that_holds_records_does_not_leave_for_empty_responses(broker):
+    async with consuming(broker, acknowledgement="explicit") as consumer:
+        broker.produce("orders", [b"held"])
+        (record,) = await consumer.poll(timeout=5)
+        fault = broker.faults.on("ShareFetch", times=None).respond(empty)
+        with anyio.move_on_after(SECONDS):
+            await anext(aiter(consumer))
+
+        assert fault.hits < 60
+        assert record.held
+        record.accept()
+        (result,) = await consumer.commit()
+        assert result.error is None
+        assert 1 == consumer.metrics()["rebalance-total"]
+
+
+@pytest.mark.parametrize(("milliseconds", "most"), [(0, 3), (1, 45)])
+async def test_heartbeat_interval_that_is_no_interval_is_no_storm(
+    broker, milliseconds, most
+):
+    async with consuming(broker) as consumer:
+        reading = Reading(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading.run)
+            await reading.arrives(broker, b"before", 5)
+            at = broker.faults.on("ShareGroupHeartbeat", times=None)
+            fault = at.respond(heartbeat(milliseconds))
+            await until(lambda: fault.hits)  # after the interval of 5 s
+            await anyio.sleep(SECONDS)
+            assert fault.hits <= most
+            await reading.arrives(broker, b"after", 0.2)
+            tasks.cancel_scope.cancel()
+
+
+async def test_metadata_without_topics_is_no_storm_and_records_follow(broker):
+    fault = broker.faults.on("Metadata", times=None).respond(no_topics)
+    async with consuming(broker) as consumer:
+        reading = Reading(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading.run)
+            await anyio.sleep(SECONDS)
+            assert fault.hits < 20
+            fault.undo()
+            await reading.arrives(broker, b"after", 2)
+            tasks.cancel_scope.cancel()
+
+
+async def test_coordinator_that_denies_it_is_looked_up_without_a_storm(broker):
+    async with consuming(broker) as consumer:
+        reading = Reading(consumer)
+        async with anyio.create_task_group() as tasks:
+            denial = broker.faults.on("ShareGroupHeartbeat", times=None)
+            denies = denial.refuse("NOT_COORDINATOR")
+            looks = broker.faults.on("FindCoordinator", times=None).delay(0.0)
+            tasks.start_soon(reading.run)
+            await anyio.sleep(SECONDS)
+            assert looks.hits < 20
+            assert denies.hits < 20
+            denies.undo()
+            await reading.arrives(broker, b"after", 3)
+            tasks.cancel_scope.cancel()
+
+
+async def test_acknowledgements_that_are_not_mentioned_are_no_storm(broker):
+    failed = []
+    async with consuming(broker, on_acknowledged=failed.extend) as consumer:
+        reading = Reading(consumer)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reading.run)
+            await reading.arrives(broker, b"before", 5)
+            await until(lambda: failed)
+            fault = broker.faults.on("ShareAcknowledge", times=None).respond(empty)
+            for number in range(20):
+                await reading.arrives(broker, b"%d" % number, 0.5)
+            await anyio.sleep(1)
+            assert fault.hits <= 20
+            fault.undo()
+            await reading.arrives(broker, b"after", 0.5)
+            tasks.cancel_scope.cancel()
