@@ -4,11 +4,14 @@ import anyio
 import pytest
 
 from sharecons import ShareConsumer
+from sharecons.admin import ShareGroupAdmin
+from sharecons.inspection.peeking import peek
 from sharecons.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.anyio
 
 SECONDS = 4.0
+LATEST = -1
 
 
 @pytest.fixture
@@ -201,3 +204,72 @@ async def test_acknowledgements_that_are_not_mentioned_are_no_storm(broker):
             fault.undo()
             await reading.arrives(broker, b"after", 0.5)
             tasks.cancel_scope.cancel()
+
+
+def no_records(request, context):
+    topics = [
+        {
+            "topic_id": topic.topic_id,
+            "partitions": [
+                {
+                    "partition_index": each.partition,
+                    "error_code": 0,
+                    "high_watermark": 100,
+                    "log_start_offset": 0,
+                    "aborted_transactions": (),
+                    "records": b"",
+                }
+                for each in topic.partitions
+            ],
+        }
+        for topic in request.topics
+    ]
+    return {"error_code": 0, "session_id": 0, "responses": topics}
+
+
+def one_record(request, context):
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {
+                    "partition_index": each.partition_index,
+                    "error_code": 0,
+                    "timestamp": -1,
+                    "offset": int(each.timestamp == LATEST),
+                }
+                for each in topic.partitions
+            ],
+        }
+        for topic in request.topics
+    ]
+    return {"topics": topics}
+
+
+async def test_logs_that_return_nothing_are_peeked_at_without_a_storm(broker):
+    broker.produce("orders", [b"1", b"2"])
+    fault = broker.faults.on("Fetch", times=None).respond(no_records)
+    async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        with anyio.fail_after(10):
+            peeked = await peek(admin, "orders")
+
+    (error,) = peeked.errors.values()
+    assert "orders-0: the broker returned nothing from offset 0 on" in str(error)
+    assert fault.hits < 10
+
+
+async def test_state_records_that_are_not_returned_are_read_without_a_storm(broker):
+    broker.produce("orders", [b"1", b"2"])
+    async with consuming(broker, acknowledgement="explicit") as consumer:
+        for record in await consumer.poll(timeout=5):
+            record.reject()
+        await consumer.commit()
+    broker.create_topic("__share_group_state")
+    broker.faults.on("ListOffsets", times=None).respond(one_record)
+    fault = broker.faults.on("Fetch", times=None).respond(no_records)
+    async with ShareGroupAdmin(broker.bootstrap_servers, timeout=3) as admin:
+        results = await admin.read_state_records("billing")
+
+    (error,) = results.errors.values()
+    assert "was not read to its end within 3 s" in str(error)
+    assert fault.hits < 20

@@ -6,12 +6,15 @@ For those who may read `__share_group_state` but are no broker (CLUSTER_ACTION).
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import anyio
+
 from sharecons.admin.logs import log_offsets
 from sharecons.admin.reading import read_log
 from sharecons.admin.state import named_partitions
 from sharecons.errors import Error, RequestTimedOutError
 from sharecons.net.questions import Questions
 from sharecons.protocol.admin_values import OffsetSpec
+from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.outcomes import Outcome, Results
 from sharecons.protocol.questions import coordinator_key
 from sharecons.protocol.share_states import (
@@ -100,15 +103,19 @@ async def _replay(
         for key, end in ends.items()
         if (starts[key].offset or 0) < end
     }
+    backoff = Backoff()
     while reading:
         if not questions.deadline.left:
             return {**failed, **dict.fromkeys(reading, _too_late(questions))}
+        before = dict(reading)
         pieces = await read_log(questions, reading, PIECE)
         failed |= pieces.errors
         for key, piece in pieces.found.items():
             for record in piece.records:
                 _tell(states, group_id, record)
             reading[key] = piece.next_offset
+        if reading == before:
+            await anyio.sleep(min(backoff.next_delay(), questions.deadline.left))
         reading = {
             key: at
             for key, at in reading.items()

@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Final
 
+import anyio
+
 from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
-from sharecons.errors import BrokerError, ConfigurationError, Error
+from sharecons.errors import (
+    BrokerError,
+    ConfigurationError,
+    Error,
+    RequestTimedOutError,
+)
 from sharecons.inspection.side_by_side import log_bounds, side_by_side
+from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.untyped import Record, TopicPartition
 
@@ -16,6 +24,9 @@ __all__ = ["Begin", "Peeked", "peek"]
 FIRST_TRY: Final = 64 << 10
 MOST_BYTES: Final = 4 << 20
 """Of each partition and request; what is asked for doubles, since few are looked at."""
+
+MAX_TRIES: Final = 8
+"""So many responses in a row without a batch of a partition, and it has failed."""
 
 Begin = Callable[[int, int], int]
 """Gives the offset to begin at, of a log from its first offset to its end."""
@@ -37,6 +48,7 @@ class _Reading:
     at: int
     end: int
     records: list[Record]
+    tries: int = 0  # since the last progress
 
 
 async def peek(
@@ -151,6 +163,7 @@ async def _read(
 ) -> list[str]:
     damaged: list[str] = []
     max_bytes = FIRST_TRY
+    backoff = Backoff()
     while offsets := {
         key: each.at
         for key, each in readings.items()
@@ -160,11 +173,22 @@ async def _read(
         errors |= pieces.errors
         for key, piece in pieces.found.items():
             reading = readings[key]
+            reading.tries = 0 if piece.next_offset > reading.at else reading.tries + 1
+            if reading.tries >= MAX_TRIES:
+                errors[key] = RequestTimedOutError(
+                    f"{key.topic}-{key.partition}: the broker returned nothing from "
+                    f"offset {reading.at} on in {reading.tries} responses, although "
+                    f"the log ends at {reading.end}"
+                )
             reading.records += (r for r in piece.records if r.offset < reading.end)
             # After a batch that was cut off, the next request asks for more bytes.
             reading.at = piece.next_offset
             damaged += piece.damaged
         max_bytes = min(MOST_BYTES, max_bytes * 4)
+        if all(readings[key].tries for key in offsets):
+            await anyio.sleep(backoff.next_delay())
+        else:
+            backoff.reset()
     return damaged
 
 

@@ -88,7 +88,8 @@ async def test_idle_consumers_get_a_record_at_once(admin: Admin) -> None:
 
             async def read(consumer) -> None:
                 async for record in consumer:
-                    delays.append(anyio.current_time() - float(record.value))
+                    delay = anyio.current_time() - float(record.value)
+                    delays.append(delay)
 
             tasks.start_soon(read, one)
             tasks.start_soon(read, other)
