@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons import options
-from sharecons.asking import BatchLoop, Poller
+from sharecons.asking import BatchLoop
 from sharecons.deliveries import SLICE, Acknowledged, Deliveries
 from sharecons.deserializers import Deserializers
 from sharecons.errors import ClosedError, CommitTimeoutError
@@ -31,6 +31,7 @@ from sharecons.net.connection import Connection
 from sharecons.net.member import Member
 from sharecons.net.transport import Network
 from sharecons.net.waiting import FOREVER, new_waiter
+from sharecons.polling import Poller
 from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.values import FetchSettings
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
@@ -58,6 +59,9 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     loop by break, a cancel or an exception does not accept the record in hand, and
     it is released when another loop asks or the consumer closes. With "explicit"
     nothing is acknowledged unless you say so.
+
+    Several tasks may read one consumer, each with a loop of its own: every record goes
+    to one of them.
 
     Args:
         topics: names of topics to consume; more by `subscribe`.
@@ -167,7 +171,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """Loop over records.
 
         In implicit mode each asking accepts the record before. Cancelling while it
-        waits loses nothing.
+        waits loses nothing. Each task that reads the consumer starts its own loop.
 
         Raises:
             ClosedError, NotSubscribedError, ConsumerStateError: not now.
@@ -176,9 +180,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             Error: what ended the consumer; it is raised again and again.
         """
         self._check_open()
-        loop: RecordLoop[KeyT, ValueT] = RecordLoop(self._deliveries, self._tick.ring)
-        self._deliveries.take_over(loop)
-        return loop
+        return RecordLoop(self._deliveries, self._tick.ring)
 
     def batches(self) -> BatchLoop[KeyT, ValueT]:
         """Loop over batches: records of one partition, acknowledged together.
@@ -187,23 +189,21 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         which something else was said. Raises as the loop over records does.
         """
         self._check_open()
-        loop: BatchLoop[KeyT, ValueT] = BatchLoop(self._deliveries)
-        self._deliveries.take_over(loop)
-        return loop
+        return BatchLoop(self._deliveries)
 
     async def poll(
         self, *, timeout: float = 0.0, max_records: int | None = None
     ) -> list[Record[KeyT, ValueT]]:
         """Give the records that are there, after waiting at most `timeout` seconds.
 
-        In implicit mode it accepts what the poll before gave. Cancelling it loses
-        nothing. Raises as the loop over records does.
+        In implicit mode it accepts what the poll before in the same task gave; what a
+        task has not settled when it ends is released. Cancelling it loses nothing.
+        Raises as the loop over records does.
         """
         options.check_timeout(timeout)
         if max_records is not None:
             options.check_count("max_records", max_records, 1)
         self._check_open()
-        self._deliveries.take_over(self._poller)
         deadline = self._deliveries.clock() + timeout
         return await self._poller.poll(deadline, max_records)
 
@@ -352,7 +352,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """Make the parts that need to know the running event loop."""
         self._deliveries = Deliveries(
             clock=running_clock(),
-            waiter=new_waiter(),
+            new_waiter=new_waiter,
             counters=self._counters,
             deserializers=self._deserializers,
             implicit=self._implicit,
@@ -370,7 +370,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         )
         self._deliveries.attach(self._member.pace, self._member.wake_leaders)
         self._member.use(connection)
-        self._poller = Poller(self._deliveries)
+        self._poller = Poller(self._deliveries, ShareConsumer.poll.__code__)
 
     async def _keep_passing(self) -> None:
         """Accept what a loop has passed, though it is long in asking for the next.

@@ -1,13 +1,13 @@
 """What was delivered to the application, and what is ready to be.
 
-The one place between the member's tasks, which put leases in, and the loops of
-the application, which take records out. Decisions on it are plain calls, with no
-await inside: a cancelled asker loses nothing.
+The one place between the member's tasks, which put leases in, and the readers of
+the application, which take records out (`readers`). Decisions on it are plain calls,
+with no await inside: a cancelled reader loses nothing.
 """
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sharecons.deserializers import Deserializers
 from sharecons.errors import (
@@ -26,37 +26,30 @@ from sharecons.protocol.acknowledgements import AcknowledgeResult
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.results import lock_overrun, summarize
+from sharecons.readers import Reader, Readers
+from sharecons.ready import count_last_deliveries, insert
 from sharecons.unpacking import unpack
 from sharecons.untyped import Record
 
-__all__ = ["SLICE", "Asker", "Deliveries"]
+__all__ = ["SLICE", "Deliveries"]
 
 SLICE: Final = 0.005
 """How long a loop may run without letting others run; acknowledgements of what it
 has passed leave at the same pace."""
 
+GRACE: Final = 1.0
+"""Seconds for a task to reject a record that could not be deserialized, while other
+tasks ask for records."""
+
 Acknowledged = Callable[[list[AcknowledgeResult]], object]
-
-
-class Asker(Protocol):
-    """Who asks for records: a loop, or poll(). One at a time has the records.
-
-    `passes` says that it goes record by record: what it handed out before the last
-    one is worked off, though it did not ask us.
-    """
-
-    passes: bool
-
-    def interrupt(self) -> None:
-        """What you believe to have may be gone: look again at the next asking."""
 
 
 class Deliveries:
     """Leases on their way to the application; the member's `Listener`.
 
     Attributes:
-        lease: what the present asker is being served from; its cursor says where.
-        records: the records of that lease; what types they have is for who asks.
+        lease: what readers are being served from; its cursor says where.
+        records: the records of that lease; their types are up to the reader.
         closed: nothing is handed out any more.
         subscribed: there are topics to wait for.
     """
@@ -66,7 +59,7 @@ class Deliveries:
         *,
         implicit: bool,
         clock: Clock,
-        waiter: Waiter,
+        new_waiter: Callable[[], Waiter],
         counters: Counters,
         deserializers: Deserializers,
         delivery_limit: int,
@@ -82,12 +75,12 @@ class Deliveries:
         self.on_acknowledged = on_acknowledged
         self._delivery_limit = delivery_limit
         self._counters = counters
-        self._asker: Asker | None = None
-        self._hand = Hand(implicit=implicit)
+        self._implicit = implicit
+        self._readers = Readers(check_caller)
+        self.new_waiter = new_waiter
         self._ready: deque[Lease] = deque()
         self._errors: deque[Exception] = deque()
         self._refusal: BaseException | None = None
-        self._waiter = waiter
         self._pause_at = clock()
         self._check_caller = check_caller
         self._log = get_logger(__name__)
@@ -104,17 +97,11 @@ class Deliveries:
             # They were under way when we closed; the session's end lets them go.
             self._count_unworked(leases)
             return False
-        # A record that may be on its last delivery is worked first: if it is let go
-        # it is archived. Most are on their first, so the scan is short.
         for lease in leases:
-            count = lease.highest_delivery_count
-            place = len(self._ready)
-            while place and self._ready[place - 1].highest_delivery_count < count:
-                place -= 1
-            self._ready.insert(place, lease)
+            insert(self._ready, lease)
         if here:
-            return self._waiter.resume()
-        self._waiter.wake()
+            return self._readers.resume()
+        self._readers.wake()
         return False
 
     def lost(self, leases: Sequence[Lease]) -> None:
@@ -122,18 +109,17 @@ class Deliveries:
             if lease in self._ready:
                 self._ready.remove(lease)
                 self._pace.dropped(lease.count)
-        if self._asker is not None:
-            self._asker.interrupt()
+        self._readers.interrupt()
         self._counters.add("locks-lost-total", sum(lease.count for lease in leases))
-        self._waiter.wake()
+        self._readers.wake()
 
     def troubled(self, error: Error) -> None:
         self._errors.append(error)
-        self._waiter.wake()
+        self._readers.wake()
 
     def refused(self, error: BaseException) -> None:
         self._refusal = self._refusal or error
-        self._waiter.wake()
+        self._readers.wake_all()
 
     @property
     def calls_back(self) -> bool:
@@ -153,21 +139,13 @@ class Deliveries:
         else:
             self.troubled(error)
 
-    # What askers do.
+    # What readers do.
 
-    def take_over(self, asker: Asker) -> None:
-        """Serve this asker from now on; the one before asks in vain."""
-        if self._asker is not asker:
-            # What the one before has passed is worked off; its last is not.
-            self.pass_by()
-            if self._asker is not None:
-                self._asker.interrupt()
-            self._asker = asker
-            if not self.closed:
-                self._hand.put_down(accept=False)
+    def new_hand(self) -> Hand:
+        return Hand(implicit=self._implicit)
 
-    def check(self, asker: Asker) -> None:
-        """See that an asker may be served.
+    def check(self, reader: Reader) -> None:
+        """Check that a reader may be served.
 
         Raises:
             ClosedError, NotSubscribedError, ConsumerStateError, WrongThreadError.
@@ -177,15 +155,10 @@ class Deliveries:
         if self.closed:
             raise ClosedError("the consumer is closed")
         self.raise_refusal()
-        if asker is not self._asker:
+        if reader.waiter.waits:
             raise ConsumerStateError(
-                "another loop or poll() has taken over this consumer's records; use "
-                "one at a time, or a consumer for each task"
-            )
-        if self._waiter.waits:
-            raise ConsumerStateError(
-                "another task is waiting for this consumer's records already; use a "
-                "consumer for each task"
+                "another task already waits for this loop's next record: start a loop "
+                "of its own in each task"
             )
         if not (self.subscribed or self.lease or self._ready or self._errors):
             raise NotSubscribedError("no topic to consume: subscribe() first")
@@ -195,52 +168,71 @@ class Deliveries:
         if self._refusal is not None:
             raise self._refusal
 
-    def ask(self, asker: Asker) -> None:
-        """Settle what the asker was given before; `asking.ask` goes on from here.
+    def ask(self, reader: Reader) -> None:
+        """Settle what the reader was given before; `asking.ask` goes on from here.
 
         Raises: as `check`.
         """
-        self.check(asker)
-        self._hand.put_down(accept=True)
+        self.check(reader)
+        reader.woken = False
+        self._readers.put_down(reader, accept=True)
 
     @property
     def is_pause_due(self) -> bool:
-        """True if the loops have run for SLICE without letting other tasks run."""
-        return self.clock() >= self._pause_at
+        """True if other tasks are to run before the reader that asks is served.
+
+        Loops may run for SLICE, but a reader that was woken runs before them.
+        """
+        return self._readers.any_woken or self.clock() >= self._pause_at
 
     def paused(self) -> None:
         """Note that other tasks have run."""
         self._pause_at = self.clock() + SLICE
 
-    def wait(self, deadline: float) -> Awaitable[bool]:
-        """Wait for a change, as `Waiter.wait`; call `waited` afterwards."""
-        self._pace.asked(self.clock())
+    def wait(self, reader: Reader, deadline: float) -> Awaitable[bool]:
+        """Wait for a change, as `Waiter.wait`; call `waited` afterwards.
+
+        The wait may end before the deadline.
+        """
+        self._count_processed(reader)
         self._pace.waiting += 1
         self._wake()
-        return self._waiter.wait(deadline)
+        return self._readers.wait(reader, deadline)
 
-    def waited(self) -> None:
+    def waited(self, reader: Reader) -> None:
         """Note that the wait has ended, in whatever way."""
         self._pace.waiting -= 1
-        self._waiter.ended()
+        self._readers.waited(reader)
 
-    def serve(self) -> bool:
+    def wake_next(self) -> None:
+        """Wake the next reader if there is more than the one before it has taken."""
+        if self._readers.any_waiting and (
+            self._ready or self._errors or self.remaining()
+        ):
+            self._readers.wake()
+
+    def serve(self, reader: Reader) -> bool:
         """Find the next records; raises errors once those before were handed out."""
+        self._readers.release_left(self.clock())
         while not self._is_live():
-            self._leave_lease()
+            self._leave_lease(reader)
             if self._errors:
-                raise self._errors.popleft()
+                error = self._errors.popleft()
+                self.wake_next()
+                raise error
             if not self._ready:
                 return False
             self._unpack(self._ready.popleft())
         return True
 
-    def hand(self) -> None:
-        """What is handed out of `lease` from its cursor on is in the asker's hand."""
+    def hand(self, reader: Reader) -> None:
+        """Put what is handed out of `lease` from its cursor on in the reader's hand."""
         assert self.lease is not None, "served"
-        self._hand.take(self.lease)
+        self._readers.hold(reader, self.lease)
 
-    def take(self, most: int | None, *, first: bool = True) -> tuple[int, list[Any]]:
+    def take(
+        self, reader: Reader, most: int | None, *, first: bool = True
+    ) -> tuple[int, list[Any]]:
         """Hand out records of `lease` together; gives the first's index, and them.
 
         Raises:
@@ -252,46 +244,53 @@ class Deliveries:
         stop = len(self.records)
         if most is not None:
             stop = min(stop, start + most)
-        self.hand()
+        self.hand(reader)
         if self.deserializers:
             stop, failure = self.deserializers.apply_all(self.records, start, stop)
             if failure is not None and first and stop == start:
                 lease.cursor = start + 1
-                self._hand.cannot_use(lease, self.records[start])
+                self._cannot_use(reader, lease, self.records[start])
                 raise failure
         lease.cursor = stop
         return start, self.records[start:stop]
 
-    def take_more(self) -> bool:
+    def take_more(self, reader: Reader) -> bool:
         """Turn to the next lease if it is here, and no error is to be raised before."""
         if self._errors and not self._is_live():
             return False
-        return self.serve()
+        return self.serve(reader)
 
-    def deserialize(self, lease: Lease, record: Record) -> Any:
+    def deserialize(self, reader: Reader, lease: Lease, record: Record) -> Any:
         """Deserialize one record that is in hand; raises DeserializationError."""
         try:
             return self.deserializers.apply(record)
         except BaseException:
-            self._hand.cannot_use(lease, record)
-            if self._asker is not None:
-                self._asker.interrupt()
+            self._cannot_use(reader, lease, record)
             raise
 
-    def take_back(self) -> None:
+    def take_back(self, reader: Reader) -> None:
         """Release what is in hand: the application did not get it."""
         if not self.closed:
-            self._hand.put_down(accept=False)
+            self._readers.put_down(reader, accept=False)
+
+    def settle(self, reader: Reader) -> None:
+        """Accept what is in hand, unless the consumer is closed."""
+        if not self.closed:
+            self._readers.put_down(reader, accept=True)
+
+    def leave(self, reader: Reader) -> None:
+        """Note that a reader will not ask again; may be called in any thread."""
+        if not self.closed:
+            self._readers.leave(reader)
 
     @property
     def in_hand(self) -> bool:
-        """True while somebody was given records that asking again will settle."""
-        return self._hand.is_full
+        """True while a reader has records that asking for the next ones settles."""
+        return self._readers.is_passing
 
     def pass_by(self) -> bool:
         """Accept what a loop over records has passed; tells whether there was any."""
-        passing = self._asker is not None and self._asker.passes
-        return passing and not self.closed and self._hand.pass_by()
+        return not self.closed and self._readers.pass_by()
 
     def remaining(self) -> int:
         """Records of the present lease that were not handed out."""
@@ -306,8 +305,7 @@ class Deliveries:
             else:
                 self._ready.remove(lease)
                 self._pace.dropped(lease.count)
-        if self._asker is not None:
-            self._asker.interrupt()
+        self._readers.interrupt()
 
     def close(self) -> None:
         """Hand out nothing more; the session's end lets go what is open.
@@ -318,10 +316,17 @@ class Deliveries:
         for error in self._errors:
             log_unraised(error)
         self._count_unworked(self._unworked())
-        self._forget_unworked()
-        self._waiter.wake()
+        self._pace.dropped(sum(lease.count for lease in self._ready))
+        self._ready.clear()
+        self._drop_lease()
+        self._readers.interrupt()
+        self._readers.wake_all()
 
     # Small things.
+
+    def _cannot_use(self, reader: Reader, lease: Lease, record: Record) -> None:
+        self._readers.cannot_use(reader, lease, record, self.clock() + GRACE)
+        self.wake_next()
 
     def _is_live(self) -> bool:
         lease = self.lease
@@ -341,10 +346,17 @@ class Deliveries:
         )
         return False
 
-    def _leave_lease(self) -> None:
+    def _leave_lease(self, reader: Reader) -> None:
         if self.lease is not None:
-            self._pace.asked(self.clock(), unworked=self.remaining())
+            self._count_processed(reader)
             self._drop_lease()
+
+    def _count_processed(self, reader: Reader) -> None:
+        """Tell the pace that what was handed out was processed, but for the rest."""
+        readers, records = self._readers.processing(reader)
+        self._pace.asked(
+            self.clock(), unworked=self.remaining(), processing=records, busy=readers
+        )
 
     def _drop_lease(self) -> None:
         self.lease = None
@@ -368,7 +380,10 @@ class Deliveries:
         return [*present, *self._ready]
 
     def _count_unworked(self, unworked: Sequence[Lease]) -> None:
-        count = sum(self._count_left(lease) for lease in unworked)
+        count = sum(
+            self.remaining() if lease is self.lease else lease.count
+            for lease in unworked
+        )
         last = sum(self._count_last(lease) for lease in unworked)
         self._counters.add("records-released-unworked-total", count)
         self._counters.add("last-deliveries-unworked-total", last)
@@ -379,22 +394,6 @@ class Deliveries:
                 delivery_limit=self._delivery_limit,
             )
 
-    def _count_left(self, lease: Lease) -> int:
-        return self.remaining() if lease is self.lease else lease.count
-
-    def _forget_unworked(self) -> None:
-        self._pace.dropped(sum(lease.count for lease in self._ready))
-        self._ready.clear()
-        self._drop_lease()
-        if self._asker is not None:
-            self._asker.interrupt()
-
     def _count_last(self, lease: Lease) -> int:
-        if lease is self.lease:
-            rest = self.records[lease.cursor :]
-            return sum(record.delivery_count >= self._delivery_limit for record in rest)
-        return sum(
-            last - first + 1
-            for first, last, count in lease.acquired
-            if count >= self._delivery_limit
-        )
+        rest = self.records[lease.cursor :] if lease is self.lease else None
+        return count_last_deliveries(lease, rest, self._delivery_limit)

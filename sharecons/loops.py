@@ -5,6 +5,9 @@ loop has records at hand, awaiting it takes an index and a look at the clock. Wh
 else there is to do (accept what was passed, let other tasks run, find the next records,
 notice that a lock has ended) is done by the coroutine `asking.next_record`, between
 leases and every SLICE seconds.
+
+A loop that is left is deleted, which releases the record in hand. So nothing else may
+refer to it: its state is in a `RecordReader`, and tracebacks do not hold the loop.
 """
 
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -15,6 +18,7 @@ from mypy_extensions import mypyc_attr
 from sharecons.asking import next_record
 from sharecons.deliveries import SLICE, Deliveries
 from sharecons.protocol.leases import Lease
+from sharecons.readers import Reader
 from sharecons.record import KeyT, Record, ValueT
 
 __all__ = ["NextRecord", "RecordLoop"]
@@ -22,15 +26,11 @@ __all__ = ["NextRecord", "RecordLoop"]
 AT_ONCE: Final = float("-inf")
 
 
-class RecordLoop(Generic[KeyT, ValueT]):
-    """`async for record in consumer`.
-
-    Ends when the consumer is closed. Cancelling it while it waits loses nothing.
-    """
-
-    passes = True
+class RecordReader(Reader):
+    """Takes records from the lease of the deliveries until it is to ask."""
 
     def __init__(self, deliveries: Deliveries, tick: Callable[[], None]) -> None:
+        super().__init__(deliveries.new_hand(), deliveries.new_waiter(), passes=True)
         self._deliveries = deliveries
         self._tick = tick
         self._clock = deliveries.clock
@@ -39,17 +39,11 @@ class RecordLoop(Generic[KeyT, ValueT]):
         self._records: Sequence[Any] = ()
         self._pause_at = AT_ONCE
 
-    def __aiter__(self) -> Self:
-        return self
-
-    def __anext__(self) -> Coroutine[Any, Any, Record[KeyT, ValueT]]:
-        return cast("Coroutine[Any, Any, Record[KeyT, ValueT]]", NextRecord(self))
-
     def interrupt(self) -> None:
         self._pause_at = AT_ONCE
 
-    def steps(self) -> Generator[Any, Any, Any]:
-        """Return the iterator that ends with the next record."""
+    def steps(self, loop: object) -> Generator[Any, Any, Any]:
+        """Return the iterator that ends with the next record of the loop."""
         lease = self._lease
         if (
             lease is None
@@ -57,7 +51,7 @@ class RecordLoop(Generic[KeyT, ValueT]):
             or self._clock() >= self._pause_at
         ):
             self._pause_at = AT_ONCE
-            return next_record(self._deliveries, self).__await__()
+            return next_record(self._deliveries, self, loop).__await__()
         if self._deserializes:
             return _deserialized(self, lease)
         index = lease.cursor
@@ -69,11 +63,14 @@ class RecordLoop(Generic[KeyT, ValueT]):
         deliveries = self._deliveries
         self._lease = lease
         self._records = deliveries.records
-        deliveries.hand()
+        deliveries.hand(self)
         self._pause_at = min(self._clock() + SLICE, lease.deadline)
         if len(self._records) - lease.cursor > 1:
             self._tick()  # of a single record nothing is passed before the next asking
-        return self.take(lease)
+        try:
+            return self.take(lease)
+        finally:
+            deliveries.wake_next()
 
     def take(self, lease: Lease) -> Any:
         """Hand out the record at the lease's cursor."""
@@ -81,8 +78,29 @@ class RecordLoop(Generic[KeyT, ValueT]):
         lease.cursor = index + 1
         record = self._records[index]
         if self._deserializes:
-            record = self._deliveries.deserialize(lease, record)
+            record = self._deliveries.deserialize(self, lease, record)
         return record
+
+
+class RecordLoop(Generic[KeyT, ValueT]):
+    """`async for record in consumer`.
+
+    Ends when the consumer is closed. Cancelling it while it waits loses nothing. Each
+    task has a loop of its own.
+    """
+
+    def __init__(self, deliveries: Deliveries, tick: Callable[[], None]) -> None:
+        self._deliveries = deliveries
+        self.reader = RecordReader(deliveries, tick)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, Record[KeyT, ValueT]]:
+        return cast("Coroutine[Any, Any, Record[KeyT, ValueT]]", NextRecord(self))
+
+    def __del__(self) -> None:
+        self._deliveries.leave(self.reader)
 
 
 # Generators, not coroutines: a generator that never yields is never thrown into.
@@ -93,8 +111,8 @@ def _ready(record: Any) -> Generator[Any, Any, Any]:
     yield
 
 
-def _deserialized(loop: RecordLoop[Any, Any], lease: Lease) -> Generator[Any, Any, Any]:
-    return loop.take(lease)
+def _deserialized(reader: RecordReader, lease: Lease) -> Generator[Any, Any, Any]:
+    return reader.take(lease)
     yield
 
 
@@ -114,11 +132,12 @@ class NextRecord:
         self._steps: Any = None
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self._loop.steps()
+        loop = self._loop
+        return loop.reader.steps(loop)
 
     def send(self, value: Any) -> Any:
         if self._steps is None:
-            self._steps = self._loop.steps()
+            self._steps = self.__await__()
         return self._steps.send(value)
 
     def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:

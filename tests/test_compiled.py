@@ -51,21 +51,19 @@ def test_coroutine_is_found(line, code):
 
 
 async def next_record():
-    bench = Bench(waiter=new_waiter())
+    bench = Bench(new_waiter=new_waiter)
     loop = RecordLoop(bench.deliveries, lambda: None)
-    bench.deliveries.take_over(loop)
     await anext(loop)
 
 
 async def next_of_a_batch_loop():
-    bench = Bench(waiter=new_waiter())
+    bench = Bench(new_waiter=new_waiter)
     loop = BatchLoop(bench.deliveries)
-    bench.deliveries.take_over(loop)
     await anext(loop)
 
 
 async def poll():
-    await Bench(waiter=new_waiter()).poller.poll(FOREVER, None)
+    await Bench(new_waiter=new_waiter).poller.poll(FOREVER, None)
 
 
 async def ring():

@@ -4,18 +4,19 @@ import asyncio
 import gc
 import logging
 import weakref
+from collections.abc import Callable
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from sharecons.asking import Poller
 from sharecons.deliveries import Deliveries
 from sharecons.deserializers import Deserializers
 from sharecons.loops import RecordLoop
 from sharecons.metrics import Counters
 from sharecons.net.event_waiter import EventWaiter
 from sharecons.net.waiting import Waiter
+from sharecons.polling import Poller
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.journal import Journal
 from sharecons.protocol.leases import Lease
@@ -40,7 +41,7 @@ class Bench:
         implicit: bool = True,
         delivery_limit: int = 5,
         deserializers: Deserializers = NONE,
-        waiter: Waiter | None = None,
+        new_waiter: Callable[[], Waiter] = EventWaiter,
     ) -> None:
         self.now = 100.0
         self.counters = Counters()
@@ -49,7 +50,7 @@ class Bench:
         self.deliveries = Deliveries(
             implicit=implicit,
             clock=lambda: self.now,
-            waiter=waiter or EventWaiter(),
+            new_waiter=new_waiter,
             counters=self.counters,
             deserializers=deserializers,
             delivery_limit=delivery_limit,
@@ -59,7 +60,6 @@ class Bench:
         self.deliveries.attach(self.pace, lambda: None)
         self.deliveries.subscribed = True
         self.poller = Poller(self.deliveries)
-        self.deliveries.take_over(self.poller)
 
     def acquire(self, first: int, count: int, delivery_count: int = 1) -> Lease:
         records = [NewRecord(value=b"%d" % (first + i)) for i in range(count)]
@@ -170,7 +170,6 @@ async def test_nothing_is_in_hand_of_a_loop_that_waits_for_more() -> None:
     """So nobody need look, later, at what it has passed."""
     bench = Bench()
     loop = RecordLoop(bench.deliveries, lambda: None)
-    bench.deliveries.take_over(loop)
     bench.acquire(0, 2)
     assert not bench.deliveries.in_hand
     for _ in range(2):
@@ -241,7 +240,6 @@ async def test_value_that_refers_back_to_its_record_is_collected() -> None:
 async def test_next_record_as_a_task_cancelled_before_it_ran_loses_nothing() -> None:
     bench = Bench()
     loop = RecordLoop(bench.deliveries, lambda: None)
-    bench.deliveries.take_over(loop)
     lease = bench.acquire(0, 3)
     assert (await anext(loop)).offset == 0
     never_awaited = anext(loop)
@@ -259,7 +257,6 @@ async def test_next_record_as_a_task_cancelled_before_it_ran_loses_nothing() -> 
 async def test_next_record_may_be_a_task_of_its_own() -> None:
     bench = Bench()
     loop = RecordLoop(bench.deliveries, lambda: None)
-    bench.deliveries.take_over(loop)
     bench.acquire(0, 3)
     got: list[int] = []
 
@@ -284,7 +281,6 @@ async def test_next_record_may_be_a_task_of_its_own() -> None:
 async def test_next_record_works_with_asyncios_tasks() -> None:
     bench = Bench()
     loop = RecordLoop(bench.deliveries, lambda: None)
-    bench.deliveries.take_over(loop)
     waiting = asyncio.create_task(loop.__anext__())
     await checkpoint()
     waiting.cancel()

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from sharecons.net.clock import in_trio
 
-__all__ = ["Background", "current_task"]
+__all__ = ["Background", "current_task", "has_ended"]
 
 _RUNNING: Final[set["asyncio.Task[None]"]] = set()
 """The event loop refers to its tasks only weakly."""
@@ -100,6 +100,11 @@ def current_task() -> object:
         task: Any = sys.modules["trio"].lowlevel.current_task()
         return task
     return asyncio.current_task()
+
+
+def has_ended(task: object) -> bool:
+    """Return whether a task has ended; trio deletes its own when they end."""
+    return isinstance(task, asyncio.Future) and task.done()
 
 
 def _only(error: BaseException) -> BaseException:

@@ -143,25 +143,35 @@ class Pace:
 
     def handed_out(self, count: int, now: float) -> None:
         self.buffered -= count
+        if not self._handed:
+            self._handed_at = now
         self._handed += count
-        self._handed_at = now
         self._wanted_until = 0.0
 
-    def asked(self, now: float, *, unworked: int = 0) -> None:
-        """The application has worked off what it was handed, and wants more.
+    def asked(
+        self, now: float, *, unworked: int = 0, processing: int = 0, busy: int = 0
+    ) -> None:
+        """Measure what the application has processed; it asks for more.
 
-        Except `unworked` records, whose locks ended before their turn.
+        Where several tasks read, the rate is measured once as many records are
+        processed as there are tasks at work, so that it is the rate of all of them.
+
+        Args:
+            unworked: records whose locks ended before their turn.
+            processing: records that other tasks of the application are processing.
+            busy: how many tasks these are.
         """
         self._wanted_until = now + DEMAND
         self._handed = max(0, self._handed - unworked)
-        if not self._handed:
+        processed = self._handed - processing
+        if processed <= 0 or processed < busy:
             return
         seconds = max(now - self._handed_at, 1e-6)
-        rate = self._handed / seconds
+        rate = processed / seconds
         before = self._rate or rate
         weight = WEIGHT if rate > before else min(1.0, seconds / TELLING)
         self._rate = before + (rate - before) * weight
-        self._handed = 0
+        self._handed, self._handed_at = processing, now
         fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
         self._reach = 0
         if self._is_wasteful(fitting):
