@@ -367,6 +367,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             self._counters,
             rack=self._rack,
             request_timeout=self._request_timeout,
+            delivery_limit=delivery_limit,
         )
         self._deliveries.attach(self._member.pace, self._member.wake_leaders)
         self._member.use(connection)

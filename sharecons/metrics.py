@@ -22,8 +22,10 @@ OWN_NAMES: Final = (
     "last-deliveries-unworked-total",
     "locks-expired-total",
     "locks-lost-total",
+    "records-archived-total",
 )
-"""What the KIP has no name for: records acquired that no handler saw."""
+"""What the KIP has no name for: records that no handler saw, and, last, those that
+were released on their last delivery."""
 
 
 class Counters:

@@ -102,6 +102,7 @@ class Member:
         *,
         rack: str | None,
         request_timeout: float,
+        delivery_limit: int = 0,
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
         self.routing = Routing(spread_of(settings.member_id))
@@ -114,6 +115,7 @@ class Member:
         self._membership_bell = Bell()
         self._routing_bell = Bell()
         self._journal = Journal(self._membership_bell.ring, running_clock(), get_ident)
+        self._journal.delivery_limit = delivery_limit
         self._reports = Reports(self._journal, counters, listener)
         self._leaders = Leaders(
             settings,

@@ -2,7 +2,9 @@
 
 from typing import Protocol, final
 
+from sharecons.log import get_logger
 from sharecons.metrics import Counters
+from sharecons.net.archiving import Archiving
 from sharecons.protocol.journal import AcknowledgeResult, Journal
 
 __all__ = ["Hearer", "Reports"]
@@ -35,6 +37,7 @@ class Reports:
         self._journal = journal
         self._counters = counters
         self._hearer = hearer
+        self._archiving = Archiving(get_logger(__name__), counters)
         journal.hears = hearer.calls_back
 
     def tell(self) -> None:
@@ -42,6 +45,10 @@ class Reports:
         results, journal.results = journal.results, []
         self._counters.add("acknowledgements-send-total", journal.applied)
         journal.applied = 0
+        if journal.archived:
+            archived, journal.archived = journal.archived, []
+            limit = journal.delivery_limit
+            self._archiving.archived(archived, limit, journal.clock())
         if results:
             self._counters.add_results(results)
             self._hearer.acknowledged(results)

@@ -20,12 +20,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sharecons.protocol import reactions
+from sharecons.protocol.archived import archived_by
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult, Journal
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.pieces import Piece, choose, merged
-from sharecons.protocol.ranges import Run, ranges_of
+from sharecons.protocol.ranges import Run, ranges_of, runs_of
 from sharecons.protocol.reactions import Reaction, reaction
+from sharecons.protocol.redeliveries import Redeliveries
 from sharecons.protocol.results import (
     Ticket,
     join_results,
@@ -52,11 +54,13 @@ class Acknowledgements:
         journal: the consumer's.
         renewable: the leader knows Renew (ShareAcknowledge version 2).
         to_retry: the last answer asked for patience before sending again.
+        redeliveries: which partitions' records are released again and again.
     """
 
     def __init__(self, wake: Callable[[], None], journal: Journal) -> None:
         self.renewable = True
         self.to_retry = False
+        self.redeliveries = Redeliveries()
         self._wake = wake
         self.journal = journal
         self._held: dict[Lease, None] = {}
@@ -120,7 +124,7 @@ class Acknowledgements:
         """Turn marks into pieces; a ticket waits for them, and for what went before."""
         dirty, self._dirty = self._dirty, []
         for lease in dirty:
-            self._waiting += _pieces(lease)
+            self._waiting += self._new_pieces(lease)
         if ticket is not None:
             for piece in self._all_pieces():
                 piece.waited_for((ticket,))
@@ -254,6 +258,15 @@ class Acknowledgements:
             self._failed(pieces, error)
         self._waiting += halves
 
+    def _new_pieces(self, lease: Lease) -> list[Piece]:
+        pieces = [
+            Piece(lease, ranges_of(runs), deadline) for deadline, runs in lease.take()
+        ]
+        for piece in pieces:
+            if piece.releases or self.redeliveries.watches:
+                self.redeliveries.acknowledged(lease, piece.ranges)
+        return pieces
+
     def _all_pieces(self) -> list[Piece]:
         under_way = (piece for pieces in self._under_way.values() for piece in pieces)
         return [*self._waiting, *under_way]
@@ -266,6 +279,10 @@ class Acknowledgements:
         self, piece: Piece, error: AcknowledgeError | None, renewed_until: float
     ) -> None:
         results: list[AcknowledgeResult] = []
+        limit = self.journal.delivery_limit
+        if error is None and 0 < limit <= piece.lease.highest_delivery_count:
+            runs = runs_of(piece.ranges)
+            self.journal.archived += archived_by(piece.lease, runs, limit)
         if error is None and not piece.tickets and not self.journal.hears:
             self.journal.applied += piece.records
         else:
@@ -274,7 +291,7 @@ class Acknowledgements:
         lease = piece.lease
         lease.settled(piece.ranges, renewed_until=renewed_until)
         if piece.tickets and piece.renews and lease.dirty:
-            for said in _pieces(lease):
+            for said in self._new_pieces(lease):
                 self._waiting.append(said.waited_for(piece.tickets))
         for ticket in piece.tickets:
             ticket.waiting -= 1
@@ -302,7 +319,3 @@ def _session_lost(term: Term) -> AcknowledgeError:
     return AcknowledgeError(
         code, code.name, f"{term.why}; the broker lets go what it had not heard of"
     )
-
-
-def _pieces(lease: Lease) -> list[Piece]:
-    return [Piece(lease, ranges_of(runs), until) for until, runs in lease.take()]

@@ -126,5 +126,6 @@ class Intake:
             owner=self._acknowledgements,
         )
         self._acknowledgements.acquired(lease)
+        self._acknowledgements.redeliveries.acquired(partition.share_partition)
         self._pace.acquired(lease.count)
         return lease

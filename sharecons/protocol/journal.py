@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional, final
 
 from sharecons.untyped import AcknowledgeType
 
-__all__ = ["AcknowledgeError", "AcknowledgeResult", "Journal"]
+__all__ = ["AcknowledgeError", "AcknowledgeResult", "ArchivedRange", "Journal"]
 
 
 class AcknowledgeError(NamedTuple):
@@ -44,6 +44,15 @@ class AcknowledgeResult(NamedTuple):
     error: "Optional[AcknowledgeError]"  # noqa: UP045
 
 
+class ArchivedRange(NamedTuple):
+    """Records that a release has archived, the last one included."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
 def _same_thread() -> int:
     return 0
 
@@ -58,14 +67,18 @@ class Journal:
         results: what became of acknowledgements; taken by the shell.
         hears: of those that were applied, too, though no commit() waits for them.
         applied: how many were of which nobody hears; taken by the shell.
+        delivery_limit: after so many deliveries a release archives; 0 if not known.
+        archived: what releases have archived; taken by the shell.
         thread: the identity of the only thread that may acknowledge records.
         this_thread: returns the identity of the calling thread.
     """
 
     __slots__ = (
         "applied",
+        "archived",
         "clock",
         "closed",
+        "delivery_limit",
         "hears",
         "results",
         "this_thread",
@@ -86,4 +99,6 @@ class Journal:
         self.results: list[AcknowledgeResult] = []
         self.hears = True
         self.applied = 0
+        self.delivery_limit = 0
+        self.archived: list[ArchivedRange] = []
         self.wake = wake

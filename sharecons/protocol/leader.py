@@ -134,6 +134,7 @@ class Leader:
         """Fetch these from now on; the others are forgotten with the next fetch."""
         if partitions != self.wanted:
             self._empties.reset()
+            self.acknowledgements.redeliveries.keep_only(partitions)
         self.wanted = partitions
 
     def hasten(self) -> None:
@@ -181,6 +182,8 @@ class Leader:
         answered after the other.
         """
         if not self._may_follow(now) or self._acknowledges(now, fetching=True):
+            return None
+        if self.acknowledgements.redeliveries.watches:
             return None
         request = self._requests.fetch(
             now, self.wanted, self.leaders, backlog=True, behind=True
@@ -240,6 +243,7 @@ class Leader:
             return self._close(now)
         if self._may_reopen(now):
             return self._requests.acknowledge(now, closing=True)
+        self._requests.look_at_releases(now)
         fetching = bool(self.wanted) and self._fetch_due(now) <= now
         if self._acknowledges(now, fetching):
             return self._requests.acknowledge(now)
@@ -253,7 +257,7 @@ class Leader:
         return None
 
     def _fetch_due(self, now: float) -> float:
-        return self._requests.next_due(now, ahead=self.backlog)
+        return self._requests.next_due(now, self.wanted, ahead=self.backlog)
 
     def _may_follow(self, now: float) -> bool:
         """True if a fetch may be sent behind what is under way, which brings much."""

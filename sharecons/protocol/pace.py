@@ -179,6 +179,11 @@ class Pace:
             fitting = min(self._reach, self._max_records)
         self.allowance = max(1, fitting)
 
+    def restart(self) -> None:
+        """Fetch one record next, and then grow as at the start."""
+        self.allowance = 1
+        self._reach = 0
+
     def takes_whole_batches(self, leaders: int) -> bool:
         """Return whether fetches from so many leaders request whole batches.
 

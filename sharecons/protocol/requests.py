@@ -96,7 +96,11 @@ class Requests:
         wait, and changes nothing of the session. To open that for acknowledgements that
         outlived the one before, nothing is acquired.
         """
+        redeliveries = self._acknowledgements.redeliveries
         asked, longest = wanted, NEVER
+        if redeliveries.watches:
+            longest = redeliveries.next_end(wanted, now) - now
+            asked = wanted = redeliveries.fetchable(wanted, now)
         if behind:
             longest = 0.0
         elif backlog and self._session.is_open:
@@ -136,9 +140,24 @@ class Requests:
             acknowledgements=said,
         )
 
-    def next_due(self, now: float, *, ahead: bool) -> float:
-        """Return when a fetch is due that the quota allows, and empty responses do."""
+    def look_at_releases(self, now: float) -> None:
+        """Pause partitions whose records are released again and again."""
+        self._acknowledgements.freeze()
+        redeliveries = self._acknowledgements.redeliveries
+        if redeliveries.watches and redeliveries.look(now):
+            self._pace.restart()
+
+    def next_due(
+        self, now: float, wanted: frozenset[SharePartition], *, ahead: bool
+    ) -> float:
+        """Return when a fetch for some of these partitions is due.
+
+        After pauses for a quota, empty responses and records that were released.
+        """
         due = max(self._pace.next_due(now, ahead=ahead), self._empties.due)
+        redeliveries = self._acknowledgements.redeliveries
+        if redeliveries.watches and not redeliveries.fetchable(wanted, now):
+            due = max(due, redeliveries.next_end(wanted, now))
         return max(due, self._quota.due(self._pace.batches.largest, now))
 
     def has_lost(self, now: float) -> bool:
