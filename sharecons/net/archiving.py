@@ -11,8 +11,8 @@ PAUSE: Final = 60.0
 """Seconds between two warnings about one partition."""
 
 TEXT: Final = (
-    "records released on their last delivery are archived: no consumer gets them again; "
-    "raise share.delivery.count.limit, or wait before releasing"
+    "records released on their last delivery are archived: no consumer gets them "
+    "again; raise share.delivery.count.limit, or wait before releasing"
 )
 
 

@@ -1,0 +1,27 @@
+"""Warnings about records that a release has archived."""
+
+import logging
+
+from sharecons.log import get_logger
+from sharecons.metrics import Counters
+from sharecons.net.archiving import Archiving
+from sharecons.protocol.journal import ArchivedRange
+
+
+def test_first_record_of_a_partition_is_logged_and_the_others_are_counted(caplog):
+    counters = Counters()
+    archiving = Archiving(get_logger("sharecons.test"), counters)
+    with caplog.at_level(logging.WARNING, "sharecons"):
+        archiving.archived([ArchivedRange("orders", 3, 7, 7)], 5, 100.0)
+        for offset in range(8, 100):
+            found = [ArchivedRange("orders", 3, offset, offset)]
+            archiving.archived(found, 5, 100.0 + offset / 10)
+        archiving.archived([ArchivedRange("orders", 4, 1, 2)], 5, 120.0)
+        archiving.archived([ArchivedRange("orders", 3, 200, 204)], 5, 161.0)
+
+    first, other, later = [record.getMessage() for record in caplog.records]
+    assert "archived: no consumer gets them again" in first
+    assert "topic=orders partition=3 offset=7 records=1 delivery_limit=5" in first
+    assert "partition=4 offset=1 records=2" in other
+    assert "partition=3 offset=200 records=97" in later
+    assert 1 + 92 + 2 + 5 == counters.snapshot()["records-archived-total"]

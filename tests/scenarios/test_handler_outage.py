@@ -1,0 +1,130 @@
+"""Handlers that release what they are given: few deliveries are used up."""
+
+import logging
+
+import anyio
+import pytest
+
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue, take
+
+pytestmark = pytest.mark.anyio
+
+
+class Handlers:
+    """Handlers of one queue, which release every record while they are `down`."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.down = True
+        self.done: set[tuple[int, int]] = set()
+        self.deliveries = 0
+        self.archived = 0
+
+    async def run(self, consumers: int, records: int, outage: float) -> None:
+        """Process so many records, after an outage of so many seconds."""
+        async with anyio.create_task_group() as tasks:
+            for _ in range(consumers):
+                tasks.start_soon(self._consume)
+            with anyio.fail_after(20):
+                while not self.deliveries:
+                    await anyio.sleep(0.01)
+            await anyio.sleep(outage)
+            self.down = False
+            with anyio.move_on_after(10):
+                while len(self.done) < records:
+                    await anyio.sleep(0.05)
+            tasks.cancel_scope.cancel()
+
+    async def _consume(self) -> None:
+        async with self.queue.consumer() as consumer:
+            try:
+                async for record in consumer:
+                    self.deliveries += 1
+                    if self.down:
+                        record.release()
+                    else:
+                        record.accept()
+                        self.done.add((record.partition, record.offset))
+            finally:
+                self.archived += consumer.metrics()["records-archived-total"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("consumers", "lost"), [(1, 0), (3, 5)])
+async def test_outage_of_four_seconds_archives_next_to_nothing(
+    admin: Admin, consumers: int, lost: int
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"record"] * 500)
+    handlers = Handlers(queue)
+
+    await handlers.run(consumers, 500, outage=4)
+
+    assert len(handlers.done) >= 500 - lost
+    assert handlers.archived == 500 - len(handlers.done)
+    assert handlers.deliveries < 1200
+
+
+async def test_single_release_is_delivered_again_at_once(admin: Admin) -> None:
+    queue = Queue(admin)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        records = aiter(consumer)
+        queue.produce([b"record"])
+        (first,) = await take(records, 1)
+        first.release()
+        began = anyio.current_time()
+        (second,) = await take(records, 1)
+        elapsed = anyio.current_time() - began
+        second.accept()
+
+    assert [1, 2] == [first.delivery_count, second.delivery_count]
+    assert elapsed < 0.3
+
+
+async def test_partition_that_is_paused_delays_no_other_and_no_close(
+    admin: Admin,
+) -> None:
+    queue = Queue(admin, partitions=2)
+    queue.produce([b"unwanted"], partition=0)
+    consumer = queue.consumer(acknowledgement="explicit")
+    async with consumer:
+        records = aiter(consumer)
+        for _ in range(3):  # the next one comes after 3 s
+            (record,) = await take(records, 1)
+            record.release()
+        delays = []
+        for _ in range(5):
+            began = anyio.current_time()
+            queue.produce([b"record"], partition=1)
+            (record,) = await take(records, 1)
+            record.accept()
+            delays.append(anyio.current_time() - began)
+            assert record.value == b"record"
+        began = anyio.current_time()
+    closing = anyio.current_time() - began
+
+    assert sorted(delays)[3] < 0.3
+    assert closing < 1.0
+
+
+async def test_release_on_the_last_delivery_is_logged_and_counted(
+    admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = Queue(admin, **{"share.delivery.count.limit": "2"})
+    queue.produce([b"record"] * 4)
+    caplog.set_level(logging.WARNING, "sharecons")
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        with anyio.move_on_after(20):
+            async for record in consumer:
+                record.release()
+                await consumer.commit()
+                if consumer.metrics()["records-archived-total"] == 4:
+                    break
+        archived = consumer.metrics()["records-archived-total"]
+
+    (line,) = [text for text in caplog.messages if "last delivery" in text]
+    assert 4 == archived
+    assert f"topic={queue.topic} partition=0 offset=" in line
+    assert "delivery_limit=2" in line
