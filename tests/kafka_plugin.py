@@ -230,6 +230,16 @@ class Admin:
         self._client.delete_acls([denial])[denial].result(PATIENCE)
         self._until(f"{topic} is allowed", lambda at: not _is_denied(at, topic))
 
+    def hide_records(self, topic: str) -> None:
+        """Allow all clients to describe a topic, and so nothing else."""
+        allowance = _allowance(confluent.AclBinding, topic)
+        self._client.create_acls([allowance])[allowance].result(PATIENCE)
+
+    def show_records(self, topic: str) -> None:
+        """Take `hide_records` back."""
+        allowance = _allowance(confluent.AclBindingFilter, topic)
+        self._client.delete_acls([allowance])[allowance].result(PATIENCE)
+
     def _settings(self) -> dict[str, Any]:
         # What fails is raised; what librdkafka logs beside it is that a broker
         # which the test killed, or the session has stopped, cannot be reached.
@@ -468,9 +478,18 @@ def _queued(producer: Producer, topic: str, what: Mapping[str, Any]) -> None:
 
 
 def _denial(kind: Callable[..., Any], topic: str) -> Any:
-    where = (confluent.ResourceType.TOPIC, topic, confluent.ResourcePatternType.LITERAL)
     what = (confluent.AclOperation.ALL, confluent.AclPermissionType.DENY)
-    return kind(*where, "User:ANONYMOUS", "*", *what)
+    return kind(*_literal(topic), "User:ANONYMOUS", "*", *what)
+
+
+def _allowance(kind: Callable[..., Any], topic: str) -> Any:
+    what = (confluent.AclOperation.DESCRIBE, confluent.AclPermissionType.ALLOW)
+    return kind(*_literal(topic), "User:ANONYMOUS", "*", *what)
+
+
+def _literal(topic: str) -> tuple[Any, ...]:
+    pattern = confluent.ResourcePatternType.LITERAL
+    return (confluent.ResourceType.TOPIC, topic, pattern)
 
 
 def _is_denied(address: Address, topic: str) -> bool:

@@ -21,7 +21,9 @@ from sharecons.net.driver import drive
 from sharecons.net.idling import Wait
 from sharecons.net.led import Led, ring_all
 from sharecons.protocol.acknowledgements import Acknowledgements, Journal, Ticket
+from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.codes import Code
+from sharecons.protocol.fetch_pauses import FetchPauses
 from sharecons.protocol.happenings import Happened, LocksLost
 from sharecons.protocol.leader import Leader
 from sharecons.protocol.leases import Lease
@@ -45,6 +47,7 @@ class Leaders:
 
     Attributes:
         wake: to be called when the pace changed; there may be something to fetch.
+        pauses: partitions with errors, shared by the leaders.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Leaders:
         *,
         request_timeout: float,
     ) -> None:
+        self.pauses = FetchPauses(spread_of(settings.member_id))
         self._settings = settings
         self._cluster = cluster
         self._routing = routing
@@ -136,7 +140,9 @@ class Leaders:
     def _start(self, node_id: int, tasks: TaskGroup) -> None:
         bell = Bell()
         acknowledgements = Acknowledgements(bell.ring, self._journal)
-        machine = Leader(node_id, self._settings, self._pace, acknowledgements)
+        machine = Leader(
+            node_id, self._settings, self._pace, acknowledgements, self.pauses
+        )
         led = Led(
             machine,
             bell,

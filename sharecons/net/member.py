@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.errors import AuthorizationError, BrokerError, ClosedError, Error
+from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
 from sharecons.net.bell import Bell
@@ -22,6 +22,7 @@ from sharecons.net.clock import running_clock
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
+from sharecons.net.error_reports import ErrorReports
 from sharecons.net.leaders import Leaders
 from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
@@ -33,10 +34,10 @@ from sharecons.protocol.acknowledgements import (
     join_results,
 )
 from sharecons.protocol.backoff import spread_of
-from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.happenings import (
     Acquired,
     EndpointsTold,
+    FetchRecovered,
     Happened,
     LeaderMoved,
     LocksLost,
@@ -50,7 +51,7 @@ from sharecons.protocol.happenings import (
 from sharecons.protocol.leases import Lease
 from sharecons.protocol.membership import Membership, State
 from sharecons.protocol.pace import Pace
-from sharecons.protocol.routing import Routing, TopicTrouble
+from sharecons.protocol.routing import Routing
 from sharecons.protocol.values import (
     Endpoint,
     FetchSettings,
@@ -60,8 +61,6 @@ from sharecons.protocol.values import (
 from sharecons.untyped import TopicPartition
 
 __all__ = ["Listener", "Member"]
-
-_FORBIDDEN = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
 
 
 class Listener(Hearer, Protocol):
@@ -139,6 +138,9 @@ class Member:
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
+        self._errors = ErrorReports(
+            self.routing, listener.troubled, self.wake_leaders, self._log
+        )
         cluster.outages = Outages(self._log)
 
     # What the consumer does.
@@ -161,6 +163,7 @@ class Member:
         now = anyio.current_time()
         self.membership.subscribe(topics, now)
         self.routing.subscribed(topics, now)
+        self._errors.subscribed()
         self._membership_bell.ring()
         self._routing_bell.ring()
         self._membership_told()
@@ -272,7 +275,8 @@ class Member:
         membership = self.membership
         if membership.reported is not None:
             error, membership.reported = membership.reported, None
-            self._listener.troubled(error)
+            self._errors.heartbeat_rejected(error, anyio.current_time())
+            self._routing_bell.ring()
         if membership.refusal is not None:
             self._end(membership.refusal)
         if membership.assignment != self._assignment:
@@ -285,33 +289,23 @@ class Member:
         self._counters.add("rebalance-total")
         if self.membership.state not in (State.LEAVING, State.OUT):
             self._log.info("assigned", partitions=len(assignment))
+        self._errors.assigned(assignment)
+        self._leaders.pauses.keep_only(assignment)
         self.routing.assigned(assignment, anyio.current_time())
         self._routing_bell.ring()
         self._leaders.lead()
 
     def _routing_told(self) -> None:
         troubles, self.routing.troubles = self.routing.troubles, []
-        for trouble in troubles:
-            self._topic_troubled(trouble)
+        self._errors.described(troubles)
+        if troubles:
+            self.membership.forbid(self.routing.forbidden(), anyio.current_time())
+            self._membership_bell.ring()
         if self.routing.appeared:
             self.routing.appeared = False
             self.membership.hurry(anyio.current_time())
             self._membership_bell.ring()
         self._leaders.lead()
-
-    def _topic_troubled(self, trouble: TopicTrouble) -> None:
-        topic, code = trouble
-        if code == Code.NONE:
-            self._log.info("topic is there", topic=topic)
-        elif code in _FORBIDDEN:
-            name = code_name(code)
-            text = f"topic {topic!r} may not be read: {name}; this needs READ on it"
-            self._listener.troubled(AuthorizationError(text, code=code, name=name))
-        elif code == Code.INVALID_TOPIC_EXCEPTION:
-            text = f"{topic!r} is no name for a topic"
-            self._listener.troubled(BrokerError(text, code=code, name=code_name(code)))
-        else:
-            self._log.warning("waiting for topic", topic=topic, reason=code_name(code))
 
     def _leaders_told(self, happened: Iterable[Happened]) -> None:
         for happening in happened:
@@ -336,8 +330,8 @@ class Member:
                 self._log.info("metadata is stale", reason=why)
                 self.routing.stale(anyio.current_time())
                 self._routing_bell.ring()
-            case Troubled(share_partition, code, message):
-                self._listener.troubled(self._trouble(share_partition, code, message))
+            case Troubled() | FetchRecovered():
+                self._errors.fetched(happening)
             case Refused(error):
                 self._end(error)
             case Stalled() | Strange() | Throttled():
@@ -374,17 +368,6 @@ class Member:
         self._routing_bell.ring()
         self.membership.close(anyio.current_time())
         self._membership_bell.ring()
-
-    def _trouble(
-        self, share_partition: SharePartition, code: int, message: str | None
-    ) -> Error:
-        topic = self.routing.names.get(share_partition.topic_id, "?")
-        name = code_name(code)
-        kind = AuthorizationError if code in _FORBIDDEN else BrokerError
-        text = f"fetching {topic}-{share_partition.partition}: {name}"
-        if message:
-            text += f" ({message})"
-        return kind(text, code=code, name=name)
 
     async def _change(self) -> None:
         """Wait until something was told; it may be anything."""

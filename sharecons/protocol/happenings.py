@@ -30,6 +30,7 @@ from sharecons.protocol.values import (
 __all__ = [
     "Acquired",
     "EndpointsTold",
+    "FetchRecovered",
     "Happened",
     "LeaderMoved",
     "LocksLost",
@@ -65,6 +66,12 @@ class LeaderMoved(NamedTuple):
 
 class EndpointsTold(NamedTuple):
     endpoints: dict[int, Endpoint]
+
+
+class FetchRecovered(NamedTuple):
+    """A partition is fetched again that was `Troubled`."""
+
+    share_partition: SharePartition
 
 
 class MetadataStale(NamedTuple):
@@ -113,6 +120,7 @@ class Strange(NamedTuple):
 Happened = (
     Acquired
     | EndpointsTold
+    | FetchRecovered
     | LeaderMoved
     | LocksLost
     | MetadataStale

@@ -10,8 +10,10 @@ from typing import final
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.arrivals import Arrivals
 from sharecons.protocol.empty_responses import EmptyResponses
+from sharecons.protocol.fetch_pauses import FetchPauses
 from sharecons.protocol.happenings import (
     Acquired,
+    FetchRecovered,
     Happened,
     Stalled,
     Strange,
@@ -48,6 +50,7 @@ class Intake:
         requests: Requests,
         waits: Waits,
         empties: EmptyResponses,
+        pauses: FetchPauses,
     ) -> None:
         self._node_id = node_id
         self._session = session
@@ -57,6 +60,7 @@ class Intake:
         self._requests = requests
         self._waits = waits
         self._empties = empties
+        self._pauses = pauses
 
     def take(
         self,
@@ -92,12 +96,15 @@ class Intake:
             seen.add(share_partition)
             if partition.error:
                 failed = True
+                self._pauses.failed(share_partition, partition.error, now)
                 happened += fetch_failed(partition)
             if partition.acquired:
                 lease = self._lease(partition, sent.at, topics)
                 happened.append(Acquired(lease))
                 got += lease.count
                 size += len(partition.records)
+        recovered = self._pauses.take_recovered(known, answer.partitions)
+        happened += map(FetchRecovered, recovered)
         if got:
             self._pace.measured(answer.partitions, self._waits.lock_timeout)
             self._empties.reset()

@@ -34,6 +34,7 @@ from sharecons.protocol.arrivals import Arrivals
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.empty_responses import EmptyResponses
+from sharecons.protocol.fetch_pauses import FetchPauses
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.happenings import (
     EndpointsTold,
@@ -86,6 +87,7 @@ class Leader:
         settings: FetchSettings,
         pace: Pace,
         acknowledgements: Acknowledgements,
+        pauses: FetchPauses | None = None,
     ) -> None:
         self.node_id = node_id
         self.wanted: frozenset[SharePartition] = frozenset()
@@ -98,6 +100,7 @@ class Leader:
         self._pace = pace
         self._session = ShareSession()
         spread = spread_of(settings.member_id)
+        self._pauses = pauses or FetchPauses(spread)
         self._backoff = Backoff(spread)
         self._empties = EmptyResponses(spread, settings.max_wait)
         self._not_before = 0.0
@@ -114,6 +117,7 @@ class Leader:
             self._gathering,
             self._waits,
             self._empties,
+            self._pauses,
         )
         self._intake = Intake(
             node_id,
@@ -124,6 +128,7 @@ class Leader:
             self._requests,
             self._waits,
             self._empties,
+            self._pauses,
         )
         self._sent: list[Sent] = []
         self.backlog = True
@@ -264,9 +269,10 @@ class Leader:
         if len(self._sent) != 1 or self._closing or now < self._not_before:
             return False
         sent = self._sent[0]
-        if not sent.is_plain or self.wanted is not self._session.partitions:
+        wanted = self._requests.fetchable(self.wanted, now)
+        if not sent.is_plain or wanted is not self._session.partitions:
             return False
-        return self.backlog and self._requests.is_due_behind(sent, self.wanted, now)
+        return self.backlog and self._requests.is_due_behind(sent, wanted, now)
 
     def _may_reopen(self, now: float) -> bool:
         """Return whether to close the session and open another one.
@@ -353,7 +359,7 @@ class Leader:
 
     def _mind_trouble(self, request: Request, answer: Answer, now: float) -> None:
         """Nothing that failed is asked for again at the speed of a round trip."""
-        failed = [p for p in answer.partitions if p.error]
+        failed = self._pauses.other_failures(answer.partitions, now)
         idle = failed and not [p for p in answer.partitions if p.acquired]
         to_retry = self.acknowledgements.to_retry
         if idle or (to_retry and request.acknowledgements):

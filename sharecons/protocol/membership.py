@@ -31,6 +31,7 @@ from sharecons.protocol.codes import Code
 from sharecons.protocol.heartbeat_status import HeartbeatStatus
 from sharecons.protocol.reactions import Reaction, reaction
 from sharecons.protocol.rejections import rejection
+from sharecons.protocol.subscription import Subscription
 from sharecons.protocol.values import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -124,7 +125,7 @@ class Membership:
         self.heartbeats = HeartbeatStatus()
         self.member_epoch = JOIN_EPOCH
         self._rack = rack
-        self._topics: tuple[str, ...] = ()
+        self._subscription = Subscription()
         self._announced: tuple[str, ...] | None = None
         self._interval = DEFAULT_INTERVAL
         self._due = NEVER
@@ -134,7 +135,6 @@ class Membership:
         self._rejoin_after = 0.0
         self._rejoin_pause = REJOIN_PAUSE
         self._spoken = False  # since we were last out: a coordinator may know us
-        self._last_reported = Code.NONE.value
         self._backoff = Backoff(spread_of(member_id))
 
     @property
@@ -148,13 +148,18 @@ class Membership:
         """Ask for these topics; none at all means leaving the group."""
         if self._closing:
             return
-        self._topics = topics
-        self._last_reported = Code.NONE.value
+        self._subscription.change(topics)
         if not topics:
             self._leave(now)
             return
         self._move(Happening.SUBSCRIBED)
         self.hurry(now)
+
+    def forbid(self, topics: frozenset[str], now: float) -> None:
+        """Note the topics that may not be read: they would keep the others out."""
+        self._subscription.forbidden = topics
+        if self._subscription.news(self._announced) is not None:
+            self.hurry(now)
 
     def hurry(self, now: float) -> None:
         """Ask early for a while: something that bears on the assignment changed."""
@@ -176,7 +181,7 @@ class Membership:
     def close(self, now: float) -> None:
         """Leave the group for good."""
         self._closing = True
-        self._topics = ()
+        self._subscription.change(())
         self._leave(now)
 
     def next_deadline(self, now: float) -> float:
@@ -192,7 +197,7 @@ class Membership:
             return self._heartbeat(LEAVE_EPOCH, None, None)
         # Topics and rack travel only when they changed since the coordinator last
         # confirmed them; None means "as before".
-        news = self._topics if self._topics != self._announced else None
+        news = self._subscription.news(self._announced)
         rack = self._rack if self._announced is None else None
         return self._heartbeat(self.member_epoch, rack, news)
 
@@ -259,7 +264,10 @@ class Membership:
             case Reaction.REJOIN | Reaction.REFUSE:
                 self._refuse(rejection(self.group_id, answer.error, answer.message))
             case Reaction.REPORT:
-                self._report(answer)
+                if self._subscription.rejected(answer.error):
+                    self.reported = rejection(
+                        self.group_id, answer.error, answer.message
+                    )
                 self._retry(answer, now)
             case _:
                 self._retry(answer, now)
@@ -289,7 +297,7 @@ class Membership:
             self._early_until = now + EARLY_PERIOD  # however long that took
         self._move(Happening.ADMITTED)
         self._backoff.reset()
-        self._last_reported = Code.NONE.value
+        self._subscription.admitted()
         self.member_epoch = answer.member_epoch
         interval = answer.heartbeat_interval
         known = interval if interval > 0.0 else DEFAULT_INTERVAL
@@ -304,7 +312,7 @@ class Membership:
         self.heartbeats.accepted(now, self._due + self._interval)
 
     def _pause(self, now: float) -> float:
-        if self._topics != self._announced:
+        if self._subscription.news(self._announced) is not None:
             return 0.0  # subscribed otherwise while this heartbeat was under way
         if now < self._early_until:
             return min(EARLY_INTERVAL, self._interval)
@@ -332,11 +340,6 @@ class Membership:
     def _retry(self, answer: HeartbeatAnswer, now: float) -> None:
         self._announced = None
         self._due = now + max(self._backoff.next_delay(), answer.throttle)
-
-    def _report(self, answer: HeartbeatAnswer) -> None:
-        if answer.error != self._last_reported:
-            self._last_reported = answer.error
-            self.reported = rejection(self.group_id, answer.error, answer.message)
 
     def _refuse(self, error: Error) -> None:
         self._move(Happening.REFUSED)
@@ -373,7 +376,7 @@ class Membership:
         self.member_epoch = JOIN_EPOCH
         self._announced = None
         self._due = NEVER
-        if self._topics:
+        if self._subscription.topics:
             self._move(Happening.SUBSCRIBED)
             self.hurry(now)
 

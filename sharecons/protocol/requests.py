@@ -9,6 +9,7 @@ from typing import Final, final
 from sharecons.protocol.acknowledgements import Acknowledgements
 from sharecons.protocol.arrivals import MOST_GATHERED, Arrivals
 from sharecons.protocol.empty_responses import EmptyResponses
+from sharecons.protocol.fetch_pauses import FetchablePartitions, FetchPauses
 from sharecons.protocol.gathering import Gathering
 from sharecons.protocol.pace import Pace
 from sharecons.protocol.quota import Quota
@@ -48,6 +49,7 @@ class Requests:
         gathering: Gathering,
         waits: Waits,
         empties: EmptyResponses,
+        pauses: FetchPauses,
     ) -> None:
         self._settings = settings
         self._session = session
@@ -57,6 +59,7 @@ class Requests:
         self._gathering = gathering
         self._waits = waits
         self._empties = empties
+        self._fetchable = FetchablePartitions(pauses)
         self._turns = Turns(settings.member_id)
         self._quota = Quota()
         self._lost_until = -NEVER
@@ -96,6 +99,7 @@ class Requests:
         wait, and changes nothing of the session. To open that for acknowledgements that
         outlived the one before, nothing is acquired.
         """
+        wanted = self.fetchable(wanted, now)
         redeliveries = self._acknowledgements.redeliveries
         asked, longest = wanted, NEVER
         if redeliveries.watches:
@@ -152,13 +156,29 @@ class Requests:
     ) -> float:
         """Return when a fetch for some of these partitions is due.
 
-        After pauses for a quota, empty responses and records that were released.
+        After pauses for a quota, empty responses, errors of partitions and records that
+        were released.
         """
         due = max(self._pace.next_due(now, ahead=ahead), self._empties.due)
+        due = max(due, self._quota.due(self._pace.batches.largest, now))
+        return max(due, self._pause_end(wanted, now))
+
+    def fetchable(
+        self, wanted: frozenset[SharePartition], now: float
+    ) -> frozenset[SharePartition]:
+        """Return those of the partitions that are not paused for an error."""
+        return self._fetchable.at(wanted, now)
+
+    def _pause_end(self, wanted: frozenset[SharePartition], now: float) -> float:
+        """Return when some of the partitions may be fetched."""
+        fetchable = self._fetchable.at(wanted, now)
         redeliveries = self._acknowledgements.redeliveries
-        if redeliveries.watches and not redeliveries.fetchable(wanted, now):
-            due = max(due, redeliveries.next_end(wanted, now))
-        return max(due, self._quota.due(self._pace.batches.largest, now))
+        if fetchable and not redeliveries.watches:
+            return -NEVER
+        if fetchable and redeliveries.fetchable(fetchable, now):
+            return -NEVER
+        error_ends = self._fetchable.next_end(wanted, now)
+        return min(error_ends, redeliveries.next_end(fetchable, now))
 
     def has_lost(self, now: float) -> bool:
         """Return whether records are locked that a throttled response did not have.

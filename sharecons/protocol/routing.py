@@ -68,6 +68,7 @@ class Routing:
         names: the topics' names by id.
         troubles: changes of topics' errors; taken by the shell.
         appeared: a subscribed topic is there that was missing; taken by the shell.
+        described_at: when the metadata of the subscribed topics was asked for.
     """
 
     def __init__(self, spread: float = 1.0) -> None:
@@ -76,6 +77,8 @@ class Routing:
         self.troubles: list[TopicTrouble] = []
         self.appeared = False
         self.finished = False
+        self.described_at = -NEVER
+        self._asked_at = -NEVER
         self._leaders: dict[SharePartition, PartitionLeader] = {}
         self._subscribed: tuple[str, ...] = ()
         self._assigned: frozenset[SharePartition] = frozenset()
@@ -142,6 +145,11 @@ class Routing:
                 led.setdefault(leader.leader_id, set()).add(share_partition)
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
 
+    def forbidden(self) -> frozenset[str]:
+        """The subscribed topics whose metadata may not be read."""
+        code = Code.TOPIC_AUTHORIZATION_FAILED
+        return frozenset(name for name in self._codes if self._codes[name] == code)
+
     # The machine's contract.
 
     def next_deadline(self, now: float) -> float:
@@ -156,12 +164,15 @@ class Routing:
             return DescribeTopics(names=(), ids=tuple(sorted(unnamed)))
         # What goes wrong from here on, the answer to this may not know of.
         self._stale = False
+        self._asked_at = now
         return DescribeTopics(names=self._subscribed, ids=())
 
     def answered(
         self, request: DescribeTopics, answer: TopicsDescribed, now: float
     ) -> None:
         self._by_id = not self._by_id
+        if request.names:
+            self.described_at = self._asked_at
         if answer.brokers:
             self.brokers = dict(answer.brokers)
         for topic in answer.topics:

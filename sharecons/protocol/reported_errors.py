@@ -1,0 +1,115 @@
+"""Which errors the application has been told of: each one is raised once.
+
+A topic's error begins when the first partition of it fails, or its metadata has an
+error, and ends when no partition does and the metadata has none. In between it is the
+same error, however many partitions and leaders repeat it.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final, final
+
+from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.values import SharePartition
+
+__all__ = ["METADATA", "ReportedErrors", "fetch_error", "topic_error"]
+
+METADATA: Final = None
+"""The source of an error that is no partition's."""
+
+Source = SharePartition | None
+
+
+@final
+class ReportedErrors:
+    """The errors that stand, by topic and code, with those who say so."""
+
+    def __init__(self) -> None:
+        self._standing: dict[tuple[str, int], set[Source]] = {}
+        self._unexplained: tuple[Error, float] | None = None
+
+    def begin(self, topic: str, code: int, source: Source) -> bool:
+        """Note an error; return whether it is to be raised."""
+        # A group's authorization is that of all of its topics.
+        where = "" if code == Code.GROUP_AUTHORIZATION_FAILED else topic
+        sources = self._standing.setdefault((where, code), set())
+        is_new = not sources
+        sources.add(source)
+        return is_new
+
+    def is_known(self, code: int, source: Source) -> bool:
+        """Return whether this source has said so already."""
+        return any(
+            source in sources
+            for (_, standing), sources in self._standing.items()
+            if standing == code
+        )
+
+    def end_fetch_errors(self, share_partition: SharePartition) -> None:
+        """Note that a partition was fetched."""
+        self._keep(lambda topic, source: source != share_partition)
+
+    def end_metadata_errors(self, topic: str) -> None:
+        """Note that a topic's metadata has changed."""
+        self._keep(lambda named, source: source is not METADATA or named != topic)
+
+    def keep_only(self, assigned: Collection[SharePartition]) -> None:
+        """Note an assignment: one that comes back is told of its errors anew."""
+        self._keep(lambda topic, source: source is METADATA or source in assigned)
+
+    def clear(self) -> None:
+        """Note that the subscription has changed: all is told anew."""
+        self._standing.clear()
+        self._unexplained = None
+
+    # A refused heartbeat does not name the topic; metadata does.
+
+    def hold(self, error: Error, now: float) -> None:
+        """Keep an error of the whole subscription until metadata is newer than it."""
+        self._unexplained = (error, now)
+
+    def take_held(self, described_at: float) -> Error | None:
+        """Return the error that was kept, if newer metadata explains it by no topic.
+
+        Args:
+            described_at: when the metadata was asked for.
+        """
+        if self._unexplained is None or described_at < self._unexplained[1]:
+            return None
+        (error, _), self._unexplained = self._unexplained, None
+        return None if self._explains() else error
+
+    def _explains(self) -> bool:
+        return any(
+            code == Code.TOPIC_AUTHORIZATION_FAILED and METADATA in sources
+            for (_, code), sources in self._standing.items()
+        )
+
+    def _keep(self, keeps: Callable[[str, Source], bool]) -> None:
+        for (topic, code), sources in list(self._standing.items()):
+            sources.difference_update([s for s in sources if not keeps(topic, s)])
+            if not sources:
+                del self._standing[topic, code]
+
+
+def topic_error(topic: str, code: int) -> Error:
+    """Return the error of a whole topic."""
+    name = code_name(code)
+    if code == Code.INVALID_TOPIC_EXCEPTION:
+        return BrokerError(f"{topic!r} is no name for a topic", code=code, name=name)
+    text = f"topic {topic!r} may not be read: {name}; this needs READ on it"
+    return AuthorizationError(text, code=code, name=name)
+
+
+def fetch_error(topic: str, partition: int, code: int, message: str | None) -> Error:
+    """Return the error of a partition's fetch."""
+    if code == Code.TOPIC_AUTHORIZATION_FAILED:
+        return topic_error(topic, code)
+    name = code_name(code)
+    text = f"fetching {topic}-{partition}: {name}"
+    if message:
+        text += f" ({message})"
+    if code == Code.GROUP_AUTHORIZATION_FAILED:
+        text += "; the principal needs READ on the group"
+        return AuthorizationError(text, code=code, name=name)
+    return BrokerError(text, code=code, name=name)

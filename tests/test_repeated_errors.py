@@ -1,0 +1,193 @@
+"""Errors that brokers repeat: the application gets each one once."""
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.errors import AuthorizationError, BrokerError
+from sharecons.protocol.codes import Code
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.handlers import share_fetch
+
+pytestmark = pytest.mark.anyio
+
+PARTITIONS = 5
+CALM = 3.0
+
+
+@pytest.fixture(params=[1, 3], ids=["one broker", "three brokers"])
+async def broker(request):
+    async with EmbeddedBroker(brokers=request.param) as broker:
+        for topic in ("orders", "refunds"):
+            broker.create_topic(topic, partitions=PARTITIONS)
+        yield broker
+
+
+class Leaders:
+    """What leaders say of the partitions of a topic: errors, and how often."""
+
+    def __init__(self, topic):
+        self.codes = {}
+        self.said = 0
+        self._topic = topic
+        self._place_of = share_fetch.place_of
+
+    def __call__(self, cluster, where):
+        topic = cluster.topics.with_id(where.topic_id)
+        code = self.codes.get(where.partition)
+        if code is None or topic.name != self._topic:
+            return self._place_of(cluster, where)
+        self.said += 1
+        return None, ErrorCode(int(code))
+
+
+@pytest.fixture
+def leaders(monkeypatch):
+    leaders = Leaders("orders")
+    monkeypatch.setattr(share_fetch, "place_of", leaders)
+    return leaders
+
+
+class Reader:
+    def __init__(self, broker, *topics):
+        self.broker = broker
+        self.values = []
+        self.errors = []
+        self.consumer = ShareConsumer(
+            *topics,
+            group_id="billing",
+            bootstrap_servers=broker.bootstrap_servers,
+            auto_offset_reset="earliest",
+        )
+
+    async def read(self):
+        while True:
+            try:
+                async for record in self.consumer:
+                    self.values.append(record.value)
+            except BrokerError as error:
+                self.errors.append(error)
+
+    async def gets_all(self, topic, word):
+        """Produce to each partition, and return when all is consumed."""
+        values = [b"%b-%d" % (word, index) for index in range(PARTITIONS)]
+        for index, value in enumerate(values):
+            self.broker.produce(topic, [value], partition=index)
+        with anyio.fail_after(10):
+            while not set(values) <= set(self.values):
+                await anyio.sleep(0.02)
+
+    async def fails(self, count):
+        with anyio.fail_after(10):
+            while len(self.errors) < count:
+                await anyio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code.TOPIC_AUTHORIZATION_FAILED,
+        Code.GROUP_AUTHORIZATION_FAILED,
+        Code.CORRUPT_MESSAGE,
+        Code.INVALID_REQUEST,
+    ],
+)
+async def test_error_of_all_partitions_is_raised_once(broker, leaders, code):
+    leaders.codes = dict.fromkeys(range(PARTITIONS), code)
+    reader = Reader(broker, "orders", "refunds")
+    async with reader.consumer, anyio.create_task_group() as tasks:
+        tasks.start_soon(reader.read)
+        await reader.fails(1)
+        said = leaders.said
+        for number in range(3):
+            await reader.gets_all("refunds", b"refund-%d" % number)
+            await anyio.sleep(CALM / 3)
+
+        assert [code] == [error.code for error in reader.errors]
+        # One request a second asks for each partition, after the first few.
+        assert leaders.said - said <= PARTITIONS * (CALM + 6)
+
+        leaders.codes = {}
+        await reader.gets_all("orders", b"order")
+        assert 1 == len(reader.errors)
+        leaders.codes = dict.fromkeys(range(PARTITIONS), code)
+        await reader.fails(2)
+        await anyio.sleep(CALM / 3)
+        assert [code, code] == [error.code for error in reader.errors]
+        tasks.cancel_scope.cancel()
+
+
+async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
+    leaders.codes = {3: Code.CORRUPT_MESSAGE}
+    reader = Reader(broker, "orders")
+    broker.produce("orders", [b"damaged"], partition=3)
+    async with reader.consumer, anyio.create_task_group() as tasks:
+        tasks.start_soon(reader.read)
+        await reader.fails(1)
+        for number in range(30):
+            broker.produce("orders", [b"%d" % number], partition=number % 3)
+            await anyio.sleep(CALM / 30)
+
+        assert ["fetching orders-3: CORRUPT_MESSAGE"] == [str(e) for e in reader.errors]
+        assert {b"%d" % number for number in range(30)} <= set(reader.values)
+        leaders.codes = {}
+        await reader.gets_all("orders", b"order")
+        assert b"damaged" in reader.values
+        tasks.cancel_scope.cancel()
+
+
+async def test_error_is_raised_again_after_the_topic_was_assigned_to_another(
+    broker, leaders
+):
+    leaders.codes = dict.fromkeys(range(PARTITIONS), Code.TOPIC_AUTHORIZATION_FAILED)
+    reader = Reader(broker, "orders")
+    async with reader.consumer, anyio.create_task_group() as tasks:
+        tasks.start_soon(reader.read)
+        await reader.fails(1)
+        reader.consumer.subscribe("refunds")
+        await reader.gets_all("refunds", b"refund")
+        reader.consumer.subscribe("orders")
+        await reader.fails(2)
+        await anyio.sleep(CALM / 3)
+        assert 2 == len(reader.errors)
+        tasks.cancel_scope.cancel()
+
+
+async def test_moved_partitions_do_not_repeat_their_error(broker, leaders):
+    leaders.codes = dict.fromkeys(range(PARTITIONS), Code.TOPIC_AUTHORIZATION_FAILED)
+    reader = Reader(broker, "orders", "refunds")
+    nodes = sorted(broker.brokers)
+    async with reader.consumer, anyio.create_task_group() as tasks:
+        tasks.start_soon(reader.read)
+        await reader.fails(1)
+        for turn in range(PARTITIONS):
+            to = nodes[turn % len(nodes)]
+            broker.move_leader("orders", turn, to)
+            broker.move_leader("refunds", turn, to)
+            await reader.gets_all("refunds", b"refund-%d" % turn)
+        await anyio.sleep(CALM / 3)
+        assert 1 == len(reader.errors)
+
+        leaders.codes = {}
+        await reader.gets_all("orders", b"order")
+        leaders.codes = dict.fromkeys(range(PARTITIONS), Code.CORRUPT_MESSAGE)
+        await reader.fails(2)
+        tasks.cancel_scope.cancel()
+
+
+async def test_rejected_heartbeats_raise_one_error(broker):
+    """Metadata names no topic, so the error is the group's."""
+    fault = broker.faults.on("ShareGroupHeartbeat", times=None)
+    reader = Reader(broker, "orders")
+    async with reader.consumer, anyio.create_task_group() as tasks:
+        with fault.refuse("TOPIC_AUTHORIZATION_FAILED") as rejected:
+            tasks.start_soon(reader.read)
+            await reader.fails(1)
+            await anyio.sleep(CALM)
+            assert [AuthorizationError] == [type(error) for error in reader.errors]
+            assert "READ on the group and on its topics" in str(reader.errors[0])
+            assert 3 <= rejected.hits <= 20
+        await reader.gets_all("orders", b"order")
+        assert 1 == len(reader.errors)
+        tasks.cancel_scope.cancel()
