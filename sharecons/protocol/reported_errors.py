@@ -92,21 +92,22 @@ class ReportedErrors:
                 del self._standing[topic, code]
 
 
-def topic_error(topic: str, code: int) -> Error:
-    """Return the error of a whole topic."""
+def topic_error(topic: str, code: int, doing: str = "") -> Error:
+    """Return the error of a whole topic, with what was done when it came."""
     name = code_name(code)
     if code == Code.INVALID_TOPIC_EXCEPTION:
         return BrokerError(f"{topic!r} is no name for a topic", code=code, name=name)
-    text = f"topic {topic!r} may not be read: {name}; this needs READ on it"
+    text = f"topic {topic!r} may not be read: {doing}{name}; this needs READ on it"
     return AuthorizationError(text, code=code, name=name)
 
 
 def fetch_error(topic: str, partition: int, code: int, message: str | None) -> Error:
     """Return the error of a partition's fetch."""
+    doing = f"fetching {topic}-{partition}: "
     if code == Code.TOPIC_AUTHORIZATION_FAILED:
-        return topic_error(topic, code)
+        return topic_error(topic, code, doing)
     name = code_name(code)
-    text = f"fetching {topic}-{partition}: {name}"
+    text = f"{doing}{name}"
     if message:
         text += f" ({message})"
     if code == Code.GROUP_AUTHORIZATION_FAILED:

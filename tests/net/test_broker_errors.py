@@ -441,12 +441,15 @@ async def test_partition_error_that_is_raised_and_then_passes(code, kind):
 async def test_partition_error_that_stays_makes_no_storm(code):
     broker = ScriptedBroker(1)
     broker.answers[FETCH] = lambda asked: broker.fetch_failed(asked, code)
+    errors = []
     async with consuming(broker) as consumer:
         with anyio.move_on_after(60):
             while True:
-                with pytest.raises(BrokerError):
+                with pytest.raises(BrokerError) as caught:
                     await anext(aiter(consumer))
+                errors.append(caught.value)
 
+    assert 1 == len(errors)
     assert broker.busiest_second() <= STORM
     assert len(broker.asked(FETCH)) < 60 * 3
 

@@ -142,10 +142,12 @@ def test_forbidden_topic_has_a_hint_wherever_it_comes_from():
     ]
 
     assert {AuthorizationError} == {type(each) for each in errors}
-    assert {
+    assert [
         "topic 'orders' may not be read: TOPIC_AUTHORIZATION_FAILED; this needs READ "
-        "on it"
-    } == {str(each) for each in errors}
+        "on it",
+        "topic 'orders' may not be read: fetching orders-3: "
+        "TOPIC_AUTHORIZATION_FAILED; this needs READ on it",
+    ] == [str(each) for each in errors]
 
 
 def test_forbidden_group_has_a_hint():
