@@ -10,10 +10,10 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.handlers import share_fetch
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PARTITIONS = 5
-CALM = 3.0
+CALM = 2.0
 
 
 @pytest.fixture(params=[1, 3], ids=["one broker", "three brokers"])
