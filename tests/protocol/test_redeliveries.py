@@ -21,6 +21,8 @@ from tests.protocol.making import (
 )
 from tests.protocol.talk import Talk
 
+REFUSED = Code.TOPIC_AUTHORIZATION_FAILED
+
 
 class Outage(Talk):
     """A talk in which the application releases what it is given, and asks again."""
@@ -122,6 +124,23 @@ def test_records_of_other_partitions_are_delivered_during_a_pause():
 
     assert P1 == lease.share_partition
     assert isinstance(talk.next(), ShareFetch)
+
+
+def test_pause_of_a_refused_partition_ends_by_itself():
+    """Each pause has its own end; the fetch of one waits for no other."""
+    talk = Outage(P0, P1)
+    talk.settle(talk.receive(2))
+    during = talk.fetch()
+    talk.answer(during, fetched(part(P0), part(P1, error=REFUSED)))
+
+    assert talk.next() is None
+    talk.now = talk.leader.next_deadline(talk.now)
+    assert talk.now < 0.1
+    again = talk.fetch()
+    assert frozenset() == again.added | again.forgotten
+    talk.answer(again, fetched())
+    talk.now = 1.0
+    assert frozenset({P0}) == talk.fetch().added
 
 
 def test_one_record_is_fetched_first_after_a_pause():
