@@ -46,7 +46,7 @@ EARLY: Final = 0.5
 SHORTEST: Final = 0.002
 """Seconds. A fetch that may wait less tells nothing: brokers count milliseconds."""
 
-GROWTH: Final = (1, 1, 1, 4, 16, 64, 256)
+GROWTH: Final[tuple[int, ...]] = (1, 1, 1, 4, 16, 64, 256)
 """How many times as many records are requested after so many in a row."""
 
 LAST: Final = len(GROWTH) - 1
