@@ -68,6 +68,7 @@ PATIENCE: Final = 30.0  # seconds for whatever Kafka does
 PAUSE: Final = 0.02
 GROUP: Final = i8(32)  # the resource type of a group's settings (KIP-848)
 SET: Final = i8(0)
+READ: Final = 3  # AclOperation
 
 # Its stubs hide the half of what it exports.
 confluent: Any = import_module("confluent_kafka.admin")
@@ -234,11 +235,13 @@ class Admin:
         """Allow all clients to describe a topic, and so nothing else."""
         allowance = _allowance(confluent.AclBinding, topic)
         self._client.create_acls([allowance])[allowance].result(PATIENCE)
+        self._until(f"{topic} is hidden", lambda at: not _may_read(at, topic))
 
     def show_records(self, topic: str) -> None:
         """Take `hide_records` back."""
         allowance = _allowance(confluent.AclBindingFilter, topic)
         self._client.delete_acls([allowance])[allowance].result(PATIENCE)
+        self._until(f"{topic} is shown", lambda at: _may_read(at, topic))
 
     def _settings(self) -> dict[str, Any]:
         # What fails is raised; what librdkafka logs beside it is that a broker
@@ -497,6 +500,11 @@ def _is_denied(address: Address, topic: str) -> bool:
     return found.error_code is ErrorCode.topic_authorization_failed
 
 
+def _may_read(address: Address, topic: str) -> bool:
+    (found,) = _metadata(address, topic).topics
+    return bool(found.topic_authorized_operations & 1 << READ)
+
+
 def _has_leaders(address: Address, topic: str) -> bool:
     leaders = _leaders(address, topic)
     return bool(leaders) and all(leader >= 0 for leader in leaders.values())
@@ -518,7 +526,7 @@ def _metadata(address: Address, topic: str | None) -> MetadataResponse:
     request = MetadataRequest(
         topics=(wanted,) if topic else (),
         allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
+        include_topic_authorized_operations=True,
     )
     return _ask(address, request, MetadataResponse)
 
