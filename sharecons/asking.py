@@ -58,7 +58,7 @@ class Serving(Protocol):
 async def next_record(deliveries: Deliveries, reader: Any, loop: object) -> Any:
     """Return the next record of a loop whose reader has none at hand.
 
-    The loop is kept alive while this waits, as it is left when it is deleted.
+    Keeps the loop alive while waiting: deleting a loop releases its record.
     """
     try:
         lease = await ask(deliveries, reader, FOREVER)

@@ -117,7 +117,7 @@ def _new_reader(deliveries: Deliveries) -> Reader:
 def _on_end(task: "asyncio.Future[Any]", poller: "ref[Poller]") -> None:
     """Have the poller forget the task when it ends.
 
-    Trio deletes a task that has ended; on asyncio, whoever started it may keep it.
+    Trio deletes ended tasks; on asyncio the application may still refer to one.
     """
 
     def ended(task: "asyncio.Future[Any]") -> None:

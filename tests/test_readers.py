@@ -488,7 +488,7 @@ async def test_polls_gathered_as_tasks_of_their_own_all_get_records(broker):
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_task_that_was_kept_leaves_when_it_ends(broker):
-    """Whoever started a task of asyncio may keep it; its records are released."""
+    """The application may refer to an ended task of asyncio."""
     produce(broker, 1)
     async with consuming(broker) as consumer:
 

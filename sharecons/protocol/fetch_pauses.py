@@ -1,8 +1,8 @@
-"""Partitions that a leader refuses: when they are fetched again.
+"""When partitions whose fetch failed are fetched again.
 
-Rule 1: a partition with an error that the application is told of is left out of fetches
-until a pause has passed. The partitions beside it are fetched as ever.
-Rule 2: this file does not know who is told of an error, or how often.
+Rule 1: a partition with an error that is raised in the application is not fetched until
+a pause has passed. Fetches of the other partitions continue.
+Rule 2: this file does not decide which errors are raised, or how often.
 
 The leaders of a member share one `FetchPauses`: a topic's authorization is the same at
 all of them, and a partition's error outlives a change of its leader.
@@ -52,7 +52,7 @@ class FetchPauses:
         self._pauses: dict[_Scope, _Pause] = {}
 
     def failed(self, share_partition: SharePartition, code: int, now: float) -> None:
-        """Begin a pause, if the application is told of the error.
+        """Begin a pause, if the error is raised in the application.
 
         A topic's partitions that fail together share one.
         """

@@ -54,11 +54,11 @@ class ReportedErrors:
         self._keep(lambda named, source: source is not METADATA or named != topic)
 
     def keep_only(self, assigned: Collection[SharePartition]) -> None:
-        """Note an assignment: one that comes back is told of its errors anew."""
+        """Note an assignment: errors of partitions that come back are raised again."""
         self._keep(lambda topic, source: source is METADATA or source in assigned)
 
     def clear(self) -> None:
-        """Note that the subscription has changed: all is told anew."""
+        """Note a new subscription: all errors are raised again."""
         self._standing.clear()
         self._unexplained = None
 
