@@ -110,9 +110,9 @@ class Readers:
     def leave(self, reader: Reader) -> None:
         """Release what a reader has in hand that will not ask again.
 
-        Done at once if another reader waits, else when one asks: until then, who left
-        a loop by break can acknowledge its record. May be called in any thread, as the
-        garbage collector does.
+        Releases at once if another reader waits, else when one asks. So after a break
+        the application can acknowledge the record first. May be called in any thread,
+        as the garbage collector does.
         """
         self._left.append(reader)
         if self._waiting or self._woken:
