@@ -1,5 +1,6 @@
 """From options to a driver at work: the ledger is loaded, then the member joins."""
 
+import os
 from typing import Final, NamedTuple
 
 from sharecons.admin.client import ShareGroupAdmin
@@ -8,6 +9,7 @@ from sharecons.options import parse_bootstrap
 from sharecons.protocol.values import FetchSettings
 from sharecons.spark.acquiring import Joining
 from sharecons.spark.driver import Driver
+from sharecons.spark.hadoop_conf import check_location
 from sharecons.spark.options import SourceOptions, security_of
 from sharecons.spark.store import Store
 from sharecons.version import VERSION
@@ -37,9 +39,11 @@ def open_driver(options: SourceOptions) -> Opened:
     What only reads positions that are there already does not join.
 
     Raises:
+        ConfigurationError: Spark would look for the ledger's path elsewhere.
         LedgerError: the ledger cannot be used, or another driver has it.
         Error: no broker answers.
     """
+    check_location(options.ledger_location, os.environ)
     store = Store(options.ledger_location, options.ledger_options)
     ledger = store.load(options.group_id, patience=PATIENCE)
     driver = Driver(

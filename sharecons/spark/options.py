@@ -14,6 +14,7 @@ from sharecons import options as client_options
 from sharecons.errors import ConfigurationError
 from sharecons.properties.names import READ, complaint
 from sharecons.security import Security
+from sharecons.spark.ledger_options import parse_ledger_option
 
 __all__ = ["SourceOptions", "parse_duration", "read_options", "security_of"]
 
@@ -53,7 +54,7 @@ class SourceOptions:
     max_bytes: int = 8 << 20
     max_records: int = 12_000
     security: Mapping[str, str] = field(default_factory=dict, repr=False)
-    ledger_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ledger_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceOptions:
@@ -68,7 +69,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceO
     read: dict[str, Any] = {"ledger_options": {}, "security": {}}
     for key, (name, value) in lower.items():
         if key.startswith(LEDGER_PREFIX):
-            read["ledger_options"][name[len(LEDGER_PREFIX) :]] = value
+            given_as = name[len(LEDGER_PREFIX) :]
+            read["ledger_options"][given_as] = parse_ledger_option(name, value)
         elif key.startswith(SECURITY_PREFIXES):
             read["security"][key.removeprefix("kafka.")] = value
         else:

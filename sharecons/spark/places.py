@@ -15,9 +15,10 @@ Anything else is refused: a file system that looks first and writes then lets tw
 drivers write the same number, and records would be read twice.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -54,11 +55,14 @@ class Place(Protocol):
     def unlock(self) -> None: ...
 
 
-def place_of(location: str, options: Mapping[str, str] | None = None) -> Place:
+def place_of(location: str, options: Mapping[str, Any] | None = None) -> Place:
     """Find the place that a path or URL means; `options` go to its file system.
 
+    `~` at the beginning of a path is a home directory, as in a shell.
+
     Raises:
-        ConfigurationError: such a file system cannot keep a ledger.
+        ConfigurationError: such a file system cannot keep a ledger, or there is no
+            such home directory.
     """
     scheme, path = _split(location)
     if scheme == "file":
@@ -82,7 +86,17 @@ def _split(location: str) -> tuple[str, str]:
     parts = urlsplit(location)
     # A single letter is a drive of Windows.
     if len(parts.scheme) < 2:
-        return "file", location
+        return "file", _expanded(location)
     if parts.scheme == "file":
         return "file", url2pathname(parts.path)
     return parts.scheme, parts.path
+
+
+def _expanded(path: str) -> str:
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~"):
+        raise ConfigurationError(
+            f"ledgerLocation {path!r}: there is no home directory of that name; write "
+            f"./{path} for a directory whose own name begins with ~"
+        )
+    return expanded

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from sharecons.errors import ConfigurationError
+from sharecons.spark.ledger_options import hide_secrets
 
 __all__ = ["SAFE", "ObjectPlace", "RenamingPlace", "hdfs_place"]
 
@@ -30,7 +31,7 @@ SAFE: Final = {
 class ObjectPlace:
     """A prefix in an object store, by the fsspec package for it."""
 
-    def __init__(self, scheme: str, url: str, options: dict[str, str]) -> None:
+    def __init__(self, scheme: str, url: str, options: dict[str, Any]) -> None:
         self._files = _fsspec(scheme, url, options)
         self._path: str = self._files._strip_protocol(url).rstrip("/")
         self._tried = False
@@ -92,15 +93,17 @@ class ObjectPlace:
         """There is no lock."""
 
 
-def _fsspec(scheme: str, url: str, options: dict[str, str]) -> Any:
+def _fsspec(scheme: str, url: str, options: dict[str, Any]) -> Any:
     try:
         fsspec = importlib.import_module("fsspec")
         files, _ = fsspec.core.url_to_fs(url, **options)
     except (ImportError, TypeError, ValueError) as error:
+        # Not `from error`, whose text may have a secret.
         raise ConfigurationError(
-            f"ledgerLocation {url!r}: {error}; is {SAFE[scheme]} installed on the "
-            "driver, and are the options those of its file system?"
-        ) from error
+            f"ledgerLocation {url!r}: {hide_secrets(str(error), options)}; is "
+            f"{SAFE[scheme]} installed on the driver, and are the options those of its "
+            "file system?"
+        ) from None
     return files
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import Final, final
+from typing import Any, Final, final
 from uuid import uuid4
 
 from sharecons.errors import Error
@@ -73,7 +73,7 @@ class Store:
     identity: Identity
 
     def __init__(
-        self, location: str | Place, options: Mapping[str, str] | None = None
+        self, location: str | Place, options: Mapping[str, Any] | None = None
     ) -> None:
         """`location` is a directory or a URL, `options` go to its file system.
 

@@ -65,7 +65,7 @@ def test_each_that_is_needed_is_missed_by_its_name(name):
         ({"kafka.share.auto.offset.reset": "earliest"}, "offset_reset", "earliest"),
         ({"kafka.security.protocol": "plaintext"}, "client_id", "sharecons-spark"),
         ({"idleTimeout": "3s"}, "idle_timeout", 3.0),
-        ({"ledger.anon": "true"}, "ledger_options", {"anon": "true"}),
+        ({"ledger.anon": "true"}, "ledger_options", {"anon": True}),
     ],
 )
 def test_option_is_read(given, attribute, read):

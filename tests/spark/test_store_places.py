@@ -100,6 +100,21 @@ def test_place_that_cannot_keep_a_ledger_is_refused(location, words):
         place_of(location)
 
 
+def test_tilde_is_the_home_directory_in_a_path_only(tmp_path, monkeypatch):
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for location in ("~/ledger", "./~/ledger", "memory://~/ledger"):
+        place = place_of(location)
+        place.names()
+        place.create("a", b"")
+
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("a")}
+    assert found == {"home/ledger/a", "~/ledger/a"}
+    with pytest.raises(ConfigurationError, match="no home directory of that name"):
+        place_of("~no-such-user/ledger")
+
+
 def test_object_store_that_overwrites_is_found_out(monkeypatch):
     memory = pytest.importorskip("fsspec.implementations.memory")
     plain = memory.MemoryFileSystem.pipe_file

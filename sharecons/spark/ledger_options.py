@@ -1,0 +1,77 @@
+"""The values of `ledger.*` options: text, as Spark passes all options, or what it means.
+
+Arguments of fsspec's filesystems are booleans, numbers, and objects. A value that reads
+as one of these in JSON is that; all else is text.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sharecons.errors import ConfigurationError
+
+__all__ = ["hide_secrets", "parse_ledger_option"]
+
+_WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+
+# An account's key that consists of digits, with a zero in front or without end, is text.
+_INTEGER: Final = re.compile(r"-?(0|[1-9]\d{0,17})")
+_DECIMAL: Final = re.compile(r"-?(0|[1-9]\d{0,17})\.\d{1,17}")
+
+_SECRET: Final = re.compile(
+    r"secret|password|passwd|token|key|credential|connection_string|sas", re.IGNORECASE
+)
+
+
+def parse_ledger_option(name: str, value: str) -> Any:
+    """Return what the value of an option means.
+
+    Args:
+        name: the option's name, for errors.
+        value: `true` or `false`, a number, a JSON object, array or quoted string, or
+            any other text, which is returned unchanged.
+
+    Raises:
+        ConfigurationError: it begins as JSON does, and is not valid JSON. The value
+            itself is not in the message: it may be a secret.
+    """
+    text = value.strip()
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    return _json(name, text) if text[:1] in ("{", "[", '"') else value
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        at = error.colno if isinstance(error, json.JSONDecodeError) else 1
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep"
+        # Not `from error`, which has the whole text.
+        raise ConfigurationError(
+            f"{name} begins as JSON does and is not valid JSON (column {at}: {reason}); "
+            'write an object as {"name": "value"}, or a text in double quotes'
+        ) from None
+
+
+def hide_secrets(text: str, options: Mapping[str, Any]) -> str:
+    """Return a text without the values of options whose names look like secrets."""
+    for secret in _secrets(options):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _secrets(options: Mapping[str, Any]) -> list[str]:
+    found: list[str] = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            found += _secrets(value)
+        elif isinstance(value, str) and value and _SECRET.search(name):
+            found.append(value)
+    # A secret that contains another one goes first.
+    return sorted(found, key=len, reverse=True)

@@ -1,0 +1,111 @@
+"""What the values of `ledger.*` options mean to the ledger's filesystem."""
+
+import json
+import sys
+import traceback
+
+import pytest
+
+from sharecons.errors import ConfigurationError
+from sharecons.spark.ledger_options import hide_secrets, parse_ledger_option
+from sharecons.spark.options import read_options
+from sharecons.spark.places import place_of
+from tests.spark.test_options import NEEDED
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("False", False),
+        (" true ", True),
+        ("123", 123),
+        ("-5", -5),
+        ("0.25", 0.25),
+        ('"123"', "123"),
+        ('"true"', "true"),
+        ("[1, null]", [1, None]),
+        (
+            '{"endpoint_url": "http://store:9000", "useSSL": false}',
+            {"endpoint_url": "http://store:9000", "useSSL": False},
+        ),
+        ("eu-central-1", "eu-central-1"),
+        # Secrets, as they are.
+        ("00123", "00123"),
+        ("1e5", "1e5"),
+        ("1" * 19, "1" * 19),
+        (" spaced ", " spaced "),
+        ("null", "null"),
+        ("inf", "inf"),
+    ],
+)
+def test_value_is_what_json_would_read_or_text(text, value):
+    parsed = parse_ledger_option("ledger.x", text)
+
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize("text", ['{"secret": hush}', '["hush', '"hush', "[" * 100_000])
+def test_broken_json_is_refused_without_its_text(text):
+    with pytest.raises(ConfigurationError) as caught:
+        read_options(NEEDED | {"ledger.client_kwargs": text})
+
+    assert str(caught.value).startswith("ledger.client_kwargs begins as JSON does")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hush" not in shown
+    assert len(shown) < 10_000
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """An object store that keeps what it was made with."""
+    memory = pytest.importorskip("fsspec.implementations.memory")
+
+    class Kept(memory.MemoryFileSystem):
+        protocol = "s3"
+        cachable = False
+        made_with = None
+
+        def __init__(self, **options):
+            Kept.made_with = options
+            if "secret" in options:
+                raise ValueError(f"no account for {options['secret']} in {options}")
+            super().__init__()
+
+    # `fsspec.registry` is a view of what this module has.
+    known = sys.modules["fsspec.registry"]._registry
+    monkeypatch.setitem(known, "s3", Kept)
+    return Kept
+
+
+def test_filesystem_is_made_with_what_the_options_mean(store):
+    inner = {"endpoint_url": "http://store:9000", "maxAttempts": 3}
+    options = read_options(
+        NEEDED
+        | {
+            "ledgerLocation": "s3://bucket/ledger",
+            "ledger.anon": "true",
+            "ledger.client_kwargs": json.dumps(inner),
+            "ledger.key": '"123"',
+        }
+    )
+    place_of(options.ledger_location, options.ledger_options)
+
+    assert store.made_with == {"anon": True, "client_kwargs": inner, "key": "123"}
+
+
+def test_filesystems_complaint_is_shown_without_secrets(store):
+    given = {"secret": "hush-hush", "client_kwargs": {"aws_token": "hush"}}
+
+    with pytest.raises(ConfigurationError) as caught:
+        place_of("s3://bucket/ledger", given)
+
+    assert "no account for ***" in str(caught.value)
+    assert "hush" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_values_that_look_like_no_secret_stay_in_a_text():
+    options = {"region": "north", "account_key": "abc", "nested": {"token": "abcdef"}}
+
+    assert hide_secrets("abcdef and abc in north", options) == "*** and *** in north"
