@@ -83,9 +83,7 @@ def _spark_directory(environment: Mapping[str, str]) -> Path | None:
     return Path(home) / "conf" if home else None
 
 
-def _on_classpath(
-    environment: Mapping[str, str], spark: Path | None
-) -> Iterator[Path]:
+def _on_classpath(environment: Mapping[str, str], spark: Path | None) -> Iterator[Path]:
     """Yield the directories in the order in which Spark's launcher lists them.
 
     $HADOOP_HOME/etc/hadoop is on it only if SPARK_DIST_CLASSPATH names it.

@@ -1,4 +1,4 @@
-"""The values of `ledger.*` options: text, as Spark passes all options, or what it means.
+"""The values of `ledger.*` options: text, as Spark passes them, or what it means.
 
 Arguments of fsspec's filesystems are booleans, numbers, and objects. A value that reads
 as one of these in JSON is that; all else is text.
@@ -15,7 +15,7 @@ __all__ = ["hide_secrets", "parse_ledger_option"]
 
 _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
-# An account's key that consists of digits, with a zero in front or without end, is text.
+# Digits that begin with a zero, or that are many, are some account's key: text.
 _INTEGER: Final = re.compile(r"-?(0|[1-9]\d{0,17})")
 _DECIMAL: Final = re.compile(r"-?(0|[1-9]\d{0,17})\.\d{1,17}")
 
@@ -54,7 +54,7 @@ def _json(name: str, text: str) -> Any:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep"
         # Not `from error`, which has the whole text.
         raise ConfigurationError(
-            f"{name} begins as JSON does and is not valid JSON (column {at}: {reason}); "
+            f"{name} begins as JSON does and is no valid JSON (column {at}: {reason}); "
             'write an object as {"name": "value"}, or a text in double quotes'
         ) from None
 

@@ -76,7 +76,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceO
         else:
             option = _OPTIONS[key]
             read[option.attribute] = option.read(option.name, value)
-    _check_present(read)
+    _check_present(read, any_given=bool(given))
     options = SourceOptions(**read)
     _check_together(options, lower, streaming=streaming)
     return options
@@ -282,7 +282,17 @@ _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
 # Which options go together.
 
 
+NO_TABLES: Final = (
+    "Spark does not pass the options of a table (CREATE TABLE) to a source that is "
+    "written in Python: use CREATE TEMPORARY VIEW ... USING sharegroup OPTIONS (...) "
+    'for batches, and spark.readStream.format("sharegroup") for streams'
+)
+
+
 def _refuse(lower: Mapping[str, tuple[str, str]]) -> None:
+    if "provider" in lower:
+        # So Spark says that it asks for the columns of a table to be.
+        raise ConfigurationError(NO_TABLES)
     for key, (name, _) in lower.items():
         if key in _REFUSED:
             spelt, reason = _REFUSED[key]
@@ -306,10 +316,11 @@ def _near(key: str) -> str:
     return f"; did you mean {names[found[0]]}?" if found else ""
 
 
-def _check_present(read: Mapping[str, Any]) -> None:
+def _check_present(read: Mapping[str, Any], *, any_given: bool) -> None:
     for name in _REQUIRED:
         if _OPTIONS[name.lower()].attribute not in read:
-            raise ConfigurationError(f"{name} is missing: {_WHY[name]}")
+            hint = "" if any_given else f". {NO_TABLES}"
+            raise ConfigurationError(f"{name} is missing: {_WHY[name]}{hint}")
 
 
 _WHY: Final[Mapping[str, str]] = {

@@ -37,13 +37,13 @@ def schema_of(*, include_headers: bool) -> StructType:
 
 
 def check_schema(asked: Any, *, include_headers: bool) -> None:
-    """See that a reader asks for the columns that there are.
+    """See that a reader asks for the columns that there are, nullable or not.
 
     Raises:
         ConfigurationError: it was given a schema of its own.
     """
     ours = schema_of(include_headers=include_headers)
-    if [(f.name, f.dataType) for f in asked] != [(f.name, f.dataType) for f in ours]:
+    if asked.simpleString() != ours.simpleString():
         raise ConfigurationError(
             "sharegroup has columns of its own and takes no schema; leave schema(...) "
             "out, and cast key and value in the query"

@@ -31,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from sharecons.errors import ConfigurationError
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.options import SourceOptions, read_options
 from sharecons.spark.schema import check_schema, schema_of
@@ -75,8 +76,11 @@ class ShareGroupDataSource(DataSource):
         return ShareGroupBatchReader(options)
 
     def streamReader(self, schema: StructType) -> "ShareGroupStreamReader":  # noqa: N802
-        options = read_options(self.options)
-        check_schema(schema, include_headers=options.include_headers)
+        try:
+            options = read_options(self.options)
+            check_schema(schema, include_headers=options.include_headers)
+        except ConfigurationError as error:
+            return InvalidStreamReader(str(error))
         return ShareGroupStreamReader(options)
 
 
@@ -103,8 +107,9 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
+        query = self._ready()
         most, least = _limits(limit, self._options)
-        return self._ready().latest(start, most=most, least=least)
+        return query.latest(start, most=most, least=least)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return self._ready().report()
@@ -133,6 +138,27 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def __getstate__(self) -> Mapping[str, Any]:
         return {"_options": for_tasks(self._options), "_query": None}
+
+
+class InvalidStreamReader(ShareGroupStreamReader):
+    """Raises an error at the first question.
+
+    Raised by `streamReader`, the error would be hidden by an UnboundLocalError of
+    Spark's own: its runner stops the reader that it does not have.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+        self._query = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        raise ConfigurationError(self._reason)
+
+    def _ready(self) -> StreamQuery:
+        raise ConfigurationError(self._reason)
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {"_reason": self._reason, "_query": None}
 
 
 class ShareGroupBatchReader(DataSourceReader):

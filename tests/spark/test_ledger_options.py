@@ -64,7 +64,6 @@ def store(monkeypatch):
 
     class Kept(memory.MemoryFileSystem):
         protocol = "s3"
-        cachable = False
         made_with = None
 
         def __init__(self, **options):

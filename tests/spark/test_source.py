@@ -1,6 +1,7 @@
 """The source as Spark meets it, without a Spark."""
 
 import gc
+import json
 import pickle
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadMaxRows,
@@ -54,10 +56,73 @@ def test_columns_follow_sparks_own_source():
 
 
 def test_schema_of_the_users_own_is_refused():
+    made = source().streamReader(StructType().add("value", "string"))
     with pytest.raises(ConfigurationError, match="takes no schema"):
-        source().streamReader(StructType().add("value", "string"))
+        made.initialOffset()
     with pytest.raises(ConfigurationError, match="takes no schema"):
         source().reader(StructType().add("value", "string"))
+
+
+def test_schema_that_differs_in_what_may_be_null_is_the_same():
+    made = source(includeHeaders="true")
+    given = StructType.fromJson(
+        json.loads(made.schema().json().replace("true", "false"))
+    )
+    assert given != made.schema()
+
+    made.reader(given)
+    assert made.streamReader(given).getDefaultReadLimit() == ReadAllAvailable()
+
+
+@pytest.mark.parametrize("name", ["startingPosition", "colour"])
+def test_stream_whose_options_are_wrong_says_so_at_each_question(name):
+    made = ShareGroupDataSource(NEEDED | {name: "5"})
+    copy = pickle.loads(pickle.dumps(made.streamReader(source().schema())))
+
+    for ask in (
+        copy.initialOffset,
+        copy.getDefaultReadLimit,
+        copy.prepareForTriggerAvailableNow,
+        copy.reportLatestOffset,
+        lambda: copy.latestOffset({}, ReadAllAvailable()),
+    ):
+        with pytest.raises(ConfigurationError, match=name):
+            ask()
+    copy.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_stream_with_a_schema_says_what_is_wrong(spark, tmp_path):
+    reading = spark.readStream.schema("value STRING").format("sharegroup")
+    writing = reading.options(**NEEDED).load().writeStream.format("noop")
+    query = writing.option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination(60)
+
+    assert "takes no schema" in str(caught.value)
+    assert "UnboundLocalError" not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_tables_are_refused_and_views_are_not(spark):
+    options = ", ".join(f"'{name}' '{value}'" for name, value in NEEDED.items())
+    with pytest.raises(AnalysisException, match="CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE t USING sharegroup OPTIONS ({options})")
+
+    spark.sql(f"CREATE TEMPORARY VIEW v USING sharegroup OPTIONS ({options})")
+    columns = [row.col_name for row in spark.sql("DESCRIBE v").collect()]
+    assert columns == source().schema().names
+    spark.sql("DROP VIEW v")
+
+
+def test_table_whose_options_spark_keeps_to_itself_is_explained():
+    with pytest.raises(ConfigurationError, match="CREATE TEMPORARY VIEW"):
+        ShareGroupDataSource({}).reader(source().schema())
+    with pytest.raises(ConfigurationError) as caught:
+        ShareGroupDataSource({"subscribe": "a"}).schema()
+    assert "TABLE" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
