@@ -66,7 +66,6 @@ class Driver:
 
     Attributes:
         standing: how far the group is, as asked a few seconds ago at most.
-        began_at: where the ledger ended before the member joined.
     """
 
     def __init__(
@@ -81,7 +80,6 @@ class Driver:
         adopt: bool,
     ) -> None:
         self.standing = Standing()
-        self.began_at = ledger.end
         self._joining = joining
         self._admin = admin
         self._ledger = ledger
@@ -235,11 +233,15 @@ class Driver:
             self._changed.notify_all()
         self._call(self._stop_now)
 
-    def stop(self) -> None:
+    def leave(self) -> None:
         """As `stop_soon`, and wait for it; may be repeated."""
         self.stop_soon()
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT)
+
+    def stop(self) -> None:
+        """As `leave`, and let another driver in; may be repeated."""
+        self.leave()
         self._keeper.close()
 
     # In the member's thread.

@@ -8,6 +8,11 @@ name, so a range takes some 25 bytes.
     taken     a segment: what the group gave, from position `at` on
     trimmed   all before `begin` is committed; entries before number `keep` are of no
               use any more. Rows are what may yet be given again
+    load      a batch begins to acquire for a `load()` at position `at`, or is complete
+              there
+
+Version 2 adds `load`, and the loads in a `trimmed` entry. Entries without loads are
+still written as version 1, which older versions of this package read.
 """
 
 import json
@@ -19,17 +24,20 @@ from typing import Any, Final, Literal
 from sharecons.protocol.values import SharePartition, TopicId
 from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.ledger import Remembered, Taken
+from sharecons.spark.loads import Load, Loads
 
 __all__ = [
     "Entry",
     "Identity",
+    "load",
     "opened",
     "parse",
     "taken",
     "trimmed",
 ]
 
-VERSION: Final = 1
+VERSION: Final = 2
+VERSION_WITHOUT_LOADS: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +59,7 @@ class Identity:
 class Entry:
     """An entry whose first line is read; the rows are read when asked for."""
 
-    kind: Literal["opened", "taken", "trimmed"]
+    kind: Literal["opened", "taken", "trimmed", "load"]
     head: Mapping[str, Any]
     lines: Sequence[bytes]
 
@@ -89,6 +97,23 @@ class Entry:
             ranges.setdefault(place, []).append((first, last))
         return ranges
 
+    @property
+    def loads(self) -> Loads:
+        return Loads(
+            {
+                load_id: Load(
+                    start=start,
+                    held=held,
+                    spans=tuple((first, end) for first, end in spans),
+                    since=since,
+                    is_complete=is_complete,
+                )
+                for load_id, start, held, spans, since, is_complete in self.head.get(
+                    "loads", ()
+                )
+            }
+        )
+
 
 def opened(driver: str, identity: Identity) -> bytes:
     """Say that a driver took the ledger over."""
@@ -119,6 +144,7 @@ def trimmed(
     keep: int,
     topics: Mapping[str, TopicId],
     remembered: Remembered,
+    loads: Loads,
 ) -> bytes:
     """Say what is done with, and what of it may come back."""
     index: dict[TopicId, int] = {}
@@ -127,14 +153,31 @@ def trimmed(
         for place, ranges in remembered.items()
         for first, last in ranges
     ]
-    head = {
+    head: dict[str, Any] = {
         "ledger": asdict(identity),
         "begin": begin,
         "keep": keep,
         "topics": _spelt(topics.items()),
         "ids": [topic_id.hex() for topic_id in index],
     }
-    return _entry("trimmed", driver, head, rows)
+    if not loads:
+        return _entry("trimmed", driver, head, rows)
+    head["loads"] = [
+        (load_id, each.start, each.held, each.spans, each.since, each.is_complete)
+        for load_id, each in loads.items()
+    ]
+    return _entry("trimmed", driver, head, rows, version=VERSION)
+
+
+def load(
+    driver: str, load_id: str, *, at: int, start: int | None, is_complete: bool
+) -> bytes:
+    """Record that a `load()` begins to acquire at a position, or is complete there.
+
+    `start` is the first position that it reads, for one that begins.
+    """
+    head = {"load": load_id, "at": at, "start": start, "is_complete": is_complete}
+    return _entry("load", driver, head, [], version=VERSION)
 
 
 def _spelt(topics: Iterable[tuple[str, TopicId]]) -> list[tuple[str, str]]:
@@ -142,9 +185,14 @@ def _spelt(topics: Iterable[tuple[str, TopicId]]) -> list[tuple[str, str]]:
 
 
 def _entry(
-    kind: str, driver: str, head: Mapping[str, Any], rows: Iterable[Sequence[int]]
+    kind: str,
+    driver: str,
+    head: Mapping[str, Any],
+    rows: Iterable[Sequence[int]],
+    *,
+    version: int = VERSION_WITHOUT_LOADS,
 ) -> bytes:
-    first = {"version": VERSION, "kind": kind, "driver": driver, **head}
+    first = {"version": version, "kind": kind, "driver": driver, **head}
     body = "".join(f"{_json(line)}\n" for line in (first, *rows)).encode()
     return body + f"{_json({'crc32': zlib.crc32(body)})}\n".encode()
 
@@ -168,9 +216,10 @@ def parse(data: bytes, where: str) -> Entry:
         )
     first, *lines = body.splitlines()
     head = json.loads(first)
-    if head["version"] != VERSION:
+    if head["version"] not in (VERSION_WITHOUT_LOADS, VERSION):
         raise LedgerError(
             f"the ledger's entry {where} has version {head['version']}, and this "
-            f"sharecons reads {VERSION}; use the version that wrote it, or a newer one"
+            f"sharecons reads 1 to {VERSION}; use the version that wrote it, or a "
+            "newer one"
         )
     return Entry(kind=head["kind"], head=head, lines=lines)

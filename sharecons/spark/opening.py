@@ -10,11 +10,13 @@ from sharecons.protocol.values import FetchSettings
 from sharecons.spark.acquiring import Joining
 from sharecons.spark.driver import Driver
 from sharecons.spark.hadoop_conf import check_location
+from sharecons.spark.ledger import Ledger
+from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.options import SourceOptions, security_of
 from sharecons.spark.store import Store
 from sharecons.version import VERSION
 
-__all__ = ["Opened", "open_driver"]
+__all__ = ["PATIENCE", "Opened", "driver_of", "open_driver", "store_of"]
 
 PATIENCE: Final = 3.0
 """For the driver before this one, on this machine, to leave: Spark starts a query anew
@@ -33,20 +35,41 @@ class Opened(NamedTuple):
     ledger_id: str
 
 
-def open_driver(options: SourceOptions) -> Opened:
+def open_driver(options: SourceOptions, load_id: str | None = None) -> Opened:
     """Load the ledger, join the group, and begin to acquire.
-
-    What only reads positions that are there already does not join.
 
     Raises:
         ConfigurationError: Spark would look for the ledger's path elsewhere.
-        LedgerError: the ledger cannot be used, or another driver has it.
+        LedgerTakenError: another driver has the ledger, or another process reads the
+            stream of the same `load()`.
+        LedgerError: the ledger cannot be used.
         Error: no broker answers.
     """
-    check_location(options.ledger_location, os.environ)
-    store = Store(options.ledger_location, options.ledger_options)
+    lock = LoadLock(load_id, patience=PATIENCE) if load_id is not None else None
+    store = store_of(options, lock)
     ledger = store.load(options.group_id, patience=PATIENCE)
-    driver = Driver(
+    driver = driver_of(options, store, ledger)
+    try:
+        driver.start()
+    except BaseException:
+        driver.stop()
+        raise
+    return Opened(driver, store.identity.ledger_id)
+
+
+def store_of(options: SourceOptions, lock: LoadLock | None = None) -> Store:
+    """Return the store of a query's ledger, before it is loaded.
+
+    Raises:
+        ConfigurationError: Spark would look for the ledger's path elsewhere.
+    """
+    check_location(options.ledger_location, os.environ)
+    return Store(options.ledger_location, options.ledger_options, lock)
+
+
+def driver_of(options: SourceOptions, store: Store, ledger: Ledger) -> Driver:
+    """Return a driver for a ledger that the store has loaded, before it is started."""
+    return Driver(
         _joining(options, store.member_id),
         _cluster(options),
         _admin(options),
@@ -55,13 +78,6 @@ def open_driver(options: SourceOptions) -> Opened:
         most_ahead=options.most_ahead,
         adopt=not options.fail_on_data_loss,
     )
-    try:
-        if options.ending_position is None:
-            driver.start()
-    except BaseException:
-        driver.stop()
-        raise
-    return Opened(driver, store.identity.ledger_id)
 
 
 def _cluster(options: SourceOptions) -> Cluster:

@@ -43,6 +43,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     starting_position: int | str = "new"
     ending_position: int | None = None
+    load_id: str | None = None
     idle_timeout: float = 10.0
     most_ahead: int = 1_000_000
     offset_reset: str | None = None
@@ -227,6 +228,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("failOnDataLoss", "fail_on_data_loss", _flag),
         _Option("startingPosition", "starting_position", _position),
         _Option("endingPosition", "ending_position", _count(0)),
+        _Option("loadId", "load_id", _text),
         _Option("idleTimeout", "idle_timeout", parse_duration),
         _Option("maxOffsetsAhead", "most_ahead", _count(1)),
         _Option("kafka.share.auto.offset.reset", "offset_reset", _offset_reset),
@@ -345,7 +347,7 @@ def _check_together(
             "maxTriggerDelay says how long minOffsetsPerTrigger may be waited for; "
             "give that too"
         )
-    for key in ("startingposition", "endingposition") if streaming else ():
+    for key in ("startingposition", "endingposition", "loadid") if streaming else ():
         if key in lower:
             raise ConfigurationError(
                 f"{_OPTIONS[key].name} is for spark.read; a stream goes on from its "
@@ -369,6 +371,11 @@ def _check_positions(options: SourceOptions) -> None:
     start, end = options.starting_position, options.ending_position
     if end is None:
         return
+    if options.load_id is not None:
+        raise ConfigurationError(
+            "loadId names what a read acquires, and one with endingPosition acquires "
+            "nothing; leave one of them out"
+        )
     if start == "new":
         raise ConfigurationError(
             "endingPosition ends the reading of what the ledger holds already; give "

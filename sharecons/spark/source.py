@@ -15,6 +15,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -61,6 +62,11 @@ class ShareGroupDataSource(DataSource):
     docs/spark.md has the options and what they promise.
     """
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        # Spark makes one instance for each load(), and pickles it into the plan.
+        self._load_id = uuid4().hex
+
     @classmethod
     def name(cls) -> str:
         return NAME
@@ -73,7 +79,7 @@ class ShareGroupDataSource(DataSource):
     def reader(self, schema: StructType) -> "ShareGroupBatchReader":
         options = read_options(self.options, streaming=False)
         check_schema(schema, include_headers=options.include_headers)
-        return ShareGroupBatchReader(options)
+        return ShareGroupBatchReader(options, options.load_id or self._load_id)
 
     def streamReader(self, schema: StructType) -> "ShareGroupStreamReader":  # noqa: N802
         try:
@@ -81,14 +87,15 @@ class ShareGroupDataSource(DataSource):
             check_schema(schema, include_headers=options.include_headers)
         except ConfigurationError as error:
             return InvalidStreamReader(str(error))
-        return ShareGroupStreamReader(options)
+        return ShareGroupStreamReader(options, self._load_id)
 
 
 class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """What Spark asks of a stream; `StreamQuery` answers."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, load_id: str | None = None) -> None:
         self._options = options
+        self._load_id = load_id
         self._query: StreamQuery | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -132,12 +139,16 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def _ready(self) -> StreamQuery:
         if self._query is None:
-            self._query = StreamQuery(self._options)
+            self._query = StreamQuery(self._options, self._load_id)
             _end_on_signal(self._query)
         return self._query
 
     def __getstate__(self) -> Mapping[str, Any]:
-        return {"_options": for_tasks(self._options), "_query": None}
+        return {
+            "_options": for_tasks(self._options),
+            "_load_id": self._load_id,
+            "_query": None,
+        }
 
 
 class InvalidStreamReader(ShareGroupStreamReader):
@@ -162,13 +173,14 @@ class InvalidStreamReader(ShareGroupStreamReader):
 
 
 class ShareGroupBatchReader(DataSourceReader):
-    """What Spark asks of a batch; planning it is when records are acquired."""
+    """What Spark asks of a batch; its first planning acquires records."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, load_id: str) -> None:
         self._options = options
+        self._load_id = load_id
 
     def partitions(self) -> Sequence[InputPartition]:
-        tasks = BatchQuery(self._options).tasks()
+        tasks = BatchQuery(self._options, self._load_id).tasks()
         # Of an empty list Spark makes a task of None.
         return [RangesPartition(task) for task in tasks] or [RangesPartition([])]
 
@@ -177,7 +189,7 @@ class ShareGroupBatchReader(DataSourceReader):
         return read_partition(partition, self._options)
 
     def __getstate__(self) -> Mapping[str, Any]:
-        return {"_options": for_tasks(self._options)}
+        return {"_options": for_tasks(self._options), "_load_id": self._load_id}
 
 
 def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int | None]:

@@ -17,46 +17,43 @@ What a crash leaves, wherever it happens
 
 import os
 import platform
-import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, final
 from uuid import uuid4
 
-from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.options import check_group_id, member_id_of
 from sharecons.spark import entries
-from sharecons.spark.entries import Entry, Identity
-from sharecons.spark.errors import (
-    LedgerError,
-    LedgerLostError,
-    LedgerMismatchError,
-    LedgerTakenError,
+from sharecons.spark.entries import Identity
+from sharecons.spark.errors import LedgerError, LedgerLostError, LedgerTakenError
+from sharecons.spark.history import (
+    Rebuilt,
+    known_identity,
+    ledger_errors,
+    name_of,
+    read_history,
+    rebuild,
+    taken_over,
 )
 from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.load_lock import LoadLock
+from sharecons.spark.loads import Load, Loads
 from sharecons.spark.places import Place, place_of
 
 __all__ = ["Store"]
 
 _log = get_logger(__name__)
 
-READERS: Final = 16
-READ_AHEAD: Final = 64
-"""Entries that are read before it is known whether they are of use; a query that
-commits has fewer."""
+READINGS: Final = 5
+"""Attempts to read a ledger while a driver removes entries of it."""
 
 SWEPT_AT_ONCE: Final = 16
 """Entries that a sweep removes before its caller may end it: on an object store each
 takes a request."""
-
-# As Kafka names the segments of a log, so that names sort as numbers do.
-_NAME: Final = "{:020d}.jsonl"
-_NUMBER: Final = re.compile(r"(\d{20})\.jsonl")
 
 
 @final
@@ -73,9 +70,14 @@ class Store:
     identity: Identity
 
     def __init__(
-        self, location: str | Place, options: Mapping[str, Any] | None = None
+        self,
+        location: str | Place,
+        options: Mapping[str, Any] | None = None,
+        lock: LoadLock | None = None,
     ) -> None:
         """`location` is a directory or a URL, `options` go to its file system.
+
+        `lock` is held from `load` to `close`, whether or not the place has locks.
 
         Raises:
             ConfigurationError: such a place cannot keep a ledger.
@@ -93,6 +95,8 @@ class Store:
         self._keep = 0  # all before it is of no use any more
         # The numbers of segments that are kept, and the positions where they end.
         self._segments: deque[tuple[int, int]] = deque()
+        self._loads = Loads()
+        self._load_lock = lock
 
     @property
     def member_id(self) -> str:
@@ -117,12 +121,34 @@ class Store:
         """
         check_group_id(group_id)
         with self._writing:
-            self._lock(patience)
             try:
+                if self._load_lock is not None:
+                    self._load_lock.acquire()
+                self._lock(patience)
                 return self._take_over(group_id)
             except BaseException:
-                self._place.unlock()
+                self._unlock()
                 raise
+
+    def read(self, group_id: str) -> Rebuilt:
+        """Read the ledger as it is now, without taking it over.
+
+        Raises:
+            LedgerMismatchError: it is the ledger of another group.
+            LedgerLostError: entries are damaged, or missing.
+            LedgerError: the place cannot be read.
+        """
+        check_group_id(group_id)
+        for attempt in range(READINGS):
+            with suppress(LedgerTakenError, LedgerLostError):
+                return self._read(group_id)
+            _log.debug("reads the ledger again", attempt=attempt)
+        return self._read(group_id)
+
+    def _read(self, group_id: str) -> Rebuilt:
+        history = read_history(self._place, self._location)
+        known_identity(history, group_id, self._location)
+        return rebuild(history, self._location)
 
     def append(self, segment: Sequence[Taken]) -> None:
         """Write what is to be entered; it is durable when this returns.
@@ -164,6 +190,7 @@ class Store:
                     keep=keep,
                     topics=ledger.topics,
                     remembered=ledger.remembered,
+                    loads=self._loads,
                 )
             )
             self._segments = deque(rest)
@@ -192,7 +219,7 @@ class Store:
         return self._oldest < self._keep
 
     def _remove_oldest(self) -> None:
-        self._place.remove(_NAME.format(self._oldest))
+        self._place.remove(name_of(self._oldest))
         self._oldest += 1
 
     def check(self) -> None:
@@ -201,20 +228,73 @@ class Store:
         Raises:
             LedgerTakenError: so it is.
         """
-        with self._writing, self._errors("looked at"):
-            name = _NAME.format(self._known_next())
+        with self._writing, ledger_errors(self._location, "looked at"):
+            name = name_of(self._known_next())
             try:
                 self._place.read(name)
             except FileNotFoundError:
                 return
             self._next = None
-            raise self._taken_over()
+            raise taken_over(self._location)
 
     def close(self) -> None:
         """Let another driver in. What was appended stays."""
         with self._writing:
             self._next = None
-            self._place.unlock()
+            self._unlock()
+
+    def _unlock(self) -> None:
+        self._place.unlock()
+        if self._load_lock is not None:
+            self._load_lock.release()
+
+    # What each load() of a batch acquires.
+
+    def load_of(self, load_id: str) -> Load | None:
+        """Return what is known of a `load()`, or None if it was never planned."""
+        return self._loads.get(load_id)
+
+    def begin_load(self, load_id: str, start: int) -> Load:
+        """Acquire for a `load()` from here on; durable when this returns.
+
+        `start` is the first position that it reads; of one that was begun before, the
+        first `start` stays.
+
+        Raises:
+            LedgerTakenError: another driver took the ledger over.
+            LedgerError: it could not be written.
+        """
+        return self._enter_load(load_id, start=start, is_complete=False)
+
+    def complete_load(self, load_id: str) -> Load:
+        """Acquire nothing more for a `load()`; nothing may be appended after this.
+
+        Raises:
+            LedgerTakenError: another driver took the ledger over.
+            LedgerError: it could not be written.
+        """
+        load = self._enter_load(load_id, start=None, is_complete=True)
+        self.close()
+        return load
+
+    def _enter_load(
+        self, load_id: str, *, start: int | None, is_complete: bool
+    ) -> Load:
+        with self._writing:
+            at = self._end
+            self._write(
+                entries.load(
+                    self._driver, load_id, at=at, start=start, is_complete=is_complete
+                )
+            )
+            if start is None:
+                self._loads.complete(load_id, at)
+                self._next = None
+            else:
+                self._loads.begin(load_id, start, at)
+            load = self._loads.get(load_id)
+            assert load is not None, "just noted"
+            return load
 
     # Taking over.
 
@@ -222,7 +302,7 @@ class Store:
         who = f"process {os.getpid()} on {platform.node()}"
         deadline = time.monotonic() + patience
         while True:
-            with self._errors("locked"):
+            with ledger_errors(self._location, "locked"):
                 other = self._place.lock(who)
             if other is None:
                 return
@@ -234,79 +314,18 @@ class Store:
             time.sleep(0.1)
 
     def _take_over(self, group_id: str) -> Ledger:
-        history = self._history()
-        self.identity = self._identify(history, group_id)
-        ledger, self._segments = _rebuild(history, self._location)
-        self._end = ledger.end
-        self._next = history[-1][0] + 1 if history else 0
+        history = read_history(self._place, self._location)
+        self._oldest, self._keep = history.oldest, history.keep
+        self.identity = known_identity(history, group_id, self._location) or Identity(
+            ledger_id=uuid4().hex, group_id=group_id, member_id=member_id_of(None)
+        )
+        rebuilt = rebuild(history, self._location)
+        self._segments, self._loads = rebuilt.segments, rebuilt.loads
+        self._end = rebuilt.ledger.end
+        self._next = history.entries[-1][0] + 1 if history.entries else 0
         self._write(entries.opened(self._driver, self.identity))
-        return ledger
-
-    def _history(self) -> list[tuple[int, Entry]]:
-        """Read what is of use, from the newest entry back to the last one kept."""
-        with self._errors("listed"):
-            found = sorted(_numbers(self._place.names()))
-        self._oldest = found[0] if found else 0
-        history: list[tuple[int, Entry]] = []
-        keep = 0
-        snapshot = False
-        for number, entry in self._newest_first(found):
-            if number < keep:
-                break
-            if entry is None:
-                # It was listed a moment ago.
-                raise self._taken_over()
-            if entry.kind == "trimmed" and not snapshot:
-                keep, snapshot = entry.head["keep"], True
-            history.append((number, entry))
-        history.reverse()
-        self._keep = keep
-        self._check_whole([number for number, _ in history], keep)
-        return history
-
-    def _check_whole(self, numbers: Sequence[int], first: int) -> None:
-        if numbers and numbers != list(range(first, numbers[-1] + 1)):
-            there = set(numbers)
-            lost = next(n for n in range(first, numbers[-1]) if n not in there)
-            raise LedgerLostError(
-                f"the ledger in {self._location} misses its entry {_NAME.format(lost)}:"
-                " what it listed is accepted and was perhaps not read; restore it, or "
-                "begin a new ledger and checkpoint"
-            )
-
-    def _newest_first(
-        self, numbers: Sequence[int]
-    ) -> Iterator[tuple[int, Entry | None]]:
-        """Read entries, several at a time: an object store takes 50 ms for each."""
-        with ThreadPoolExecutor(READERS) as pool:
-            for last in range(len(numbers), 0, -READ_AHEAD):
-                some = numbers[max(0, last - READ_AHEAD) : last][::-1]
-                yield from zip(some, pool.map(self._read, some), strict=True)
-
-    def _read(self, number: int) -> Entry | None:
-        name = _NAME.format(number)
-        with self._errors("read"):
-            try:
-                data = self._place.read(name)
-            except FileNotFoundError:
-                return None
-        return entries.parse(data, f"{self._location}/{name}")
-
-    def _identify(
-        self, history: Sequence[tuple[int, Entry]], group_id: str
-    ) -> Identity:
-        known = [entry.identity for _, entry in history if entry.identity is not None]
-        if not known:
-            return Identity(
-                ledger_id=uuid4().hex, group_id=group_id, member_id=member_id_of(None)
-            )
-        if known[-1].group_id != group_id:
-            raise LedgerMismatchError(
-                f"the ledger in {self._location} belongs to the group "
-                f"{known[-1].group_id}, not to {group_id}; give each group a "
-                "ledgerLocation of its own"
-            )
-        return known[-1]
+        self._loads.interrupt(self._end)
+        return rebuilt.ledger
 
     # Writing.
 
@@ -321,8 +340,8 @@ class Store:
         number = self._known_next()
         # Whatever goes wrong now, the entry may be there.
         self._next = None
-        with self._errors("written"):
-            self._create(_NAME.format(number), data)
+        with ledger_errors(self._location, "written"):
+            self._create(name_of(number), data)
         self._next = number + 1
         return number
 
@@ -333,58 +352,4 @@ class Store:
             # An object store's client repeats a request whose answer was lost, and
             # then meets its own file. The driver's id is in every entry.
             if self._place.read(name) != data:
-                raise self._taken_over() from error
-
-    def _taken_over(self) -> LedgerTakenError:
-        return LedgerTakenError(
-            f"another driver took over the ledger in {self._location}; this query "
-            "stops: give each query a ledgerLocation of its own"
-        )
-
-    @contextmanager
-    def _errors(self, done: str) -> Iterator[None]:
-        """Make errors of file systems ours; each has classes of its own."""
-        try:
-            yield
-        except Error:
-            raise
-        except Exception as error:
-            raise LedgerError(
-                f"the ledger in {self._location} could not be {done}: "
-                f"{type(error).__name__}: {error}; see to it and start the query again "
-                "(nothing is accepted that is not in the ledger)"
-            ) from error
-
-
-def _numbers(names: Sequence[str]) -> list[int]:
-    return [int(match[1]) for name in names if (match := _NUMBER.fullmatch(name))]
-
-
-def _rebuild(
-    history: Sequence[tuple[int, Entry]], where: str
-) -> tuple[Ledger, deque[tuple[int, int]]]:
-    """Make the ledger of its entries, and say where its segments end."""
-    snapshots = [entry for _, entry in history if entry.kind == "trimmed"]
-    kept = next((one.head["at"] for _, one in history if one.kind == "taken"), None)
-    begin = snapshots[-1].head["begin"] if snapshots else 0
-    first = begin if kept is None else min(begin, kept)
-    ledger = Ledger()
-    if snapshots:
-        topics, remembered = snapshots[-1].topics, snapshots[-1].remembered
-        ledger = Ledger.restored(first, topics, remembered)
-    ends: deque[tuple[int, int]] = deque()
-    for number, segment in history:
-        if segment.kind == "trimmed":
-            # Ids that were adopted since the segments before it were written.
-            ledger.agree(segment.topics, adopt=True)
-        if segment.kind != "taken":
-            continue
-        if segment.head["at"] != ledger.end:
-            raise LedgerLostError(
-                f"the ledger in {where} does not hang together at entry {number}; "
-                "restore it, or begin a new ledger and checkpoint"
-            )
-        ledger.append(segment.segment)
-        ends.append((number, ledger.end))
-    ledger.trim(begin)
-    return ledger, ends
+                raise taken_over(self._location) from error

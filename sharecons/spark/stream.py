@@ -29,11 +29,12 @@ class StreamQuery:
     def __init__(
         self,
         options: SourceOptions,
-        opened: Callable[[SourceOptions], Opened] = open_driver,
+        load_id: str | None = None,
+        opened: Callable[[SourceOptions, str | None], Opened] = open_driver,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
-        self._driver, self._ledger_id = opened(options)
+        self._driver, self._ledger_id = opened(options, load_id)
         self._clock = clock
         self._goal: Goal | None = None
         self._patience = Patience(options.idle_timeout, 0)

@@ -196,7 +196,7 @@ def test_batch_that_takes_long_is_not_the_end_of_an_available_now_query(
     slow = {"maxOffsetsAhead": "100", "idleTimeout": "2s"}
     query = StreamQuery(
         options(**slow, **{"kafka.max.poll.records": "50"}),
-        opened=lambda given: Opened(opened(given), "ledger"),
+        opened=lambda given, _: Opened(opened(given), "ledger"),
     )
     query.end_when_drained()
     ends = [query.initial()]

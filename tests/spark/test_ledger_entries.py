@@ -1,5 +1,8 @@
 """What is written of a ledger is what is read of it."""
 
+import json
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,12 +12,25 @@ from sharecons.spark import entries
 from sharecons.spark.entries import Identity
 from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.ledger import Taken
+from sharecons.spark.loads import Load, Loads
 from tests.protocol.profile import EXAMPLES
 
 IDENTITY = Identity(ledger_id="l", group_id='the "billing" group', member_id="m")
 
 topic_ids = st.binary(min_size=16, max_size=16)
 int64s = st.integers(0, 2**63 - 1)
+loads = st.dictionaries(
+    st.text(max_size=5),
+    st.builds(
+        Load,
+        start=int64s,
+        held=int64s,
+        spans=st.lists(st.tuples(int64s, int64s), max_size=3).map(tuple),
+        since=st.none() | int64s,
+        is_complete=st.booleans(),
+    ),
+    max_size=3,
+)
 parts = st.builds(
     Taken,
     st.text(min_size=1, max_size=10),
@@ -52,10 +68,17 @@ def test_topic_that_was_made_anew_within_a_segment_keeps_both_its_ids():
         max_size=4,
     ),
     st.dictionaries(st.text(max_size=5), topic_ids, max_size=3),
+    loads,
 )
-def test_snapshot_is_read_as_it_was_written(remembered, topics):
+def test_snapshot_is_read_as_it_was_written(remembered, topics, known):
     data = entries.trimmed(
-        "d", IDENTITY, begin=7, keep=3, topics=topics, remembered=remembered
+        "d",
+        IDENTITY,
+        begin=7,
+        keep=3,
+        topics=topics,
+        remembered=remembered,
+        loads=Loads(known),
     )
     entry = entries.parse(data, "here")
 
@@ -63,6 +86,7 @@ def test_snapshot_is_read_as_it_was_written(remembered, topics):
     assert (7, 3) == (entry.head["begin"], entry.head["keep"])
     assert topics == entry.topics
     assert remembered == entry.remembered
+    assert known == dict(entry.loads.items())
 
 
 def test_entry_that_is_cut_anywhere_is_damaged():
@@ -80,13 +104,28 @@ def test_entry_with_any_byte_changed_is_damaged():
             entries.parse(changed, "here")
 
 
-def test_entry_of_a_newer_version_is_refused(monkeypatch):
-    monkeypatch.setattr(entries, "VERSION", 2)
-    data = entries.opened("d", IDENTITY)
-    monkeypatch.undo()
+def test_entry_of_a_newer_version_is_refused():
+    body, _, _ = entries.opened("d", IDENTITY).rpartition(b'{"crc32":')
+    body = body.replace(b'"version":1', b'"version":3')
+    data = body + b'{"crc32":%d}\n' % zlib.crc32(body)
 
-    with pytest.raises(LedgerError, match="has version 2, and this sharecons reads 1"):
+    with pytest.raises(LedgerError, match="has version 3, and .* reads 1 to 2"):
         entries.parse(data, "here")
+
+
+def version(data):
+    return json.loads(data.splitlines()[0])["version"]
+
+
+def test_only_entries_with_loads_have_the_version_that_older_packages_refuse():
+    nothing = {"begin": 0, "keep": 0, "topics": {}, "remembered": {}}
+    known = Loads({"one": Load(start=0, held=0)})
+
+    assert 1 == version(entries.opened("d", IDENTITY))
+    assert 1 == version(entries.taken("d", 0, []))
+    assert 1 == version(entries.trimmed("d", IDENTITY, loads=Loads(), **nothing))
+    assert 2 == version(entries.trimmed("d", IDENTITY, loads=known, **nothing))
+    assert 2 == version(entries.load("d", "one", at=0, start=0, is_complete=False))
 
 
 def test_a_range_takes_some_twenty_five_bytes():

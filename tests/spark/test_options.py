@@ -213,6 +213,15 @@ def test_positions_are_for_batches_only():
     assert (options.starting_position, options.ending_position) == (5, 9)
 
 
+def test_load_id_is_for_batches_that_acquire():
+    assert "loadId is for spark.read" in refusal(loadId="monday")
+    both = {"loadId": "monday", "startingPosition": "5", "endingPosition": "9"}
+    assert "endingPosition acquires nothing" in refusal(streaming=False, **both)
+    assert read_options(NEEDED | {"loadId": "monday"}, streaming=False).load_id == (
+        "monday"
+    )
+
+
 @pytest.mark.parametrize("start", ["10", "new", "-1", "latest"])
 def test_positions_that_lead_nowhere_are_refused(start):
     text = refusal(streaming=False, startingPosition=start, endingPosition="9")

@@ -2,14 +2,18 @@
 
 import pytest
 
+from sharecons.errors import ConnectionFailedError
+from sharecons.spark import entries
 from sharecons.spark.batch import BatchQuery
-from sharecons.spark.errors import LedgerLostError
+from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.ledger import Ledger, Taken
 from sharecons.spark.opening import Opened
 from sharecons.spark.options import read_options
 from sharecons.spark.planning import Goal
+from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
 from sharecons.untyped import TopicPartition
+from tests.spark.places import Killed, Shelf
 
 ID = bytes(range(16))
 LEDGER = "0123abcd"
@@ -29,7 +33,12 @@ class FakeDriver:
         self.now = 100.0
         self.coming = []
         self.planned_to = 0
+        self.left = 0
         self.stopped = 0
+        self.store = None
+        self.on_start = None
+        self.on_leave = None
+        self.fails_at = None
         self.ended = False
         self.asked = 0
         self.last_came = self.now
@@ -37,8 +46,16 @@ class FakeDriver:
         self.goal = Goal(bounds, {}, self.ledger.end)
 
     def open(self):
-        self.began_at = self.end
         return Opened(self, LEDGER)
+
+    def lead(self, store, ledger):
+        """Acquire for a batch: into its ledger, and its store."""
+        self.store, self.ledger = store, ledger
+        return self
+
+    def start(self):
+        if self.on_start is not None:
+            self.on_start()
 
     @property
     def begin(self):
@@ -54,11 +71,15 @@ class FakeDriver:
     def give(self, count):
         first = self.ledger.end
         taken = [Taken("orders", ID, 0, first, first + count - 1, 1)]
+        if self.store is not None:
+            self.store.append(taken)
         self.ledger.append(taken)
         self.goal.entered(taken)
         self.last_came = self.now
 
     def wait_beyond(self, position, timeout):
+        if self.fails_at is not None and position >= self.fails_at:
+            raise ConnectionFailedError("no broker answers")
         if self.end <= position:
             self.now += timeout
             if self.coming and self.coming[0][0] <= self.now:
@@ -91,14 +112,21 @@ class FakeDriver:
     def figures(self):
         return {"acquired": 5, "lag": 7}
 
+    def leave(self):
+        self.left += 1
+        if self.on_leave is not None:
+            self.on_leave()
+
     def stop(self):
         self.stopped += 1
+        if self.store is not None:
+            self.store.close()
 
 
 def stream(driver, **options):
     return StreamQuery(
         read_options(NEEDED | options),
-        opened=lambda _: driver.open(),
+        opened=lambda *_: driver.open(),
         clock=lambda: driver.now,
     )
 
@@ -318,64 +346,265 @@ def test_available_now_gives_up_what_others_of_the_group_hold():
 # Batches.
 
 
-def batch(driver, **options):
-    return BatchQuery(
-        read_options(NEEDED | options, streaming=False),
-        opened=lambda _: driver.open(),
-        clock=lambda: driver.now,
-    )
+class Place:
+    """A ledger's place; its loads are made by queries as processes would make them."""
+
+    def __init__(self):
+        self.shelf = Shelf()
+
+    def load(self, driver, load_id="one", **options):
+        return BatchQuery(
+            read_options(NEEDED | options, streaming=False),
+            load_id,
+            store=Store(self.shelf),
+            driver=lambda _, store, ledger: driver.lead(store, ledger),
+            clock=lambda: driver.now,
+        )
+
+    def hold(self, count):
+        """Have the ledger hold so many offsets, of a query before these."""
+        store = Store(self.shelf)
+        ledger = store.load("billing")
+        FakeDriver().lead(store, ledger).give(count)
+        store.close()
+
+    def commit(self, position):
+        """Have a stream commit."""
+        store = Store(self.shelf)
+        ledger = store.load("billing")
+        ledger.trim(position)
+        store.trim(ledger)
+        store.close()
+
+    def kinds(self):
+        return [
+            entries.parse(data, name).kind
+            for name, data in sorted(self.shelf.files.items())
+        ]
+
+
+def coming(*counts, **more):
+    """Return a driver that acquires so much, one count after the other."""
+    driver = FakeDriver(lacking=sum(counts), **more)
+    driver.coming = [(100, count) for count in counts]
+    return driver
 
 
 def sizes(tasks):
     return sum(each.size for task in tasks for each in task)
 
 
+def spans(tasks):
+    """Return first and last offset of each range of all tasks; positions, here."""
+    return [(each.first_offset, each.last_offset) for task in tasks for each in task]
+
+
 def test_batch_reads_what_it_acquires():
     driver = FakeDriver(lacking=100)
     driver.coming = [(101, 100)]
 
-    assert sizes(batch(driver).tasks()) == 100
+    assert sizes(Place().load(driver).tasks()) == 100
     assert driver.stopped == 1
 
 
 def test_batch_leaves_what_an_earlier_one_read():
-    driver = FakeDriver()
-    driver.give(30)
+    place = Place()
+    place.hold(30)
 
-    assert batch(driver).tasks() == []
-    assert sizes(batch(driver, startingPosition="earliest").tasks()) == 30
-    assert sizes(batch(driver, startingPosition="10").tasks()) == 20
+    assert place.load(FakeDriver()).tasks() == []
+    earliest = place.load(FakeDriver(), "two", startingPosition="earliest")
+    assert sizes(earliest.tasks()) == 30
+    tenth = place.load(FakeDriver(), "three", startingPosition="10")
+    assert sizes(tenth.tasks()) == 20
 
 
 def test_batch_reads_what_came_before_it_asked_too():
     driver = FakeDriver(lacking=100)
-    made = batch(driver)
-    opened = driver.open
-    # The member is quicker than who opened it.
-    driver.open = lambda: (opened(), driver.give(100))[0]
+    # The member is quicker than who started it.
+    driver.on_start = lambda: driver.give(100)
 
-    assert sizes(made.tasks()) == 100
+    assert sizes(Place().load(driver).tasks()) == 100
 
 
 def test_batch_of_given_positions_acquires_nothing():
+    place = Place()
+    place.hold(30)
+    before = dict(place.shelf.files)
     driver = FakeDriver(lacking=100)
-    driver.give(30)
-    tasks = batch(driver, startingPosition="5", endingPosition="25").tasks()
+    tasks = place.load(driver, startingPosition="5", endingPosition="25").tasks()
 
     assert sizes(tasks) == 20
     assert driver.now == 100
+    assert place.shelf.files == before
 
 
 def test_batch_ends_acquiring_at_its_limit():
-    driver = FakeDriver(lacking=100)
-    driver.coming = [(100, 40), (100, 40), (100, 20)]
+    driver = coming(40, 40, 20)
 
-    assert sizes(batch(driver, maxOffsetsPerTrigger="50").tasks()) == 80
+    assert sizes(Place().load(driver, maxOffsetsPerTrigger="50").tasks()) == 80
 
 
 def test_batch_includes_what_came_while_its_member_left():
-    driver = FakeDriver(lacking=10)
-    driver.give(10)
-    driver.stop = lambda: driver.give(5)
+    place = Place()
+    place.hold(10)
+    driver = FakeDriver()
+    driver.on_leave = lambda: driver.give(5)
 
-    assert sizes(batch(driver, startingPosition="earliest").tasks()) == 15
+    assert sizes(place.load(driver, startingPosition="earliest").tasks()) == 15
+
+
+@pytest.mark.parametrize("position", ["11", "5"])
+def test_position_that_the_ledger_does_not_hold_is_refused(position):
+    place = Place()
+    place.hold(6)
+    place.hold(4)
+    place.commit(6)
+
+    with pytest.raises(LedgerLostError, match="ledger.* (ends at 10|begins at .* 6)"):
+        place.load(FakeDriver(), startingPosition=position).tasks()
+
+
+# One load(), planned several times.
+
+
+def test_load_that_is_planned_again_reads_the_same_and_acquires_nothing():
+    place = Place()
+    place.hold(10)
+    first = place.load(coming(60, 40), minPartitions="3").tasks()
+    again = coming(50)
+    before = dict(place.shelf.files)
+
+    assert place.load(again, minPartitions="3").tasks() == first
+    assert sizes(first) == 100
+    assert again.now == 100
+    assert place.shelf.files == before
+
+
+def test_load_that_acquired_nothing_acquires_nothing_later():
+    place = Place()
+    assert place.load(FakeDriver()).tasks() == []
+
+    assert place.load(coming(50)).tasks() == []
+    assert sizes(place.load(coming(50), "two").tasks()) == 50
+
+
+@pytest.mark.parametrize("start", ["earliest", "4"])
+def test_load_planned_again_reads_from_the_same_start_after_others_acquired(start):
+    place = Place()
+    place.hold(10)
+    first = place.load(coming(5), startingPosition=start).tasks()
+    place.load(coming(20), "two").tasks()
+
+    assert place.load(coming(50), startingPosition=start).tasks() == first
+
+
+def test_load_that_failed_while_it_acquired_is_continued():
+    place = Place()
+    place.hold(10)
+    failing = coming(20, 30)
+    failing.fails_at = 30
+    with pytest.raises(ConnectionFailedError):
+        place.load(failing).tasks()
+
+    assert spans(place.load(coming(7)).tasks()) == [(10, 36)]
+    assert spans(place.load(coming(50)).tasks()) == [(10, 36)]
+
+
+def test_load_that_is_continued_counts_what_it_acquired_before_against_its_limit():
+    place = Place()
+    failing = coming(20, 30)
+    failing.fails_at = 20
+    with pytest.raises(ConnectionFailedError):
+        place.load(failing, maxOffsetsPerTrigger="30").tasks()
+
+    driver = FakeDriver(lacking=100)
+    driver.coming = coming_every(0, 5, 4)
+    assert spans(place.load(driver, maxOffsetsPerTrigger="30").tasks()) == [(0, 29)]
+
+
+def test_load_that_is_continued_leaves_what_others_acquired_meanwhile():
+    place = Place()
+    failing = coming(20, 30)
+    failing.fails_at = 20
+    with pytest.raises(ConnectionFailedError):
+        place.load(failing).tasks()
+    assert spans(place.load(coming(30), "two").tasks()) == [(20, 49)]
+
+    assert spans(place.load(coming(5)).tasks()) == [(0, 19), (50, 54)]
+
+
+@pytest.mark.parametrize("fate", ["killed before", "killed after", "answer lost"])
+def test_load_killed_at_any_entry_is_continued_without_loss(fate):
+    for entry in range(10):
+        place = Place()
+        driver = coming(20, 30)
+        create, place.shelf.create = place.shelf.create, None
+
+        def dying(name, data, *, create=create, place=place, entry=entry):
+            if len(place.shelf.files) == entry:
+                place.shelf.fate = fate
+            create(name, data)
+
+        place.shelf.create = dying
+        try:
+            place.load(driver).tasks()
+        except (Killed, LedgerError):
+            place.shelf.create = create
+        else:
+            # opened, begun, two segments, complete
+            assert entry == 5
+            break
+        held = Store(place.shelf).read("billing").ledger.end
+        tasks = place.load(coming(*[50 - held] if held < 50 else [])).tasks()
+        assert spans(tasks) == [(0, 49)]
+    else:
+        pytest.fail("never ended")
+
+
+def test_load_survives_a_snapshot_of_a_stream_on_its_ledger():
+    place = Place()
+    place.hold(10)
+    first = place.load(coming(20)).tasks()
+    place.commit(10)
+    Store(place.shelf).load("billing")
+
+    assert "trimmed" in place.kinds()
+    assert place.load(coming(5)).tasks() == first
+
+
+@pytest.mark.parametrize("position", [5, 20, 30])
+def test_load_that_a_stream_has_committed_is_refused(position):
+    place = Place()
+    place.load(coming(5, 15)).tasks()
+    place.hold(10)
+    place.commit(position)
+
+    with pytest.raises(LedgerLostError, match=r"position 0 .* call load\(\) again"):
+        place.load(coming(5)).tasks()
+
+
+def test_load_that_was_begun_and_that_a_stream_has_committed_is_refused():
+    place = Place()
+    failing = coming(20, 30)
+    failing.fails_at = 20
+    with pytest.raises(ConnectionFailedError):
+        place.load(failing).tasks()
+    place.commit(20)
+
+    with pytest.raises(LedgerLostError, match=r"call load\(\) again"):
+        place.load(coming(5)).tasks()
+
+
+def test_load_that_another_process_has_just_planned_is_read():
+    place = Place()
+    made = place.load(coming(50))
+    load = made._store.load
+
+    def late(*given, **more):
+        # Another planning of it has the lock first.
+        place.load(coming(20)).tasks()
+        return load(*given, **more)
+
+    made._store.load = late
+
+    assert spans(made.tasks()) == [(0, 19)]

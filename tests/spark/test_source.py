@@ -152,6 +152,22 @@ def test_keys_to_the_ledgers_store_do_not_travel_to_tasks():
         assert b"hush" not in pickle.dumps(one)
 
 
+def load_id(**options):
+    """Return the id that a plan carries, which each planning unpickles."""
+    made = pickle.loads(pickle.dumps(source(**options)))
+    ids = {
+        pickle.loads(pickle.dumps(made)).reader(made.schema())._load_id
+        for _ in range(2)
+    }
+    (only,) = ids
+    return only
+
+
+def test_load_keeps_its_id_in_the_plan_and_shares_it_with_no_other():
+    assert load_id() != load_id()
+    assert load_id(loadId="monday") == "monday"
+
+
 def test_first_task_spares_the_collector_what_is_there():
     gc.unfreeze()
     try:

@@ -198,6 +198,121 @@ def test_entry_that_is_of_no_use_and_gone_while_it_is_read_is_not_missed():
     assert 10 == found.begin
 
 
+# What each load() acquires.
+
+
+def test_load_is_found_by_the_next_driver():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    store.begin_load("one", 3)
+    enter(store, ledger, given(20, 29))
+    load = store.complete_load("one")
+
+    assert (3, 10) == (load.start, load.held)
+    assert [(3, 10), (10, 20)] == load.ranges
+    assert load.is_complete
+    assert load == opened(shelf)[0].load_of("one")
+    assert load == Store(shelf).read("billing").loads.get("one")
+
+
+def test_nothing_is_appended_once_a_load_is_complete():
+    store, ledger = opened(Shelf())
+    store.begin_load("one", 0)
+    store.complete_load("one")
+
+    with pytest.raises(LedgerError, match="is closed"):
+        enter(store, ledger, given(0, 9))
+
+
+def test_load_that_was_not_completed_ends_where_the_next_driver_begins():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    store.begin_load("one", 0)
+    enter(store, ledger, given(0, 9))
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(20, 29))
+
+    for load in (store.load_of("one"), Store(shelf).read("billing").loads.get("one")):
+        assert ((0, 10),) == load.spans
+        assert not load.is_complete
+
+
+@pytest.mark.parametrize("committed", [10, 30])
+def test_loads_survive_snapshots_and_the_removal_of_what_they_replace(committed):
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    store.begin_load("one", 0)
+    enter(store, ledger, given(0, 9))
+    done = store.complete_load("one")
+    store, ledger = opened(shelf)
+    store.begin_load("two", 10)
+    enter(store, ledger, given(20, 29))
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(40, 49))
+    ledger.trim(committed)
+    store.trim(ledger)
+    while store.sweep():
+        pass
+    again, found = opened(shelf)
+
+    assert committed == found.begin
+    assert done == again.load_of("one")
+    assert ((10, 20),) == again.load_of("two").spans
+    assert again.load_of("three") is None
+
+
+def test_ledger_without_loads_is_written_as_older_versions_read_it():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    ledger.trim(10)
+    store.trim(ledger)
+
+    assert all(b'{"version":1,' in data for data in shelf.files.values())
+
+
+def test_reading_a_ledger_writes_nothing_and_leaves_its_driver_alone():
+    shelf = Shelf()
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 9))
+    files = dict(shelf.files)
+
+    assert [given(0, 9)] == everything(Store(shelf).read("billing").ledger)
+    assert files == shelf.files
+    enter(store, ledger, given(10, 19))
+    store.check()
+
+
+def test_entries_that_a_driver_removes_while_a_ledger_is_read_are_read_anew():
+    class Moving(Shelf):
+        def names(self):
+            names = super().names()
+            if len(names) > 3:
+                # Between this and the reading of the first entry.
+                ledger.trim(5)
+                store.trim(ledger)
+                store.sweep()
+            return names
+
+    shelf, moving = Shelf(), Moving()
+    moving.files = shelf.files
+    store, ledger = opened(shelf)
+    enter(store, ledger, given(0, 4))
+    enter(store, ledger, given(20, 24))
+    store.begin_load("one", 10)
+
+    assert [given(20, 24)] == everything(Store(moving).read("billing").ledger)
+
+
+def test_reading_the_ledger_of_another_group_is_refused():
+    shelf = Shelf()
+    opened(shelf)
+
+    with pytest.raises(LedgerMismatchError):
+        Store(shelf).read("shipping")
+
+
 # Who may write.
 
 

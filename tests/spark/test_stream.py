@@ -277,3 +277,25 @@ def test_batch_reads_what_is_there_and_the_same_positions_again(spark, queue):
     assert read(startingPosition="earliest", endingPosition="510").count() == 510
     with pytest.raises(Exception, match="ends at 510"):
         read(startingPosition="0", endingPosition="511").count()
+
+
+def read_batch(spark, queue, **more):
+    options = queue.options | more
+    return spark.read.format("sharegroup").options(**options).load()
+
+
+def latest_of_each_key(frame):
+    latest = frame.groupBy("key").agg({"offset": "max"})
+    joined = frame.join(latest.withColumnRenamed("max(offset)", "offset"), "offset")
+    return {row.offset for row in joined.select("offset").collect()}
+
+
+def test_batch_joined_with_itself_acquires_once_and_reads_all_of_it(spark, queue):
+    keys = [b"%d" % (n % 3) for n in range(10)]
+    queue.admin.produce(queue.topic, keys, keys=keys, partition=0)
+    frame = read_batch(spark, queue)
+
+    assert latest_of_each_key(frame) == {7, 8, 9}
+    queue.produce(5, partition=1)
+    assert frame.union(frame).count() == 20
+    assert read_batch(spark, queue).count() == 5
