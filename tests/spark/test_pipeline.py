@@ -1,7 +1,12 @@
 """The pipeline: valid rows to Parquet, the others to quarantine, figures of the run."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
@@ -13,7 +18,11 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from sharecons.spark.pipeline import __main__ as program
 from sharecons.spark.pipeline.figures import BatchFigures, table
 from sharecons.spark.pipeline.picture import picture
+from sharecons.spark.pipeline.session import qualified
 from sharecons.spark.pipeline.settings import parse
+from sharecons.spark.store import Store
+from sharecons.testing.kafka.ports import free_ports
+from tests.spark.sparks import environment
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
 NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
@@ -45,7 +54,8 @@ def test_what_is_needed_is_enough():
 
     assert settings.topics == ("orders",)
     assert settings.every is None
-    assert settings.partition_by == ("day",)
+    assert settings.partition_by == ()
+    assert settings.framing is None
     assert settings.place("rows") == "/x/rows"
 
 
@@ -58,7 +68,14 @@ def test_schema_may_lie_in_a_file(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [NEEDED[2:], NEEDED[:-2], [*NEEDED, "--option", "x"], ["--schema", "@/nowhere"]],
+    [
+        NEEDED[2:],
+        NEEDED[:-2],
+        [*NEEDED, "--option", "x"],
+        ["--schema", "@/nowhere"],
+        [*NEEDED, "--schema-id", "7"],
+        [*NEEDED, "--timestamp-unit", "h"],
+    ],
 )
 def test_command_line_that_makes_no_sense_ends_the_program(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
@@ -144,9 +161,8 @@ def slowly(test):
 
 @slowly
 def test_valid_rows_are_kept_and_the_others_quarantined_with_the_reason(
-    spark, share_broker, arguments, tmp_path, monkeypatch, capsys
+    spark, share_broker, arguments, tmp_path, capsys
 ):
-    monkeypatch.setattr(program, "_stop_on_signal", lambda query: None)
     good = [
         json.dumps({"id": n, "amount": n / 2, "country": "NO" if n % 2 else "SE"})
         for n in range(200)
@@ -170,9 +186,9 @@ def test_valid_rows_are_kept_and_the_others_quarantined_with_the_reason(
         )
     )
     assert reasons == {
-        b"not json": "not JSON of this schema",
-        b'{"amount": 1.0}': "id is missing",
-        b'{"id": "seven"}': "not JSON of this schema",
+        b"not json": "not JSON: expecting value",
+        b'{"amount": 1.0}': "id: missing",
+        b'{"id": "seven"}': "id: a string, expected an integer",
         None: "no value",
     }
     (run,) = read(tmp_path / "lake" / "runs").to_pylist()
@@ -183,10 +199,7 @@ def test_valid_rows_are_kept_and_the_others_quarantined_with_the_reason(
 
 
 @slowly
-def test_next_run_adds_what_is_new(
-    spark, share_broker, arguments, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(program, "_stop_on_signal", lambda query: None)
+def test_next_run_adds_what_is_new(spark, share_broker, arguments, tmp_path):
     share_broker.produce("orders", ['{"id": 1}'])
     program.main(arguments)
     share_broker.produce("orders", ['{"id": 2}'])
@@ -204,17 +217,149 @@ def test_next_run_adds_what_is_new(
 
 
 @slowly
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--schema", "id WHATEVER"], "no list of columns"),
+def test_avro_is_read_without_framing_and_with_columns_of_the_pipelines_names(
+    spark, share_broker, arguments, tmp_path
+):
+    schema = json.dumps(
+        {
+            "type": "record",
+            "name": "Order",
+            "fields": [
+                {"name": "id", "type": "long"},
+                {"name": "Batch", "type": ["null", "string"]},
+            ],
+        }
+    )
+    framed = bytes.fromhex("00 00000007 02 02 04 4e4f")
+    share_broker.produce("orders", [framed, framed[5:], b"\xff\xff", b""])
+    more = ["--framing", "confluent", "--prefix", "k_", "--partition-by", "batch"]
+
+    code = program.main([*arguments, *more, "--format", "avro", "--schema", schema])
+
+    assert code == 0
+    (row,) = read(tmp_path / "lake" / "rows").to_pylist()
+    assert (row["id"], row["Batch"], row["k_topic"]) == (1, "NO", "orders")
+    assert "k_batch" in row
+    quarantine = read(tmp_path / "lake" / "quarantine").to_pylist()
+    assert {row["reason"] for row in quarantine} == {"no Confluent framing"}
+
+
+@slowly
+def test_settings_that_make_no_sense_end_in_a_sentence(spark, arguments, capsys):
+    for more, words in [
+        (["--schema", "id WHATEVER"], "is not a list of columns"),
         (["--partition-by", "colour"], "no such column"),
+        (["--schema", "id INT, BATCH STRING"], "column BATCH, and so has the pipeline"),
+        (["--schema", "_offset INT"], "column _offset, and so has the pipeline"),
+        (["--schema", "id INT, Id INT"], "id and Id, which are one"),
+        (["--schema", "a STRUCT<x: INT, X: INT>"], "a has the columns x and X"),
+        (["--schema", "id INT, Day DATE"], "--partition-by Day"),
+        (["--schema", "id INT, a ARRAY<INT>", "--partition-by", "a"], "of type ARRAY"),
+        (["--schema", "id INTERVAL DAY"], "cannot read INTERVAL"),
+        (["--every", "soon"], "not an interval"),
+        (["--into", "nowhere://x"], 'No FileSystem for scheme "nowhere"'),
+        (["--option", "colour=red"], "colour"),
+        (["--prefix", "a b"], "--prefix 'a b'"),
+        (["--picture", "/nowhere/run.svg"], "--picture /nowhere/run.svg"),
+    ]:
+        code = program.main([*arguments, *more])
+
+        assert code == 2, words
+        error = capsys.readouterr().err
+        assert words in error
+        assert len(error.splitlines()) == 1, error
+
+
+@slowly
+def test_failures_end_in_a_sentence_and_their_exit_code(
+    spark, share_broker, arguments, tmp_path, capsys
+):
+    share_broker.produce("orders", ['{"id": 1}'])
+    store = Store(f"{tmp_path}/lake/ledger")
+    store.load("lake")
+    try:
+        code = program.main(arguments)
+    finally:
+        store.close()
+
+    assert code == 1
+    error = capsys.readouterr().err
+    assert error.startswith("pipeline: the ledger in ")
+    assert len(error.splitlines()) == 1
+    (port,) = free_ports(1)
+    code = program.main([*arguments, "--bootstrap-servers", f"127.0.0.1:{port}"])
+    assert code == 3
+    assert "Connection refused" in capsys.readouterr().err
+
+
+@slowly
+def test_home_directory_is_expanded_and_paths_lie_where_hadoop_says(
+    spark, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert qualified(spark, "~/lake") == f"file:{tmp_path}/lake"
+    assert qualified(spark, "/data/lake") == "file:/data/lake"
+    hadoop = spark._jsc.hadoopConfiguration()
+    hadoop.set("fs.defaultFS", "viewfs://cluster/")
+    hadoop.set("fs.viewfs.mounttable.cluster.link./data", f"file:{tmp_path}")
+    try:
+        assert qualified(spark, "/data/lake") == "viewfs://cluster/data/lake"
+        assert qualified(spark, "~/lake") == f"file:{tmp_path}/lake"
+    finally:
+        hadoop.unset("fs.defaultFS")
+
+
+# As a service.
+
+
+def service(arguments, tmp_path):
+    """Start the program in a process of its own, as a service."""
+    command = [sys.executable, "-m", "sharecons.spark.pipeline", *arguments]
+    return subprocess.Popen(
+        [*command, "--every", "1 seconds"],
+        env=os.environ | environment(),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_until(condition, process):
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@slowly
+@pytest.mark.parametrize(
+    ("number", "when"),
+    [
+        (signal.SIGTERM, "idle"),
+        (signal.SIGINT, "in a batch"),
+        (signal.SIGTERM, "starting"),
     ],
 )
-def test_settings_that_make_no_sense_are_told_in_a_sentence(
-    spark, arguments, capsys, more, words
+def test_signal_ends_the_service_in_order(
+    spark, share_broker, arguments, tmp_path, number, when
 ):
-    code = program.main([*arguments, *more])
+    base = tmp_path / "lake"
+    share_broker.produce("orders", [json.dumps({"id": n}) for n in range(1000)])
+    waited = {
+        "idle": lambda: (base / "checkpoint" / "commits" / "0").exists(),
+        "in a batch": lambda: (base / "rows").exists(),
+        "starting": lambda: (base / "ledger").exists(),
+    }[when]
+    process = service(arguments, tmp_path)
+    wait_until(waited, process)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
 
-    assert code == 2
-    assert words in capsys.readouterr().err
+    assert process.returncode == 0, error
+    assert len(error.splitlines()) < 10, error
+    # The next run writes what is missing, and nothing again.
+    assert program.main(arguments) == 0
+    assert sorted(read(base / "rows")["id"].to_pylist()) == list(range(1000))

@@ -5,12 +5,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from sharecons.spark.pipeline.framing import ConfluentFraming
+from sharecons.spark.pipeline.timestamps import UNITS
+
 __all__ = ["Settings", "parse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What one run is to do."""
+    """What one run is to do.
+
+    Attributes:
+        schema: DDL for JSON, an Avro schema for Avro.
+        into: the directory, or its URL, that rows and everything else lie in.
+        partition_by: columns; empty for the day of the record's timestamp.
+        prefix: of the pipeline's own columns; see `own_columns`.
+        every: the interval of batches; None to end once everything was read.
+        options: of the source.
+    """
 
     bootstrap_servers: str
     topics: tuple[str, ...]
@@ -18,18 +30,24 @@ class Settings:
     schema: str
     into: str
     format: str = "json"
-    partition_by: tuple[str, ...] = ("day",)
+    partition_by: tuple[str, ...] = ()
+    prefix: str | None = None
+    timestamp_unit: str | None = None
+    rounds: bool = False
+    framing: ConfluentFraming | None = None
     every: str | None = None
     options: dict[str, str] = field(default_factory=dict)
     picture: str | None = None
+    verbose: bool = False
 
     def place(self, name: str) -> str:
         return f"{self.into.rstrip('/')}/{name}"
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """Read the command line; ends the program with a sentence if it makes no sense."""
-    given = _parser().parse_args(arguments)
+    """Read the command line; end the program with a sentence if it is invalid."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
     return Settings(
         bootstrap_servers=given.bootstrap_servers,
         topics=tuple(given.topic),
@@ -37,44 +55,90 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         schema=given.schema,
         into=given.into,
         format=given.format,
-        partition_by=tuple(given.partition_by) or ("day",),
+        partition_by=tuple(given.partition_by),
+        prefix=given.prefix,
+        timestamp_unit=given.timestamp_unit,
+        rounds=given.round,
+        framing=_framing(parser, given),
         every=given.every,
         options=dict(given.option),
         picture=given.picture,
+        verbose=given.verbose,
     )
+
+
+def _framing(
+    parser: argparse.ArgumentParser, given: argparse.Namespace
+) -> ConfluentFraming | None:
+    if given.framing == "confluent":
+        return ConfluentFraming(tuple(given.schema_id))
+    if given.schema_id:
+        parser.error("--schema-id is for --framing confluent; give that too")
+    return None
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m sharecons.spark.pipeline",
-        description="Take records of a share group, keep the valid ones as rows of "
-        "Parquet, and the others, with the reason, in quarantine.",
+        description="Read records of a share group; write the valid ones to Parquet as "
+        "typed rows, and the others to quarantine, with the reason.",
     )
     add = parser.add_argument
     add("--bootstrap-servers", default="localhost:9092", metavar="HOST:PORT")
-    add("--topic", action="append", required=True, help="give it again for more")
+    add("--topic", action="append", required=True, help="repeat it for more topics")
     add("--group", required=True, help="the share group")
     add(
         "--schema",
         required=True,
-        help="columns as in SQL, where NOT NULL makes one that must be there; for Avro "
-        "the schema, or @FILE",
+        help="columns as in SQL, where NOT NULL makes a column required; for Avro the "
+        "schema in JSON; or @FILE",
         type=_text_or_file,
     )
     add("--format", choices=("json", "avro"), default="json", help="(%(default)s)")
+    add(
+        "--framing",
+        choices=("none", "confluent"),
+        default="none",
+        help="confluent: remove the 5 bytes that Confluent's serializers write before "
+        "each value (%(default)s)",
+    )
+    add(
+        "--schema-id",
+        action="append",
+        default=[],
+        type=int,
+        metavar="ID",
+        help="quarantine values framed with another schema id; repeat it for more ids",
+    )
+    add(
+        "--timestamp-unit",
+        choices=tuple(UNITS),
+        help="of numbers in TIMESTAMP columns; without it they are quarantined",
+    )
+    add(
+        "--round",
+        action="store_true",
+        help="round numbers and timestamps that have more digits than their column; "
+        "without it they are quarantined",
+    )
     add("--into", required=True, metavar="DIR", help="a directory, or its URL")
     add(
         "--partition-by",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="of the rows; give it again for more (day, of the record's timestamp)",
+        help="of the rows; repeat it for more columns (day, of the record's timestamp)",
+    )
+    add(
+        "--prefix",
+        help="of the columns that the pipeline adds (_topic, _partition, _offset, "
+        "_timestamp, _deliveryCount, batch, day)",
     )
     add(
         "--every",
         metavar="INTERVAL",
-        help="go on, with a batch so often ('10 seconds'), until a signal; without it "
-        "the program ends when what is there has been taken",
+        help="run as a service, with one batch per interval ('10 seconds'), until "
+        "SIGTERM or Ctrl-C; without it, end once everything there was read",
     )
     add(
         "--option",
@@ -82,9 +146,10 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         type=_option,
         metavar="NAME=VALUE",
-        help="of the source, as in docs/spark.md; give it again for more",
+        help="of the source, as in docs/spark.md; repeat it for more options",
     )
     add("--picture", metavar="FILE", help="draw the run's batches into this SVG")
+    add("--verbose", action="store_true", help="show Spark's log, and errors in full")
     return parser
 
 

@@ -1,0 +1,104 @@
+"""Decode a column of values in Spark's Python workers: typed rows, and reasons.
+
+Both are columns of one struct, of which exactly one is null for each value.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+from sharecons.errors import ConfigurationError
+from sharecons.spark.pipeline.avro_schemas import read_schema
+from sharecons.spark.pipeline.converters import Column, Conversion, row_of
+from sharecons.spark.pipeline.errors import InvalidValueError
+from sharecons.spark.pipeline.framing import ConfluentFraming
+from sharecons.spark.pipeline.json_decoder import JsonDecoder
+from sharecons.spark.pipeline.timestamps import UNITS, Timestamps, zone_of
+
+__all__ = ["Decoding", "decode_column", "decoder_of"]
+
+Decode = Callable[[bytes], Any]
+
+NO_VALUE: Final = "no value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """How to decode values; travels to the workers.
+
+    Attributes:
+        format: "json" or "avro".
+        schema: Spark's schema in JSON, or an Avro schema.
+        zone: name of the time zone of text without one.
+        timestamp_unit: of numeric timestamps in JSON: a key of `timestamps.UNITS`, or
+            None if they are invalid.
+        rounds: round numbers and timestamps that have too many digits.
+        framing: what to remove before decoding, or None.
+    """
+
+    format: str
+    schema: str
+    zone: str = "UTC"
+    timestamp_unit: str | None = None
+    rounds: bool = False
+    framing: ConfluentFraming | None = None
+
+
+def decode_column(decoding: Decoding, values: Any) -> Any:
+    """Return a struct array of `row` and `reason` for a binary array of values."""
+    decode, arrow = decoder_of(decoding)
+    rows: list[Any] = []
+    reasons: list[str | None] = []
+    for value in values.to_pylist():
+        try:
+            if value is None:
+                raise InvalidValueError(NO_VALUE)
+            rows.append(decode(value))
+            reasons.append(None)
+        except InvalidValueError as error:
+            rows.append(None)
+            reasons.append(str(error))
+    return pa.StructArray.from_arrays(
+        [pa.array(rows, arrow), pa.array(reasons, pa.string())], ["row", "reason"]
+    )
+
+
+@lru_cache(maxsize=8)
+def decoder_of(decoding: Decoding) -> tuple[Decode, Any]:
+    """Return the function that decodes one value, and the Arrow type of its rows.
+
+    Raises:
+        ConfigurationError: the schema cannot be read, or fastavro is not installed.
+    """
+    decode, column = _json(decoding) if decoding.format == "json" else _avro(decoding)
+    framing = decoding.framing
+    if framing is None:
+        return decode, column.arrow
+    return lambda value: decode(framing.remove(value)), column.arrow
+
+
+def _json(decoding: Decoding) -> tuple[Decode, Column]:
+    unit = decoding.timestamp_unit
+    timestamps = Timestamps(
+        zone_of(decoding.zone), None if unit is None else UNITS[unit]
+    )
+    schema = spark.StructType.fromJson(json.loads(decoding.schema))
+    column = row_of(schema, Conversion(timestamps, decoding.rounds))
+    return JsonDecoder(column.convert).decode, column
+
+
+def _avro(decoding: Decoding) -> tuple[Decode, Column]:
+    try:
+        from sharecons.spark.pipeline.avro_decoder import AvroDecoder
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Avro cannot be decoded: {error}; install sharecons[avro] on the driver "
+            "and on every executor"
+        ) from error
+    schema = read_schema(decoding.schema)
+    return AvroDecoder(schema).decode, schema.column

@@ -1,0 +1,24 @@
+"""Why a value is not a row."""
+
+__all__ = ["InvalidValueError"]
+
+
+class InvalidValueError(Exception):
+    """A record's value does not have the schema.
+
+    The text becomes the reason in quarantine. It has the column and what is wrong with
+    it, but not the value, so that reasons can be counted.
+    """
+
+    def __init__(self, what: str, path: str = "") -> None:
+        super().__init__(what, path)
+        self._what = what
+        self._path = path
+
+    def within(self, name: str) -> "InvalidValueError":
+        """Return the same error, of a value inside of the column `name`."""
+        dot = "." if self._path and self._path[0] not in "[{" else ""
+        return InvalidValueError(self._what, f"{name}{dot}{self._path}")
+
+    def __str__(self) -> str:
+        return f"{self._path}: {self._what}" if self._path else self._what

@@ -1,0 +1,87 @@
+"""The pipeline's Spark session: its Python, its log, and its file systems."""
+
+import logging
+import os
+import sys
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from sharecons.errors import ConfigurationError
+from sharecons.spark.source import ShareGroupDataSource
+
+__all__ = ["qualified", "start_session"]
+
+SILENT: Final = (
+    "org.apache.spark.sql.execution.streaming",
+    "org.apache.spark.sql.execution.python",
+    "org.apache.spark.sql.execution.datasources",
+    "org.apache.spark.executor",
+    "org.apache.spark.scheduler",
+    "org.apache.spark.api.python",
+    "org.apache.spark.util.Utils",
+    "org.apache.hadoop.util.Shell",
+)
+"""Loggers that print the trace of an exception that ends the query as well."""
+
+
+def start_session(*, verbose: bool) -> SparkSession:
+    """Start Spark, or join the session of spark-submit.
+
+    Args:
+        verbose: leave Spark's log as it is. Without this, what the pipeline reports by
+            itself is not logged too.
+    """
+    _use_this_python()
+    builder = SparkSession.builder.appName("sharecons pipeline")
+    if not verbose:
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
+    spark = builder.getOrCreate()
+    spark.dataSource.register(ShareGroupDataSource)
+    if not verbose:
+        _silence(spark)
+    return spark
+
+
+def _use_this_python() -> None:
+    """Have workers run this Python.
+
+    Spark would take the first python3 of the path, which may not have sharecons. With
+    spark-submit, its configuration names the Python of the executors.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def _silence(spark: Any) -> None:
+    log4j = spark._jvm.org.apache.logging.log4j
+    for name in SILENT:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+def qualified(spark: Any, location: str) -> str:
+    """Return a directory as a URL, by Hadoop's configuration.
+
+    A path without a scheme lies in the file system that `fs.defaultFS` names. `~` is
+    the home directory on this machine.
+
+    Raises:
+        ConfigurationError: Hadoop does not know the file system.
+    """
+    if location.startswith("~"):
+        location = f"file://{os.path.expanduser(location)}"
+    try:
+        path = spark._jvm.org.apache.hadoop.fs.Path(location)
+        files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+        return str(files.makeQualified(path).toString())
+    except Exception as error:
+        raise ConfigurationError(
+            f"--into {location!r}: {_message(error)}; give a path, or a URL of a file "
+            "system that Spark knows"
+        ) from error
+
+
+def _message(error: Exception) -> str:
+    java = getattr(error, "java_exception", None)
+    return str(java.getMessage()) if java is not None else str(error)

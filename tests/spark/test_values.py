@@ -1,0 +1,440 @@
+"""Unusual values become what docs/spark.md says."""
+
+import json
+import re
+from datetime import datetime
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs sharecons[spark]")
+pytest.importorskip("fastavro", reason="needs sharecons[avro]")
+
+import pyarrow as pa
+from pyspark.sql import types
+
+from sharecons.errors import ConfigurationError
+from sharecons.spark.pipeline.decoding import Decoding, decode_column, decoder_of
+from sharecons.spark.pipeline.framing import ConfluentFraming
+from sharecons.spark.pipeline.settings import parse
+
+PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+SECTION = PAGE.partition("### What happens to unusual values")[2]
+
+SCHEMA = types.StructType(
+    [
+        types.StructField("id", types.LongType(), False),
+        types.StructField("name", types.StringType()),
+        types.StructField("amount", types.DecimalType(5, 2)),
+        types.StructField("price", types.DoubleType()),
+        types.StructField("at", types.TimestampType()),
+        types.StructField("born", types.DateType()),
+        types.StructField("ok", types.BooleanType()),
+        types.StructField("data", types.BinaryType()),
+        types.StructField(
+            "address",
+            types.StructType([types.StructField("city", types.StringType(), False)]),
+        ),
+        types.StructField("tags", types.ArrayType(types.StringType())),
+        types.StructField(
+            "counts", types.MapType(types.StringType(), types.IntegerType())
+        ),
+    ]
+)
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "country", "type": ["null", "string"]},
+        ],
+    }
+)
+
+
+def table(heading):
+    """The rows of the table with this heading, as lists of cells."""
+    _, _, after = SECTION.partition(heading)
+    lines = after.splitlines()[2:]
+    count = next((n for n, line in enumerate(lines) if line[:1] != "|"), len(lines))
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines[:count]]
+
+
+def value_of(cell, encoded):
+    if cell == "*none*":
+        return None
+    return b"" if cell == "*empty*" else encoded(cell.strip("`"))
+
+
+def json_bytes(text):
+    parts = re.split(r"\\x([0-9a-f]{2})", text)
+    return b"".join(
+        bytes([int(part, 16)]) if n % 2 else part.encode()
+        for n, part in enumerate(parts)
+    )
+
+
+def decoded(decoding, value):
+    """The row and the reason, of which one is None."""
+    column = decode_column(decoding, pa.array([value], pa.binary()))
+    found = column[0].as_py()
+    assert (found["row"] is None) != (found["reason"] is None)
+    return found["row"], found["reason"]
+
+
+def check(decoding, value, said):
+    row, reason = decoded(decoding, value)
+    if match := re.match(r"`(\w+)`: `([^`]*)`", said):
+        assert reason is None
+        found = row[match[1]]
+        if isinstance(found, datetime):
+            found = found.replace(tzinfo=None)
+        assert str(found) == match[2]
+    else:
+        assert reason == said
+
+
+def reading(**more):
+    return Decoding(**{"format": "json", "schema": SCHEMA.json()} | more)
+
+
+# The tables of the page.
+
+
+def test_page_has_all_values():
+    assert len(table("| value | becomes |")) == 44
+    assert len(table("| value | with | becomes |")) == 11
+
+
+@pytest.mark.parametrize(("cell", "said"), table("| value | becomes |"))
+def test_json_value_becomes_what_the_page_says(cell, said):
+    check(reading(), value_of(cell, json_bytes), said)
+
+
+@pytest.mark.parametrize(
+    ("cell", "options", "said"), table("| value | with | becomes |")
+)
+def test_avro_value_becomes_what_the_page_says(cell, options, said):
+    needed = ["--topic", "t", "--group", "g", "--schema", AVRO, "--into", "/x"]
+    settings = parse([*needed, *options.strip("`").split()])
+    decoding = Decoding(format="avro", schema=AVRO, framing=settings.framing)
+
+    check(decoding, value_of(cell, bytes.fromhex), said)
+
+
+# JSON.
+
+
+@pytest.mark.parametrize(
+    ("column", "sent", "stored"),
+    [
+        ("amount", "1.239", Decimal("1.24")),
+        ("amount", "-1.235", Decimal("-1.24")),
+        ("price", "9007199254740993", 9007199254740992.0),
+        ("at", '"2026-01-31T12:00:00.9999995Z"', datetime(2026, 1, 31, 12, 0, 1)),
+    ],
+)
+def test_number_with_too_many_digits_is_rounded_on_request(column, sent, stored):
+    value = f'{{"id": 1, "{column}": {sent}}}'.encode()
+
+    row, _ = decoded(reading(rounds=True), value)
+    found = row[column]
+    assert (found.replace(tzinfo=None) if column == "at" else found) == stored
+    assert decoded(reading(), value)[0] is None
+
+
+def test_rounding_does_not_make_a_number_fit_that_is_out_of_range():
+    _, reason = decoded(reading(rounds=True), b'{"id": 1, "amount": 999.995}')
+
+    assert reason == "amount: out of range of DECIMAL(5,2)"
+
+
+@pytest.mark.parametrize(
+    ("unit", "number"),
+    [("s", "1700000000"), ("ms", "1700000000000"), ("us", "1700000000000000")],
+)
+def test_numeric_timestamp_is_read_in_its_unit(unit, number):
+    value = f'{{"id": 1, "at": {number}}}'.encode()
+    row, _ = decoded(reading(timestamp_unit=unit), value)
+
+    assert row["at"].timestamp() == 1_700_000_000
+
+
+def test_numeric_timestamp_in_the_wrong_unit_is_not_a_row():
+    value = b'{"id": 1, "at": 1700000000000}'
+
+    _, reason = decoded(reading(timestamp_unit="s"), value)
+    assert reason == "at: out of range: timestamps end with the year 9999"
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2026-01-31T12:00:00Z", "2026-01-31 12:00:00"),
+        ("2026-01-31T12:00:00+02:00", "2026-01-31 10:00:00"),
+        ("2026-01-31 12:00:00.5-0130", "2026-01-31 13:30:00.500000"),
+        ("2026-01-31T12:00:00", "2026-01-31 11:00:00"),
+        ("2026-07-31T12:00:00", "2026-07-31 10:00:00"),
+        ("2026-01-31", "2026-01-30 23:00:00"),
+    ],
+)
+def test_timestamp_without_a_zone_is_in_the_sessions(text, utc):
+    value = json.dumps({"id": 1, "at": text}).encode()
+    row, _ = decoded(reading(zone="Europe/Oslo"), value)
+
+    assert str(row["at"].replace(tzinfo=None)) == utc
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2026-01-31T24:00:00Z", "2026-13-01", "2026-01-31T12:00:60Z", "0000-01-01"],
+)
+def test_time_that_does_not_exist_is_not_a_row(text):
+    value = json.dumps({"id": 1, "at": text}).encode()
+
+    assert decoded(reading(), value)[1] == "at: no such time"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Z", "GMT+1", "+05:30", "UTC-08:00"])
+def test_zones_that_spark_accepts_are_known(zone):
+    assert decoded(reading(zone=zone), b'{"id": 1}')[1] is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"[" * 100_000,
+        b'{"id": ' + b"1" * 5000 + b"}",
+        b'{"id": 1, "amount": 1e999999999999999999999}',
+        b'{"id": 1, "amount": 1e999999999}',
+        b'{"id": 1, "at": 1e999999999}',
+    ],
+)
+def test_value_that_is_made_to_be_expensive_is_not_a_row(value):
+    assert decoded(reading(timestamp_unit="s"), value)[0] is None
+
+
+def test_reason_shows_a_duplicate_key_that_cannot_be_printed():
+    key = '"\\udcff' + "x" * 100 + '"'
+    value = f'{{"id": 1, {key}: 1, {key}: 2}}'.encode()
+
+    _, reason = decoded(reading(), value)
+    assert reason == f"the key ?{'x' * 59}… occurs more than once"
+
+
+def test_integers_keep_within_their_types():
+    small = types.StructType([types.StructField("n", types.ByteType())])
+    decoding = reading(schema=small.json())
+
+    assert decoded(decoding, b'{"n": -128}')[0] == {"n": -128}
+    assert decoded(decoding, b'{"n": 128}')[1] == "n: out of range of TINYINT"
+
+
+def test_local_timestamp_takes_no_zone():
+    local = types.StructType([types.StructField("at", types.TimestampNTZType())])
+    decoding = reading(schema=local.json())
+
+    row, _ = decoded(decoding, b'{"at": "2026-01-31T12:00:00"}')
+    assert row["at"] == datetime(2026, 1, 31, 12)
+    _, reason = decoded(decoding, b'{"at": "2026-01-31T12:00:00Z"}')
+    assert reason == "at: has a time zone, which TIMESTAMP_NTZ cannot hold"
+
+
+def test_reason_names_the_place_within_arrays_and_maps():
+    inner = types.StructType([types.StructField("n", types.LongType(), False)])
+    kind = types.ArrayType(types.MapType(types.StringType(), inner))
+    schema = types.StructType([types.StructField("a", kind)])
+
+    _, reason = decoded(reading(schema=schema.json()), b'{"a": [{"x": {}}]}')
+    assert reason == "a[]{}.n: missing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (types.DayTimeIntervalType(), "column x: the pipeline cannot read INTERVAL"),
+        (types.MapType(types.LongType(), types.LongType()), "keys of a MAP"),
+        (types.StructType([]), "at least one field"),
+    ],
+)
+def test_type_that_cannot_be_read_is_an_error_at_start(kind, words):
+    schema = types.StructType([types.StructField("x", kind)])
+
+    with pytest.raises(ConfigurationError, match=words):
+        decoder_of(reading(schema=schema.json()))
+
+
+# Avro.
+
+
+def avro(*fields, **more):
+    schema = {"type": "record", "name": "R", "namespace": "n", "fields": list(fields)}
+    return Decoding(format="avro", schema=json.dumps(schema), **more)
+
+
+def field(kind, name="x"):
+    return {"name": name, "type": kind}
+
+
+def encoded(decoding, row):
+    import fastavro
+
+    data = BytesIO()
+    fastavro.schemaless_writer(data, json.loads(decoding.schema), row)
+    return data.getvalue()
+
+
+POINT = {
+    "type": "record",
+    "name": "P",
+    "fields": [field("int", "a"), field("int", "b")],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "stored"),
+    [
+        ("boolean", True, True),
+        ("int", -5, -5),
+        ("long", 1 << 62, 1 << 62),
+        ("float", 0.5, 0.5),
+        ("double", float("inf"), float("inf")),
+        ("bytes", b"\0\xff", b"\0\xff"),
+        ("string", "ø", "ø"),
+        (["null", "long"], None, None),
+        (["int", "null", "long"], 1 << 40, 1 << 40),
+        (["float", "double"], 0.25, 0.25),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", "B"),
+        ({"type": "fixed", "name": "F", "size": 2}, b"ab", b"ab"),
+        ({"type": "array", "items": ["null", "int"]}, [1, None], [1, None]),
+        ({"type": "map", "values": "string"}, {"k": "v"}, [("k", "v")]),
+        (POINT, {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        ({"type": "string", "logicalType": "uuid"}, "u", "u"),
+        ({"type": "int", "logicalType": "time-millis"}, 5, 5),
+    ],
+)
+def test_avro_types_keep_their_values(kind, value, stored):
+    decoding = avro(field(kind))
+    plain = json.loads(decoding.schema.replace('"logicalType"', '"ignored"'))
+    data = encoded(avro(*plain["fields"]), {"x": value})
+
+    assert decoded(decoding, data) == ({"x": stored}, None)
+
+
+@pytest.mark.parametrize(
+    ("logical", "number", "stored"),
+    [
+        ("timestamp-millis", 1_700_000_000_123, "2023-11-14 22:13:20.123000+00:00"),
+        ("timestamp-micros", 1_700_000_000_000_123, "2023-11-14 22:13:20.000123+00:00"),
+        ("local-timestamp-millis", 0, "1970-01-01 00:00:00"),
+    ],
+)
+def test_avro_timestamps(logical, number, stored):
+    data = encoded(avro(field("long")), {"x": number})
+    decoding = avro(field({"type": "long", "logicalType": logical}))
+
+    assert str(decoded(decoding, data)[0]["x"]) == stored
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "words"),
+    [
+        (
+            {"type": "long", "logicalType": "timestamp-millis"},
+            1 << 60,
+            "x: out of range",
+        ),
+        ({"type": "int", "logicalType": "date"}, 1 << 30, "x: out of range"),
+    ],
+)
+def test_avro_times_beyond_sparks_are_not_rows(kind, number, words):
+    data = encoded(avro(field(kind["type"])), {"x": number})
+
+    assert words in decoded(avro(field(kind)), data)[1]
+
+
+def test_avro_decimals_keep_their_digits():
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+    decoding, plain = avro(field(kind)), avro(field("bytes"))
+
+    def read(unscaled):
+        number = unscaled.to_bytes(8, "big", signed=True)
+        return decoded(decoding, encoded(plain, {"x": number}))
+
+    assert read(-12345)[0] == {"x": Decimal("-123.45")}
+    assert read(0)[0] == {"x": Decimal("0.00")}
+    assert read(123456)[1] == "x: out of range of DECIMAL(5,2)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, b"\x01"),
+        ("boolean", b"\x02"),
+        ("long", b"\x82\x00"),
+        ("int", b"\x80\x80\x80\x80\x20"),
+    ],
+)
+def test_avro_bytes_that_no_writer_makes_are_not_a_row(kind, data):
+    assert decoded(avro(field(kind)), data)[0] is None
+
+
+def test_avro_types_are_known_by_their_names():
+    decoding = avro(field(POINT, "x"), field("P", "y"), field("n.P", "z"))
+    point = {"a": 1, "b": 2}
+    row = {"x": point, "y": point, "z": point}
+
+    assert decoded(decoding, encoded(decoding, row)) == (row, None)
+
+
+def test_unframed_avro_that_begins_with_zero_is_a_row():
+    decoding = avro(field("long", "a"), field("string", "b"))
+    row = {"a": 0, "b": "some text"}
+
+    assert decoded(decoding, encoded(decoding, row)) == (row, None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("not json", "not an Avro schema"),
+        ('"long"', "must be a record"),
+        ([field("null")], "null alone"),
+        ([field(["int", "string"])], "union of several types"),
+        ([field("Unknown")], "'Unknown' is not an Avro type"),
+        ([field(["null", "R"])], "contains itself"),
+        ([field({"type": "record", "name": "E", "fields": []})], "without fields"),
+        ([field({"type": "fixed", "name": "F", "size": 0})], "no bytes"),
+        ([field("int"), field("int")], "x: the field is there twice"),
+        (
+            [
+                field(
+                    {
+                        "type": "bytes",
+                        "logicalType": "decimal",
+                        "precision": 50,
+                        "scale": 0,
+                    }
+                )
+            ],
+            "out of range of Spark's DECIMAL",
+        ),
+    ],
+)
+def test_avro_schema_that_is_no_row_is_an_error_at_start(schema, words):
+    if not isinstance(schema, str):
+        schema = avro(*schema).schema
+
+    with pytest.raises(ConfigurationError, match=words):
+        decoder_of(Decoding(format="avro", schema=schema))
+
+
+def test_json_may_be_framed_too():
+    framed = reading(framing=ConfluentFraming())
+    value = b"\0\0\0\0\x07" + b'{"id": 1}'
+
+    assert decoded(framed, value)[0]["id"] == 1
+    assert decoded(framed, b'{"id": 1}')[1] == "no Confluent framing"
