@@ -85,6 +85,7 @@ class Ledger:
         self.begin = 0
         self.end = 0
         self._topics: dict[str, TopicId] = {}
+        self._replaced: set[TopicId] = set()  # ids that topics had before
         # Rows: a range's position, its first offset, its place below, its count.
         self._positions = array("q")
         self._firsts = array("q")
@@ -137,30 +138,37 @@ class Ledger:
         """
         for topic, topic_id in topics.items():
             known = self._topics.get(topic, topic_id)
-            if known != topic_id and not adopt:
+            if known == topic_id or topic_id in self._replaced:
+                continue
+            if not adopt:
                 raise LedgerMismatchError(_made_anew(topic, known, topic_id))
-            if known != topic_id:
-                self._topics[topic] = topic_id
-                self._forget_topic(known)
+            self._topics[topic] = topic_id
+            self._replaced.add(known)
+            self._forget_topic(known)
 
     def _forget_topic(self, topic_id: TopicId) -> None:
         """Nothing of a topic that is gone can be given again."""
         for place in [p for p in self._remembered if p.topic_id == topic_id]:
             del self._remembered[place]
 
-    def new(self, taken: Iterable[Taken]) -> list[Taken]:
+    def new(self, taken: Iterable[Taken], *, adopt: bool = False) -> list[Taken]:
         """Give those parts that are not held yet: they are to be entered.
 
         All of it is to be accepted, once what is new is durable and entered. The
-        locks of what is asked about must not have ended.
+        locks of what is asked about must not have ended. With `adopt` a topic that was
+        made anew is taken on, as by `agree`; what still comes of the old one is not
+        new, since nothing can read it.
 
         Raises:
-            LedgerMismatchError: a topic was made anew; nothing may be accepted.
+            LedgerMismatchError: a topic was made anew, and `adopt` is false; nothing
+                may be accepted.
         """
         parts: list[Taken] = []
         asked: defaultdict[SharePartition, Held] = defaultdict(Held)
         for given in taken:
-            self.agree({given.topic: given.topic_id})
+            self.agree({given.topic: given.topic_id}, adopt=adopt)
+            if given.topic_id in self._replaced:
+                continue
             here = asked[given.share_partition]
             for first, last in self._unknown(given, here):
                 parts.append(given.cut(first, last))
@@ -285,6 +293,8 @@ class Ledger:
     def _remember(self, taken: Taken) -> None:
         place = taken.share_partition
         self._waiting[place].remove(taken.first_offset, taken.last_offset)
+        if self._topics.get(taken.topic) != taken.topic_id:
+            return  # nothing of a topic that is gone can be given again
         first = max(taken.first_offset, self._starts.get(place, 0))
         if first <= taken.last_offset:
             self._remembered[place].add(first, taken.last_offset)

@@ -208,6 +208,36 @@ def test_topic_made_anew_is_adopted_and_its_offsets_are_others():
     assert {} == ledger.remembered
 
 
+def test_topic_made_anew_is_adopted_with_what_is_given_of_it():
+    ledger = ledger_of([given(0, 9)])
+    anew = given(0, 4, topic_id=ORDERS_MADE_ANEW)
+
+    assert [anew] == ledger.new([given(3, 9, count=2), anew], adopt=True)
+    ledger.append([anew])
+    assert [] == ledger.new([anew], adopt=True)
+    assert [given(0, 9), anew] == ledger.between(0, 15)
+
+
+def test_what_still_comes_of_a_topic_that_was_replaced_is_not_new():
+    ledger = ledger_of([given(0, 9)])
+    anew = given(0, 4, topic_id=ORDERS_MADE_ANEW)
+    ledger.append(ledger.new([anew], adopt=True))
+    ledger.trim(15)
+
+    # It does not make the new one a stranger: what comes of that again is known.
+    assert [] == ledger.new([given(10, 19), anew], adopt=True)
+    assert [] == ledger.new([given(10, 19), anew])
+    assert {"orders": ORDERS_MADE_ANEW} == ledger.topics
+
+
+def test_committed_offsets_of_a_topic_that_is_gone_are_not_remembered():
+    ledger = ledger_of([given(0, 9)])
+    ledger.append(ledger.new([given(0, 4, topic_id=ORDERS_MADE_ANEW)], adopt=True))
+    ledger.trim(15)
+
+    assert {SharePartition(ORDERS_MADE_ANEW, 0): [(0, 4)]} == ledger.remembered
+
+
 def test_topic_that_the_ledger_does_not_know_is_welcome():
     ledger = ledger_of([given(0, 9)])
     ledger.agree({"orders": ORDERS, "returns": ORDERS_MADE_ANEW})
