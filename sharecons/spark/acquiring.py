@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import anyio
 from anyio.to_thread import run_sync
 
-from sharecons.errors import Error
+from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
 from sharecons.metrics import Counters
 from sharecons.net.bell import Bell
@@ -97,6 +97,8 @@ class Acquirer:
         figures: what it has counted.
         told: called when something was entered, or found out.
         error: what ended it, once it ended by itself.
+        trouble: the last error that did not end it: a broker cannot be reached, or a
+            partition not be fetched.
     """
 
     joining: Joining
@@ -105,8 +107,10 @@ class Acquirer:
     told: Callable[[], None]
     figures: Figures = field(default_factory=Figures)
     error: BaseException | None = None
+    trouble: Error | None = None
 
     def __post_init__(self) -> None:
+        self._member: Member | None = None
         self._came: list[Lease] = []
         self._unworked = 0
         self._bell = Bell()
@@ -130,6 +134,22 @@ class Acquirer:
         self.error = error
         self._bell.ring()
 
+    def check(self) -> None:
+        """Raise why records that the group has may not have come.
+
+        Raises:
+            Error: what it had trouble with, or that no partition was assigned to it.
+        """
+        if self.trouble is not None:
+            raise self.trouble
+        member = self._member
+        assigned = member is not None and member.membership.assignment
+        if not assigned and not self.figures.acquired:
+            raise ConnectionFailedError(
+                f"group {self.joining.settings.group_id!r} assigned no partition to "
+                "this query within idleTimeout; start it again, or make that longer"
+            )
+
     def between_entries(self) -> AbstractAsyncContextManager[object]:
         """Keep an entry from beginning while something is told to the ledger.
 
@@ -144,7 +164,8 @@ class Acquirer:
 
         Cancelling this leaves at once: the broker lets go what was acquired.
         """
-        member = await self._join()
+        self._member = member = await self._join()
+        self.trouble = None
         try:
             async with anyio.create_task_group() as tasks:
                 member.start(tasks)
@@ -172,8 +193,12 @@ class Acquirer:
         """Nothing to do: a lease knows that its term is over."""
 
     def troubled(self, error: Error) -> None:
-        # The member goes on trying; the query waits for records, as for a topic that
-        # is not there yet.
+        if isinstance(error, AuthorizationError):
+            # The query would wait for records that it never gets, or end without them.
+            self.fail(error)
+            return
+        # The member goes on trying; the query waits for records.
+        self.trouble = error
         _log.warning("trouble", group=self.joining.settings.group_id, reason=str(error))
 
     def refused(self, error: Error) -> None:

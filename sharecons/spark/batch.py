@@ -128,11 +128,13 @@ class BatchQuery:
         if self._options.max_offsets_per_trigger is not None:
             limit = end - acquired + self._options.max_offsets_per_trigger
         patience = Patience(self._options.idle_timeout, driver.goal.most)
-        while not driver.goal.reached and end < limit:
+        while end < limit:
+            patience.most = driver.goal.most
+            over = patience.is_over(end, driver.idle_since(), self._clock())
+            if (driver.goal.reached or over) and driver.conclude():
+                break
             end = driver.wait_beyond(end, LOOK)
             driver.planned(end)
-            if patience.is_over(end, driver.idle_since(), self._clock()):
-                break
 
     def _read(self, ledger: Ledger, load: Load) -> list[Taken]:
         self._check_kept(ledger, load)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 from anyio.from_thread import BlockingPortal
@@ -24,49 +24,26 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.waiting import FOREVER
 from sharecons.spark.acquiring import Acquirer, Joining
 from sharecons.spark.errors import LedgerError, LedgerTakenError
+from sharecons.spark.keeper import Keeper
 from sharecons.spark.ledger import Ledger, Taken
 from sharecons.spark.planning import Goal
-from sharecons.spark.standing import Standing, read_logs, read_standing
+from sharecons.spark.watch import GroupWatch
 
-__all__ = ["Driver", "Keeper"]
+__all__ = ["Driver"]
 
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
-STANDING_INTERVAL: Final = 5.0
 LEDGER_INTERVAL: Final = 5.0
 PARENT_INTERVAL: Final = 1.0
+LOOK_TIMEOUT: Final = 60.0
 RESTART_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Between attempts to join while no broker can be reached; the last one goes on."""
 
 _log = get_logger(__name__)
 
 
-class Keeper(Protocol):
-    """Keeps segments of the ledger; `sharecons.spark.store.Store` is one."""
-
-    def append(self, segment: Sequence[Taken]) -> None:
-        """Keep it; durable when this returns."""
-
-    def trim(self, ledger: Ledger) -> None:
-        """Keep no more what the ledger has trimmed."""
-
-    def sweep(self) -> bool:
-        """Remove some of what is kept no more; tell whether there is more of it."""
-        ...
-
-    def check(self) -> None:
-        """Raise LedgerTakenError if another driver took the ledger over."""
-
-    def close(self) -> None:
-        """Let another driver in."""
-
-
 class Driver:
-    """One query's member and ledger, for one thread of Spark's.
-
-    Attributes:
-        standing: how far the group is, as asked a few seconds ago at most.
-    """
+    """One query's member and ledger, for one thread of Spark's."""
 
     def __init__(
         self,
@@ -79,20 +56,25 @@ class Driver:
         most_ahead: int,
         adopt: bool,
     ) -> None:
-        self.standing = Standing()
-        self._joining = joining
         self._admin = admin
         self._ledger = ledger
         self._keeper = keeper
         self._most_ahead = most_ahead
         self._adopt = adopt
         self._planned = ledger.end
-        self._goal: Goal | None = None
         self._changed = threading.Condition()
         self._entering = threading.Lock()
         self._trimmed = Bell()
         self._idle_since = time.monotonic()
         self._acquirer = Acquirer(joining, cluster, self, self._told)
+        self._watch = GroupWatch(
+            admin,
+            joining,
+            ledger,
+            adopt=adopt,
+            changed=self._changed,
+            between_entries=self._acquirer.between_entries,
+        )
         self._portal: BlockingPortal | None = None
         self._stopping = False
         self._stop: anyio.Event | None = None
@@ -134,16 +116,27 @@ class Driver:
 
     def enter(self, taken: Sequence[Taken]) -> int:
         with self._entering:
-            new = self._ledger.new(taken)
+            new = self._new(taken)
             if new:
                 self._keeper.append(new)
             with self._changed:
                 self._ledger.append(new)
                 self._idle_since = time.monotonic()
-                if self._goal is not None:
-                    self._goal.entered(taken)
+                self.goal.entered(taken)
                 self._changed.notify_all()
         return sum(each.size for each in new)
+
+    def _new(self, taken: Sequence[Taken]) -> list[Taken]:
+        before = dict(self._ledger.topics)
+        new = self._ledger.new(taken, adopt=self._adopt)
+        for topic, topic_id in self._ledger.topics.items():
+            if before.get(topic, topic_id) != topic_id:
+                _log.warning(
+                    "topic was deleted and created again; what was not read of the old "
+                    "one is lost",
+                    topic=topic,
+                )
+        return new
 
     @property
     def full(self) -> bool:
@@ -158,9 +151,9 @@ class Driver:
             Error: no broker answers, or a topic was made anew.
         """
         self._thread.start()
-        self._wait(lambda: self._goal is not None, START_TIMEOUT)
+        self._wait(lambda: self._watch.goal is not None, START_TIMEOUT)
         self.check()
-        if self._goal is None:
+        if self._watch.goal is None:
             raise ConnectionFailedError(
                 f"no broker told what the topics hold within {START_TIMEOUT:g} s"
             )
@@ -168,14 +161,14 @@ class Driver:
     @property
     def goal(self) -> Goal:
         """What the topics held when the member joined."""
-        assert self._goal is not None, "started"
-        return self._goal
+        assert self._watch.goal is not None, "started"
+        return self._watch.goal
 
     def idle_since(self) -> float:
         """Since when nothing came that could have, on `time.monotonic()`'s clock."""
         with self._changed:
             self._excuse()
-            return self._idle_since
+            return max(self._idle_since, self._watch.extended_at)
 
     def _excuse(self) -> None:
         """Not count as idle what passed while the ledger had no room for more."""
@@ -205,6 +198,43 @@ class Driver:
             self.check()
         return self.end
 
+    def conclude(self) -> bool:
+        """Look at the topics once more, before the goal, or what came, is the end.
+
+        Returns:
+            Whether it is. If not, partitions came up whose records are to be waited
+            for.
+
+        Raises:
+            Error: topics are missing, forbidden or made anew; partitions have no
+                leader; what the group had could not be fetched; or nothing can be told.
+        """
+        if self._look():
+            return False
+        if not self.goal.reached:
+            self._watch.check_leaders()
+            self._acquirer.check()
+        return True
+
+    def _look(self) -> bool:
+        portal = self._portal
+        self.check()
+        assert portal is not None, "a member that runs has one"
+        try:
+            looked = portal.start_task_soon(self._watch.look)
+        except RuntimeError:  # it has just ended
+            self._wait(lambda: False, STOP_TIMEOUT)
+            self.check()
+            raise
+        looked.add_done_callback(lambda _: self._told())
+        self._wait(looked.done, LOOK_TIMEOUT)
+        self.check()
+        if not looked.done():
+            raise ConnectionFailedError(
+                f"no broker told of the topics within {LOOK_TIMEOUT:g} s"
+            )
+        return looked.result()
+
     @property
     def ended(self) -> bool:
         """Nothing more will come; `check` says why."""
@@ -224,7 +254,7 @@ class Driver:
 
     def figures(self) -> Mapping[str, int]:
         """Give counts of this member, and the group's lag."""
-        return {**self._acquirer.snapshot(), "lag": self.standing.lag}
+        return {**self._acquirer.snapshot(), "lag": self._watch.standing.lag}
 
     def stop_soon(self) -> None:
         """Have the member enter and accept what is here, and leave the group."""
@@ -260,10 +290,10 @@ class Driver:
         async with BlockingPortal() as portal, self._admin:
             self._portal = portal
             try:
-                await self._look()
+                await self._watch.begin()
                 self._told()
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._keep_looking)
+                    tasks.start_soon(self._watch.keep_looking, self._acquirer.fail)
                     tasks.start_soon(self._mind_ledger)
                     tasks.start_soon(self._mind_parent)
                     tasks.start_soon(self._keep_sweeping)
@@ -282,19 +312,13 @@ class Driver:
                 await self._acquirer.run()
                 return
             except ConnectionFailedError as error:
+                self._acquirer.trouble = error
                 delay = RESTART_DELAYS[min(attempt, len(RESTART_DELAYS) - 1)]
                 _log.warning("cannot join", reason=str(error), again_in=delay)
             attempt += 1
             assert self._stop is not None, "running"
             with anyio.move_on_after(delay):
                 await self._stop.wait()
-
-    async def _keep_looking(self) -> None:
-        while True:
-            await anyio.sleep(STANDING_INTERVAL)
-            standing = await self._standing_now()
-            async with self._acquirer.between_entries():
-                self._note(standing)
 
     async def _mind_ledger(self) -> None:
         """Notice a newer driver though there is nothing to write.
@@ -333,29 +357,6 @@ class Driver:
             self._stopping = True
             self._changed.notify_all()
         self._stop_now()
-
-    async def _look(self) -> None:
-        """See what is there, before anything is acquired of it."""
-        logs = await read_logs(self._admin, self._joining.topics)
-        self._ledger.agree(logs.topic_ids, adopt=self._adopt)
-        self.standing = await self._standing_now()
-        self._goal = Goal(logs.bounds, self.standing.offsets, self._ledger.end)
-
-    async def _standing_now(self) -> Standing:
-        return await read_standing(self._admin, self._joining.settings.group_id)
-
-    def _note(self, standing: Standing) -> None:
-        self.standing = standing
-        with self._changed:
-            for (topic, partition), start in standing.starts.items():
-                # The ledger's id of it: while this driver runs a topic made anew ends
-                # it before anything of that is entered.
-                topic_id = self._ledger.topics.get(topic)
-                if topic_id is not None and start > 0:
-                    self._ledger.passed(topic_id, partition, start)
-            if self._goal is not None:
-                self._goal.passed(standing.offsets)
-            self._changed.notify_all()
 
     def _stop_now(self) -> None:
         if self._stop is not None:

@@ -5,6 +5,7 @@
     │   ├── LedgerTakenError         another driver writes it
     │   ├── LedgerMismatchError      it belongs to another group, or to another topic
     │   └── LedgerLostError          what a query needs of it is not there
+    ├── TopicMissingError            a subscribed topic is not there
     └── DataLostError                the log no longer has records that are to be read
 
 Spark shows no more of an error than its text, so each names what, where, and what to
@@ -19,6 +20,7 @@ __all__ = [
     "LedgerLostError",
     "LedgerMismatchError",
     "LedgerTakenError",
+    "TopicMissingError",
 ]
 
 
@@ -36,6 +38,10 @@ class LedgerMismatchError(LedgerError):
 
 class LedgerLostError(LedgerError):
     """The ledger does not hold, or no longer, what a query needs of it."""
+
+
+class TopicMissingError(Error):
+    """A subscribed topic does not exist, or was deleted while it was read."""
 
 
 class DataLostError(Error):

@@ -51,9 +51,13 @@ class Goal:
     when the group has no lag there. What others of the group hold may never come:
     whoever waits for the goal has `Patience`.
 
+    Partitions whose leader was away have no end yet, and those of new topics and
+    partitions none either: `see` adds them once they are known.
+
     Attributes:
         most: the position that what was lacking at the beginning leads to, if nothing
             newer comes in between.
+        leaderless: partitions whose end could not be asked for so far.
     """
 
     def __init__(
@@ -61,18 +65,61 @@ class Goal:
         bounds: Mapping[TopicPartition, tuple[int, int]],
         standing: Mapping[TopicPartition, GroupOffset],
         position: int,
+        *,
+        leaderless: Iterable[TopicPartition] = (),
+        topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
         self._ends: dict[TopicPartition, int] = {}
+        self._lacked: dict[TopicPartition, int] = {}  # when its end was asked for
+        self._ids = dict(topic_ids or {})
         self.most = position
-        for place, (first, end) in bounds.items():
-            lacking = _lacking(first, end, standing.get(place))
-            if lacking:
-                self._ends[place] = end
-                self.most += lacking
+        self.leaderless: frozenset[TopicPartition] = frozenset(leaderless)
+        self._add(bounds, standing)
 
     @property
     def reached(self) -> bool:
-        return not self._ends
+        return not self._ends and not self.leaderless
+
+    def unknown(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return those whose ends were never asked for."""
+        return [place for place in partitions if place not in self._lacked]
+
+    def keep(self, topic_ids: Mapping[str, bytes]) -> None:
+        """Forget topics that are not among these, or have another id now."""
+        for topic in {place.topic for place in self._lacked}:
+            known = self._ids.get(topic)
+            if topic not in topic_ids or known not in (None, topic_ids[topic]):
+                self._forget(topic)
+        self._ids = dict(topic_ids)
+
+    def _forget(self, topic: str) -> None:
+        for place in [each for each in self._lacked if each.topic == topic]:
+            self.most -= self._lacked.pop(place)
+            self._ends.pop(place, None)
+
+    def see(
+        self,
+        bounds: Mapping[TopicPartition, tuple[int, int]],
+        standing: Mapping[TopicPartition, GroupOffset],
+        leaderless: Iterable[TopicPartition],
+    ) -> bool:
+        """Add what was `unknown` before; return whether the group lacks any of it."""
+        before = self.most
+        self._add(bounds, standing)
+        self.leaderless = frozenset(self.unknown(leaderless))
+        return self.most > before
+
+    def _add(
+        self,
+        bounds: Mapping[TopicPartition, tuple[int, int]],
+        standing: Mapping[TopicPartition, GroupOffset],
+    ) -> None:
+        for place, (first, end) in bounds.items():
+            lacking = _lacking(first, end, standing.get(place))
+            self._lacked[place] = lacking
+            if lacking:
+                self._ends[place] = end
+                self.most += lacking
 
     def entered(self, taken: Iterable[Taken]) -> None:
         """The group gave this."""
@@ -143,6 +190,8 @@ class Patience:
     def is_over(self, held: int, idle_since: float, now: float) -> bool:
         if held >= self.most:
             self._enough_at = min(self._enough_at, now)
+        else:
+            self._enough_at = inf
         return now - min(idle_since, self._enough_at) >= self.seconds
 
 

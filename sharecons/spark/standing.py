@@ -1,6 +1,6 @@
 """How far the group is, and what its topics hold: asked of the brokers now and then."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sharecons.admin.client import ShareGroupAdmin
@@ -9,16 +9,22 @@ from sharecons.log import get_logger
 from sharecons.protocol.admin_values import GroupOffset, OffsetSpec
 from sharecons.untyped import TopicPartition
 
-__all__ = ["Logs", "Standing", "read_logs", "read_standing"]
+__all__ = ["Standing", "read_bounds", "read_standing"]
 
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where the share partitions of a group start; empty if that cannot be known."""
+    """Where the share partitions of a group start; empty if that cannot be known.
+
+    Attributes:
+        topic_ids: the topics' ids as the ledger had them when this was asked for. What
+            it says of a topic that has another one by now is of the topic before.
+    """
 
     offsets: Mapping[TopicPartition, GroupOffset] = field(default_factory=dict)
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def lag(self) -> int:
@@ -37,50 +43,40 @@ class Standing:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logs:
-    """What topics hold: their ids, and each partition's first and next offset.
-
-    A partition without a leader just now is not among them.
-    """
-
-    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
-    bounds: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-
-
-async def read_standing(admin: ShareGroupAdmin, group_id: str) -> Standing:
+async def read_standing(
+    admin: ShareGroupAdmin, group_id: str, topic_ids: Mapping[str, bytes]
+) -> Standing:
     """Ask the group's coordinator; what it does not say is left out.
 
     Nothing depends on it but how long ranges are remembered, and what is shown.
     """
+    asked_with = dict(topic_ids)
     try:
         listed = (await admin.list_offsets(group_id))[group_id].value
     except Error as error:
         _log.debug("standing of the group unknown", group=group_id, reason=str(error))
         return Standing()
-    return Standing(offsets=listed.found)
+    return Standing(offsets=listed.found, topic_ids=asked_with)
 
 
-async def read_logs(admin: ShareGroupAdmin, names: Sequence[str]) -> Logs:
-    """Ask the leaders of all partitions of these topics.
+async def read_bounds(
+    admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
+) -> Mapping[TopicPartition, tuple[int, int]]:
+    """Ask the partitions' leaders for the first and the next offset of each log.
+
+    Those whose leaders do not answer in time are left out.
 
     Raises:
         Error: no broker can be asked.
     """
-    topics = (await admin.topics(*names)).found
-    # Those without a leader would be asked for until time is up.
-    led = [
-        TopicPartition(name, partition)
-        for name, topic in topics.items()
-        for partition, told in topic.partitions.items()
-        if told.leader is not None
-    ]
-    first = (await admin.log_offsets(led, OffsetSpec.EARLIEST)).found
-    after = (await admin.log_offsets(led, OffsetSpec.LATEST)).found
+    asked = tuple(partitions)
+    if not asked:
+        return {}
+    first = (await admin.log_offsets(asked, OffsetSpec.EARLIEST)).found
+    after = (await admin.log_offsets(asked, OffsetSpec.LATEST)).found
     bounds: dict[TopicPartition, tuple[int, int]] = {}
     for place in first.keys() & after.keys():
         begin, end = first[place].offset, after[place].offset
         if begin is not None and end is not None:
             bounds[place] = (begin, end)
-    ids = {name: topic.topic_id for name, topic in topics.items()}
-    return Logs(topic_ids=ids, bounds=bounds)
+    return bounds

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from sharecons.errors import Error
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.ledger import Taken
 from sharecons.spark.opening import Opened, open_driver
@@ -39,6 +40,7 @@ class StreamQuery:
         self._goal: Goal | None = None
         self._patience = Patience(options.idle_timeout, 0)
         self._over_at: int | None = None
+        self._over_by: Error | None = None
         self._last_trigger = clock()
 
     def initial(self) -> dict[str, Any]:
@@ -123,12 +125,24 @@ class StreamQuery:
         while self._over_at is None:
             held = self._driver.gather(position, gathering.size, LOOK)
             now, idle_since = self._clock(), self._driver.idle_since()
+            self._patience.most = goal.most
             if goal.reached or self._patience.is_over(held, idle_since, now):
-                self._over_at = held
+                self._conclude(held)
             # What there is, if the member has ended: it is raised at the next asking.
             elif self._driver.ended or gathering.is_enough(held, idle_since, now):
                 return held
+        if self._over_by is not None and position >= self._over_at:
+            raise self._over_by
         return max(self._over_at, position)
+
+    def _conclude(self, held: int) -> None:
+        """End at what the ledger holds, unless there is more to wait for."""
+        try:
+            if self._driver.conclude():
+                self._over_at = held
+        except Error as error:
+            # Raised once what is held was handed out.
+            self._over_at, self._over_by = held, error
 
     @property
     def _delay(self) -> float:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sharecons.errors import ClosedError, ConnectionFailedError
-from sharecons.spark.driver import Driver
 from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
 from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
+from sharecons.spark.watch import GroupWatch
 
 GROUP = "billing"
 
@@ -388,9 +388,9 @@ def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
 def test_nothing_is_forgotten_while_an_entry_is_written(
     broker, options, opened, monkeypatch
 ):
-    monkeypatch.setattr("sharecons.spark.driver.STANDING_INTERVAL", 0.02)
+    monkeypatch.setattr("sharecons.spark.watch.INTERVAL", 0.02)
     writes, goes_on, noted = threading.Event(), threading.Event(), []
-    append, note = Store.append, Driver._note
+    append, note = Store.append, GroupWatch._note
 
     def wait(store, segment):
         writes.set()
@@ -398,12 +398,12 @@ def test_nothing_is_forgotten_while_an_entry_is_written(
         assert goes_on.wait(20)
         append(store, segment)
 
-    def look(driver, standing):
+    def look(watch, standing):
         noted.append(standing)
-        note(driver, standing)
+        note(watch, standing)
 
     monkeypatch.setattr(Store, "append", wait)
-    monkeypatch.setattr(Driver, "_note", look)
+    monkeypatch.setattr(GroupWatch, "_note", look)
     driver = opened(options())
     produce(broker, 5)
     assert writes.wait(20)

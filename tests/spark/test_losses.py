@@ -1,10 +1,13 @@
 """Queries whose topics have lost records: a clear error, or the skip that was asked."""
 
+import time
 import uuid
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
+
+from pyspark.errors import AnalysisException
 
 from tests.spark.fetched import Logs
 from tests.spark.sparks import Query, kept
@@ -33,7 +36,8 @@ def values(first, end):
 
 def numbers(query):
     """What the query wrote, in order."""
-    return sorted(int(value) for value in kept(query.out)["value"].to_pylist())
+    table = kept(query.out)
+    return [] if table is None else sorted(map(int, table["value"].to_pylist()))
 
 
 def leave_unread(spark, query):
@@ -81,3 +85,43 @@ def test_topic_that_was_made_anew_is_an_error_or_gone_on_with(spark, query, kafk
     assert f"the topic {topic} was deleted and made anew" in text
     query.run(spark, **SKIP)
     assert numbers(query) == [*range(50), *range(100, 120)]
+
+
+def test_topic_that_is_made_anew_under_a_query_is_gone_on_with(spark, query, kafka):
+    topic = query.options["subscribe"]
+    kafka.admin.produce(topic, values(0, 50))
+    running = query.start(query.read(spark, **SKIP), processingTime="0 seconds")
+    try:
+        until(running, lambda: numbers(query) == list(range(50)))
+        kafka.admin.delete_topic(topic)
+        kafka.admin.create_topic(name=topic)
+        kafka.admin.produce(topic, values(100, 120))
+        until(running, lambda: len(numbers(query)) >= 70)
+    finally:
+        running.stop()
+    kafka.admin.produce(topic, values(120, 130))
+    query.run(spark, **SKIP)
+
+    assert numbers(query) == [*range(50), *range(100, 130)]
+
+
+def test_topic_that_is_missing_or_forbidden_is_named(spark, query, kafka):
+    missing = query.options | {"subscribe": f"{query.options['subscribe']},ordres"}
+    with pytest.raises(AnalysisException, match="topic 'ordres' does not exist"):
+        spark.read.format("sharegroup").options(**missing).load().collect()
+    secret = query.options["subscribe"]
+    kafka.admin.deny_topic(secret)
+    try:
+        text = failure(query.start(query.read(spark, **SKIP), availableNow=True))
+    finally:
+        kafka.admin.allow_topic(secret)
+    assert f"topic '{secret}' may not be read" in text
+
+
+def until(running, done):
+    """Wait for what the query wrote."""
+    end = time.monotonic() + 60
+    while not done():
+        assert running.isActive, running.exception()
+        assert time.monotonic() < end
+        time.sleep(0.1)

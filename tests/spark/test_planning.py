@@ -97,6 +97,57 @@ def test_goal_names_the_position_that_what_is_lacking_leads_to():
     assert Goal({P0: (0, 10)}, {P0: stands(4, 2)}, 0).most == 2
 
 
+def test_goal_is_not_reached_while_a_partition_has_no_leader():
+    goal = Goal({P0: (0, 10)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID})
+    goal.entered([taken(0, 9)])
+    assert not goal.reached
+    assert goal.unknown([P0, P1]) == [P1]
+
+    assert not goal.see({}, {}, [P0, P1])
+    assert not goal.reached
+    assert goal.see({P1: (0, 5)}, {}, [P0, P1])
+    assert goal.most == 15
+    assert not goal.reached
+    goal.entered([taken(0, 4, partition=1)])
+    assert goal.reached
+    # Known by now, whether it has a leader or not.
+    assert not goal.see({}, {}, [P0, P1])
+    assert goal.reached
+
+
+def test_goal_does_not_grow_by_partitions_that_hold_nothing_for_the_group():
+    goal = Goal({P0: (0, 0)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID})
+
+    assert not goal.see({P1: (0, 5)}, {P1: stands(5)}, [P0, P1])
+    assert goal.reached
+
+
+def test_goal_forgets_topics_that_are_gone_or_made_anew():
+    other = TopicPartition("bills", 0)
+    ids = {"orders": ID, "bills": bytes(16)}
+    goal = Goal({P0: (0, 10), other: (0, 5)}, {}, 0, topic_ids=ids)
+
+    goal.keep({"orders": ID})
+    assert goal.most == 10
+    goal.keep({"orders": ID, "bills": bytes(16)})
+    assert goal.unknown([P0, other]) == [other]
+    assert not goal.reached
+    goal.keep({"orders": bytes(16)})
+    assert goal.reached
+    assert goal.see({P0: (0, 3)}, {}, [P0])
+    assert goal.most == 3
+
+
+def test_patience_waits_again_when_the_goal_grows():
+    patience = Patience(10, most=100)
+    assert not patience.is_over(100, idle_since=20.0, now=20.0)
+    patience.most = 150
+
+    assert not patience.is_over(120, idle_since=29.0, now=31.0)
+    assert not patience.is_over(150, idle_since=40.0, now=40.0)
+    assert patience.is_over(170, idle_since=50.0, now=50.0)
+
+
 def test_patience_ends_when_nothing_came_for_long():
     patience = Patience(10, most=100)
 

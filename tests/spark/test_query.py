@@ -109,6 +109,9 @@ class FakeDriver:
     def idle_since(self):
         return self.last_came
 
+    def conclude(self):
+        return True
+
     def figures(self):
         return {"acquired": 5, "lag": 7}
 

@@ -1,0 +1,536 @@
+"""Topics that are missing, forbidden or deleted: no success without records."""
+
+import threading
+import time
+import uuid
+from importlib import import_module
+
+import pytest
+
+from sharecons.errors import AuthorizationError, BrokerError, ConnectionFailedError
+from sharecons.protocol.admin_values import Topic, TopicPartitionInfo
+from sharecons.protocol.codes import Code
+from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.refusals import refusal
+from sharecons.spark import acquiring, watch
+from sharecons.spark.acquiring import Acquirer
+from sharecons.spark.batch import BatchQuery
+from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
+from sharecons.spark.opening import driver_of, open_driver
+from sharecons.spark.options import read_options
+from sharecons.spark.stream import StreamQuery
+from sharecons.spark.topics import sort_topics
+from sharecons.untyped import TopicPartition
+
+ID = bytes(range(16))
+confluent = import_module("confluent_kafka.admin")
+SKIP = {"failOnDataLoss": "false"}
+
+
+# What brokers tell, sorted.
+
+
+def topic(name, leaders, allowed=None):
+    partitions = {
+        number: TopicPartitionInfo(
+            leader=leader, leader_epoch=1, replicas=(1,), in_sync=(1,)
+        )
+        for number, leader in enumerate(leaders)
+    }
+    return Outcome(
+        Topic(
+            name=name,
+            topic_id=ID,
+            internal=False,
+            partitions=partitions,
+            authorized_operations=allowed,
+        )
+    )
+
+
+def no_topic(code):
+    return Outcome(error=refusal("describe", "topic", code, None))
+
+
+def test_topics_are_sorted_by_what_brokers_tell():
+    topics = sort_topics(
+        Results(
+            {
+                "orders": topic("orders", [1, None, 2], frozenset({"READ"})),
+                "bills": no_topic(Code.UNKNOWN_TOPIC_OR_PARTITION),
+                "new": no_topic(Code.LEADER_NOT_AVAILABLE),
+            }
+        )
+    )
+
+    assert topics.ids == {"orders": ID}
+    assert topics.led == {TopicPartition("orders", 0), TopicPartition("orders", 2)}
+    assert topics.leaderless == {TopicPartition("orders", 1)}
+    assert topics.missing == {"bills"}
+    assert list(topics.unclear) == ["new"]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        no_topic(Code.TOPIC_AUTHORIZATION_FAILED),
+        topic("secret", [1], frozenset({"DESCRIBE"})),
+    ],
+)
+def test_topic_that_may_not_be_read_is_an_error_whoever_describes_it(found):
+    described = Results({"orders": topic("orders", [1]), "secret": found})
+
+    with pytest.raises(AuthorizationError, match="'secret' may not be read"):
+        sort_topics(described)
+
+
+# Queries.
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(watch, "START_PATIENCE", 0.5)
+    monkeypatch.setattr(watch, "TOPIC_PATIENCE", 0.5)
+    monkeypatch.setattr(watch, "INTERVAL", 0.2)
+
+
+class Place:
+    """A broker, and options of queries on it, each with the same ledger."""
+
+    def __init__(self, servers, base):
+        self.group = f"billing-{uuid.uuid4().hex[:8]}"
+        self.given = {
+            "kafka.bootstrap.servers": servers,
+            "kafka.share.group.id": self.group,
+            "kafka.share.auto.offset.reset": "earliest",
+            "ledgerLocation": str(base / "ledger"),
+            "idleTimeout": "2s",
+        }
+        self.drivers = []
+        self.then = lambda driver: None  # what happens once a driver has started
+
+    def options(self, *topics, **more):
+        return read_options(self.given | {"subscribe": ",".join(topics)} | more)
+
+    def open(self, options, load_id=None):
+        opened = open_driver(options, load_id)
+        self.drivers.append(opened.driver)
+        self.then(opened.driver)
+        return opened
+
+    def make(self, options, store, ledger):
+        driver = driver_of(options, store, ledger)
+        self.drivers.append(driver)
+        start = driver.start
+
+        def start_and_go_on():
+            start()
+            self.then(driver)
+
+        driver.start = start_and_go_on
+        return driver
+
+    def stream(self, *topics, **more):
+        return StreamQuery(self.options(*topics, **more), opened=self.open)
+
+    def available_now(self, *topics, **more):
+        """Start a stream that ends with what is there; gives a function that ends it.
+
+        What that returns is how many offsets there were in all batches.
+        """
+        query = self.stream(*topics, **more)
+        query.end_when_drained()
+
+        def drain():
+            start = at = query.initial()
+            try:
+                while True:
+                    end = query.latest(at, most=None, least=None)
+                    if end == at:
+                        return end["position"] - start["position"]
+                    at = end
+            finally:
+                query.stop()
+
+        return drain
+
+    def batch(self, *topics, **more):
+        """Read a batch; returns how many offsets it has."""
+        options = self.options(*topics, **more)
+        tasks = BatchQuery(options, uuid.uuid4().hex, driver=self.make).tasks()
+        return sum(each.size for task in tasks for each in task)
+
+    def read(self, way, *topics, **more):
+        if way == "batch":
+            return self.batch(*topics, **more)
+        return self.available_now(*topics, **more)()
+
+
+@pytest.fixture
+def place(share_broker, tmp_path):
+    made = Place(share_broker.bootstrap_servers, tmp_path)
+    yield made
+    for driver in made.drivers:
+        driver.stop()
+
+
+@pytest.fixture
+def acl_place(any_kafka, tmp_path):
+    made = Place(any_kafka.bootstrap_servers, tmp_path)
+    made.given["idleTimeout"] = "20s"  # the first group of a Kafka takes its time
+    yield made
+    for driver in made.drivers:
+        driver.stop()
+
+
+both_ways = pytest.mark.parametrize("way", ["available now", "batch"])
+
+
+def end_of(query, at):
+    """Ask for more until the query ends."""
+    for _ in range(200):
+        query.latest({"position": at}, most=None, least=None)
+
+
+def until(done, within=10.0):
+    end = time.monotonic() + within
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+    return done()
+
+
+@both_ways
+def test_missing_topic_is_an_error_that_names_it(share_broker, place, soon, way):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+
+    with pytest.raises(TopicMissingError, match="topic 'ordres' does not exist"):
+        place.read(way, "ordres")
+    with pytest.raises(TopicMissingError, match="'ordres'"):
+        place.read(way, "orders", "ordres")
+    # Nothing was taken by that.
+    assert place.read(way, "orders") == 5
+
+
+@both_ways
+def test_missing_topic_is_a_warning_where_losses_are_none(
+    share_broker, place, soon, caplog, way
+):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+
+    assert place.read(way, "orders", "bills", **SKIP) == 5
+    warnings = [r.getMessage() for r in caplog.records if "missing" in r.getMessage()]
+    assert len(warnings) == 1
+    assert "bills" in warnings[0]
+
+
+def test_missing_topic_is_read_once_it_exists(share_broker, place, soon):
+    share_broker.create_topic("orders")
+    query = place.stream("orders", "bills", **SKIP)
+    share_broker.create_topic("bills")
+    share_broker.produce("bills", [b"x"] * 3)
+
+    assert until(lambda: query.report()["position"] == 3)
+    query.stop()
+
+
+def test_topic_that_is_made_a_moment_later_is_not_missing(share_broker, place):
+    share_broker.create_topic("orders")
+    make = threading.Timer(0.7, share_broker.create_topic, ["bills"])
+    make.start()
+    query = place.stream("orders", "bills")
+    make.join()
+    share_broker.produce("bills", [b"x"] * 3)
+
+    assert until(lambda: query.report()["position"] == 3)
+
+
+# Forbidden topics and groups, on both brokers.
+
+FORBIDDING = {
+    "describe only": lambda admin, topic: admin.hide_records(topic),
+    "nothing": lambda admin, topic: admin.deny_topic(topic),
+}
+ALLOWING = {
+    "describe only": lambda admin, topic: admin.show_records(topic),
+    "nothing": lambda admin, topic: admin.allow_topic(topic),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDING)
+@both_ways
+def test_forbidden_topic_is_an_error_that_names_it(any_kafka, acl_place, what, way):
+    admin = any_kafka.admin
+    orders, secret = admin.create_topic(), admin.create_topic()
+    admin.produce(orders, [b"x"] * 5)
+    FORBIDDING[what](admin, secret)
+
+    with pytest.raises(AuthorizationError, match=f"'{secret}' may not be read"):
+        acl_place.read(way, orders, secret, **SKIP)
+    ALLOWING[what](admin, secret)
+    assert acl_place.read(way, orders, secret) == 5
+
+
+@pytest.mark.parametrize("what", FORBIDDING)
+def test_topic_that_is_forbidden_while_it_is_read_ends_the_query(
+    any_kafka, acl_place, what
+):
+    admin = any_kafka.admin
+    secret = admin.create_topic()
+    admin.produce(secret, [b"x"] * 5)
+    query = acl_place.stream(secret, **SKIP)
+    assert until(lambda: query.report()["position"] == 5, within=30)
+    FORBIDDING[what](admin, secret)
+    try:
+        with pytest.raises(AuthorizationError, match=f"'{secret}' may not be read"):
+            end_of(query, at=5)
+    finally:
+        ALLOWING[what](admin, secret)
+
+
+@both_ways
+def test_forbidden_group_is_an_error_that_names_it(any_kafka, acl_place, way):
+    admin = any_kafka.admin
+    orders = admin.create_topic()
+    admin.produce(orders, [b"x"] * 5)
+    group = acl_place.group
+    where = (confluent.ResourceType.GROUP, group, confluent.ResourcePatternType.LITERAL)
+    who = ("User:ANONYMOUS", "*", confluent.AclOperation.READ)
+    denial = confluent.AclBinding(*where, *who, confluent.AclPermissionType.DENY)
+    admin._client.create_acls([denial])[denial].result(30)
+
+    with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
+        acl_place.read(way, orders, **SKIP)
+
+
+# Topics that are deleted, or made anew.
+
+
+def test_topic_that_is_deleted_ends_a_query(share_broker, place, soon):
+    for name in ("orders", "bills"):
+        share_broker.create_topic(name)
+    query = place.stream("orders", "bills")
+    share_broker.delete_topic("bills")
+
+    with pytest.raises(TopicMissingError, match="topic 'bills' was deleted"):
+        end_of(query, at=0)
+
+
+def test_topic_that_is_deleted_is_a_warning_where_losses_are_none(
+    share_broker, place, soon, caplog
+):
+    for name in ("orders", "bills"):
+        share_broker.create_topic(name)
+    query = place.stream("orders", "bills", **SKIP)
+    share_broker.delete_topic("bills")
+
+    def warnings():
+        return sum("missing" in each.getMessage() for each in caplog.records)
+
+    assert until(lambda: warnings() == 1)
+    share_broker.produce("orders", [b"x"] * 3)
+    assert until(lambda: query.report()["position"] == 3)
+    time.sleep(1)
+    assert warnings() == 1
+
+
+@both_ways
+def test_topic_that_is_deleted_before_the_end_is_no_success(
+    share_broker, place, soon, way, monkeypatch
+):
+    # Nothing looks, but what looks at the end.
+    monkeypatch.setattr(watch, "INTERVAL", 60)
+    share_broker.create_topic("orders")
+    share_broker.create_topic("bills")
+    share_broker.produce("orders", [b"x"] * 5)
+
+    def delete(driver):
+        assert until(lambda: driver.goal.reached)
+        share_broker.delete_topic("bills")
+
+    place.then = delete
+    with pytest.raises(TopicMissingError, match="topic 'bills' was deleted"):
+        place.read(way, "orders", "bills")
+
+
+def test_what_came_before_a_topic_was_deleted_is_handed_out_first(
+    share_broker, place, soon
+):
+    share_broker.create_topic("orders")
+    share_broker.create_topic("bills")
+    share_broker.produce("orders", [b"x"] * 5)
+    query = place.stream("orders", "bills")
+    query.end_when_drained()
+    assert until(lambda: query.report()["position"] == 5)
+    share_broker.delete_topic("bills")
+
+    end = query.latest(query.initial(), most=None, least=None)
+    assert end["position"] == 5
+    with pytest.raises(TopicMissingError, match="topic 'bills' was deleted"):
+        query.latest(end, most=None, least=None)
+
+
+def test_topic_that_is_made_anew_ends_a_query(share_broker, place, soon):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+    query = place.stream("orders")
+    assert until(lambda: query.report()["position"] == 5)
+    share_broker.delete_topic("orders")
+    share_broker.create_topic("orders")
+
+    with pytest.raises(LedgerMismatchError, match="topic orders was deleted and made"):
+        end_of(query, at=5)
+
+
+def held(driver):
+    return [
+        (each.topic_id, offset)
+        for each in driver.between(driver.begin, driver.end)
+        for offset in range(each.first_offset, each.last_offset + 1)
+    ]
+
+
+def test_topic_that_is_made_anew_is_gone_on_with_where_losses_are_none(
+    share_broker, place, soon, caplog
+):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 9)
+    query = place.stream("orders", **SKIP)
+    driver = place.drivers[-1]
+    assert until(lambda: query.report()["position"] == 9)
+    query.commit({"position": 4})
+    share_broker.delete_topic("orders")
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 6)
+    assert until(lambda: query.report()["position"] == 15, within=20)
+    share_broker.produce("orders", [b"x"] * 2)
+    assert until(lambda: query.report()["position"] == 17, within=20)
+    found = held(driver)
+
+    (old, new) = dict.fromkeys(topic_id for topic_id, _ in found)
+    assert found == [
+        *((old, offset) for offset in range(4, 9)),
+        *((new, offset) for offset in range(8)),
+    ]
+    words = [each.getMessage() for each in caplog.records]
+    assert sum("deleted and created again" in each for each in words) == 1
+    query.commit({"position": 17})
+    query.stop()
+
+    again = place.stream("orders", **SKIP)
+    share_broker.produce("orders", [b"x"])
+    assert until(lambda: again.report()["position"] == 18)
+    assert held(place.drivers[-1]) == [(new, 8)]
+
+
+@both_ways
+def test_target_is_that_of_the_topic_that_was_made_anew(
+    share_broker, place, soon, way, monkeypatch
+):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+
+    def replace(driver):
+        assert until(lambda: driver.goal.reached)
+        share_broker.delete_topic("orders")
+        share_broker.create_topic("orders")
+        share_broker.produce("orders", [b"x"] * 7)
+
+    place.then = replace
+    assert place.read(way, "orders", idleTimeout="10s", **SKIP) == 12
+
+
+# Partitions that were left out of the target.
+
+
+@both_ways
+def test_partition_that_is_added_is_read_before_the_end(
+    share_broker, place, soon, way, monkeypatch
+):
+    monkeypatch.setattr(watch, "INTERVAL", 60)
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+    admin = confluent.AdminClient({"bootstrap.servers": share_broker.bootstrap_servers})
+
+    def add(driver):
+        assert until(lambda: driver.goal.reached)
+        added = confluent.NewPartitions("orders", 2)
+        admin.create_partitions([added])["orders"].result(10)
+        share_broker.produce("orders", [b"x"] * 4, partition=1)
+
+    place.then = add
+    assert place.read(way, "orders", idleTimeout="10s") == 9
+
+
+@pytest.fixture
+def part(share_cluster, tmp_path):
+    """A topic of two partitions with one replica each, the second without a leader."""
+    made = Place(share_cluster.bootstrap_servers, tmp_path)
+    share_cluster.create_topic("orders", partitions=2, replication=1)
+    for partition in (0, 1):
+        share_cluster.produce("orders", [b"x"] * 5, partition=partition)
+    made.leader = share_cluster.leader("orders", 1)
+    share_cluster.stop_broker(made.leader)
+    assert until(lambda: share_cluster.leader("orders", 1) == -1)
+    yield made
+    for driver in made.drivers:
+        driver.stop()
+
+
+@both_ways
+def test_partition_without_a_leader_is_no_success(part, soon, way):
+    with pytest.raises(ConnectionFailedError, match="orders-1: no leader"):
+        part.read(way, "orders", idleTimeout="1s")
+
+
+@both_ways
+def test_partition_whose_leader_comes_back_is_waited_for(
+    share_cluster, part, soon, way
+):
+    back = threading.Timer(2, share_cluster.start_broker, [part.leader])
+    back.start()
+
+    assert part.read(way, "orders", idleTimeout="10s") == 10
+    back.join()
+
+
+def test_partition_that_could_not_be_fetched_is_no_success(
+    share_broker, place, monkeypatch
+):
+    monkeypatch.setattr(Acquirer, "acquired", lambda *_: False)
+    monkeypatch.setattr(acquiring, "CLOSE_TIMEOUT", 0.5)
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+    drain = place.available_now("orders", idleTimeout="1s")
+    acquirer = place.drivers[-1]._acquirer
+    assert until(lambda: acquirer._member and acquirer._member.membership.assignment)
+    error = BrokerError("fetching orders-0: UNKNOWN", code=-1, name="UNKNOWN")
+    acquirer.troubled(error)
+
+    with pytest.raises(BrokerError, match="fetching orders-0"):
+        drain()
+
+
+@both_ways
+def test_query_that_was_assigned_nothing_is_no_success(share_broker, place, way):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+    slow = {"share.assignment.interval.ms": "15000"}
+    share_broker.set_group_config(place.group, slow)
+
+    with pytest.raises(ConnectionFailedError, match="assigned no partition"):
+        place.read(way, "orders", idleTimeout="1s")
+
+
+@both_ways
+def test_query_that_cannot_join_is_no_success(share_broker, place, monkeypatch, way):
+    async def fail(acquirer):
+        raise ConnectionFailedError("the coordinator is away")
+
+    monkeypatch.setattr(Acquirer, "_join", fail)
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+
+    with pytest.raises(ConnectionFailedError, match="the coordinator is away"):
+        place.read(way, "orders", idleTimeout="1s")
