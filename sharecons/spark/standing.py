@@ -73,9 +73,10 @@ async def read_bounds(
     if not asked:
         return {}
     first = (await admin.log_offsets(asked, OffsetSpec.EARLIEST)).found
-    after = (await admin.log_offsets(asked, OffsetSpec.LATEST)).found
+    # A leader that did not answer would be waited for once more.
+    after = (await admin.log_offsets(list(first), OffsetSpec.LATEST)).found
     bounds: dict[TopicPartition, tuple[int, int]] = {}
-    for place in first.keys() & after.keys():
+    for place in after:
         begin, end = first[place].offset, after[place].offset
         if begin is not None and end is not None:
             bounds[place] = (begin, end)

@@ -60,8 +60,9 @@ def sort_topics(described: Results[str, Topic]) -> Topics:
         if isinstance(error, AuthorizationError):
             raise topic_error(name, Code.TOPIC_AUTHORIZATION_FAILED)
     for name, topic in described.found.items():
+        # None, or nothing at all, is no answer: who describes it may describe it.
         allowed = topic.authorized_operations
-        if allowed is not None and "READ" not in allowed:
+        if allowed and "READ" not in allowed:
             raise topic_error(name, Code.TOPIC_AUTHORIZATION_FAILED)
     missing = frozenset(
         name

@@ -57,14 +57,15 @@ def test_topics_are_sorted_by_what_brokers_tell():
         Results(
             {
                 "orders": topic("orders", [1, None, 2], frozenset({"READ"})),
+                "old": topic("old", [1], frozenset()),
                 "bills": no_topic(Code.UNKNOWN_TOPIC_OR_PARTITION),
                 "new": no_topic(Code.LEADER_NOT_AVAILABLE),
             }
         )
     )
 
-    assert topics.ids == {"orders": ID}
-    assert topics.led == {TopicPartition("orders", 0), TopicPartition("orders", 2)}
+    assert topics.ids == {"orders": ID, "old": ID}
+    assert sorted(topics.led) == [("old", 0), ("orders", 0), ("orders", 2)]
     assert topics.leaderless == {TopicPartition("orders", 1)}
     assert topics.missing == {"bills"}
     assert list(topics.unclear) == ["new"]
