@@ -33,15 +33,22 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
+KAFKAS = 2  # processes that have a Kafka, with `--dist loadgroup`
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what shares a Kafka, and what shares a Spark.
+    """Keep together the tests that share a Kafka, and those that share a Spark.
 
-    With `--dist loadgroup` each is one process's, and runs beside all else: their tests
-    wait for the most part.
+    With `--dist loadgroup` each group belongs to one process. Its tests mostly wait, so
+    the groups run side by side; more than KAFKAS would be short of memory and CPU.
     """
+    modules: dict[Path, int] = {}
     for item in items:
+        spark = "spark" in getattr(item, "fixturenames", ())
         if item.get_closest_marker("kafka"):
-            item.add_marker(pytest.mark.xdist_group("kafka"))
-        elif "spark" in getattr(item, "fixturenames", ()):
+            # One of them has a Spark, too.
+            turn = 0 if spark else modules.setdefault(item.path, len(modules))
+            item.add_marker(pytest.mark.xdist_group(f"kafka-{turn % KAFKAS}"))
+        elif spark:
             item.add_marker(pytest.mark.xdist_group("spark"))
