@@ -1,7 +1,8 @@
 """A lock on one machine for each `load()`, whichever place keeps the ledger.
 
 Spark plans a `load()` in processes of one JVM. An object store has no locks, so the
-second process would take the ledger over from the first.
+second process would take the ledger over from the first. The file of the lock says who
+holds it, and where the reader of a stream lets others attach.
 """
 
 import hashlib
@@ -11,54 +12,65 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from math import inf
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from sharecons.errors import ClosedError
 from sharecons.log import get_logger
-from sharecons.spark.errors import LedgerTakenError
 
-__all__ = ["LoadLock"]
+__all__ = ["Address", "Holder", "LoadLock"]
 
 RETRY: Final = 0.1
 
 _log = get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that holds a lock.
+
+    Attributes:
+        address: where others attach to its query, or None while it opens the ledger.
+    """
+
+    name: str = "another process"
+    address: "Address | None" = None
+
+
+class Address(NamedTuple):
+    """A port of this machine, and what a reader says there to be let in."""
+
+    port: int
+    token: str
+
+
 @final
 class LoadLock:
     """Lets one process at a time acquire for a `load()`. Windows has no such lock."""
 
-    def __init__(self, load_id: str, *, patience: float = inf) -> None:
-        """`patience` is how long `acquire` waits for the other process, in seconds."""
+    def __init__(self, load_id: str) -> None:
         owner = os.getuid() if sys.platform != "win32" else ""
         name = hashlib.sha256(load_id.encode()).hexdigest()[:32]
         self._path = Path(tempfile.gettempdir()) / f".sharecons-{owner}-{name}.lock"
-        self._patience = patience
         self._handle: int | None = None
 
     def acquire(self) -> None:
         """Wait until no other process acquires for this load.
 
         Raises:
-            LedgerTakenError: one still does after `patience` seconds.
             ClosedError: Spark ended meanwhile.
         """
         parent = os.getppid()
-        deadline = time.monotonic() + self._patience
-        while (other := self._try()) is not None:
-            if time.monotonic() >= deadline:
-                raise LedgerTakenError(
-                    f"{other} already reads the stream of this load(): one query uses "
-                    "it twice (a self-join or self-union), or two queries use it, or "
-                    "the query before this one has not ended; join and union inside "
-                    "foreachBatch, and give each query a load(), a share group and a "
-                    "ledgerLocation of its own"
-                )
+        while self.try_acquire() is not None:
             if os.getppid() != parent:
                 raise ClosedError("Spark ended while another process planned this load")
             time.sleep(RETRY)
+
+    def publish(self, address: Address) -> None:
+        """Let others find the query of this process."""
+        if self._handle is not None:
+            os.write(self._handle, f"\n{address.port} {address.token}\n".encode())
 
     def release(self) -> None:
         """Let the next process acquire; may be repeated."""
@@ -69,8 +81,8 @@ class LoadLock:
             os.close(self._handle)
             self._handle = None
 
-    def _try(self) -> str | None:
-        """Take the lock and return None, or return a description of its holder."""
+    def try_acquire(self) -> Holder | None:
+        """Take the lock and return None, or return who holds it."""
         if sys.platform == "win32" or self._handle is not None:
             return None
         import fcntl
@@ -83,16 +95,16 @@ class LoadLock:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            other = os.read(handle, 1000).decode(errors="replace")
+            holder = _holder(os.read(handle, 1000))
             os.close(handle)
-            return other or "another process"
+            return holder
         except OSError as error:
             os.close(handle)
             self._warn(error)
             return None
         if not self._is_current(handle):
             os.close(handle)
-            return "another process"
+            return Holder()
         os.truncate(handle, 0)
         os.write(handle, f"process {os.getpid()} on {platform.node()}".encode())
         self._handle = handle
@@ -114,3 +126,12 @@ class LoadLock:
         except FileNotFoundError:
             return False
         return os.path.samestat(there, os.fstat(handle))
+
+
+def _holder(written: bytes) -> Holder:
+    """Read what the holder has written so far."""
+    name, *lines = written.decode(errors="replace").split("\n")
+    if len(lines) < 2:
+        return Holder(name or Holder().name)
+    port, _, token = lines[0].partition(" ")
+    return Holder(name, Address(int(port), token))

@@ -35,17 +35,14 @@ class Opened(NamedTuple):
     ledger_id: str
 
 
-def open_driver(options: SourceOptions, load_id: str | None = None) -> Opened:
+def open_driver(options: SourceOptions, lock: LoadLock | None = None) -> Opened:
     """Load the ledger, join the group, and begin to acquire.
 
     Raises:
         ConfigurationError: Spark would look for the ledger's path elsewhere.
-        LedgerTakenError: another driver has the ledger, or another process reads the
-            stream of the same `load()`.
-        LedgerError: the ledger cannot be used.
+        LedgerError: the ledger cannot be used, or another driver has it.
         Error: no broker answers.
     """
-    lock = LoadLock(load_id, patience=PATIENCE) if load_id is not None else None
     store = store_of(options, lock)
     ledger = store.load(options.group_id, patience=PATIENCE)
     driver = driver_of(options, store, ledger)

@@ -35,7 +35,9 @@ from pyspark.sql.types import StructType
 from sharecons.errors import ConfigurationError
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.options import SourceOptions, read_options
+from sharecons.spark.query_link import open_query
 from sharecons.spark.schema import check_schema, schema_of
+from sharecons.spark.shared_query import Query
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.tasks import RangesPartition, for_tasks, read_partition
 
@@ -96,17 +98,15 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def __init__(self, options: SourceOptions, load_id: str | None = None) -> None:
         self._options = options
         self._load_id = load_id
-        self._query: StreamQuery | None = None
+        self._query: Query | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return self._ready().initial()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        most = self._options.max_offsets_per_trigger
-        least = self._options.min_offsets_per_trigger
-        if most is not None:
-            return ReadMaxRows(most)
-        return ReadAllAvailable() if least is None else ReadMinRows(least)
+        # The readers of one query are asked this before any is asked for an offset.
+        self._ready()
+        return default_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._ready().end_when_drained()
@@ -137,16 +137,20 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         if self._query is not None:
             self._query.stop()
 
-    def _ready(self) -> StreamQuery:
+    def _ready(self) -> Query:
         if self._query is None:
-            self._query = StreamQuery(self._options, self._load_id)
+            self._query = (
+                open_query(self._options, self._load_id)
+                if self._load_id is not None
+                else StreamQuery(self._options)
+            )
             _end_on_signal(self._query)
         return self._query
 
     def __getstate__(self) -> Mapping[str, Any]:
         return {
             "_options": for_tasks(self._options),
-            "_load_id": self._load_id,
+            "_load_id": None,
             "_query": None,
         }
 
@@ -165,7 +169,7 @@ class InvalidStreamReader(ShareGroupStreamReader):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         raise ConfigurationError(self._reason)
 
-    def _ready(self) -> StreamQuery:
+    def _ready(self) -> Query:
         raise ConfigurationError(self._reason)
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -192,6 +196,14 @@ class ShareGroupBatchReader(DataSourceReader):
         return {"_options": for_tasks(self._options), "_load_id": self._load_id}
 
 
+def default_limit(options: SourceOptions) -> ReadLimit:
+    """Return the limit of a batch that the options set."""
+    most, least = options.max_offsets_per_trigger, options.min_offsets_per_trigger
+    if most is not None:
+        return ReadMaxRows(most)
+    return ReadAllAvailable() if least is None else ReadMinRows(least)
+
+
 def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int | None]:
     """Give the most and the least of a batch; a limit other than ours is Spark's."""
     if isinstance(limit, ReadMaxRows):
@@ -201,7 +213,7 @@ def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int |
     return None, None
 
 
-def _end_on_signal(query: StreamQuery) -> None:
+def _end_on_signal(query: Query) -> None:
     """Have SIGTERM end the member in good order; the socket's end ends this process.
 
     Its default would end both at once, holding what was acquired: each such end uses

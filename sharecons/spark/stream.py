@@ -7,6 +7,7 @@ from typing import Any, Final
 from sharecons.errors import Error
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.ledger import Taken
+from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.planning import Admission, Gathering, Goal, Patience, plan_tasks
@@ -30,12 +31,12 @@ class StreamQuery:
     def __init__(
         self,
         options: SourceOptions,
-        load_id: str | None = None,
-        opened: Callable[[SourceOptions, str | None], Opened] = open_driver,
+        lock: LoadLock | None = None,
+        opened: Callable[[SourceOptions, LoadLock | None], Opened] = open_driver,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
-        self._driver, self._ledger_id = opened(options, load_id)
+        self._driver, self._ledger_id = opened(options, lock)
         self._clock = clock
         self._goal: Goal | None = None
         self._patience = Patience(options.idle_timeout, 0)

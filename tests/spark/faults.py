@@ -36,7 +36,8 @@ POINTS = {
 
 class FaultySource(ShareGroupDataSource):
     def streamReader(self, schema):  # noqa: N802
-        return FaultyReader(super().streamReader(schema)._options)
+        made = super().streamReader(schema)
+        return FaultyReader(made._options, made._load_id)
 
 
 class FaultyReader(ShareGroupStreamReader):

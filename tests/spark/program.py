@@ -9,7 +9,7 @@ import json
 import sys
 
 from tests.spark.faults import FaultySource
-from tests.spark.sparks import Query, session
+from tests.spark.sparks import Query, joined_with_itself, session
 
 
 def main(said):
@@ -20,7 +20,10 @@ def main(said):
     query = Query(
         said["servers"], said["topic"], said["group"], said["base"], **said["options"]
     )
-    running = query.start(query.read(spark), **said["trigger"])
+    frame = query.read(spark)
+    if said.get("joined"):
+        frame = joined_with_itself(frame)
+    running = query.start(frame, **said["trigger"])
     tell("running")
     running.awaitTermination()
     tell("done")

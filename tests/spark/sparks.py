@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-__all__ = ["Query", "environment", "kept", "session"]
+__all__ = ["Query", "environment", "joined_with_itself", "kept", "session"]
 
 if not shutil.which("java") and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs a Java of 17 or newer", allow_module_level=True)
@@ -112,6 +112,15 @@ class Query:
         )
         assert query.awaitTermination(90)
         return query
+
+
+def joined_with_itself(frame):
+    """Return a join for which Spark makes two readers of one load()."""
+    from pyspark.sql.functions import expr
+
+    same = "a.partition = b.partition and a.offset = b.offset"
+    both = frame.alias("a").join(frame.alias("b"), expr(same))
+    return both.selectExpr("a.partition", "a.offset", "b.value")
 
 
 def kept(out):

@@ -337,3 +337,22 @@ def test_query_that_is_stopped_and_started_uses_up_no_delivery(embedded_kafka, s
 
     assert values(table) == Counter(range(RECORDS))
     assert set(table["deliveryCount"].to_pylist()) == {1}
+
+
+JOINED = ["commits:2", *(f"{point}:2" for point in POINTS if LONG)]
+
+
+@pytest.mark.parametrize("dies", JOINED)
+def test_query_joined_with_itself_has_every_record_exactly_once(
+    embedded_kafka, scene, dies
+):
+    here = scene(embedded_kafka)
+    producing = Producing(here, PIECES)
+    program = here.program(dies=dies, joined=True)
+    assert live(program, dies, random.Random(SEED), producing)
+    producing.end()
+    table = here.finish(here.program(joined=True, **AVAILABLE_NOW))
+
+    assert values(table) == Counter(range(RECORDS))
+    check_once(table)
+    assert here.given() == RECORDS

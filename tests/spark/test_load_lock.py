@@ -1,5 +1,6 @@
 """The lock that lets one process at a time acquire for a load()."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -8,8 +9,7 @@ import time
 
 import pytest
 
-from sharecons.spark.errors import LedgerTakenError
-from sharecons.spark.load_lock import LoadLock
+from sharecons.spark.load_lock import Address, Holder, LoadLock
 from sharecons.spark.store import Store
 from tests.spark.places import Shelf
 
@@ -22,20 +22,39 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_second_lock_of_a_load_is_refused_after_its_patience():
-    first, second = LoadLock("one"), LoadLock("one", patience=0.2)
-    first.acquire()
-    began = time.monotonic()
+def test_second_lock_of_a_load_learns_who_holds_it():
+    first, second = LoadLock("one"), LoadLock("one")
+    assert first.try_acquire() is None
 
-    with pytest.raises(LedgerTakenError, match=r"^process \d+ on .* foreachBatch"):
-        second.acquire()
+    holder = second.try_acquire()
+    assert holder.name.startswith(f"process {os.getpid()} on ")
+    assert holder.address is None
+    first.publish(Address(1234, "secret"))
+    assert second.try_acquire() == Holder(holder.name, Address(1234, "secret"))
+
+
+def test_file_of_a_lock_is_for_its_user_alone(directory):
+    lock = LoadLock("one")
+    lock.acquire()
+    (file,) = directory.iterdir()
+
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_lock_is_waited_for():
+    first, second = LoadLock("one"), LoadLock("one")
+    first.acquire()
+    threading.Timer(0.3, first.release).start()
+    began = time.monotonic()
+    second.acquire()
+
     assert time.monotonic() - began >= 0.2
 
 
 def test_locks_of_two_loads_do_not_meet():
-    first, second = LoadLock("one"), LoadLock("two", patience=0)
-    first.acquire()
-    second.acquire()
+    LoadLock("one").acquire()
+
+    assert LoadLock("two").try_acquire() is None
 
 
 def test_lock_that_is_released_leaves_no_file(directory):
@@ -46,7 +65,7 @@ def test_lock_that_is_released_leaves_no_file(directory):
     lock.release()
 
     assert not list(directory.iterdir())
-    LoadLock("one", patience=0).acquire()
+    assert LoadLock("one").try_acquire() is None
 
 
 def test_lock_goes_to_one_at_a_time_however_many_wait():
@@ -56,7 +75,7 @@ def test_lock_goes_to_one_at_a_time_however_many_wait():
     def use():
         nonlocal inside, most, done
         for _ in range(3):
-            lock = LoadLock("one", patience=60)
+            lock = LoadLock("one")
             lock.acquire()
             with counting:
                 inside += 1
@@ -89,26 +108,26 @@ time.sleep(60)
         [sys.executable, "-c", program, str(directory)], stdout=subprocess.PIPE
     )
     assert process.stdout.readline() == b"locked\n"
-    with pytest.raises(LedgerTakenError, match=f"process {process.pid} on"):
-        LoadLock("one", patience=0).acquire()
+    assert LoadLock("one").try_acquire().name.startswith(f"process {process.pid} on")
     process.kill()
     process.wait()
     process.stdout.close()
 
-    LoadLock("one", patience=10).acquire()
+    assert LoadLock("one").try_acquire() is None
 
 
 def test_directory_that_takes_no_lock_is_done_without(directory, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(directory / "missing"))
-    lock = LoadLock("one", patience=0)
-    lock.acquire()
+    lock = LoadLock("one")
+    assert lock.try_acquire() is None
+    lock.publish(Address(1234, "secret"))
     lock.release()
 
 
 def test_link_of_somebody_else_is_not_followed(directory):
     target = directory / "precious"
     target.write_text("mine")
-    lock = LoadLock("one", patience=0)
+    lock = LoadLock("one")
     lock._path.symlink_to(target)
     lock.acquire()
     lock.release()
@@ -118,12 +137,15 @@ def test_link_of_somebody_else_is_not_followed(directory):
 
 def test_place_without_locks_is_not_taken_over_by_another_process_of_the_load():
     shelf = Shelf()
-    store = Store(shelf, lock=LoadLock("one", patience=0))
+    store = Store(shelf, lock=LoadLock("one"))
     store.load("billing")
-    other = Store(shelf, lock=LoadLock("one", patience=0))
+    other = Store(shelf, lock=LoadLock("one"))
+    waiting = threading.Thread(target=other.load, args=("billing",))
+    waiting.start()
+    waiting.join(0.3)
 
-    with pytest.raises(LedgerTakenError, match="already reads the stream of this"):
-        other.load("billing")
+    assert waiting.is_alive()
     store.check()
     store.close()
-    other.load("billing")
+    waiting.join(30)
+    assert not waiting.is_alive()

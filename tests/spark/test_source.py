@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark import ShareGroupDataSource
+from sharecons.spark.source import InvalidStreamReader, default_limit
 from sharecons.spark.tasks import RangesPartition
 
 NEEDED = {
@@ -71,7 +72,7 @@ def test_schema_that_differs_in_what_may_be_null_is_the_same():
     assert given != made.schema()
 
     made.reader(given)
-    assert made.streamReader(given).getDefaultReadLimit() == ReadAllAvailable()
+    assert not isinstance(made.streamReader(given), InvalidStreamReader)
 
 
 @pytest.mark.parametrize("name", ["startingPosition", "colour"])
@@ -135,7 +136,7 @@ def test_table_whose_options_spark_keeps_to_itself_is_explained():
     ],
 )
 def test_limit_is_what_the_options_say(options, limit):
-    assert reader(**options).getDefaultReadLimit() == limit
+    assert default_limit(reader(**options)._options) == limit
 
 
 def test_reader_is_made_and_pickled_without_a_broker_or_a_ledger():

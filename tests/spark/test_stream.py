@@ -10,10 +10,13 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
+from pyspark.sql.functions import udf
+
 import sharecons.records.columns
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
+from sharecons.spark.store import Store
 from tests.spark.faults import meet
-from tests.spark.sparks import Query, kept
+from tests.spark.sparks import Query, joined_with_itself, kept
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,6 +37,7 @@ class Queue(Query):
     def __init__(self, kafka, topic, base):
         super().__init__(kafka.bootstrap_servers, topic, f"g-{topic}", base)
         self.admin, self.topic = kafka.admin, topic
+        self.group = f"g-{topic}"
 
     def produce(self, count, partition=0):
         values = [b"%d" % n for n in range(count)]
@@ -228,6 +232,74 @@ def test_second_query_on_a_ledger_is_refused(spark, queue):
         assert first.isActive
     finally:
         first.stop()
+
+
+def test_stream_joined_with_itself_has_each_record_once_through_restarts(spark, queue):
+    for count in (300, 500):
+        queue.produce(count - places(kept(queue.out)).total())
+        frame = queue.read(spark, maxOffsetsPerTrigger="200")
+        queue.run(spark, joined_with_itself(frame))
+
+        assert places(kept(queue.out)) == once({0: count})
+
+
+def test_failed_batch_of_a_stream_joined_with_itself_is_replayed(spark, queue):
+    queue.produce(300)
+    fails = udf(lambda value: 1 // 0, "long")
+    joined = joined_with_itself(queue.read(spark))
+    failing = queue.start(joined.where(fails("value") > 0), availableNow=True)
+    assert "ZeroDivisionError" in failure(failing)
+    assert places(kept(queue.out)) == Counter()
+    queue.produce(20, partition=1)
+    queue.run(spark, joined_with_itself(queue.read(spark)))
+
+    assert places(kept(queue.out)) == once({0: 300, 1: 20})
+
+
+def test_stream_joined_with_itself_trims_what_both_sides_have_committed(spark, queue):
+    joined = joined_with_itself(queue.read(spark))
+    query = queue.start(joined, processingTime="100 milliseconds")
+    for count in (100, 200, 300):
+        queue.produce(100)
+        deadline = time.monotonic() + 60
+        while places(kept_so_far(queue)).total() < count:
+            assert query.isActive
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    query.stop()
+
+    assert places(kept(queue.out)) == once({0: 300})
+    ledger = Store(str(queue.base / "ledger")).load(queue.group, patience=20)
+    assert 100 <= ledger.begin
+
+
+def test_two_queries_on_one_load_are_refused(spark, queue):
+    queue.produce(10)
+    frame = queue.read(spark)
+    first = queue.start(frame, processingTime="100 milliseconds")
+    second = queue.start(frame, "other", processingTime="100 milliseconds")
+    try:
+        deadline = time.monotonic() + 60
+        while first.isActive and second.isActive and time.monotonic() < deadline:
+            time.sleep(0.1)
+        on, off = (first, second) if first.isActive else (second, first)
+        assert "two queries use it" in failure(off)
+        on.processAllAvailable()
+        assert on.isActive
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_query_starts_again_on_the_load_of_one_that_was_stopped(spark, queue):
+    frame = queue.read(spark)
+    for count in (10, 20):
+        queue.produce(10)
+        query = queue.start(frame, processingTime="100 milliseconds")
+        query.processAllAvailable()
+        query.stop()
+
+        assert places(kept(queue.out)) == once({0: count})
 
 
 def test_checkpoint_without_its_ledger_is_refused(spark, queue):

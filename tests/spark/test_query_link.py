@@ -1,0 +1,216 @@
+"""Readers that attach to a query, over the sockets of this machine."""
+
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+from sharecons.errors import ClosedError
+from sharecons.spark.errors import LedgerLostError, LedgerTakenError
+from sharecons.spark.ledger import Taken
+from sharecons.spark.load_lock import Address, LoadLock
+from sharecons.spark.query_link import AttachedQuery, OwnedQuery, open_query
+from tests.spark.test_shared_query import Query as CountingQuery
+from tests.spark.test_shared_query import at
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has no flock")
+
+TASKS = [[Taken("orders", bytes(range(16)), 1, 5, 9, 2)], []]
+
+
+class Query(CountingQuery):
+    def __init__(self, options, lock):
+        super().__init__()
+        self.lock = lock
+        self.is_drained = False
+        self.stopped = 0
+
+    def end_when_drained(self):
+        self.is_drained = True
+
+    def tasks(self, start, end):
+        if end == at(99):
+            raise LedgerLostError("the ledger ends at position 10")
+        if end == at(98):
+            raise ValueError("something else")
+        return TASKS
+
+    def stop_soon(self):
+        pass
+
+    def stop(self):
+        self.stopped += 1
+        self.lock.release()
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def opened():
+    """Opens queries as the readers of one load() do, and stops them with the test."""
+    queries = []
+
+    def open_one(patience=0.0, made=Query):
+        query = open_query(None, "one", opened=made, patience=patience)
+        queries.append(query)
+        return query
+
+    yield open_one
+    for query in queries:
+        query.stop()
+
+
+def test_second_reader_attaches_and_both_are_answered_alike(opened):
+    first, second = opened(), opened()
+    assert isinstance(first, OwnedQuery)
+    assert isinstance(second, AttachedQuery)
+    second.end_when_drained()
+
+    assert first._query.is_drained
+    assert first.initial() == second.initial() == at(0)
+    for query in (first, second):
+        assert query.latest(at(0), most=None, least=None) == at(10)
+        assert query.report() == at(10)
+    assert first.tasks(at(0), at(10)) == second.tasks(at(0), at(10)) == TASKS
+    second.commit(at(10))
+    assert first._query.trimmed == []
+    first.commit(at(10))
+    assert first._query.trimmed == [10]
+
+
+def test_errors_are_raised_in_the_process_that_asks(opened):
+    first, second = opened(), opened()
+    first.initial()
+
+    with pytest.raises(LedgerLostError, match=r"^the ledger ends at position 10$"):
+        second.tasks(at(0), at(99))
+    with pytest.raises(Exception, match="ValueError: something else"):
+        second.tasks(at(0), at(98))
+    assert second.initial() == at(0)
+
+
+@pytest.mark.parametrize(
+    "ask", ["initial", "latest", "tasks", "commit", "stop_soon", "initial of another"]
+)
+def test_reader_that_comes_later_is_refused(opened, ask):
+    first = opened()
+    if ask == "latest":
+        first.latest(at(0), most=None, least=None)
+    elif ask == "tasks":
+        first.tasks(at(0), at(0))
+    elif ask == "commit":
+        first.commit(at(0))
+    elif ask == "initial of another":
+        opened().initial()
+    else:
+        getattr(first, ask)()
+
+    with pytest.raises(LedgerTakenError, match=r"^process \d+ .* two queries use it"):
+        opened(patience=0.3)
+    first.stop()
+    assert isinstance(opened(), OwnedQuery)
+
+
+def test_query_with_one_reader_listens_no_more_once_it_is_asked(opened):
+    query = opened()
+    query.initial()
+    deadline = time.monotonic() + 10
+    while query._listener.fileno() != -1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    assert query._listener.fileno() == -1
+
+
+def test_reader_that_comes_while_another_opens_the_ledger_is_another_querys(opened):
+    # One query would wait for the first before it asks the second.
+    refused = []
+
+    def open_second():
+        with pytest.raises(LedgerTakenError) as caught:
+            opened(patience=1.0)
+        refused.append(caught.value)
+
+    def slow(options, lock):
+        second.start()
+        time.sleep(0.3)
+        return Query(options, lock)
+
+    second = threading.Thread(target=open_second)
+    opened(made=slow)
+    second.join()
+
+    assert len(refused) == 1
+
+
+def test_reader_waits_for_the_query_before_to_end(opened):
+    first = opened()
+    first.initial()
+    threading.Timer(0.3, first.stop).start()
+
+    assert isinstance(opened(patience=10), OwnedQuery)
+
+
+def test_query_that_cannot_be_opened_lets_the_next_one_in(opened):
+    def fail(options, lock):
+        raise LedgerLostError("on purpose")
+
+    with pytest.raises(LedgerLostError):
+        opened(made=fail)
+    assert isinstance(opened(), OwnedQuery)
+
+
+def test_attached_reader_is_told_that_the_owner_has_ended(opened):
+    program_ended = threading.Event()
+    first, second = opened(), opened()
+
+    class Dying(Exception):
+        pass
+
+    def end_during():
+        # As the end of the owner's process closes its sockets.
+        program_ended.set()
+        second._link.shutdown(2)
+
+    first._query.during = end_during
+    with pytest.raises(ClosedError, match="start the query again"):
+        second.latest(at(0), most=None, least=None)
+    assert program_ended.is_set()
+    with pytest.raises(ClosedError):
+        second.initial()
+
+
+def test_call_that_is_under_way_ends_with_its_reader(opened):
+    first, second = opened(), opened()
+    asked, answer = threading.Event(), threading.Event()
+    first._query.during = lambda: (asked.set(), answer.wait(30))
+    ended = []
+
+    def ask():
+        with pytest.raises(ClosedError):
+            second.latest(at(0), most=None, least=None)
+        ended.append(True)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert asked.wait(10)
+    second.stop_soon()
+    asking.join(10)
+    answer.set()
+
+    assert ended == [True]
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_reader_with_a_wrong_token_is_not_let_in(opened, token):
+    first = opened()
+    lock = LoadLock("one")
+    address = lock.try_acquire().address
+
+    assert AttachedQuery.attach(Address(address.port, token)) is None
+    first.commit(at(10))
+    assert first._query.trimmed == [10]

@@ -1,0 +1,189 @@
+"""Several readers of one query: what each gets, what is trimmed, who is refused."""
+
+import threading
+
+import pytest
+
+from sharecons.spark.errors import LedgerTakenError
+from sharecons.spark.shared_query import OWNER, SharedQuery
+
+LEDGER = "0123abcd"
+
+
+class Query:
+    """A query whose ledger grows by ten offsets at each question."""
+
+    def __init__(self):
+        self.end = 0
+        self.trimmed = []
+        self.during = None
+
+    def initial(self):
+        return at(0)
+
+    def latest(self, start, *, most, least):
+        if self.during is not None:
+            self.during()
+        self.end += 10
+        return at(self.end if most is None else min(self.end, start["position"] + most))
+
+    def report(self):
+        return at(self.end)
+
+    def tasks(self, start, end):
+        return [[(start["position"], end["position"])]]
+
+    def commit(self, end):
+        self.trimmed.append(end["position"])
+
+
+def at(position):
+    return {"position": position, "ledger": LEDGER}
+
+
+def latest(shared, reader, start, most=None):
+    return shared.latest(reader, at(start), most=most, least=None)["position"]
+
+
+@pytest.fixture
+def query():
+    return Query()
+
+
+@pytest.fixture
+def shared(query):
+    return SharedQuery(query)
+
+
+def test_readers_get_the_same_offsets_in_each_trigger(shared):
+    readers = [OWNER, shared.attach(), shared.attach()]
+
+    assert [shared.initial(reader) for reader in readers] == [at(0)] * 3
+    for start, end in ((0, 10), (10, 20), (20, 30)):
+        assert [latest(shared, reader, start) for reader in readers] == [end] * 3
+
+
+def test_readers_at_two_offsets_are_answered_apart(shared):
+    # So they are if a checkpoint says so.
+    other = shared.attach()
+
+    assert latest(shared, OWNER, 5, most=10) == 10
+    assert latest(shared, other, 7, most=3) == 10
+    assert latest(shared, OWNER, 10, most=10) == 20
+    assert latest(shared, other, 10, most=10) == 20
+
+
+def test_nothing_is_trimmed_that_one_reader_has_not_committed(shared, query):
+    one, two = shared.attach(), shared.attach()
+    shared.commit(one, at(20))
+    shared.commit(OWNER, at(10))
+    assert query.trimmed == []
+    shared.commit(two, at(30))
+    shared.commit(OWNER, at(40))
+    shared.commit(one, at(30))
+
+    assert query.trimmed == [10, 20, 30]
+
+
+def test_only_reader_trims_what_it_commits(shared, query):
+    shared.commit(OWNER, at(10))
+    shared.commit(OWNER, at(20))
+
+    assert query.trimmed == [10, 20]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda shared: shared.initial(OWNER),
+        lambda shared: latest(shared, OWNER, 0),
+        lambda shared: shared.tasks(OWNER, at(0), at(0)),
+        lambda shared: shared.commit(OWNER, at(0)),
+        lambda shared: shared.close(),
+    ],
+)
+def test_no_reader_attaches_once_an_offset_was_asked_for(shared, ask):
+    assert shared.attach() is not None
+    ask(shared)
+
+    assert shared.attach() is None
+
+
+def test_calls_that_overlap_are_two_queries_and_the_first_goes_on(shared, query):
+    other = shared.attach()
+
+    def ask():
+        with pytest.raises(LedgerTakenError, match="two queries use it"):
+            latest(shared, other, 0)
+
+    def overlap():
+        query.during = None
+        asking = threading.Thread(target=ask)
+        asking.start()
+        asking.join()
+
+    query.during = overlap
+    assert latest(shared, OWNER, 0) == 10
+    with pytest.raises(LedgerTakenError):
+        shared.commit(other, at(10))
+    with pytest.raises(LedgerTakenError):
+        shared.tasks(other, at(0), at(10))
+    shared.commit(OWNER, at(10))
+
+    assert query.trimmed == [10]
+
+
+def test_owner_that_overlaps_goes_on_alone(shared, query):
+    other = shared.attach()
+
+    def overlap():
+        query.during = None
+        assert latest(shared, OWNER, 0) == 10
+
+    query.during = overlap
+    latest(shared, other, 0)
+
+    with pytest.raises(LedgerTakenError):
+        latest(shared, other, 20)
+
+
+def test_planning_overlaps_with_anything(shared, query):
+    # Spark plans two scans in two threads, with adaptive execution.
+    other = shared.attach()
+    query.during = lambda: shared.tasks(other, at(0), at(0))
+
+    assert latest(shared, OWNER, 0) == 10
+    assert latest(shared, other, 0) == 10
+
+
+@pytest.mark.parametrize("hasty", [0, 1])
+def test_reader_that_is_asked_twice_while_another_is_not_is_another_querys(
+    shared, hasty
+):
+    other = shared.attach()
+    for start in (0, 10):
+        latest(shared, OWNER, start)
+        latest(shared, other, start)
+    reader = (OWNER, other)[hasty]
+    latest(shared, reader, 20)
+    if reader == OWNER:
+        latest(shared, reader, 30)
+    with pytest.raises(LedgerTakenError, match="give each query a load"):
+        latest(shared, other, 30)
+
+    latest(shared, OWNER, 30)
+    latest(shared, OWNER, 40)
+
+
+def test_calls_that_fail_do_not_count_as_under_way(shared, query):
+    other = shared.attach()
+
+    def fail():
+        raise RuntimeError("on purpose")
+
+    query.during = fail
+    with pytest.raises(RuntimeError):
+        latest(shared, OWNER, 0)
+    query.during = None
+
+    assert latest(shared, other, 0) == 10
