@@ -4,11 +4,12 @@ import threading
 import time
 import uuid
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
 from sharecons.errors import AuthorizationError, BrokerError, ConnectionFailedError
-from sharecons.protocol.admin_values import Topic, TopicPartitionInfo
+from sharecons.protocol.admin_values import GroupOffset, Topic, TopicPartitionInfo
 from sharecons.protocol.codes import Code
 from sharecons.protocol.outcomes import Outcome, Results
 from sharecons.protocol.refusals import refusal
@@ -16,10 +17,13 @@ from sharecons.spark import acquiring, watch
 from sharecons.spark.acquiring import Acquirer
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
+from sharecons.spark.ledger import Ledger, Taken
 from sharecons.spark.opening import driver_of, open_driver
 from sharecons.spark.options import read_options
+from sharecons.spark.standing import Standing
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.topics import sort_topics
+from sharecons.spark.watch import GroupWatch
 from sharecons.untyped import TopicPartition
 
 ID = bytes(range(16))
@@ -83,6 +87,32 @@ def test_topic_that_may_not_be_read_is_an_error_whoever_describes_it(found):
 
     with pytest.raises(AuthorizationError, match="'secret' may not be read"):
         sort_topics(described)
+
+
+def test_standing_of_a_topic_that_was_replaced_is_not_that_of_the_new_one():
+    new_id = bytes(range(1, 17))
+    ledger = Ledger()
+    ledger.append([Taken("orders", ID, 0, 0, 99, 1)])
+    ledger.append(ledger.new([Taken("orders", new_id, 0, 0, 9, 1)], adopt=True))
+    ledger.trim(110)
+    looks = GroupWatch(
+        None,
+        SimpleNamespace(topics=("orders",), settings=SimpleNamespace(group_id="g")),
+        ledger,
+        adopt=True,
+        changed=threading.Condition(),
+        between_entries=None,
+    )
+    offsets = {
+        TopicPartition("orders", 0): GroupOffset(
+            start_offset=50, leader_epoch=1, lag=None
+        )
+    }
+
+    looks._note(Standing(offsets=offsets, topic_ids={"orders": ID}))
+    assert list(ledger.remembered.values()) == [[(0, 9)]]
+    looks._note(Standing(offsets=offsets, topic_ids={"orders": new_id}))
+    assert ledger.remembered == {}
 
 
 # Queries.
@@ -465,34 +495,37 @@ def test_partition_that_is_added_is_read_before_the_end(
 
 
 @pytest.fixture
-def part(share_cluster, tmp_path):
-    """A topic of two partitions with one replica each, the second without a leader."""
-    made = Place(share_cluster.bootstrap_servers, tmp_path)
-    share_cluster.create_topic("orders", partitions=2, replication=1)
+def part(any_kafka3, tmp_path):
+    """A topic of two partitions on two brokers; the second one is down."""
+    admin, cluster = any_kafka3.admin, any_kafka3.cluster
+    made = Place(any_kafka3.bootstrap_servers, tmp_path)
+    made.topic = admin.create_topic(partitions=2)
+    while admin.leader(made.topic, 0) == admin.leader(made.topic, 1):
+        made.topic = admin.create_topic(partitions=2)
     for partition in (0, 1):
-        share_cluster.produce("orders", [b"x"] * 5, partition=partition)
-    made.leader = share_cluster.leader("orders", 1)
-    share_cluster.stop_broker(made.leader)
-    assert until(lambda: share_cluster.leader("orders", 1) == -1)
+        admin.produce(made.topic, [b"x"] * 5, partition=partition)
+    down = admin.leader(made.topic, 1)
+    cluster.kill(down)
+    made.restart = lambda: cluster.start_broker(down)
     yield made
     for driver in made.drivers:
         driver.stop()
+    if down not in cluster.running:
+        cluster.start_broker(down)
 
 
 @both_ways
 def test_partition_without_a_leader_is_no_success(part, soon, way):
-    with pytest.raises(ConnectionFailedError, match="orders-1: no leader"):
-        part.read(way, "orders", idleTimeout="1s")
+    with pytest.raises(ConnectionFailedError, match=f"{part.topic}-1: no leader"):
+        part.read(way, part.topic, idleTimeout="1s")
 
 
 @both_ways
-def test_partition_whose_leader_comes_back_is_waited_for(
-    share_cluster, part, soon, way
-):
-    back = threading.Timer(2, share_cluster.start_broker, [part.leader])
+def test_partition_whose_leader_comes_back_is_waited_for(part, soon, way):
+    back = threading.Timer(2, part.restart)
     back.start()
 
-    assert part.read(way, "orders", idleTimeout="10s") == 10
+    assert part.read(way, part.topic, idleTimeout="60s") == 10
     back.join()
 
 
