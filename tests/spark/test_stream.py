@@ -129,6 +129,15 @@ def test_query_that_runs_brings_what_comes_and_stops_without_using_a_delivery(
     assert set(table["deliveryCount"].to_pylist()) == {1}
 
 
+def wait_for(count, queue, query):
+    """Wait until the output of a query that runs has so many rows."""
+    deadline = time.monotonic() + 60
+    while places(kept_so_far(queue)).total() < count:
+        assert query.isActive, query.exception()
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 def kept_so_far(queue):
     with suppress(FileNotFoundError, ValueError):
         return kept(queue.out)
@@ -261,11 +270,7 @@ def test_stream_joined_with_itself_trims_what_both_sides_have_committed(spark, q
     query = queue.start(joined, processingTime="100 milliseconds")
     for count in (100, 200, 300):
         queue.produce(100)
-        deadline = time.monotonic() + 60
-        while places(kept_so_far(queue)).total() < count:
-            assert query.isActive
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        wait_for(count, queue, query)
     query.stop()
 
     assert places(kept(queue.out)) == once({0: 300})
@@ -296,7 +301,7 @@ def test_query_starts_again_on_the_load_of_one_that_was_stopped(spark, queue):
     for count in (10, 20):
         queue.produce(10)
         query = queue.start(frame, processingTime="100 milliseconds")
-        query.processAllAvailable()
+        wait_for(count, queue, query)
         query.stop()
 
         assert places(kept(queue.out)) == once({0: count})
