@@ -1,5 +1,6 @@
 """Readers that attach to a query, over the sockets of this machine."""
 
+import subprocess
 import sys
 import tempfile
 import threading
@@ -48,6 +49,7 @@ class Query(CountingQuery):
 @pytest.fixture(autouse=True)
 def directory(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
 
 
 @pytest.fixture
@@ -164,24 +166,36 @@ def test_query_that_cannot_be_opened_lets_the_next_one_in(opened):
     assert isinstance(opened(), OwnedQuery)
 
 
-def test_attached_reader_is_told_that_the_owner_has_ended(opened):
-    program_ended = threading.Event()
-    first, second = opened(), opened()
+OWNER = """
+import sys, tempfile, time
+tempfile.tempdir = sys.argv[1]
+from tests.spark.test_query_link import Query, open_query
 
-    class Dying(Exception):
-        pass
+query = open_query(None, "one", opened=Query, patience=0)
+query._query.during = lambda: (print("asked", flush=True), time.sleep(60))
+print("opened", flush=True)
+time.sleep(60)
+"""
 
-    def end_during():
-        # As the end of the owner's process closes its sockets.
-        program_ended.set()
-        second._link.shutdown(2)
 
-    first._query.during = end_during
+def test_call_ends_when_the_process_that_has_the_ledger_is_killed(opened, directory):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(directory)], stdout=subprocess.PIPE
+    )
+    assert owner.stdout.readline() == b"opened\n"
+    attached = opened()
+    killing = threading.Thread(
+        target=lambda: (owner.stdout.readline(), owner.kill(), owner.wait())
+    )
+    killing.start()
+
     with pytest.raises(ClosedError, match="start the query again"):
-        second.latest(at(0), most=None, least=None)
-    assert program_ended.is_set()
+        attached.latest(at(0), most=None, least=None)
+    killing.join()
+    owner.stdout.close()
     with pytest.raises(ClosedError):
-        second.initial()
+        attached.initial()
+    assert isinstance(opened(), OwnedQuery)
 
 
 def test_call_that_is_under_way_ends_with_its_reader(opened):
