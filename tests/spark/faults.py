@@ -73,6 +73,9 @@ def _arm(owner, name, when, times):
         return result
 
     setattr(owner, name, dying)
+    if owner is Acquirer:
+        # It is only told of what was applied if it wants to know.
+        owner.calls_back = property(lambda _: True)
 
 
 def _die():

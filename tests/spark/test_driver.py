@@ -15,6 +15,7 @@ from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.watch import GroupWatch
+from tests.spark import faults
 
 GROUP = "billing"
 
@@ -94,6 +95,24 @@ def test_what_the_group_gives_stands_in_the_ledger_and_is_accepted(
     time.sleep(1.5)
     assert after.end == 50
     assert after.figures()["acquired"] == 0
+
+
+@pytest.mark.parametrize("point", ["acquired", "entered", "accepted"])
+def test_driver_comes_to_the_points_where_long_tests_kill_it(
+    broker, options, opened, monkeypatch, point
+):
+    owner, name, when = faults.POINTS[point]
+    for each in {name, "calls_back"} & vars(owner).keys():
+        monkeypatch.setattr(owner, each, vars(owner)[each])  # as it is, afterwards
+    died = threading.Event()
+    monkeypatch.setattr(faults, "_die", died.set)
+    faults._arm(owner, name, when, 1)
+    produce(broker, 30)
+    driver = opened(options())
+    came = died.wait(10)
+    driver.stop()  # no call may be under way when `_die` is itself again
+
+    assert came
 
 
 def test_what_comes_later_wakes_who_waits(broker, options, opened):
