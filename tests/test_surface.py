@@ -23,6 +23,7 @@ MODULES = sorted(
 
 OPTIONAL = (
     "confluent_kafka",
+    "fastavro",
     "jgo",
     "librt",
     "opentelemetry",
