@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import warnings
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -33,6 +34,8 @@ def start_session(*, verbose: bool) -> SparkSession:
             itself is not logged too.
     """
     _use_this_python()
+    # Where pandas 3 is installed, Spark warns of it; the pipeline does not use pandas.
+    warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
     builder = SparkSession.builder.appName("sharecons pipeline")
     if not verbose:
         builder = builder.config("spark.ui.showConsoleProgress", "false")
