@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
@@ -312,22 +313,34 @@ def test_home_directory_is_expanded_and_paths_lie_where_hadoop_says(
 
 # As a service.
 
+PATIENCE = (
+    200  # seconds for Spark to start and write a batch, on a machine that is busy
+)
 
+
+@contextmanager
 def service(arguments, tmp_path):
-    """Start the program in a process of its own, as a service."""
+    """Run the program in a process of its own, as a service."""
     command = [sys.executable, "-m", "sharecons.spark.pipeline", *arguments]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--every", "1 seconds"],
         env=os.environ | environment(),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def wait_until(condition, process):
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -335,6 +348,7 @@ def wait_until(condition, process):
 
 
 @slowly
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("number", "when"),
     [
@@ -353,10 +367,10 @@ def test_signal_ends_the_service_in_order(
         "in a batch": lambda: (base / "rows").exists(),
         "starting": lambda: (base / "ledger").exists(),
     }[when]
-    process = service(arguments, tmp_path)
-    wait_until(waited, process)
-    process.send_signal(number)
-    _, error = process.communicate(timeout=60)
+    with service(arguments, tmp_path) as process:
+        wait_until(waited, process)
+        process.send_signal(number)
+        _, error = process.communicate(timeout=60)
 
     assert process.returncode == 0, error
     assert len(error.splitlines()) < 10, error
