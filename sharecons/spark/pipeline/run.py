@@ -76,7 +76,10 @@ class Run:
         self._query.stop()
 
     def _is_between_batches(self) -> bool:
-        return self._refused.is_set() or not self._query.status["isTriggerActive"]
+        status = self._query.status
+        # A source that is stopped while it starts prints a stack trace.
+        begins = str(status["message"]).startswith("Initializing")
+        return self._refused.is_set() or not (begins or status["isTriggerActive"])
 
     def _triggered(self, writer: Any) -> Any:
         every = self._settings.every
