@@ -11,7 +11,9 @@ Where what runs (PySpark 4.2 and 4.3), since each is another process:
   waits for `stop`, but nobody cuts it short either.
 """
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -136,6 +138,10 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def stop(self) -> None:
         if self._query is not None:
             self._query.stop()
+        if isinstance(sys.exc_info()[1], EOFError):
+            # Spark has closed the connection to end the query. Its runner would report
+            # that over the connection, fail, and print both as a stack trace.
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until this process ends)
 
     def _ready(self) -> Query:
         if self._query is None:

@@ -147,6 +147,31 @@ def test_reader_is_made_and_pickled_without_a_broker_or_a_ledger():
     copy.stop()
 
 
+def test_end_of_sparks_connection_leaves_no_stack_trace(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    reader = InvalidStreamReader("not asked")
+    try:
+        raise EOFError
+    except EOFError:
+        reader.stop()  # as Spark's runner does, in a `finally`
+    with sys.stderr:
+        sys.stderr.write("Traceback (most recent call last)")
+
+    assert capsys.readouterr().err == ""
+
+
+def test_other_errors_are_reported_after_a_stop(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    reader = InvalidStreamReader("not asked")
+    try:
+        raise ValueError
+    except ValueError:
+        reader.stop()
+    sys.stderr.write("Traceback (most recent call last)")
+
+    assert capsys.readouterr().err.startswith("Traceback")
+
+
 def test_keys_to_the_ledgers_store_do_not_travel_to_tasks():
     made = source(**{"ledger.secret": "hush"})
     for one in (made.streamReader(made.schema()), made.reader(made.schema())):

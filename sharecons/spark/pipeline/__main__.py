@@ -73,10 +73,10 @@ def _wait(run: Run, query: Any, stop: threading.Event) -> None:
             if query.awaitTermination(LOOK):
                 return
         run.stop()
-    except Exception:
+    except Exception as error:
         # The signal may have ended Spark as well, or interrupted the query: the next
-        # run replays the batch that was not finished.
-        if not stop.is_set():
+        # run replays the batch that was not finished. Our own errors have other causes.
+        if not stop.is_set() or explain(error).is_known:
             raise
 
 

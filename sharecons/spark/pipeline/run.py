@@ -77,9 +77,9 @@ class Run:
 
     def _is_between_batches(self) -> bool:
         status = self._query.status
-        # A source that is stopped while it starts prints a stack trace.
-        begins = str(status["message"]).startswith("Initializing")
-        return self._refused.is_set() or not (begins or status["isTriggerActive"])
+        # Spark has no trigger yet while it starts the source.
+        starts = str(status["message"]).startswith("Initializing")
+        return self._refused.is_set() or not (starts or status["isTriggerActive"])
 
     def _triggered(self, writer: Any) -> Any:
         every = self._settings.every
