@@ -99,7 +99,7 @@ class BatchQuery:
             return self._read(found.ledger, load)
         ledger = self._store.load(self._options.group_id, patience=PATIENCE)
         try:
-            # Whoever had the lock may have planned this very load().
+            # The process that had the lock may have planned the same load().
             load = self._store.load_of(self._load_id)
             if load is None or not load.is_complete:
                 load = self._acquire_load(ledger, load)

@@ -48,7 +48,7 @@ class Failure:
     Attributes:
         sentence: for the user.
         code: the exit code.
-        is_known: the error is one of ours; others are shown in full by --verbose.
+        is_known: sharecons raised it; --verbose shows other errors in full.
     """
 
     sentence: str

@@ -66,8 +66,8 @@ class Run:
     def stop(self) -> None:
         """Stop the query between two batches, or in a batch that outlasts GRACE.
 
-        Spark interrupts what it is doing when it is told to stop. A batch that was not
-        finished is replayed by the next run, to the same rows.
+        Stopping interrupts a batch that Spark is writing. A batch that was not finished
+        is replayed by the next run, to the same rows.
         """
         self._stop_requested = True
         deadline = time.monotonic() + GRACE

@@ -30,8 +30,8 @@ def start_session(*, verbose: bool) -> SparkSession:
     """Start Spark, or join the session of spark-submit.
 
     Args:
-        verbose: leave Spark's log as it is. Without this, what the pipeline reports by
-            itself is not logged too.
+        verbose: do not change Spark's log levels. Without this, loggers that repeat
+            the pipeline's own reports are off.
     """
     _use_this_python()
     # Where pandas 3 is installed, Spark warns of it; the pipeline does not use pandas.
