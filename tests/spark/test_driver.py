@@ -15,7 +15,6 @@ from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.watch import GroupWatch
-from tests.spark import faults
 
 GROUP = "billing"
 
@@ -101,6 +100,9 @@ def test_what_the_group_gives_stands_in_the_ledger_and_is_accepted(
 def test_driver_comes_to_the_points_where_long_tests_kill_it(
     broker, options, opened, monkeypatch, point
 ):
+    pytest.importorskip("pyspark", reason="needs sharecons[spark]")
+    from tests.spark import faults
+
     owner, name, when = faults.POINTS[point]
     for each in {name, "calls_back"} & vars(owner).keys():
         monkeypatch.setattr(owner, each, vars(owner)[each])  # as it is, afterwards
