@@ -130,7 +130,7 @@ def compiles(compiler: Any, source: Path, flag: str) -> bool:
 
 # mypyc drops docstrings, and gives enumerations and named tuples a filler. `help()` and
 # editors read them at run time, so they are written into the C that mypyc made. There
-# `sharecons.protocol.leases.Lease.renew` is `leases___Lease___renew`, with as much of
+# `sharecons.batch.Batch.accept` is `batch___Batch___accept`, with as much of
 # the module's name as makes it unique.
 
 _METHOD: Final = re.compile(

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.batch import Batch
     from sharecons.build import COMPILED
-    from sharecons.consumer import ShareConsumer
+    from sharecons.config.security import Security
+    from sharecons.consumer.share_consumer import ShareConsumer
     from sharecons.errors import Error
-    from sharecons.protocol.acknowledgements import AcknowledgeError, AcknowledgeResult
+    from sharecons.protocol.acknowledge.result_log import (
+        AcknowledgeError,
+        AcknowledgeResult,
+    )
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
-    from sharecons.security import Security
     from sharecons.version import __version__ as __version__
 
 __all__ = [
@@ -39,14 +42,14 @@ __all__ = [
 # and pytest at each of its starts, come by here as well and need none of it.
 _HOMES: Final[Mapping[str, str]] = {
     "COMPILED": "build",
-    "AcknowledgeError": "protocol.acknowledgements",
-    "AcknowledgeResult": "protocol.acknowledgements",
+    "AcknowledgeError": "protocol.acknowledge.result_log",
+    "AcknowledgeResult": "protocol.acknowledge.result_log",
     "AcknowledgeType": "record",
     "Batch": "batch",
     "Error": "errors",
     "Record": "record",
-    "Security": "security",
-    "ShareConsumer": "consumer",
+    "Security": "config.security",
+    "ShareConsumer": "consumer.share_consumer",
     "ShareGroupAdmin": "admin",
     "TimestampType": "record",
     "TopicPartition": "record",

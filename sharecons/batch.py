@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Generic, final, overload
 
-from sharecons.protocol.leases import Lease
+from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import AcknowledgeType, KeyT, Record, ValueT
 
 __all__ = ["Batch"]

@@ -5,9 +5,9 @@ Compiled classes have no docstrings at run time; editors read them in the source
 
 from typing import Final
 
-from sharecons import untyped
+from sharecons import _record
 
 __all__ = ["COMPILED"]
 
-COMPILED: Final[bool] = not untyped.__file__.endswith(".py")
+COMPILED: Final[bool] = not _record.__file__.endswith(".py")
 """True if the modules that each record passes through are compiled (by mypyc)."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Generic
 
 from typing_extensions import TypeVar
 
-from sharecons import untyped
-from sharecons.untyped import (
+from sharecons import _record
+from sharecons._record import (
     ACCEPT,
     DETACHED,
     REJECT,
@@ -42,7 +42,7 @@ ValueT = TypeVar("ValueT", default=bytes)
 
 if TYPE_CHECKING:
 
-    class Record(untyped.Record, Generic[KeyT, ValueT]):
+    class Record(_record.Record, Generic[KeyT, ValueT]):
         """A record that a share group delivered to this consumer.
 
         Attributes:
@@ -60,4 +60,4 @@ if TYPE_CHECKING:
         value: ValueT | None
 
 else:
-    Record = untyped.Record
+    Record = _record.Record

@@ -49,9 +49,9 @@ from kio.static.primitive import f64, i8, i16, i32
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
+from sharecons.testing.kafka.admin_requests import registered_brokers
 from sharecons.testing.kafka.ports import HOST, free_ports
 from sharecons.testing.kafka.settings import TESTS, defaults
-from sharecons.testing.kafka.talk import registered_brokers
 
 Address = tuple[str, int]
 AnswerT = TypeVar("AnswerT")

@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from sharecons.asking import BatchLoop
-from sharecons.loops import RecordLoop
-from sharecons.net.bell import Bell
-from sharecons.net.waiting import FOREVER, new_waiter
+from sharecons.consumer.iterators import RecordLoop
+from sharecons.consumer.receive import BatchLoop
+from sharecons.net.io.event import Bell
+from sharecons.net.io.wakeup import FOREVER, new_waiter
 from tests.net.waits import waited
 from tests.test_deliveries import Bench
 

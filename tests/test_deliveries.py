@@ -10,18 +10,17 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from sharecons.deliveries import Deliveries
-from sharecons.deserializers import Deserializers
-from sharecons.loops import RecordLoop
-from sharecons.metrics import Counters
-from sharecons.net.event_waiter import EventWaiter
-from sharecons.net.waiting import Waiter
-from sharecons.polling import Poller
-from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.journal import Journal
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.pace import Pace
-from sharecons.protocol.session import Term
+from sharecons.consumer.delivery_queue import Deliveries
+from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.iterators import RecordLoop
+from sharecons.consumer.polling import Poller
+from sharecons.metrics.counters import Counters
+from sharecons.net.io.event_waiter import EventWaiter
+from sharecons.net.io.wakeup import Waiter
+from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.fetch.prefetch import Pace
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
 from tests.protocol.making import P0

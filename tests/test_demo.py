@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sharecons.cli import demo as command
-from sharecons.demo.ground import Ground
+from sharecons.demo.clock import Watch
+from sharecons.demo.environment import Ground
 from sharecons.demo.ledger import DELIVERY_LIMIT, Fate, Ledger, What, Why
-from sharecons.demo.lines import Lines
+from sharecons.demo.messages import account, closing, sentence
 from sharecons.demo.plan import TRIES, Plan, Verdict
+from sharecons.demo.runner import show
 from sharecons.demo.screen import accounts, picture
-from sharecons.demo.show import show
-from sharecons.demo.watch import Watch
-from sharecons.demo.words import account, closing, sentence
+from sharecons.demo.text_view import Lines
 from sharecons.demo.worker import Worker
 from sharecons.testing import EmbeddedBroker, virtual_time
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from sharecons.protocol.membership import TRANSITIONS
+from sharecons.protocol.group.heartbeat import TRANSITIONS
 
 ROOT = Path(__file__).parent.parent
 DESIGN = (ROOT / "docs" / "design.md").read_text()

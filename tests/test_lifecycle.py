@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError, Error
-from sharecons.net.transport import TcpNetwork
+from sharecons.net.io.transport import TcpNetwork
 from sharecons.testing import EmbeddedBroker
 
 GROUP = "billing"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sharecons import Error, Security, ShareConsumer, ShareGroupAdmin, TopicPartition
+from sharecons.config.validation import member_id_of, parse_bootstrap
 from sharecons.errors import ConfigurationError
-from sharecons.options import member_id_of, parse_bootstrap
-from sharecons.protocol.values import Endpoint
+from sharecons.protocol.messages import Endpoint
 from sharecons.testing import EmbeddedBroker
 
 WRONG = [

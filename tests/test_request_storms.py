@@ -5,7 +5,7 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.admin import ShareGroupAdmin
-from sharecons.inspection.peeking import peek
+from sharecons.inspection.peek import peek
 from sharecons.testing import EmbeddedBroker
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import sharecons
-from sharecons import errors, untyped
-from sharecons.metrics import NAMES, Counters
+from sharecons import _record, errors
+from sharecons.metrics.counters import NAMES, Counters
 
 PACKAGE = Path(sharecons.__file__).parent
 MODULES = sorted(
@@ -79,7 +79,7 @@ def test_build_that_runs_is_the_one_that_was_asked_for() -> None:
         assert sharecons.COMPILED is False
     elif os.environ.get("SHARECONS_COMPILE") == "1":
         assert sharecons.COMPILED is True
-    assert sharecons.COMPILED is (untyped.__file__.rpartition(".")[2] != "py")
+    assert sharecons.COMPILED is (_record.__file__.rpartition(".")[2] != "py")
 
 
 def test_drawing_of_the_errors_is_their_tree() -> None:

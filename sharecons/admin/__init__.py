@@ -4,7 +4,7 @@
 """
 
 from sharecons.admin.client import ShareGroupAdmin
-from sharecons.protocol.admin_values import (
+from sharecons.protocol.admin.models import (
     Broker,
     ClusterDescription,
     CommittedOffset,
@@ -27,7 +27,7 @@ from sharecons.protocol.admin_values import (
     Topic,
     TopicPartitionInfo,
 )
-from sharecons.protocol.outcomes import Outcome, Results
+from sharecons.protocol.admin.results import Outcome, Results
 
 __all__ = [
     "Broker",

@@ -4,24 +4,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sharecons import options
+from sharecons._record import TopicPartition
 from sharecons.admin import (
-    altering,
+    alter_offsets,
     cluster,
-    committed,
     configs,
+    consumer_offsets,
     groups,
-    logs,
     offsets,
     state,
+    topics,
 )
+from sharecons.config import validation
+from sharecons.config.security import Security
 from sharecons.errors import ClosedError
-from sharecons.net.brokers import Brokers, Deadline
+from sharecons.net.admin_executor import Questions
+from sharecons.net.broker_pool import Brokers, Deadline
 from sharecons.net.cluster import Cluster
+from sharecons.net.io.transport import Network
 from sharecons.net.loop_guard import LoopGuard
-from sharecons.net.questions import Questions
-from sharecons.net.transport import Network
-from sharecons.protocol.admin_values import (
+from sharecons.protocol.admin.models import (
     ClusterDescription,
     CommittedOffset,
     ConfigEntry,
@@ -36,16 +38,14 @@ from sharecons.protocol.admin_values import (
     StateSummary,
     Topic,
 )
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.security import Security
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.version import VERSION
 
 if TYPE_CHECKING:
     # Records, with their compression, are loaded when somebody reads some: most
     # commands do not, and are to start fast.
-    from sharecons.protocol.log_pieces import LogPiece
-    from sharecons.protocol.share_states import RecordedState
+    from sharecons.protocol.diagnosis.state_replay import RecordedState
+    from sharecons.protocol.log_reader.log_slice import LogPiece
 
 __all__ = ["ShareGroupAdmin"]
 
@@ -96,13 +96,15 @@ class ShareGroupAdmin:
         connect_timeout: float = 10.0,
         network: Network | None = None,
     ) -> None:
-        options.check_number("timeout", timeout, 0.001, options.HOUR)
-        options.check_number("connect_timeout", connect_timeout, 0.0, options.HOUR)
+        validation.check_number("timeout", timeout, 0.001, validation.HOUR)
+        validation.check_number(
+            "connect_timeout", connect_timeout, 0.0, validation.HOUR
+        )
         self._brokers = Brokers(
             Cluster(
-                options.parse_bootstrap(bootstrap_servers),
+                validation.parse_bootstrap(bootstrap_servers),
                 network,
-                client_id=options.check_string("client_id", client_id),
+                client_id=validation.check_string("client_id", client_id),
                 software_version=VERSION,
                 security=security,
             ),
@@ -156,8 +158,8 @@ class ShareGroupAdmin:
         States and types are taken in any case ("stable", "Stable").
         """
         names = (
-            options.check_names("states", states),
-            options.check_names("types", types),
+            validation.check_names("states", states),
+            validation.check_names("types", types),
         )
         return await groups.list_groups(self._questions(), *names)
 
@@ -169,7 +171,7 @@ class ShareGroupAdmin:
         A group that is not there, or is no share group, has a `BrokerError` of
         GROUP_ID_NOT_FOUND.
         """
-        names = options.check_group_ids(group_ids)
+        names = validation.check_group_ids(group_ids)
         questions = self._questions()
         return await groups.describe_groups(questions, names, authorized_operations)
 
@@ -177,7 +179,7 @@ class ShareGroupAdmin:
         self, *group_ids: str, authorized_operations: bool = False
     ) -> Results[str, ConsumerGroup]:
         """Describe consumer groups, classic and new ones (KIP-848) alike."""
-        names = options.check_group_ids(group_ids)
+        names = validation.check_group_ids(group_ids)
         return await groups.describe_consumer_groups(
             self._questions(), names, authorized_operations
         )
@@ -187,7 +189,7 @@ class ShareGroupAdmin:
 
         A group with members has a `BrokerError` of NON_EMPTY_GROUP.
         """
-        names = options.check_group_ids(group_ids)
+        names = validation.check_group_ids(group_ids)
         return await groups.delete_groups(self._questions(), names)
 
     # Where share groups stand.
@@ -200,8 +202,8 @@ class ShareGroupAdmin:
         None as `partitions` is all that the group knows of. The lag counts records not
         yet delivered to an end (KIP-1226): those acknowledged out of order are off.
         """
-        names = options.check_group_ids(group_ids)
-        wanted = options.check_partitions(partitions)
+        names = validation.check_group_ids(group_ids)
+        wanted = validation.check_partitions(partitions)
         return await offsets.list_offsets(self._questions(), names, wanted)
 
     async def alter_offsets(
@@ -213,18 +215,18 @@ class ShareGroupAdmin:
         acknowledged. An `OffsetSpec` is looked up first; a time after the last
         record's means the end. A group that is not there is made.
         """
-        options.check_group_id(group_id)
-        options.check_partitions(wanted)
-        altering.check_offsets(wanted)
-        return await altering.alter_offsets(self._questions(), group_id, wanted)
+        validation.check_group_id(group_id)
+        validation.check_partitions(wanted)
+        alter_offsets.check_offsets(wanted)
+        return await alter_offsets.alter_offsets(self._questions(), group_id, wanted)
 
     async def delete_offsets(
         self, group_id: str, topics: Iterable[str]
     ) -> Results[str, None]:
         """Make an empty group forget topics; it would begin them anew."""
-        options.check_group_id(group_id)
-        names = options.check_topic_names(topics)
-        return await altering.delete_offsets(self._questions(), group_id, names)
+        validation.check_group_id(group_id)
+        names = validation.check_topic_names(topics)
+        return await alter_offsets.delete_offsets(self._questions(), group_id, names)
 
     async def read_state(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -233,16 +235,16 @@ class ShareGroupAdmin:
 
         It disturbs nobody. Needs CLUSTER_ACTION on the cluster, as brokers have it.
         """
-        options.check_group_id(group_id)
-        wanted = options.check_partitions(partitions)
+        validation.check_group_id(group_id)
+        wanted = validation.check_partitions(partitions)
         return await state.read_state(self._questions(), group_id, wanted)
 
     async def read_state_summary(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> Results[TopicPartition, StateSummary]:
         """Read the outline of share-partitions; needs what `read_state` does."""
-        options.check_group_id(group_id)
-        wanted = options.check_partitions(partitions)
+        validation.check_group_id(group_id)
+        wanted = validation.check_partitions(partitions)
         return await state.read_state_summary(self._questions(), group_id, wanted)
 
     async def read_state_records(
@@ -256,10 +258,10 @@ class ShareGroupAdmin:
         Raises:
             ProtocolError: the records are of a kind that this client does not know.
         """
-        options.check_group_id(group_id)
+        validation.check_group_id(group_id)
         from sharecons.admin.state_records import read_state_records
 
-        wanted = options.check_partitions(partitions)
+        wanted = validation.check_partitions(partitions)
         return await read_state_records(self._questions(), group_id, wanted)
 
     # Configs.
@@ -268,7 +270,7 @@ class ShareGroupAdmin:
         self, *group_ids: str
     ) -> Results[str, Mapping[str, ConfigEntry]]:
         """Read groups' configs by name, with their defaults."""
-        names = options.check_group_ids(group_ids)
+        names = validation.check_group_ids(group_ids)
         return await configs.describe_configs(self._questions(), names)
 
     async def alter_configs(
@@ -286,11 +288,11 @@ class ShareGroupAdmin:
             ConfigurationError: no such config, or a value out of bounds (those of the
                 KIP, and of the brokers where they may be read); nothing was sent.
         """
-        options.check_group_id(group_id)
+        validation.check_group_id(group_id)
         for name, value in wanted.items():
-            options.check_string("config name", name)
+            validation.check_string("config name", name)
             if isinstance(value, str):
-                options.check_string(name, value)
+                validation.check_string(name, value)
         return await configs.alter_configs(
             self._questions(), group_id, wanted, validate_only
         )
@@ -303,7 +305,7 @@ class ShareGroupAdmin:
         Raises:
             AuthorizationError, BrokerError: the broker does not tell.
         """
-        wanted = options.check_names("names", names)
+        wanted = validation.check_names("names", names)
         return await cluster.describe_broker_configs(self._questions(), wanted, node_id)
 
     # Topics and their logs.
@@ -312,8 +314,8 @@ class ShareGroupAdmin:
         self, *names: str, authorized_operations: bool = False
     ) -> Results[str, Topic]:
         """Describe topics: ids, partitions, leaders; no names are all of them."""
-        wanted = options.check_topic_names(names)
-        return await logs.topics(self._questions(), wanted, authorized_operations)
+        wanted = validation.check_topic_names(names)
+        return await topics.topics(self._questions(), wanted, authorized_operations)
 
     async def log_offsets(
         self,
@@ -323,11 +325,11 @@ class ShareGroupAdmin:
         read_committed: bool = False,
     ) -> Results[TopicPartition, LogOffset]:
         """Look up offsets in the partitions' logs; a mapping says a spec for each."""
-        wanted = options.check_partitions(partitions) or ()
+        wanted = validation.check_partitions(partitions) or ()
         specs = dict.fromkeys(wanted, spec)
         if isinstance(partitions, Mapping):
             specs = dict(partitions)
-        return await logs.log_offsets(self._questions(), specs, read_committed)
+        return await topics.log_offsets(self._questions(), specs, read_committed)
 
     async def read_log(
         self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
@@ -338,9 +340,9 @@ class ShareGroupAdmin:
         about `max_bytes` of a partition. Read on from each piece's `next_offset`.
         Records of open and aborted transactions are among them.
         """
-        from sharecons.admin.reading import read_log
+        from sharecons.admin.read_log import read_log
 
-        options.check_partitions(offsets)
+        validation.check_partitions(offsets)
         return await read_log(self._questions(), offsets, max_bytes)
 
     # Consumer groups' offsets, to move over from and to.
@@ -353,9 +355,9 @@ class ShareGroupAdmin:
         None as `partitions` is all that they committed; a partition that was named
         and has nothing committed has None.
         """
-        names = options.check_group_ids(group_ids)
-        wanted = options.check_partitions(partitions)
-        return await committed.fetch_committed(self._questions(), names, wanted)
+        names = validation.check_group_ids(group_ids)
+        wanted = validation.check_partitions(partitions)
+        return await consumer_offsets.fetch_committed(self._questions(), names, wanted)
 
     async def commit_offsets(
         self, group_id: str, wanted: Mapping[TopicPartition, int | CommittedOffset]
@@ -365,13 +367,15 @@ class ShareGroupAdmin:
         A group that is not there is made, as a classic one. One with members has
         UNKNOWN_MEMBER_ID for each partition.
         """
-        options.check_group_id(group_id)
-        options.check_partitions(wanted)
+        validation.check_group_id(group_id)
+        validation.check_partitions(wanted)
         committing = {
             key: CommittedOffset(offset=offset) if isinstance(offset, int) else offset
             for key, offset in wanted.items()
         }
-        return await committed.commit_offsets(self._questions(), group_id, committing)
+        return await consumer_offsets.commit_offsets(
+            self._questions(), group_id, committing
+        )
 
     # The cluster.
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from sharecons.net.questions import Questions
-from sharecons.protocol.admin_values import (
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.broker_errors import refusal
+from sharecons.protocol.admin.models import (
     ClusterDescription,
     ConfigEntry,
     Features,
 )
-from sharecons.protocol.codes import Code
-from sharecons.protocol.questions import (
+from sharecons.protocol.admin.requests import (
     DescribeCluster,
     DescribeConfigs,
     DescribeFeatures,
@@ -17,7 +17,7 @@ from sharecons.protocol.questions import (
     Resource,
     ResourceKind,
 )
-from sharecons.protocol.refusals import refusal
+from sharecons.protocol.codes import Code
 
 __all__ = ["describe_broker_configs", "describe_cluster", "features"]
 

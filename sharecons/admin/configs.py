@@ -7,26 +7,26 @@ import anyio
 
 from sharecons.admin.cluster import describe_broker_configs
 from sharecons.errors import Error
-from sharecons.net.questions import Questions
-from sharecons.protocol.admin_values import ConfigEntry
-from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.codes import Code
-from sharecons.protocol.errands import PASSING, outcomes
-from sharecons.protocol.group_configs import (
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.broker_errors import refusal
+from sharecons.protocol.admin.fanout import PASSING, outcomes
+from sharecons.protocol.admin.group_configs import (
     Wanted,
     bound_names,
     check_configs,
     read_bounds,
 )
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.questions import (
+from sharecons.protocol.admin.models import ConfigEntry
+from sharecons.protocol.admin.requests import (
     AlterConfigs,
     DescribeConfigs,
     Reply,
     Resource,
     ResourceKind,
 )
-from sharecons.protocol.refusals import refusal
+from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.codes import Code
 
 __all__ = ["alter_configs", "describe_configs"]
 

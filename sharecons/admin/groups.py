@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from sharecons.errors import Error, UnsupportedVersionError
-from sharecons.net.questions import Questions
-from sharecons.protocol.admin_values import (
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.admin.models import (
     NOBODY,
     Broker,
     ConsumerGroup,
@@ -13,9 +14,7 @@ from sharecons.protocol.admin_values import (
     ListedGroup,
     ShareGroup,
 )
-from sharecons.protocol.codes import Code
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.questions import (
+from sharecons.protocol.admin.requests import (
     DeleteGroups,
     DescribeClassicGroups,
     DescribeConsumerGroups,
@@ -23,7 +22,8 @@ from sharecons.protocol.questions import (
     ListGroups,
     Reply,
 )
-from sharecons.protocol.refusals import is_code
+from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.codes import Code
 
 __all__ = [
     "delete_groups",

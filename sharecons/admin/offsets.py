@@ -4,21 +4,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from sharecons._record import TopicPartition
 from sharecons.admin.groups import describe_groups
-from sharecons.admin.logs import log_offsets
-from sharecons.admin.places import missing_partitions
-from sharecons.net.questions import Questions
-from sharecons.protocol.admin_values import GroupOffset, LogOffset, OffsetSpec
-from sharecons.protocol.codes import Code
-from sharecons.protocol.errands import outcomes, worst_of
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.questions import (
+from sharecons.admin.missing import missing_partitions
+from sharecons.admin.topics import log_offsets
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.admin.fanout import outcomes, worst_of
+from sharecons.protocol.admin.models import GroupOffset, LogOffset, OffsetSpec
+from sharecons.protocol.admin.requests import (
     LAG_UNTOLD,
     DescribeShareOffsets,
     Reply,
 )
-from sharecons.protocol.refusals import is_code
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.codes import Code
 
 __all__ = ["list_offsets"]
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+from sharecons._record import TopicPartition
 from sharecons.admin.offsets import list_offsets
-from sharecons.net.questions import Questions
-from sharecons.protocol.admin_values import SharePartitionState, StateSummary, Topic
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.broker_errors import refusal
+from sharecons.protocol.admin.fanout import place
+from sharecons.protocol.admin.models import SharePartitionState, StateSummary, Topic
+from sharecons.protocol.admin.requests import ReadState, ReadStateSummary, Reply
+from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.errands import place
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.questions import ReadState, ReadStateSummary, Reply
-from sharecons.protocol.refusals import refusal
-from sharecons.protocol.values import SharePartition
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.messages import SharePartition
 
 __all__ = ["named_partitions", "read_state", "read_state_summary"]
 

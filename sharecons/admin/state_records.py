@@ -8,23 +8,23 @@ from typing import Final
 
 import anyio
 
-from sharecons.admin.logs import log_offsets
-from sharecons.admin.reading import read_log
+from sharecons._record import Record, TopicPartition
+from sharecons.admin.read_log import read_log
 from sharecons.admin.state import named_partitions
+from sharecons.admin.topics import log_offsets
 from sharecons.errors import Error, RequestTimedOutError
-from sharecons.net.questions import Questions
-from sharecons.protocol.admin_values import OffsetSpec
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.models import OffsetSpec
+from sharecons.protocol.admin.requests import coordinator_key
+from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.questions import coordinator_key
-from sharecons.protocol.share_states import (
+from sharecons.protocol.diagnosis.state_replay import (
     RecordedState,
     ShareStates,
     StateKey,
     home_of,
 )
-from sharecons.protocol.values import SharePartition
-from sharecons.untyped import Record, TopicPartition
+from sharecons.protocol.messages import SharePartition
 from sharecons.wire.share_state_records import (
     SHARE_GROUP_STATE,
     read_key,

@@ -3,12 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting, output
+from sharecons.cli import client_options, output
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.outcome import Exit
-    from sharecons.settings import ClientSettings
+    from sharecons.cli.exit_codes import Exit
+    from sharecons.config.settings import ClientSettings
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -47,13 +47,13 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="PATTERN",
         help="groups whose id fits, as in 'billing-*'; give it again for more (all)",
     )
-    connecting.add_options(parser)
+    client_options.add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it; gives the exit code."""
-    from sharecons.cli.outcome import Exit, ask_with, complain
+    from sharecons.cli.exit_codes import Exit, ask_with, complain
 
     try:
         import prometheus_client  # noqa: F401
@@ -73,11 +73,11 @@ async def _serve(
 
     import anyio
 
-    from sharecons.cli.outcome import Exit, complain
-    from sharecons.exporter.collecting import Collecting
+    from sharecons.cli.exit_codes import Exit, complain
+    from sharecons.exporter.collector import Collecting
     from sharecons.exporter.metrics import Metrics
     from sharecons.exporter.reachability import Reachability
-    from sharecons.exporter.serving import keep_collecting, serving
+    from sharecons.exporter.server import keep_collecting, serving
 
     metrics = Metrics()
     limit = max(options.interval, settings.timeout)
@@ -116,7 +116,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _say(line: str) -> None:
-    from sharecons.cli.outcome import complain
+    from sharecons.cli.exit_codes import complain
 
     complain(PROGRAM, [line])
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting, tables
+from sharecons.cli import client_options, tables
 
 if TYPE_CHECKING:
+    from sharecons._record import TopicPartition
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.outcome import Exit
+    from sharecons.cli.exit_codes import Exit
     from sharecons.inspection import GroupInside
-    from sharecons.untyped import TopicPartition
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -50,7 +50,7 @@ def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
     )
     _add_shown(parser)
     tables.add_options(parser)
-    connecting.add_options(parser)
+    client_options.add_options(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -77,7 +77,7 @@ def _add_shown(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Look, and show; gives the exit code."""
-    from sharecons.cli.outcome import Exit, ask, complain
+    from sharecons.cli.exit_codes import Exit, ask, complain
 
     if options.watch is not None and (options.png or options.html):
         complain(PROGRAM, ["--watch draws nothing: leave out --png and --html"])
@@ -88,19 +88,19 @@ def run(options: argparse.Namespace) -> int:
 async def _inspect(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
     if options.watch is not None:
         return await _watch(admin, options)
-    from sharecons.cli import inside_text
-    from sharecons.cli.outcome import complain, exit_of
+    from sharecons.cli import inspect_text
+    from sharecons.cli.exit_codes import complain, exit_of
 
     seen = await _look(admin, options, None)
     _draw(seen, options)
-    inside_text.write(seen, as_json=options.json, offsets=options.offsets)
+    inspect_text.write(seen, as_json=options.json, offsets=options.offsets)
     complain(PROGRAM, (*seen.partitions.errors.values(), *seen.unread))
     code = exit_of(*seen.partitions.errors.values())
     return max(code, _checked(seen)) if options.check else code
 
 
 def _checked(seen: "GroupInside") -> "Exit":
-    from sharecons.cli.outcome import Exit
+    from sharecons.cli.exit_codes import Exit
     from sharecons.inspection import Severity
 
     stalled = any(
@@ -126,12 +126,12 @@ def _draw(seen: "GroupInside", options: argparse.Namespace) -> None:
 
 
 async def _watch(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
-    from sharecons.cli import inside_watch
+    from sharecons.cli import inspect_watch
 
     async def look(before: "GroupInside | None") -> "GroupInside":
         return await _look(admin, options, before)
 
-    return await inside_watch.watch(look, options.watch, as_json=options.json)
+    return await inspect_watch.watch(look, options.watch, as_json=options.json)
 
 
 async def _look(
@@ -153,8 +153,8 @@ async def _look(
 
 
 def _chosen(texts: Sequence[str]) -> "tuple[list[str], list[TopicPartition]]":
+    from sharecons._record import TopicPartition
     from sharecons.errors import ConfigurationError
-    from sharecons.untyped import TopicPartition
 
     topics: list[str] = []
     partitions: list[TopicPartition] = []

@@ -3,13 +3,13 @@
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting, tables
+from sharecons.cli import client_options, tables
 
 if TYPE_CHECKING:
+    from sharecons._record import TopicPartition
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.outcome import Exit
+    from sharecons.cli.exit_codes import Exit
     from sharecons.migration import Migration
-    from sharecons.untyped import TopicPartition
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -39,7 +39,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     _add_what(parser)
     _add_whether(parser)
     tables.add_options(parser)
-    connecting.add_options(parser)
+    client_options.add_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -80,14 +80,14 @@ def _add_whether(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Plan, and with --execute carry it out; gives the exit code."""
-    from sharecons.cli.outcome import ask
+    from sharecons.cli.exit_codes import ask
 
     return ask(PROGRAM, options, lambda admin: _migrate(admin, options))
 
 
 async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
     from sharecons.cli import migration_report as report
-    from sharecons.cli.outcome import complain, exit_of
+    from sharecons.cli.exit_codes import complain, exit_of
 
     planned = await _plan(admin, options)
     results = None
@@ -122,7 +122,7 @@ async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migra
 
 def _topic(text: str) -> "Topics":
     """A topic, or partitions of one."""
-    from sharecons.untyped import TopicPartition
+    from sharecons._record import TopicPartition
 
     topic, colon, numbers = text.partition(":")
     if topic and not colon:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sharecons._record import TopicPartition
 from sharecons.admin import Outcome, Results
 from sharecons.cli.output import write_line
 from sharecons.cli.tables import Column, Json, Row
 from sharecons.cli.tables import write as write_rows
 from sharecons.errors import Error
 from sharecons.migration import Direction, Migration, Move
-from sharecons.untyped import TopicPartition
 
 __all__ = ["errors", "unplaced", "write"]
 

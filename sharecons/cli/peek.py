@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting, output, tables
+from sharecons.cli import client_options, output, tables
 
 if TYPE_CHECKING:
+    from sharecons._record import Record
     from sharecons.admin import OffsetSpec, ShareGroupAdmin
-    from sharecons.cli.outcome import Exit
-    from sharecons.untyped import Record
+    from sharecons.cli.exit_codes import Exit
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -60,20 +60,20 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="of keys, values and headers (%(default)s)",
     )
     tables.add_options(parser)
-    connecting.add_options(parser)
+    client_options.add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Look, and show; gives the exit code."""
-    from sharecons.cli.outcome import ask
+    from sharecons.cli.exit_codes import ask
 
     return ask(PROGRAM, options, lambda admin: _peek(admin, options))
 
 
 async def _peek(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
-    from sharecons.cli.outcome import complain, exit_of
-    from sharecons.inspection.peeking import peek
+    from sharecons.cli.exit_codes import complain, exit_of
+    from sharecons.inspection.peek import peek
 
     start, last = _begin(options.begin or "earliest")
     most = options.max or (last if last and options.begin != "latest" else MOST)

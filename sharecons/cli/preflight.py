@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import connecting, output, tables
+from sharecons.cli import client_options, output, tables
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.outcome import Exit
-    from sharecons.protocol.checks import Check
+    from sharecons.cli.exit_codes import Exit
+    from sharecons.protocol.diagnosis.preflight import Check
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -37,21 +37,21 @@ def add_parser(subparsers: "Subparsers") -> None:
             help=f"a {name} {what}; give it again for more",
         )
     tables.add_options(parser)
-    connecting.add_options(parser)
+    client_options.add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Check, and show; gives the exit code."""
-    from sharecons.cli.outcome import ask
+    from sharecons.cli.exit_codes import ask
 
     return ask(PROGRAM, options, lambda admin: _check(admin, options))
 
 
 async def _check(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
-    from sharecons.cli.outcome import Exit
-    from sharecons.inspection.checks import check_cluster
-    from sharecons.protocol.checks import Verdict
+    from sharecons.cli.exit_codes import Exit
+    from sharecons.inspection.preflight import check_cluster
+    from sharecons.protocol.diagnosis.preflight import Verdict
 
     checks = await check_cluster(admin, topics=options.topics, groups=options.groups)
     if options.json:

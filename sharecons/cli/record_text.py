@@ -3,10 +3,10 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+from sharecons._record import Record
 from sharecons.cli.columns import Row
 from sharecons.cli.output import encoding
 from sharecons.escaping import Json, escape, json_text
-from sharecons.untyped import Record
 
 __all__ = ["line", "record_object"]
 

@@ -7,9 +7,9 @@ from typing import Final, TextIO, TypeAlias
 
 import anyio
 
-from sharecons.demo.lines import Lines
 from sharecons.demo.plan import Plan
-from sharecons.demo.show import Audience, Outcome, show
+from sharecons.demo.runner import Audience, Outcome, show
+from sharecons.demo.text_view import Lines
 from sharecons.errors import Error
 
 __all__ = ["run"]

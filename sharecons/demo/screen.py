@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sharecons.demo.ledger import Event, Fate, Ledger, Tally, What
+from sharecons.demo.messages import account, closing, sentence
 from sharecons.demo.plan import HANDS
-from sharecons.demo.words import account, closing, sentence
 
 __all__ = ["Screen", "accounts", "picture"]
 

@@ -4,15 +4,15 @@ from typing import Final
 
 import anyio
 
-from sharecons.consumer import ShareConsumer
-from sharecons.demo.ground import Ground
+from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.demo.clock import Watch
+from sharecons.demo.environment import Ground
 from sharecons.demo.ledger import Ledger
+from sharecons.demo.network import MortalNetwork
 from sharecons.demo.plan import HANDS, Plan, Verdict
-from sharecons.demo.watch import Watch
-from sharecons.demo.wires import MortalNetwork
 from sharecons.errors import RecordStateError
-from sharecons.net.transport import TcpNetwork
-from sharecons.protocol.acknowledgements import AcknowledgeResult
+from sharecons.net.io.transport import TcpNetwork
+from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.record import AcknowledgeType, Record
 
 __all__ = ["Worker", "number_of"]

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sharecons.exporter.readings import Readings
-from sharecons.protocol.insides import ARCHIVED
-from sharecons.untyped import TopicPartition
+from sharecons._record import TopicPartition
+from sharecons.exporter.snapshot import Readings
+from sharecons.protocol.diagnosis.offset_states import ARCHIVED
 
 __all__ = ["ArchivedCounts"]
 

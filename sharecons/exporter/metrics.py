@@ -14,8 +14,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.readings import PartitionReading, Readings
-from sharecons.protocol.insides import ARCHIVED, Standing
+from sharecons.exporter.snapshot import PartitionReading, Readings
+from sharecons.protocol.diagnosis.offset_states import ARCHIVED, Standing
 from sharecons.version import VERSION
 
 __all__ = ["Metrics", "registry_of"]

@@ -3,12 +3,17 @@
 from collections.abc import Mapping
 from typing import Final, final
 
+from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, ShareGroup
-from sharecons.exporter.readings import PartitionReading
-from sharecons.inspection.looking import assigned_members, group_facts, settling
-from sharecons.protocol.findings import Reason, findings_of
-from sharecons.protocol.insides import UNSETTLED, PartitionInside, Standing, Stretch
-from sharecons.untyped import TopicPartition
+from sharecons.exporter.snapshot import PartitionReading
+from sharecons.inspection.inspect import assigned_members, group_facts, settling
+from sharecons.protocol.diagnosis.findings import Reason, findings_of
+from sharecons.protocol.diagnosis.offset_states import (
+    UNSETTLED,
+    PartitionInside,
+    Standing,
+    Stretch,
+)
 
 __all__ = ["Stalls"]
 

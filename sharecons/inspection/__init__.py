@@ -6,10 +6,15 @@ each command loads its own: `peeking.peek`, `checks.check_cluster`, `html.page`,
 `png.draw`.
 """
 
-from sharecons.inspection.looking import GroupInside, Source, inspect_group
+from sharecons.inspection.inspect import GroupInside, Source, inspect_group
 from sharecons.inspection.oldest import oldest_records
-from sharecons.protocol.findings import Finding, GroupFacts, Reason, Severity
-from sharecons.protocol.insides import Oldest, PartitionInside, Standing, Stretch
+from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, Reason, Severity
+from sharecons.protocol.diagnosis.offset_states import (
+    Oldest,
+    PartitionInside,
+    Standing,
+    Stretch,
+)
 
 __all__ = [
     "Finding",

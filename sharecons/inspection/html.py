@@ -5,10 +5,17 @@ from html import escape as escape_html
 from typing import Final
 
 from sharecons.escaping import escape as escape_text
-from sharecons.inspection.looking import GroupInside
-from sharecons.inspection.strips import LEGEND, LOOKS, Piece, Strip, shade, strips_of
-from sharecons.protocol.findings import Severity, duration
-from sharecons.protocol.insides import SETTLED, Standing, Stretch
+from sharecons.inspection.inspect import GroupInside
+from sharecons.inspection.offset_bars import (
+    LEGEND,
+    LOOKS,
+    Piece,
+    Strip,
+    shade,
+    strips_of,
+)
+from sharecons.protocol.diagnosis.findings import Severity, duration
+from sharecons.protocol.diagnosis.offset_states import SETTLED, Standing, Stretch
 
 __all__ = ["page"]
 

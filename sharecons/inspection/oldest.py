@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
-from sharecons.protocol.insides import UNSETTLED, Oldest, Stretch
-from sharecons.protocol.log_pieces import LogPiece
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.diagnosis.offset_states import UNSETTLED, Oldest, Stretch
+from sharecons.protocol.log_reader.log_slice import LogPiece
 
 __all__ = ["oldest_records"]
 

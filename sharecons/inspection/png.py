@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from sharecons.errors import ConfigurationError
 from sharecons.escaping import escape
-from sharecons.inspection.looking import GroupInside
-from sharecons.inspection.strips import LEGEND, LOOKS, Strip, shade, strips_of
-from sharecons.protocol.findings import Severity, duration
-from sharecons.protocol.insides import SETTLED, Standing, Stretch
+from sharecons.inspection.inspect import GroupInside
+from sharecons.inspection.offset_bars import LEGEND, LOOKS, Strip, shade, strips_of
+from sharecons.protocol.diagnosis.findings import Severity, duration
+from sharecons.protocol.diagnosis.offset_states import SETTLED, Standing, Stretch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ A plan changes nothing. It says for each partition where the target is to begin,
 what is then delivered twice or not at all; see `Move`.
 """
 
-from sharecons.migration.carrying_out import carry_out
-from sharecons.migration.planning import plan
-from sharecons.protocol.migration_values import (
+from sharecons.migration.execute import carry_out
+from sharecons.migration.plan import plan
+from sharecons.protocol.migration.models import (
     Direction,
     Log,
     Migration,

@@ -6,9 +6,9 @@ from typing import Final
 
 from sharecons.admin import ConsumerGroup, Results, ShareGroup, ShareGroupAdmin
 from sharecons.errors import BrokerError, ConfigurationError, Error
+from sharecons.protocol.admin.broker_errors import is_code, refusal
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.migration_values import Direction
-from sharecons.protocol.refusals import is_code, refusal
+from sharecons.protocol.migration.models import Direction
 
 __all__ = ["Pair", "look_at"]
 

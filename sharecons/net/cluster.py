@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import anyio
 
+from sharecons.config.security import Security
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.net.connecting import ConnectAttempts
+from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
-from sharecons.net.following import Hear, nobody
-from sharecons.net.idling import Wait
+from sharecons.net.io.idle_watch import Wait
+from sharecons.net.io.pipeline import Hear, nobody
+from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
-from sharecons.net.transport import Network, TcpNetwork
-from sharecons.protocol.values import Endpoint
-from sharecons.security import Security
+from sharecons.protocol.messages import Endpoint
 
 __all__ = ["Cluster", "Link"]
 

@@ -17,7 +17,8 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.net.following import (
+from sharecons.net.io.idle_watch import Wait
+from sharecons.net.io.pipeline import (
     Asking,
     Following,
     Hear,
@@ -26,14 +27,14 @@ from sharecons.net.following import (
     Onward,
     nobody,
 )
-from sharecons.net.idling import Wait
-from sharecons.net.login import Login
-from sharecons.net.transport import Network, Troubles, Wire
-from sharecons.protocol.credentials import Credentials
-from sharecons.protocol.values import Endpoint
-from sharecons.wire import api_versions, registry
-from sharecons.wire.api import Frame
+from sharecons.net.io.sasl import Login
+from sharecons.net.io.transport import Network, Troubles, Wire
+from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.sasl.credentials import Credentials
+from sharecons.wire import api_versions
 from sharecons.wire.api_versions import VersionRange
+from sharecons.wire.codec import registry
+from sharecons.wire.codec.api import Frame
 
 __all__ = ["Connection"]
 

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from sharecons.errors import Error
-from sharecons.net.bell import Bell
-from sharecons.net.clock import running_clock
-from sharecons.net.idling import Wait
+from sharecons.net.io.clock import running_clock
+from sharecons.net.io.event import Bell
+from sharecons.net.io.idle_watch import Wait
 
 __all__ = ["Machine", "drive"]
 

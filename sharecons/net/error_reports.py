@@ -5,15 +5,15 @@ from typing import Any
 
 from sharecons.errors import Error
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.happenings import FetchRecovered, Troubled
+from sharecons.protocol.fetch.events import FetchRecovered, Troubled
+from sharecons.protocol.group.metadata import Routing, TopicTrouble
+from sharecons.protocol.messages import SharePartition
 from sharecons.protocol.reported_errors import (
     METADATA,
     ReportedErrors,
     fetch_error,
     topic_error,
 )
-from sharecons.protocol.routing import Routing, TopicTrouble
-from sharecons.protocol.values import SharePartition
 
 __all__ = ["ErrorReports"]
 

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from sharecons.errors import WrongThreadError
-from sharecons.net.clock import in_trio
+from sharecons.net.io.clock import in_trio
 
 __all__ = ["LoopGuard"]
 

@@ -14,27 +14,29 @@ from typing import Any, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
-from sharecons.metrics import Counters
-from sharecons.net.bell import Bell
-from sharecons.net.clock import running_clock
+from sharecons.metrics.counters import Counters
+from sharecons.net.ack_dispatch import Hearer, Reports
 from sharecons.net.cluster import Cluster, Link
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
 from sharecons.net.error_reports import ErrorReports
-from sharecons.net.leaders import Leaders
+from sharecons.net.io.clock import running_clock
+from sharecons.net.io.event import Bell
+from sharecons.net.leader_tasks import Leaders
 from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
-from sharecons.net.reports import Hearer, Reports
-from sharecons.protocol.acknowledgements import (
+from sharecons.protocol.acknowledge.batcher import (
     AcknowledgeResult,
     Journal,
     Ticket,
     join_results,
 )
+from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.backoff import spread_of
-from sharecons.protocol.happenings import (
+from sharecons.protocol.fetch.events import (
     Acquired,
     EndpointsTold,
     FetchRecovered,
@@ -48,17 +50,15 @@ from sharecons.protocol.happenings import (
     Throttled,
     Troubled,
 )
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.membership import Membership, State
-from sharecons.protocol.pace import Pace
-from sharecons.protocol.routing import Routing
-from sharecons.protocol.values import (
+from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.group.heartbeat import Membership, State
+from sharecons.protocol.group.metadata import Routing
+from sharecons.protocol.messages import (
     Endpoint,
     FetchSettings,
     FindCoordinator,
     SharePartition,
 )
-from sharecons.untyped import TopicPartition
 
 __all__ = ["Listener", "Member"]
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.protocol.values import Endpoint
+from sharecons.protocol.messages import Endpoint
 
 __all__ = ["Outages"]
 

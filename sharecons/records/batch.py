@@ -19,10 +19,9 @@ from typing import final
 
 from crc32c import crc32c
 
-from sharecons.records.account import Account, Decoded, Undecodable
-from sharecons.records.body import BEYOND, LAST_OFFSET, Span, read_records
+from sharecons._record import Holder, Record
 from sharecons.records.compression import decompress
-from sharecons.records.damage import DamagedError
+from sharecons.records.errors import DamagedError
 from sharecons.records.layout import (
     CODEC_MASK,
     CONTROL,
@@ -33,7 +32,8 @@ from sharecons.records.layout import (
     SMALLEST_LENGTH,
     Header,
 )
-from sharecons.untyped import Holder, Record
+from sharecons.records.offset_accounting import Account, Decoded, Undecodable
+from sharecons.records.record_decoder import BEYOND, LAST_OFFSET, Span, read_records
 
 __all__ = ["Decoded", "Undecodable", "decode"]
 

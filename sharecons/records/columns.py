@@ -13,7 +13,7 @@ from typing import Final, final
 from librt.strings import BytesWriter, write_i16_le, write_i64_le
 from mypy_extensions import i16, i64, u8
 
-from sharecons.records.damage import DamagedError
+from sharecons.records.errors import DamagedError
 from sharecons.records.layout import APPEND_TIME, Header
 from sharecons.records.varints import VARINT, VARLONG, read_varint
 

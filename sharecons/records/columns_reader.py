@@ -12,7 +12,7 @@ from crc32c import crc32c
 
 from sharecons.records.columns import BEYOND, LAST_OFFSET, Columns, Span, read_batch
 from sharecons.records.compression import decompress
-from sharecons.records.damage import DamagedError
+from sharecons.records.errors import DamagedError
 from sharecons.records.layout import (
     CODEC_MASK,
     CONTROL,

@@ -20,7 +20,7 @@ from typing import Final
 
 import cramjam
 
-from sharecons.records.damage import DamagedError
+from sharecons.records.errors import DamagedError
 
 __all__ = ["LIMIT", "Codec", "compress", "decompress", "zstd_most"]
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from sharecons._record import Headers
 from sharecons.records.compression import Codec, compress
 from sharecons.records.layout import (
     APPEND_TIME,
@@ -21,7 +22,6 @@ from sharecons.records.layout import (
     TRANSACTIONAL,
 )
 from sharecons.records.varints import append_varint
-from sharecons.untyped import Headers
 
 __all__ = ["NewRecord", "encode"]
 

@@ -23,7 +23,7 @@ magic at the same places, so that a reader of any format can step over any other
 from struct import Struct
 from typing import Final, final
 
-from sharecons.numbers import int16_at, int32_at, int64_at, uint32_at
+from sharecons.records.primitives import int16_at, int32_at, int64_at, uint32_at
 
 __all__ = [
     "APPEND_TIME",

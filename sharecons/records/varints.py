@@ -6,7 +6,7 @@ odd. Readers give n itself: who wants a length has only to look whether n is eve
 
 from typing import Final
 
-from sharecons.records.damage import DamagedError
+from sharecons.records.errors import DamagedError
 
 __all__ = ["VARINT", "VARLONG", "append_varint", "read_length", "read_varint"]
 

@@ -8,10 +8,10 @@ from typing import Final
 from sharecons.log import get_logger
 from sharecons.spark.driver import Driver
 from sharecons.spark.errors import LedgerLostError
+from sharecons.spark.factory import PATIENCE, driver_of, store_of
 from sharecons.spark.ledger import Ledger, Taken
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.loads import Load
-from sharecons.spark.opening import PATIENCE, driver_of, store_of
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.planning import Patience, plan_tasks
 from sharecons.spark.store import Store

@@ -19,13 +19,13 @@ from anyio.to_thread import run_sync
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.log import get_logger
-from sharecons.net.bell import Bell
 from sharecons.net.cluster import Cluster
-from sharecons.net.waiting import FOREVER
-from sharecons.spark.acquiring import Acquirer, Joining
+from sharecons.net.io.event import Bell
+from sharecons.net.io.wakeup import FOREVER
+from sharecons.spark.acquirer import Acquirer, Joining
 from sharecons.spark.errors import LedgerError, LedgerTakenError
-from sharecons.spark.keeper import Keeper
 from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.ledger_store import Keeper
 from sharecons.spark.planning import Goal
 from sharecons.spark.watch import GroupWatch
 
@@ -112,7 +112,7 @@ class Driver:
             self._keeper.trim(self._ledger)
         self._call(self._trimmed.ring)
 
-    # The book, for the member's thread (`sharecons.spark.acquiring.Book`).
+    # The book, for the member's thread (`sharecons.spark.acquirer.Book`).
 
     def enter(self, taken: Sequence[Taken]) -> int:
         with self._entering:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from sharecons.protocol.values import SharePartition, TopicId
+from sharecons.protocol.messages import SharePartition, TopicId
 from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.ledger import Remembered, Taken
 from sharecons.spark.loads import Load, Loads

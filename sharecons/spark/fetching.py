@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
+from sharecons.config.security import Security
+from sharecons.config.validation import parse_bootstrap
 from sharecons.errors import ConfigurationError, RecordsError
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
-from sharecons.net.transport import Network
-from sharecons.options import parse_bootstrap
-from sharecons.protocol.cursors import spans_by_partition
-from sharecons.protocol.reading import Lost, Piece, Reading
+from sharecons.net.io.transport import Network
+from sharecons.protocol.log_reader.cursor import spans_by_partition
+from sharecons.protocol.log_reader.reader import Lost, Piece, Reading
 from sharecons.records.columns_reader import ColumnsReader
-from sharecons.records.damage import DamagedError
-from sharecons.security import Security
+from sharecons.records.errors import DamagedError
 from sharecons.spark.arrow import SCHEMA, record_batch
-from sharecons.spark.background import Background
 from sharecons.spark.errors import DataLostError
+from sharecons.spark.fetch_thread import Background
 from sharecons.spark.ledger import Taken
 from sharecons.version import VERSION
 

@@ -22,7 +22,7 @@ from sharecons.spark.errors import (
 )
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.loads import Loads
-from sharecons.spark.places import Place
+from sharecons.spark.storage import Place
 
 __all__ = [
     "History",

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from typing import final
 from uuid import UUID
 
-from sharecons.protocol.values import SharePartition, TopicId
+from sharecons.protocol.messages import SharePartition, TopicId
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
-from sharecons.spark.held import Held
+from sharecons.spark.offset_set import Held
 
 __all__ = ["Ledger", "Remembered", "Taken"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sharecons import options as client_options
+from sharecons.config import validation as client_options
+from sharecons.config.properties.known_properties import READ, complaint
+from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
-from sharecons.properties.names import READ, complaint
-from sharecons.security import Security
 from sharecons.spark.ledger_options import parse_ledger_option
 
 __all__ = ["SourceOptions", "parse_duration", "read_options", "security_of"]

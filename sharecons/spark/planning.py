@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from sharecons.protocol.admin_values import GroupOffset
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import GroupOffset
 from sharecons.spark.ledger import Taken
-from sharecons.untyped import TopicPartition
 
 __all__ = ["Admission", "Gathering", "Goal", "Patience", "plan_tasks"]
 

@@ -20,9 +20,9 @@ from sharecons import errors as client_errors
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.spark import errors as spark_errors
+from sharecons.spark.factory import PATIENCE
 from sharecons.spark.ledger import Taken
 from sharecons.spark.load_lock import Address, LoadLock
-from sharecons.spark.opening import PATIENCE
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.shared_query import OWNER, Query, SharedQuery, used_twice
 from sharecons.spark.stream import StreamQuery

@@ -25,8 +25,8 @@ from threading import Lock
 from typing import Any, Final, final
 from uuid import uuid4
 
+from sharecons.config.validation import check_group_id, member_id_of
 from sharecons.log import get_logger
-from sharecons.options import check_group_id, member_id_of
 from sharecons.spark import entries
 from sharecons.spark.entries import Identity
 from sharecons.spark.errors import LedgerError, LedgerLostError, LedgerTakenError
@@ -42,7 +42,7 @@ from sharecons.spark.history import (
 from sharecons.spark.ledger import Ledger, Taken
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.loads import Load, Loads
-from sharecons.spark.places import Place, place_of
+from sharecons.spark.storage import Place, place_of
 
 __all__ = ["Store"]
 

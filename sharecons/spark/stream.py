@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from sharecons.errors import Error
 from sharecons.spark.errors import LedgerLostError
+from sharecons.spark.factory import Opened, open_driver
 from sharecons.spark.ledger import Taken
 from sharecons.spark.load_lock import LoadLock
-from sharecons.spark.opening import Opened, open_driver
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.planning import Admission, Gathering, Goal, Patience, plan_tasks
 

@@ -11,16 +11,16 @@ from typing import Final
 
 import anyio
 
+from sharecons._record import TopicPartition
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
-from sharecons.protocol.admin_values import Topic
+from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.admin.models import Topic
+from sharecons.protocol.admin.results import Results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.outcomes import Results
-from sharecons.protocol.refusals import is_code
 from sharecons.protocol.reported_errors import topic_error
 from sharecons.spark.errors import TopicMissingError
-from sharecons.untyped import TopicPartition
 
 __all__ = ["TopicWatch", "Topics", "sort_topics"]
 

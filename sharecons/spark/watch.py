@@ -15,11 +15,11 @@ import anyio
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
-from sharecons.spark.acquiring import Joining
+from sharecons.spark.acquirer import Joining
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
+from sharecons.spark.group_lag import Standing, read_bounds, read_standing
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.planning import Goal
-from sharecons.spark.standing import Standing, read_bounds, read_standing
 from sharecons.spark.topics import TopicWatch
 
 __all__ = ["GroupWatch"]

@@ -3,9 +3,9 @@
 from typing import Final
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.questions import AlterConfigs, Reply
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import schema
+from sharecons.protocol.admin.requests import AlterConfigs, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import schema
 
 __all__ = ["ALTER_CONFIGS"]
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sharecons.protocol.questions import AlterShareOffsets, Reply
-from sharecons.untyped import TopicPartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import by_topic, schema
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.requests import AlterShareOffsets, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import by_topic, schema
 
 __all__ = ["ALTER_SHARE_GROUP_OFFSETS"]
 

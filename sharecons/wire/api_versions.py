@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.codes import Code, code_name
-from sharecons.wire.api import Frame, read_entity, write_entity
+from sharecons.wire.codec.api import Frame, read_entity, write_entity
 
 __all__ = ["KEY", "VERSION", "VersionRange", "read_versions", "write_versions_request"]
 

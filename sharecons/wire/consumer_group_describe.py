@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sharecons.protocol.admin_values import ConsumerGroup, ConsumerMember
-from sharecons.protocol.questions import DescribeConsumerGroups, Reply
-from sharecons.untyped import TopicPartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import operations, schema
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import ConsumerGroup, ConsumerMember
+from sharecons.protocol.admin.requests import DescribeConsumerGroups, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import operations, schema
 
 __all__ = ["CONSUMER_GROUP_DESCRIBE"]
 

@@ -7,7 +7,7 @@ bytes of version, an array of topics, and what newer versions add behind.
 from struct import Struct, error
 from typing import Final, final
 
-from sharecons.untyped import TopicPartition
+from sharecons._record import TopicPartition
 
 __all__ = ["assigned", "subscribed"]
 

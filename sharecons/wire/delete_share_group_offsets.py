@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from sharecons.protocol.questions import DeleteShareOffsets, Reply
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import schema
+from sharecons.protocol.admin.requests import DeleteShareOffsets, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import schema
 
 __all__ = ["DELETE_SHARE_GROUP_OFFSETS"]
 

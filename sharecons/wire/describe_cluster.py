@@ -6,10 +6,10 @@ named is a broker, any one, that passes controllers' requests on.
 
 from typing import Any, Final
 
-from sharecons.protocol.admin_values import Broker, ClusterDescription
-from sharecons.protocol.questions import DescribeCluster, Reply
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import known, operations, schema
+from sharecons.protocol.admin.models import Broker, ClusterDescription
+from sharecons.protocol.admin.requests import DescribeCluster, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import known, operations, schema
 
 __all__ = ["DESCRIBE_CLUSTER"]
 

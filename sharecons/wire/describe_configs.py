@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sharecons.protocol.admin_values import ConfigEntry
-from sharecons.protocol.questions import (
+from sharecons.protocol.admin.models import ConfigEntry
+from sharecons.protocol.admin.requests import (
     DescribeConfigs,
     Reply,
     Resource,
     ResourceKind,
 )
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import schema
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import schema
 
 __all__ = ["DESCRIBE_CONFIGS"]
 

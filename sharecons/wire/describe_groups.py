@@ -7,12 +7,12 @@ Version 6 says GROUP_ID_NOT_FOUND of a group that is not there, version 5 calls 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sharecons.protocol.admin_values import ConsumerGroup, ConsumerMember
+from sharecons.protocol.admin.models import ConsumerGroup, ConsumerMember
+from sharecons.protocol.admin.requests import DescribeClassicGroups, Reply
 from sharecons.protocol.codes import Code
-from sharecons.protocol.questions import DescribeClassicGroups, Reply
 from sharecons.wire import consumer_protocol
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import operations, schema
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import operations, schema
 
 __all__ = ["DESCRIBE_GROUPS"]
 

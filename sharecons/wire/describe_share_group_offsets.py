@@ -6,16 +6,16 @@ Version 1 has the lag (KIP-1226), from Kafka 4.2 on.
 from collections.abc import Mapping
 from typing import Any
 
-from sharecons.protocol.admin_values import GroupOffset
-from sharecons.protocol.questions import (
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import GroupOffset
+from sharecons.protocol.admin.requests import (
     LAG_UNTOLD,
     DescribeShareOffsets,
     Partitions,
     Reply,
 )
-from sharecons.untyped import TopicPartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import by_topic, known, schema
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import by_topic, known, schema
 
 __all__ = ["DESCRIBE_SHARE_GROUP_OFFSETS"]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.admin_values import FeatureRange, Features
+from sharecons.protocol.admin.models import FeatureRange, Features
+from sharecons.protocol.admin.requests import DescribeFeatures, Reply
 from sharecons.protocol.codes import Code
-from sharecons.protocol.questions import DescribeFeatures, Reply
 from sharecons.version import VERSION
-from sharecons.wire.api import Api, Frame
-from sharecons.wire.fields import NO_TAGS, FieldReader, text_field
+from sharecons.wire.codec.api import Api, Frame
+from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field
 
 __all__ = ["FEATURES"]
 

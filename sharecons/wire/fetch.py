@@ -14,10 +14,15 @@ from struct import Struct
 from typing import Final
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.fetches import Fetch, Fetched, FetchedFrom, FetchFrom
-from sharecons.protocol.values import SharePartition
-from sharecons.wire.api import Api, Frame
-from sharecons.wire.fields import NO_TAGS, FieldReader, text_field, varint
+from sharecons.protocol.log_reader.messages import (
+    Fetch,
+    Fetched,
+    FetchedFrom,
+    FetchFrom,
+)
+from sharecons.protocol.messages import SharePartition
+from sharecons.wire.codec.api import Api, Frame
+from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field, varint
 
 __all__ = ["FETCH"]
 

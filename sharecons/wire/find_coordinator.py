@@ -7,8 +7,8 @@ the share-partitions' state, which heartbeats do not go to (KIP-932).
 from importlib import import_module
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.values import CoordinatorFound, Endpoint, FindCoordinator
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.protocol.messages import CoordinatorFound, Endpoint, FindCoordinator
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["FIND_COORDINATOR"]
 

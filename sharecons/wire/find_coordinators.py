@@ -5,10 +5,10 @@
 
 from collections.abc import Mapping
 
-from sharecons.protocol.admin_values import Broker
-from sharecons.protocol.questions import FindCoordinators, Reply
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import schema
+from sharecons.protocol.admin.models import Broker
+from sharecons.protocol.admin.requests import FindCoordinators, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import schema
 
 __all__ = ["FIND_COORDINATORS"]
 

@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import Any
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     AlterGroupConfig,
     ConfigAltered,
     DescribeGroupConfig,
     GroupConfig,
 )
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["ALTER_GROUP_CONFIG", "DESCRIBE_GROUP_CONFIG"]
 

@@ -3,10 +3,10 @@
 Version 5 filters by type (KIP-848); no broker with share groups is without it.
 """
 
-from sharecons.protocol.admin_values import ListedGroup
-from sharecons.protocol.questions import ListGroups, Reply
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import schema
+from sharecons.protocol.admin.models import ListedGroup
+from sharecons.protocol.admin.requests import ListGroups, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import schema
 
 __all__ = ["LIST_GROUPS"]
 

@@ -6,11 +6,11 @@ Version 7 brought the highest timestamp; what came after 8 is for tiered storage
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sharecons.protocol.admin_values import LogOffset
-from sharecons.protocol.questions import ListLogOffsets, Reply
-from sharecons.untyped import TopicPartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import by_topic, known, schema
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import LogOffset
+from sharecons.protocol.admin.requests import ListLogOffsets, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import by_topic, known, schema
 
 __all__ = ["LIST_OFFSETS"]
 

@@ -2,14 +2,14 @@
 
 from importlib import import_module
 
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     DescribeTopics,
     Endpoint,
     PartitionLeader,
     TopicDescription,
     TopicsDescribed,
 )
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
 __all__ = ["METADATA"]

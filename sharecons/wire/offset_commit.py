@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sharecons.protocol.questions import CommitOffsets, Reply
-from sharecons.untyped import TopicPartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import NO_EPOCH, by_topic, schema
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.requests import CommitOffsets, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import NO_EPOCH, by_topic, schema
 
 __all__ = ["OFFSET_COMMIT"]
 

@@ -6,11 +6,11 @@ From version 8 on for several groups at once. Version 10 names topics by id.
 from collections.abc import Mapping
 from typing import Any
 
-from sharecons.protocol.admin_values import CommittedOffset
-from sharecons.protocol.questions import FetchCommitted, Partitions, Reply
-from sharecons.untyped import TopicPartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import by_topic, known, schema
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import CommittedOffset
+from sharecons.protocol.admin.requests import FetchCommitted, Partitions, Reply
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import by_topic, known, schema
 
 __all__ = ["OFFSET_FETCH"]
 

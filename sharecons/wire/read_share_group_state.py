@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sharecons.protocol.admin_values import (
+from sharecons.protocol.admin.models import (
     DeliveryState,
     SharePartitionState,
     StateBatch,
 )
-from sharecons.protocol.questions import ReadState, Reply
-from sharecons.protocol.values import SharePartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import known, schema
+from sharecons.protocol.admin.requests import ReadState, Reply
+from sharecons.protocol.messages import SharePartition
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import known, schema
 from sharecons.wire.share_topics import by_topic
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 

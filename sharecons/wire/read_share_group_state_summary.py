@@ -7,11 +7,11 @@ is of no use: the coordinator neither believes it nor fences by it.
 from collections.abc import Mapping
 from typing import Any
 
-from sharecons.protocol.admin_values import StateSummary
-from sharecons.protocol.questions import ReadStateSummary, Reply
-from sharecons.protocol.values import SharePartition
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import NO_EPOCH, known, schema
+from sharecons.protocol.admin.models import StateSummary
+from sharecons.protocol.admin.requests import ReadStateSummary, Reply
+from sharecons.protocol.messages import SharePartition
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import NO_EPOCH, known, schema
 from sharecons.wire.share_topics import by_topic
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 

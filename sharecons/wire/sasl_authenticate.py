@@ -4,8 +4,8 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from sharecons.protocol.authentication import SaslAuthenticate, SaslAuthenticated
-from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
+from sharecons.protocol.sasl.authentication import SaslAuthenticate, SaslAuthenticated
+from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
 
 __all__ = ["SASL_AUTHENTICATE"]
 

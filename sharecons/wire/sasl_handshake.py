@@ -5,8 +5,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-from sharecons.protocol.authentication import SaslHandshake, SaslHandshaken
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
+from sharecons.protocol.sasl.authentication import SaslHandshake, SaslHandshaken
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["KEY", "SASL_HANDSHAKE"]
 

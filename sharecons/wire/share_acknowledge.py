@@ -2,14 +2,14 @@
 
 from importlib import import_module
 
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     FetchedPartition,
     PartitionLeader,
     ShareAcknowledge,
     ShareAcknowledged,
     SharePartition,
 )
-from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
+from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
 from sharecons.wire.share_topics import batches, by_topic, endpoints
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     Endpoint,
     FetchedPartition,
     PartitionLeader,
@@ -21,8 +21,8 @@ from sharecons.protocol.values import (
     ShareFetched,
     SharePartition,
 )
-from sharecons.wire.api import Api, Frame
-from sharecons.wire.fields import NO_TAGS, FieldReader, text_field, varint
+from sharecons.wire.codec.api import Api, Frame
+from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field, varint
 from sharecons.wire.share_topics import by_topic
 
 __all__ = ["SHARE_FETCH"]

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
-from sharecons.protocol.values import Heartbeat, HeartbeatAnswer, SharePartition
-from sharecons.wire.api import Api, Frame, read_entity, seconds, write_entity
+from sharecons.protocol.messages import Heartbeat, HeartbeatAnswer, SharePartition
+from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
 from sharecons.wire.topic_ids import topic_id_of
 
 __all__ = ["SHARE_GROUP_HEARTBEAT"]

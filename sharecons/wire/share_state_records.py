@@ -9,10 +9,10 @@ from struct import Struct
 from typing import Final
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.admin_values import DeliveryState, StateBatch
-from sharecons.protocol.share_states import Snapshot, StateKey, Update
-from sharecons.protocol.values import SharePartition
-from sharecons.wire.fields import FieldReader
+from sharecons.protocol.admin.models import DeliveryState, StateBatch
+from sharecons.protocol.diagnosis.state_replay import Snapshot, StateKey, Update
+from sharecons.protocol.messages import SharePartition
+from sharecons.wire.codec.fields import FieldReader
 
 __all__ = ["SHARE_GROUP_STATE", "read_key", "read_value"]
 

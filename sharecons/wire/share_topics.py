@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from sharecons.protocol.values import Endpoint, Range, SharePartition, TopicId
+from sharecons.protocol.messages import Endpoint, Range, SharePartition, TopicId
 
 __all__ = ["batches", "by_topic", "endpoints"]
 

@@ -5,10 +5,10 @@ A topic that is asked for and not there is not made.
 
 from typing import Any
 
-from sharecons.protocol.admin_values import Broker, Topic, TopicPartitionInfo
-from sharecons.protocol.questions import AskTopics, Reply, TopicsAnswered
-from sharecons.wire.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.lazily import known, operations, schema
+from sharecons.protocol.admin.models import Broker, Topic, TopicPartitionInfo
+from sharecons.protocol.admin.requests import AskTopics, Reply, TopicsAnswered
+from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.schema_loader import known, operations, schema
 from sharecons.wire.topic_ids import topic_id_of
 
 __all__ = ["TOPICS"]

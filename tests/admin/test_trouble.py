@@ -16,7 +16,7 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.testing import EmbeddedBroker, virtual_time
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     Acl,
     Operation,
     Pattern,

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError
-from sharecons.testing.kafka.guard import Guard
+from sharecons.testing.kafka.cleanup import Guard
 from tests.bench.bench import Bench
 from tests.bench.command import BROKER, heed_signals, log_with_time, settings
 from tests.bench.machine import described

@@ -20,7 +20,7 @@ from kio.schema.describe_share_group_offsets.v1.response import (
 )
 
 from sharecons.testing.kafka import KafkaCluster
-from sharecons.testing.kafka.guard import Guard
+from sharecons.testing.kafka.cleanup import Guard
 from tests.bench.clients.connection import Connection
 from tests.bench.results import Results
 from tests.bench.roster import CLIENTS, MissingError, Roster, candidates

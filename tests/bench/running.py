@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from sharecons.testing.kafka.guard import Guard
+from sharecons.testing.kafka.cleanup import Guard
 
 __all__ = ["FailedError", "finished", "measured", "started"]
 

@@ -12,7 +12,7 @@ import uuid
 from datetime import timedelta
 from random import Random
 
-from sharecons.testing.broker.writing import NewRecord, batch_of
+from sharecons.testing.broker.batch_writer import NewRecord, batch_of
 from tests.broker.raw_requests import RawClient, spelt
 from tests.broker.steps import (
     POLL,

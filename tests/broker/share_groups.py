@@ -1,6 +1,6 @@
 """A share partition, its log and its group's settings, for tests of the machine."""
 
-from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.acquire import Wanted
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgementBatch,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     Access,
     Acl,
     AclFilter,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     Acl,
     Operation,
     Pattern,

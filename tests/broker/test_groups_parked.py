@@ -7,9 +7,9 @@ from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientGoneError, Context
 from sharecons.testing.broker.coordinators import GROUP
+from sharecons.testing.broker.groups.checks import parked
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import parked
 from sharecons.testing.broker.signals import Signal
 from tests.broker.test_classic_rebalance import joins, rejoins, syncs
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     Acl,
     Operation,
     Pattern,

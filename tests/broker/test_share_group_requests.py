@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     Acl,
     Operation,
     Pattern,

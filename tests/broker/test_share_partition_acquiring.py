@@ -5,7 +5,7 @@ The figures were measured on Kafka 4.3.0; see also test_same_histories.py.
 
 from time import process_time
 
-from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.acquire import Wanted
 from tests.broker.share_groups import ACCEPT, RELEASE, Group
 
 

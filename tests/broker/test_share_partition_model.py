@@ -10,7 +10,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.acquire import Wanted
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgeError,

@@ -6,7 +6,7 @@ import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.configs import Configs
-from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.acquire import Wanted
 from sharecons.testing.broker.share.partitions import Key, SharePartitions
 from sharecons.testing.broker.share.sessions import (
     SessionError,

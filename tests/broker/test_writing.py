@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
-from sharecons.testing.broker.writing import NewRecord, batch_of, batches_of
+from sharecons.testing.broker.batch_writer import NewRecord, batch_of, batches_of
 
 BYTES = st.none() | st.binary(max_size=300)
 RECORDS = st.builds(

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sharecons.cli.outcome import Exit
+from sharecons.cli.exit_codes import Exit
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name, until

@@ -39,7 +39,7 @@ def test_a_command_loads_what_it_asks_and_no_more(broker):
     assert [] == [name for name in heavy if name in modules]
     apis = {name.split(".")[2] for name in modules if name.startswith("kio.schema.")}
     assert "share_fetch" not in apis
-    assert "sharecons.consumer" not in modules
+    assert "sharecons.consumer.share_consumer" not in modules
 
 
 @pytest.mark.parametrize(

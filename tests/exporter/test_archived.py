@@ -1,9 +1,9 @@
 """Archived offsets counted from one collection to the next."""
 
+from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.readings import GroupReading, PartitionReading, Readings
-from sharecons.protocol.insides import Standing, Stretch
-from sharecons.untyped import TopicPartition
+from sharecons.exporter.snapshot import GroupReading, PartitionReading, Readings
+from sharecons.protocol.diagnosis.offset_states import Standing, Stretch
 
 KEY = TopicPartition("jobs", 0)
 PLACE = "workers", KEY

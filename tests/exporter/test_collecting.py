@@ -5,10 +5,10 @@ import time
 import pytest
 
 from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons._record import TopicPartition
 from sharecons.exporter import Collecting
 from sharecons.exporter.metrics import Metrics
 from sharecons.testing.broker.handlers import read_share_group_state
-from sharecons.untyped import TopicPartition
 from tests.exporter.scraped import GROUP, scrape
 from tests.kafka_plugin import BROKERS
 

@@ -12,8 +12,8 @@ from sharecons.admin import (
     TopicPartitionInfo,
 )
 from sharecons.errors import BrokerError, ConnectionFailedError
-from sharecons.inspection.checks import check_cluster
-from sharecons.protocol.checks import (
+from sharecons.inspection.preflight import check_cluster
+from sharecons.protocol.diagnosis.preflight import (
     Verdict,
     check_configs,
     check_features,

@@ -5,6 +5,7 @@ import time
 import anyio
 import pytest
 
+from sharecons._record import TopicPartition
 from sharecons.errors import BrokerError
 from sharecons.inspection import (
     Reason,
@@ -13,8 +14,7 @@ from sharecons.inspection import (
     Standing,
     inspect_group,
 )
-from sharecons.protocol.insides import UNSETTLED
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.diagnosis.offset_states import UNSETTLED
 from tests.scenarios.queue import Queue, take
 
 pytestmark = pytest.mark.anyio

@@ -2,10 +2,10 @@
 
 import pytest
 
+from sharecons._record import TopicPartition
 from sharecons.admin import OffsetSpec
 from sharecons.errors import BrokerError
-from sharecons.inspection.peeking import peek
-from sharecons.untyped import TopicPartition
+from sharecons.inspection.peek import peek
 from tests.scenarios.queue import Queue, offsets, take
 
 pytestmark = pytest.mark.anyio

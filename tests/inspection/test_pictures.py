@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from sharecons._record import TopicPartition
 from sharecons.admin import (
     DeliveryState,
     Outcome,
@@ -23,10 +24,9 @@ from sharecons.inspection import (
     Standing,
 )
 from sharecons.inspection.html import page
-from sharecons.inspection.strips import cells_of, shade, strips_of
-from sharecons.protocol.findings import findings_of
-from sharecons.protocol.insides import Stretch, stretches_of
-from sharecons.untyped import TopicPartition
+from sharecons.inspection.offset_bars import cells_of, shade, strips_of
+from sharecons.protocol.diagnosis.findings import findings_of
+from sharecons.protocol.diagnosis.offset_states import Stretch, stretches_of
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 NOW = 1_795_000_000.0

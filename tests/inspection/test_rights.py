@@ -5,12 +5,12 @@ import struct
 import pytest
 
 from sharecons import ShareConsumer
+from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import AuthorizationError
 from sharecons.inspection import Source, Standing, inspect_group
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.broker.writing import NewRecord, batch_of
-from sharecons.untyped import TopicPartition
+from sharecons.testing.broker.batch_writer import NewRecord, batch_of
 from tests.scenarios.queue import take
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
-from sharecons.cli.outcome import Exit
+from sharecons.cli.exit_codes import Exit
 from tests.cli.asking import sharecons
 
 

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons._record import TopicPartition
 from sharecons.errors import (
     AuthorizationError,
     BrokerError,
@@ -18,7 +19,6 @@ from sharecons.errors import (
     OutdatedPlanError,
 )
 from sharecons.migration import Direction, Unplaced, carry_out, plan
-from sharecons.untyped import TopicPartition
 from tests.kafka_plugin import BROKERS, EmbeddedCluster
 
 pytestmark = pytest.mark.anyio

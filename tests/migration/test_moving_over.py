@@ -2,8 +2,9 @@
 
 import pytest
 
+from sharecons._record import TopicPartition
 from sharecons.admin import DeliveryState, StateBatch
-from sharecons.protocol.migration_values import (
+from sharecons.protocol.migration.models import (
     Direction,
     Log,
     Migration,
@@ -11,8 +12,7 @@ from sharecons.protocol.migration_values import (
     Settled,
     Unplaced,
 )
-from sharecons.protocol.moving_over import changed, move
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.migration.offset_migration import changed, move
 
 AVAILABLE = DeliveryState.AVAILABLE
 ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED

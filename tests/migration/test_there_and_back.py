@@ -3,8 +3,8 @@
 import pytest
 
 from sharecons import ShareGroupAdmin
+from sharecons._record import TopicPartition
 from sharecons.migration import Direction, carry_out, plan
-from sharecons.untyped import TopicPartition
 from tests.migration.groups import read_classic, work
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

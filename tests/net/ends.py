@@ -2,8 +2,8 @@
 
 import anyio
 
-from sharecons.net.sockets import ProtocolWire, SocketWire
-from sharecons.net.transport import StreamWire
+from sharecons.net.io.tcp import ProtocolWire, SocketWire
+from sharecons.net.io.transport import StreamWire
 
 
 async def on_protocol(ours):

@@ -35,7 +35,7 @@ from kio.schema.request_header.v2 import RequestHeader
 from kio.serial import entity_reader
 
 from sharecons import ShareConsumer
-from sharecons.net.transport import StreamWire
+from sharecons.net.io.transport import StreamWire
 from sharecons.records.encoder import NewRecord, encode
 from tests.wire.oracle import schema, written
 

@@ -6,7 +6,7 @@ import anyio
 from anyio.abc import ByteStream
 from kio.schema.errors import ErrorCode
 
-from sharecons.net.transport import StreamWire
+from sharecons.net.io.transport import StreamWire
 from tests.wire.oracle import schema, written
 
 __all__ = ["MemoryNetwork", "MemoryStream", "Peer", "frame", "pair", "versions_answer"]

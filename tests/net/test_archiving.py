@@ -3,9 +3,9 @@
 import logging
 
 from sharecons.log import get_logger
-from sharecons.metrics import Counters
-from sharecons.net.archiving import Archiving
-from sharecons.protocol.journal import ArchivedRange
+from sharecons.metrics.counters import Counters
+from sharecons.net.archive_warnings import Archiving
+from sharecons.protocol.acknowledge.result_log import ArchivedRange
 
 
 def test_first_record_of_a_partition_is_logged_and_the_others_are_counted(caplog):

@@ -12,7 +12,7 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.cluster import Cluster, Link
-from sharecons.protocol.values import Endpoint, FindCoordinator
+from sharecons.protocol.messages import Endpoint, FindCoordinator
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, Peer, frame
 from tests.wire.oracle import spelt

@@ -12,7 +12,7 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.connection import Connection
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     CoordinatorFound,
     Endpoint,
     FindCoordinator,

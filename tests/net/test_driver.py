@@ -4,8 +4,8 @@ import anyio
 import pytest
 
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.net.bell import Bell
 from sharecons.net.driver import drive
+from sharecons.net.io.event import Bell
 from tests.net.interrupts import interruptions
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,10 @@ from sharecons.errors import (
     ProtocolError,
     RequestTimedOutError,
 )
-from sharecons.net.following import Asking, Following, Later, Numbers
-from sharecons.net.login import Login
-from sharecons.protocol.values import ShareFetch
-from sharecons.wire import registry
+from sharecons.net.io.pipeline import Asking, Following, Later, Numbers
+from sharecons.net.io.sasl import Login
+from sharecons.protocol.messages import ShareFetch
+from sharecons.wire.codec import registry
 from tests.net.streams import SERVED, MemoryNetwork, frame
 from tests.net.test_connection import ANSWER, FOUND, QUESTION, connected, served
 from tests.protocol.making import SETTINGS

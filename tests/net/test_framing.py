@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharecons.errors import ProtocolError
-from sharecons.net import framing
-from sharecons.net.framing import FRAME_LIMIT, MUCH, FrameBuffer
+from sharecons.net.io import framing
+from sharecons.net.io.framing import FRAME_LIMIT, MUCH, FrameBuffer
 
 MEGABYTE = 1 << 20
 
@@ -116,7 +116,7 @@ def test_what_lacks_much_is_known_when_some_of_it_came():
 
 VALUES_COME_AND_GO = """
 import resource, sys
-from sharecons.net.framing import FrameBuffer
+from sharecons.net.io.framing import FrameBuffer
 if sys.argv[1] == "after a frame":
     buffer = FrameBuffer()
     buffer.room()[:4] = (2 << 20).to_bytes(4, "big")

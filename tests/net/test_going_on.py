@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from sharecons.errors import ProtocolError
-from sharecons.net.following import Later, Onward
-from sharecons.net.waiting import FOREVER, FutureWaiter
+from sharecons.net.io.pipeline import Later, Onward
+from sharecons.net.io.wakeup import FOREVER, FutureWaiter
 from tests.net.ends import WIRES, framed, heard, say
 from tests.net.waits import waited
 

@@ -1,17 +1,17 @@
 """A leader machine's answers, and what is asked after each."""
 
 from sharecons.errors import ConnectionFailedError
-from sharecons.metrics import Counters
-from sharecons.net.bell import Bell
-from sharecons.net.following import Following, Later
-from sharecons.net.led import Led
-from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.happenings import Strange
-from sharecons.protocol.journal import Journal
-from sharecons.protocol.leader import Leader
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.pace import Pace
-from sharecons.protocol.values import Range, ShareFetch, ShareFetched, SharePartition
+from sharecons.metrics.counters import Counters
+from sharecons.net.io.event import Bell
+from sharecons.net.io.pipeline import Following, Later
+from sharecons.net.leader_io import Led
+from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.fetch.events import Strange
+from sharecons.protocol.fetch.leader import Leader
+from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.messages import Range, ShareFetch, ShareFetched, SharePartition
 from sharecons.record import ACCEPT
 from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched, part
 

@@ -2,9 +2,13 @@
 
 import pytest
 
-from sharecons.metrics import Counters
-from sharecons.net.reports import Reports
-from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult, Journal
+from sharecons.metrics.counters import Counters
+from sharecons.net.ack_dispatch import Reports
+from sharecons.protocol.acknowledge.result_log import (
+    AcknowledgeError,
+    AcknowledgeResult,
+    Journal,
+)
 from sharecons.record import ACCEPT
 
 ERROR = AcknowledgeError(121, "INVALID_RECORD_STATE", "not yours")

@@ -8,9 +8,9 @@ from contextvars import ContextVar, copy_context
 import anyio
 import pytest
 
-from sharecons.net.following import Onward
-from sharecons.net.sockets import ProtocolWire
-from sharecons.net.waiting import FOREVER, FutureWaiter
+from sharecons.net.io.pipeline import Onward
+from sharecons.net.io.tcp import ProtocolWire
+from sharecons.net.io.wakeup import FOREVER, FutureWaiter
 from tests.net.ends import framed
 from tests.net.waits import waited
 

@@ -13,8 +13,8 @@ from sharecons.errors import (
 )
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.transport import TcpNetwork
-from sharecons.protocol.values import Endpoint, FindCoordinator
+from sharecons.net.io.transport import TcpNetwork
+from sharecons.protocol.messages import Endpoint, FindCoordinator
 from tests.net.streams import Peer, frame
 from tests.wire.oracle import spelt
 
@@ -85,7 +85,7 @@ async def test_answer_of_many_segments():
     varint = bytes((length + 1 & 0x7F | 0x80, length + 1 >> 7 & 0x7F | 0x80))
     varint += bytes((length + 1 >> 14 & 0x7F | 0x80, length + 1 >> 21))
     body = resource + varint + b"x" * length + spelt("00 00 00 01 00 00 00 00 00")
-    from sharecons.protocol.values import DescribeGroupConfig
+    from sharecons.protocol.messages import DescribeGroupConfig
 
     async with Server(partial(answer_once, frame(2, body))) as here:
         connection = await connected(here)

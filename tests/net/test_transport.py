@@ -11,7 +11,7 @@ from sharecons.errors import (
     ConnectionFailedError,
     RequestTimedOutError,
 )
-from sharecons.net.transport import Troubles
+from sharecons.net.io.transport import Troubles
 
 
 def raised(error):

@@ -5,8 +5,8 @@ import asyncio
 import anyio
 import pytest
 
-from sharecons.net.event_waiter import EventWaiter
-from sharecons.net.waiting import FOREVER, FutureWaiter, new_waiter
+from sharecons.net.io.event_waiter import EventWaiter
+from sharecons.net.io.wakeup import FOREVER, FutureWaiter, new_waiter
 from tests.net.waits import waited
 
 ASYNCIO = ("asyncio", {})

@@ -6,8 +6,8 @@ import sys
 import anyio
 import pytest
 
-from sharecons.net.framing import AWAITED
-from sharecons.net.sockets import ProtocolWire
+from sharecons.net.io.framing import AWAITED
+from sharecons.net.io.tcp import ProtocolWire
 from tests.net.ends import ASYNCIO, UVLOOP, framed, gone, heard, say
 
 pytestmark = [

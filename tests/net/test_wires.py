@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from sharecons.errors import ProtocolError
-from sharecons.net.waiting import FOREVER, FutureWaiter
+from sharecons.net.io.wakeup import FOREVER, FutureWaiter
 from tests.net.ends import WIRES, framed, gone, heard, say
 from tests.net.waits import waited
 

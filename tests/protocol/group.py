@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from sharecons.protocol.membership import Membership, Request
-from sharecons.protocol.values import (
+from sharecons.protocol.group.heartbeat import Membership, Request
+from sharecons.protocol.messages import (
     CoordinatorFound,
     Endpoint,
     FindCoordinator,

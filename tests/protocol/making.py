@@ -4,8 +4,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sharecons.protocol.ranges import runs_of
-from sharecons.protocol.values import (
+from sharecons.protocol.acknowledge.ranges import runs_of
+from sharecons.protocol.messages import (
     Endpoint,
     FetchedPartition,
     FetchSettings,

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sharecons.errors import LockLostError, RecordStateError
-from sharecons.protocol.journal import AcknowledgeResult
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.ranges import GAP, runs_of
-from sharecons.protocol.results import Ticket
-from sharecons.protocol.values import Acknowledgements, SharePartition
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.ranges import GAP, runs_of
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.acknowledge.results import Ticket
+from sharecons.protocol.messages import Acknowledgements, SharePartition
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
 from tests.protocol.model_broker import Broker
 

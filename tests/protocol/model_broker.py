@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     Acknowledgements,
     FetchedPartition,
     PartitionLeader,

@@ -4,13 +4,13 @@ from dataclasses import fields
 from typing import Final
 
 from sharecons.errors import ConnectionFailedError
-from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.happenings import Acquired
-from sharecons.protocol.journal import Journal
-from sharecons.protocol.leader import Answer, Leader, Request
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.pace import Pace
-from sharecons.protocol.values import (
+from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.fetch.events import Acquired
+from sharecons.protocol.fetch.leader import Answer, Leader, Request
+from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.messages import (
     FetchedPartition,
     ShareAcknowledge,
     ShareFetch,

@@ -1,17 +1,20 @@
 import pytest
 
 from sharecons.errors import LockLostError
-from sharecons.protocol import reactions
-from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol import error_actions
+from sharecons.protocol.acknowledge.ack_batches import PATIENCE, SPLITS
+from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.ranges import GAP
+from sharecons.protocol.acknowledge.result_log import (
+    AcknowledgeError,
+    AcknowledgeResult,
+    Journal,
+)
+from sharecons.protocol.acknowledge.results import Ticket, join_results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.journal import AcknowledgeError, AcknowledgeResult, Journal
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.pieces import PATIENCE, SPLITS
-from sharecons.protocol.ranges import GAP
-from sharecons.protocol.reactions import Reaction
-from sharecons.protocol.results import Ticket, join_results
-from sharecons.protocol.session import Term
-from sharecons.protocol.values import FetchedPartition, SharePartition
+from sharecons.protocol.error_actions import Reaction
+from sharecons.protocol.messages import FetchedPartition, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.making import P0, P1, TOPIC, each, part
 
@@ -287,14 +290,14 @@ def test_a_lease_with_something_left_to_say_is_held():
     assert batcher.machine.has_open
 
 
-@pytest.mark.parametrize("code", reactions.ACKNOWLEDGE)
+@pytest.mark.parametrize("code", error_actions.ACKNOWLEDGE)
 def test_each_code_of_an_acknowledgement_has_its_outcome(code: int):
     batcher = Batcher()
     batcher.lease(0).acknowledge(0, ACCEPT)
 
     batcher.exchange(code)
 
-    match reactions.ACKNOWLEDGE[code]:
+    match error_actions.ACKNOWLEDGE[code]:
         case Reaction.PROCEED:
             assert [(0, 0, ACCEPT, None)] == batcher.results
         case Reaction.RETRY:

@@ -4,15 +4,20 @@ import pytest
 from scramp import ScramMechanism
 
 from sharecons.errors import AuthenticationError, ConnectionFailedError
-from sharecons.protocol.authentication import (
+from sharecons.protocol.codes import Code
+from sharecons.protocol.sasl.authentication import (
     Authentication,
     SaslAuthenticate,
     SaslAuthenticated,
     SaslHandshake,
     SaslHandshaken,
 )
-from sharecons.protocol.codes import Code
-from sharecons.protocol.credentials import MECHANISMS, OAUTHBEARER, SCRAM, Credentials
+from sharecons.protocol.sasl.credentials import (
+    MECHANISMS,
+    OAUTHBEARER,
+    SCRAM,
+    Credentials,
+)
 
 PLAIN = Credentials(mechanism="PLAIN", username="alice", password="secret")
 BEARER = Credentials(mechanism=OAUTHBEARER, extensions={"scope": "orders"})

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.cursors import LEAST, MOST, Cursor, spans_by_partition
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.log_reader.cursor import LEAST, MOST, Cursor, spans_by_partition
+from sharecons.protocol.messages import SharePartition
 
 PLACE = SharePartition(b"t" * 16, 3)
 

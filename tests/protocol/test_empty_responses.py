@@ -3,9 +3,9 @@
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.empty_responses import FREE, REOPEN, STALLED
-from sharecons.protocol.happenings import Stalled
-from sharecons.protocol.values import ShareAcknowledge, ShareFetch
+from sharecons.protocol.fetch.empty_responses import FREE, REOPEN, STALLED
+from sharecons.protocol.fetch.events import Stalled
+from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT
 from tests.protocol.making import P0, P1, acknowledged, fetched, part
 from tests.protocol.talk import Talk

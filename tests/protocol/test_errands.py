@@ -4,12 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharecons._record import TopicPartition
 from sharecons.errors import BrokerError, ConnectionFailedError, RequestTimedOutError
+from sharecons.protocol.admin.fanout import (
+    PASSING,
+    Errand,
+    Passing,
+    parts,
+    place,
+    worst_of,
+)
+from sharecons.protocol.admin.requests import PartialReply, Reply
+from sharecons.protocol.admin.results import Outcome
 from sharecons.protocol.codes import Code
-from sharecons.protocol.errands import PASSING, Errand, Passing, parts, place, worst_of
-from sharecons.protocol.outcomes import Outcome
-from sharecons.protocol.questions import PartialReply, Reply
-from sharecons.untyped import TopicPartition
 
 
 def errand_of(*keys):

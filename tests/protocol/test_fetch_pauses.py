@@ -3,10 +3,10 @@
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch_pauses import FetchablePartitions, FetchPauses
-from sharecons.protocol.happenings import FetchRecovered, Troubled
-from sharecons.protocol.leader import Leader
-from sharecons.protocol.values import ShareFetch, SharePartition
+from sharecons.protocol.fetch.events import FetchRecovered, Troubled
+from sharecons.protocol.fetch.leader import Leader
+from sharecons.protocol.fetch.pauses import FetchablePartitions, FetchPauses
+from sharecons.protocol.messages import ShareFetch, SharePartition
 from sharecons.record import ACCEPT
 from tests.protocol.making import (
     EVER,

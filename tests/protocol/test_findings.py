@@ -2,19 +2,23 @@
 
 import pytest
 
-from sharecons.protocol.admin_values import (
+from sharecons.protocol.admin.models import (
     DeliveryState,
     SharePartitionState,
     StateBatch,
 )
-from sharecons.protocol.findings import (
+from sharecons.protocol.diagnosis.findings import (
     GroupFacts,
     Reason,
     Severity,
     duration,
     findings_of,
 )
-from sharecons.protocol.insides import Oldest, PartitionInside, stretches_of
+from sharecons.protocol.diagnosis.offset_states import (
+    Oldest,
+    PartitionInside,
+    stretches_of,
+)
 
 AVAILABLE = DeliveryState.AVAILABLE
 ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED

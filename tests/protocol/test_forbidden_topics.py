@@ -1,7 +1,7 @@
 """A topic that may not even be described does not keep a member out of the group."""
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.routing import Routing
+from sharecons.protocol.group.metadata import Routing
 from tests.protocol.group import admitted, error, found, looking, member, said
 from tests.protocol.test_routing import absent, described, exchange, topic
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.errors import ConfigurationError
-from sharecons.protocol.group_configs import check_configs, read_bounds
+from sharecons.protocol.admin.group_configs import check_configs, read_bounds
 
 LOCK = "share.record.lock.duration.ms"
 LIMIT = "share.delivery.count.limit"

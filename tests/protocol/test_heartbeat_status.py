@@ -1,6 +1,6 @@
 """Whether heartbeats are accepted, by results and times."""
 
-from sharecons.protocol.heartbeat_status import HeartbeatStatus
+from sharecons.protocol.group.heartbeat_status import HeartbeatStatus
 
 
 def test_connected_from_an_accepted_heartbeat_until_the_next_is_overdue():

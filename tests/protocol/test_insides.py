@@ -3,12 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.admin_values import (
+from sharecons.protocol.admin.models import (
     DeliveryState,
     SharePartitionState,
     StateBatch,
 )
-from sharecons.protocol.insides import PartitionInside, Standing, stretches_of
+from sharecons.protocol.diagnosis.offset_states import (
+    PartitionInside,
+    Standing,
+    stretches_of,
+)
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 

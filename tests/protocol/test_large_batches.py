@@ -5,8 +5,8 @@ A broker sends whole producer batches, also for a small record limit.
 
 import pytest
 
-from sharecons.protocol.batch_sizes import BatchSizes
-from sharecons.protocol.pace import HORIZON, Pace
+from sharecons.protocol.fetch.batch_sizes import BatchSizes
+from sharecons.protocol.fetch.prefetch import HORIZON, Pace
 from tests.protocol.making import P0, batch, fetched, part
 from tests.protocol.talk import Talk
 

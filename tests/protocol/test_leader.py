@@ -2,9 +2,9 @@
 
 import pytest
 
-from sharecons.protocol.happenings import Acquired, EndpointsTold, Strange
-from sharecons.protocol.values import Endpoint, ShareFetch
-from sharecons.protocol.waits import SHORT_WAIT
+from sharecons.protocol.fetch.events import Acquired, EndpointsTold, Strange
+from sharecons.protocol.fetch.waits import SHORT_WAIT
+from sharecons.protocol.messages import Endpoint, ShareFetch
 from sharecons.record import ACCEPT, RELEASE
 from tests.protocol.making import (
     EVER,

@@ -3,12 +3,12 @@
 import pytest
 
 from sharecons.errors import UnsupportedVersionError
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.linger import ACK_DELAY
+from sharecons.protocol.acknowledge.results import Ticket
 from sharecons.protocol.codes import Code
-from sharecons.protocol.gathering import ACK_DELAY
-from sharecons.protocol.happenings import Acquired
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.results import Ticket
-from sharecons.protocol.values import ShareFetch
+from sharecons.protocol.fetch.events import Acquired
+from sharecons.protocol.messages import ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW
 from tests.protocol.making import P0, P1, SETTINGS, acknowledged, each, fetched, part
 from tests.protocol.talk import Talk

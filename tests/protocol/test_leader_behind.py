@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.linger import ACK_DELAY
 from sharecons.protocol.codes import Code
-from sharecons.protocol.gathering import ACK_DELAY
-from sharecons.protocol.happenings import Strange
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.session import CLOSING
-from sharecons.protocol.values import ShareFetch, SharePartition
+from sharecons.protocol.fetch.events import Strange
+from sharecons.protocol.fetch.session_manager import CLOSING
+from sharecons.protocol.messages import ShareFetch, SharePartition
 from sharecons.record import ACCEPT, RENEW
 from tests.protocol.making import P0, TOPIC_ID, fetched, part
 from tests.protocol.talk import Talk

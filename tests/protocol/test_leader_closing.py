@@ -4,9 +4,9 @@ import pytest
 
 from sharecons.errors import LockLostError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.happenings import LocksLost, MetadataStale
-from sharecons.protocol.session import CLOSING
-from sharecons.protocol.values import ShareAcknowledge
+from sharecons.protocol.fetch.events import LocksLost, MetadataStale
+from sharecons.protocol.fetch.session_manager import CLOSING
+from sharecons.protocol.messages import ShareAcknowledge
 from sharecons.record import ACCEPT, RELEASE, RENEW
 from tests.protocol.making import EVER, P0, acknowledged, each, fetched, part
 from tests.protocol.talk import Talk

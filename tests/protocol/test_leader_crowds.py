@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 
-from sharecons.protocol.arrivals import CROWD, GATHERED, MOST_GATHERED, Arrivals
-from sharecons.protocol.gathering import ACK_DELAY
-from sharecons.protocol.values import ShareFetch
+from sharecons.protocol.acknowledge.linger import ACK_DELAY
+from sharecons.protocol.fetch.arrivals import CROWD, GATHERED, MOST_GATHERED, Arrivals
+from sharecons.protocol.messages import ShareFetch
 from sharecons.record import ACCEPT, RELEASE
 from tests.protocol.making import P0, SETTINGS, fetched, part
 from tests.protocol.talk import Talk

@@ -5,9 +5,9 @@ from typing import Final
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.pace import DEMAND
-from sharecons.protocol.turns import PART
-from sharecons.protocol.values import ShareFetch, SharePartition
+from sharecons.protocol.fetch.prefetch import DEMAND
+from sharecons.protocol.fetch.turns import PART
+from sharecons.protocol.messages import ShareFetch, SharePartition
 from sharecons.record import ACCEPT
 from tests.protocol.making import P0, TOPIC_ID, each, fetched, part
 from tests.protocol.talk import Talk

@@ -18,16 +18,16 @@ from hypothesis.stateful import (
 )
 
 from sharecons.errors import ClosedError, ConnectionFailedError
-from sharecons.protocol.acknowledgements import Acknowledgements
+from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.acknowledge.results import Ticket
 from sharecons.protocol.codes import Code
-from sharecons.protocol.happenings import Acquired, LocksLost, Refused, Strange
-from sharecons.protocol.journal import Journal
-from sharecons.protocol.leader import Leader, Request
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.pace import Pace
-from sharecons.protocol.results import Ticket
-from sharecons.protocol.turns import PART
-from sharecons.protocol.values import Range, ShareFetch, SharePartition
+from sharecons.protocol.fetch.events import Acquired, LocksLost, Refused, Strange
+from sharecons.protocol.fetch.leader import Leader, Request
+from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.fetch.turns import PART
+from sharecons.protocol.messages import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.making import EVER, NODE, SETTINGS, TOPIC, TOPIC_ID
 from tests.protocol.model_application import Application, Held

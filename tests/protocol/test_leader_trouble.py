@@ -9,17 +9,17 @@ from sharecons.errors import (
     LockLostError,
     UnsupportedVersionError,
 )
-from sharecons.protocol import reactions
+from sharecons.protocol import error_actions
 from sharecons.protocol.codes import Code
-from sharecons.protocol.happenings import (
+from sharecons.protocol.error_actions import Reaction
+from sharecons.protocol.fetch.events import (
     LeaderMoved,
     LocksLost,
     MetadataStale,
     Refused,
     Troubled,
 )
-from sharecons.protocol.reactions import Reaction
-from sharecons.protocol.values import PartitionLeader
+from sharecons.protocol.messages import PartitionLeader
 from sharecons.record import ACCEPT
 from tests.protocol.making import EVER, P0, P1, acknowledged, each, fetched, part
 from tests.protocol.talk import Talk
@@ -122,7 +122,7 @@ def test_an_error_that_stays_is_met_with_growing_pauses(code: int):
 
 
 @pytest.mark.parametrize(
-    "code", [c for c, r in reactions.FETCH.items() if r is Reaction.REFUSE]
+    "code", [c for c, r in error_actions.FETCH.items() if r is Reaction.REFUSE]
 )
 def test_a_refusal_ends_it_and_says_why(code: int):
     talk = Talk()
@@ -168,7 +168,7 @@ def test_a_throttled_leader_is_left_alone_as_long_as_it_says():
 # Errors of partitions.
 
 
-@pytest.mark.parametrize("code", reactions.FETCH_PARTITION)
+@pytest.mark.parametrize("code", error_actions.FETCH_PARTITION)
 def test_each_code_of_a_partition_has_its_happening(code: int):
     talk = Talk()
     leader = PartitionLeader(2, 5)
@@ -181,7 +181,7 @@ def test_each_code_of_a_partition_has_its_happening(code: int):
         Reaction.DESCRIBE: [MetadataStale(Code(code).name)],
         Reaction.REPORT: [Troubled(P0, code, None)],
     }
-    assert expected[reactions.FETCH_PARTITION[code]] == talk.leader.happened
+    assert expected[error_actions.FETCH_PARTITION[code]] == talk.leader.happened
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from sharecons.errors import (
     RecordStateError,
     UnsupportedVersionError,
 )
-from sharecons.protocol.journal import Journal
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.ranges import GAP, Run, ranges_of
-from sharecons.protocol.session import Term
+from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.ranges import GAP, Run, ranges_of
+from sharecons.protocol.acknowledge.result_log import Journal
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.making import P0, TOPIC
 

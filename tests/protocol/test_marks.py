@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.marks import KIND, SENT, Marks
+from sharecons.protocol.acknowledge.ack_states import KIND, SENT, Marks
 from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
 
 COUNT = 12

@@ -11,7 +11,7 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol.codes import Code
-from sharecons.protocol.membership import (
+from sharecons.protocol.group.heartbeat import (
     DEFAULT_INTERVAL,
     EARLY_INTERVAL,
     EARLY_PERIOD,
@@ -23,7 +23,7 @@ from sharecons.protocol.membership import (
     Membership,
     State,
 )
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     Endpoint,
@@ -813,7 +813,7 @@ def test_no_sequence_of_calls_leaves_the_table_and_each_entry_is_gone_through(
     monkeypatch: pytest.MonkeyPatch,
 ):
     moved: set[tuple[State, Happening]] = set()
-    monkeypatch.setattr("sharecons.protocol.membership.TRANSITIONS", Moves(moved))
+    monkeypatch.setattr("sharecons.protocol.group.heartbeat.TRANSITIONS", Moves(moved))
     actions = ("subscribe", "unsubscribe", "close", "good", "lost", "110", "30", "16")
 
     for sequence in itertools.product(actions, repeat=5):

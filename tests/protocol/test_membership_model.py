@@ -13,8 +13,8 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.membership import Answer, Membership, Request, State
-from sharecons.protocol.values import (
+from sharecons.protocol.group.heartbeat import Answer, Membership, Request, State
+from sharecons.protocol.messages import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     CoordinatorFound,

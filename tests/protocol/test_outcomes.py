@@ -3,9 +3,9 @@
 import pytest
 
 from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.protocol.admin.broker_errors import is_code, refusal
+from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.refusals import is_code, refusal
 
 ERROR = Error("no")
 

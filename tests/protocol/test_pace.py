@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sharecons.protocol.pace import DEMAND, HORIZON, LEAD, MOMENTS, PATIENCE, Pace
+from sharecons.protocol.fetch.prefetch import (
+    DEMAND,
+    HORIZON,
+    LEAD,
+    MOMENTS,
+    PATIENCE,
+    Pace,
+)
 from tests.protocol.making import EVER, P0, batch, part
 from tests.protocol.profile import EXAMPLES, MACHINE
 

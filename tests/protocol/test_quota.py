@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.happenings import Throttled
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.quota import HOLD, MAX_PAUSE, WINDOW, Quota
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.fetch.events import Throttled
+from sharecons.protocol.fetch.quota import HOLD, MAX_PAUSE, WINDOW, Quota
 from sharecons.record import ACCEPT
 from tests.protocol.making import P0, acknowledged, batch, fetched, part
 from tests.protocol.profile import EXAMPLES

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.ranges import GAP, Run, coalesce, ranges_of, runs_of, split
-from sharecons.protocol.values import Range
+from sharecons.protocol.acknowledge.ranges import (
+    GAP,
+    Run,
+    coalesce,
+    ranges_of,
+    runs_of,
+    split,
+)
+from sharecons.protocol.messages import Range
 from tests.protocol.profile import EXAMPLES
 
 ACCEPT, RELEASE, REJECT, RENEW = b"\1", b"\2", b"\3", b"\4"

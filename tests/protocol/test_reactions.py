@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from sharecons.protocol import reactions
+from sharecons.protocol import error_actions
 from sharecons.protocol.codes import Code
-from sharecons.protocol.reactions import Reaction, reaction
+from sharecons.protocol.error_actions import Reaction, reaction
 
 TABLES = {
-    "HEARTBEAT": reactions.HEARTBEAT,
-    "FETCH": reactions.FETCH,
-    "FETCH_PARTITION": reactions.FETCH_PARTITION,
-    "ACKNOWLEDGE": reactions.ACKNOWLEDGE,
+    "HEARTBEAT": error_actions.HEARTBEAT,
+    "FETCH": error_actions.FETCH,
+    "FETCH_PARTITION": error_actions.FETCH_PARTITION,
+    "ACKNOWLEDGE": error_actions.ACKNOWLEDGE,
 }
 
 # "Supported errors" of ShareGroupHeartbeatResponse, ShareFetchResponse and
@@ -125,7 +125,9 @@ def test_no_acknowledgement_is_sent_again_once_its_lock_went_with_the_leader():
         Code.UNKNOWN_TOPIC_ID,
     )
 
-    assert {Reaction.FAIL} == {reaction(reactions.ACKNOWLEDGE, code) for code in lost}
+    assert {Reaction.FAIL} == {
+        reaction(error_actions.ACKNOWLEDGE, code) for code in lost
+    }
 
 
 def test_each_reaction_is_some_codes():

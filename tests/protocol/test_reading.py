@@ -6,17 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sharecons._record import TopicPartition
 from sharecons.errors import (
     AuthorizationError,
     ConnectionFailedError,
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from sharecons.protocol.admin_values import LogOffset, OffsetSpec
+from sharecons.protocol.admin.models import LogOffset, OffsetSpec
+from sharecons.protocol.admin.requests import ListLogOffsets, Reply
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetches import Fetch, Fetched, FetchedFrom
-from sharecons.protocol.questions import ListLogOffsets, Reply
-from sharecons.protocol.reading import (
+from sharecons.protocol.log_reader.messages import Fetch, Fetched, FetchedFrom
+from sharecons.protocol.log_reader.reader import (
     MAX_BYTES,
     TOPIC_PATIENCE,
     Ask,
@@ -24,7 +25,7 @@ from sharecons.protocol.reading import (
     Piece,
     Reading,
 )
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     DescribeTopics,
     Endpoint,
     PartitionLeader,
@@ -34,7 +35,6 @@ from sharecons.protocol.values import (
 )
 from sharecons.records.columns_reader import next_offset
 from sharecons.records.encoder import NewRecord, encode
-from sharecons.untyped import TopicPartition
 
 T, U = b"t" * 16, b"u" * 16
 NAMES = {T: "t", U: "u"}

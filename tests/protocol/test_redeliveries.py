@@ -2,12 +2,12 @@
 
 import pytest
 
-from sharecons.protocol.archived import archived_by
+from sharecons.protocol.acknowledge.archived import archived_by
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.ranges import Run
+from sharecons.protocol.acknowledge.result_log import ArchivedRange
 from sharecons.protocol.codes import Code
-from sharecons.protocol.journal import ArchivedRange
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.ranges import Run
-from sharecons.protocol.values import ShareAcknowledge, ShareFetch
+from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT, RELEASE
 from tests.protocol.making import (
     EVER,

@@ -2,8 +2,8 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.routing import REFRESH, Routing, TopicTrouble
-from sharecons.protocol.values import (
+from sharecons.protocol.group.metadata import REFRESH, Routing, TopicTrouble
+from sharecons.protocol.messages import (
     DescribeTopics,
     Endpoint,
     PartitionLeader,

@@ -13,8 +13,8 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.routing import Routing
-from sharecons.protocol.values import (
+from sharecons.protocol.group.metadata import Routing
+from sharecons.protocol.messages import (
     DescribeTopics,
     Endpoint,
     PartitionLeader,

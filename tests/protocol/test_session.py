@@ -1,8 +1,8 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sharecons.protocol.session import CLOSING, OPENING, ShareSession
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.fetch.session_manager import CLOSING, OPENING, ShareSession
+from sharecons.protocol.messages import SharePartition
 from tests.protocol.making import P0, P1, P2
 from tests.protocol.profile import MACHINE
 

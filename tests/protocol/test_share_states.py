@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.admin_values import DeliveryState, StateBatch
-from sharecons.protocol.share_states import (
+from sharecons.protocol.admin.models import DeliveryState, StateBatch
+from sharecons.protocol.diagnosis.state_replay import (
     ShareStates,
     Snapshot,
     StateKey,
@@ -12,7 +12,7 @@ from sharecons.protocol.share_states import (
     combined,
     home_of,
 )
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.messages import SharePartition
 
 ORDERS = SharePartition(bytes(range(16)), 3)
 KEY = StateKey("billing", ORDERS)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.turns import MOST_WHOLE, PART, Turns
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.fetch.turns import MOST_WHOLE, PART, Turns
+from sharecons.protocol.messages import SharePartition
 from tests.protocol.making import TOPIC_ID
 from tests.protocol.profile import EXAMPLES
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sharecons._record import Headers
 from sharecons.records.columns import Columns, Span
 from sharecons.records.columns_reader import ColumnsReader
-from sharecons.untyped import Headers
 
 EVERYTHING: tuple[Span, ...] = ((0, 1 << 40, 1),)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sharecons.records.columns import MOST_MILLISECONDS
 from sharecons.records.columns_reader import ColumnsReader, next_offset
 from sharecons.records.compression import Codec
-from sharecons.records.damage import DamagedError
 from sharecons.records.encoder import NewRecord, encode
+from sharecons.records.errors import DamagedError
 from tests.records.columns_reading import chunks, of, rows
 from tests.records.golden import JAVA, LIBRDKAFKA
 from tests.records.reading import crafted, read, sealed

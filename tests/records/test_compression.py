@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharecons.records.compression import Codec, compress, decompress, zstd_most
-from sharecons.records.damage import DamagedError
+from sharecons.records.errors import DamagedError
 
 COMPRESSING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 codecs = pytest.mark.parametrize("codec", COMPRESSING)

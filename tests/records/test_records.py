@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledgements import Acknowledgements
-from sharecons.protocol.journal import Journal
-from sharecons.protocol.leases import Lease
-from sharecons.protocol.ranges import Run
-from sharecons.protocol.session import Term
+from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.ranges import Run
+from sharecons.protocol.acknowledge.result_log import Journal
 from sharecons.record import DETACHED, AcknowledgeType
 from sharecons.records.batch import decode
 from sharecons.records.compression import Codec

@@ -5,11 +5,11 @@ from typing import Any
 
 import anyio
 
+from sharecons.config.validation import member_id_of, parse_bootstrap
 from sharecons.net.connection import Connection
-from sharecons.net.transport import TcpNetwork
-from sharecons.options import member_id_of, parse_bootstrap
+from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.codes import Code
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     CoordinatorFound,
     FetchedPartition,
     FindCoordinator,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from sharecons.net.transport import TcpNetwork, Wire
-from sharecons.protocol.values import Endpoint
+from sharecons.net.io.transport import TcpNetwork, Wire
+from sharecons.protocol.messages import Endpoint
 from tests.kafka_plugin import Admin
 from tests.net.interrupts import interruptions
 from tests.scenarios.queue import Queue, left_over, take

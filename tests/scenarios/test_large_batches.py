@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from sharecons import ShareConsumer
-from sharecons.net.transport import TcpNetwork, Wire
-from sharecons.protocol.values import Endpoint
-from sharecons.wire.api import Frame
+from sharecons.net.io.transport import TcpNetwork, Wire
+from sharecons.protocol.messages import Endpoint
+from sharecons.wire.codec.api import Frame
 from tests.kafka_plugin import Admin, Kafka
 from tests.scenarios.queue import Queue, take
 from tests.scenarios.versions import since_4_2

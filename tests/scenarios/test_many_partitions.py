@@ -6,7 +6,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from sharecons.protocol.turns import PART
+from sharecons.protocol.fetch.turns import PART
 from sharecons.testing.broker.codec import read_request
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, left_over

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sharecons.net.sockets import ProtocolWire
+from sharecons.net.io.tcp import ProtocolWire
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, left_over, offsets
 from tests.scenarios.versions import LET_GO

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sharecons.net.following import Later, Onward
-from sharecons.net.transport import TcpNetwork, Wire
-from sharecons.protocol.values import Endpoint
-from sharecons.wire.api import Frame
+from sharecons.net.io.pipeline import Later, Onward
+from sharecons.net.io.transport import TcpNetwork, Wire
+from sharecons.protocol.messages import Endpoint
+from sharecons.wire.codec.api import Frame
 
 __all__ = ["WatchedNetwork"]
 

@@ -5,12 +5,13 @@ import time
 import anyio
 import pytest
 
-from sharecons import Security, ShareConsumer, settings
+from sharecons import Security, ShareConsumer
+from sharecons.config import settings
+from sharecons.config.properties.tokens import unsecured
+from sharecons.config.validation import parse_bootstrap
 from sharecons.errors import AuthenticationError, ConnectionFailedError
 from sharecons.net.cluster import Cluster
-from sharecons.options import parse_bootstrap
-from sharecons.properties.tokens import unsecured
-from sharecons.protocol.values import FindCoordinator
+from sharecons.protocol.messages import FindCoordinator
 from tests.security.authority import PASSWORD as STORE_PASSWORD
 from tests.security.conftest import NAME, PASSWORD, quoted
 

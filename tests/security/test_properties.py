@@ -11,11 +11,11 @@ import anyio
 import pytest
 
 from sharecons import Security
+from sharecons.config.properties import files
+from sharecons.config.properties.errors import BrokenError
+from sharecons.config.properties.jaas import options_of
+from sharecons.config.properties.known_properties import READ, complaint
 from sharecons.errors import ConfigurationError
-from sharecons.properties import files
-from sharecons.properties.broken import BrokenError
-from sharecons.properties.jaas import options_of
-from sharecons.properties.names import READ, complaint
 from tests.security.authority import PASSWORD
 
 MODULE = "org.apache.kafka.common.security"

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from sharecons import settings
-from sharecons.cli import connecting
+from sharecons.cli import client_options
+from sharecons.config import settings
 from sharecons.errors import ConfigurationError
 
 LOGIN = (
@@ -163,13 +163,13 @@ def test_file_that_is_not_there():
 
 def parsed(*arguments):
     parser = argparse.ArgumentParser()
-    connecting.add_options(parser)
+    client_options.add_options(parser)
     return parser.parse_args(arguments)
 
 
 @pytest.mark.parametrize("option", ["--bootstrap-server", "--bootstrap-servers"])
 def test_both_spellings_of_the_servers(option):
-    assert "b:1" == connecting.load(parsed(option, "b:1")).bootstrap_servers
+    assert "b:1" == client_options.load(parsed(option, "b:1")).bootstrap_servers
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_both_spellings_of_the_servers(option):
 def test_timeout_is_milliseconds_as_kafkas_tools_have_it(text, seconds):
     options = parsed("--bootstrap-server", "b:1", "--timeout", text)
 
-    assert seconds == connecting.load(options).timeout
+    assert seconds == client_options.load(options).timeout
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "0", "5h"])
@@ -198,7 +198,7 @@ def test_single_properties(file):
         "sasl.password=x",
     )
 
-    found = connecting.load(options)
+    found = client_options.load(options)
 
     assert "a=b" == found.client_id
     assert "x" == found.security.credentials.password
@@ -211,7 +211,7 @@ def test_property_without_a_value(capsys):
 
 
 def test_warnings_go_to_stderr(capsys):
-    connecting.load(
+    client_options.load(
         parsed("--bootstrap-server", "b:1", "--command-property", "sasl.user=x")
     )
 
@@ -222,7 +222,7 @@ def test_warnings_go_to_stderr(capsys):
 def test_help_loads_nothing_of_this():
     """It is to come at once."""
     program = (
-        "import sys, sharecons.cli.connecting, sharecons.settings;"
+        "import sys, sharecons.cli.client_options, sharecons.config.settings;"
         "print([m for m in ('ssl', 'anyio', 'kio', 'javaproperties') "
         "if m in sys.modules])"
     )

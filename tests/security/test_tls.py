@@ -13,8 +13,8 @@ from anyio.streams.tls import TLSListener
 from sharecons import Security, ShareConsumer
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.net.cluster import Cluster
-from sharecons.net.transport import TcpNetwork
-from sharecons.protocol.values import Endpoint, FindCoordinator
+from sharecons.net.io.transport import TcpNetwork
+from sharecons.protocol.messages import Endpoint, FindCoordinator
 from sharecons.testing import EmbeddedBroker
 from tests.net.streams import Peer, frame
 from tests.wire.oracle import spelt

@@ -14,7 +14,7 @@ import signal
 import time
 from pathlib import Path
 
-from sharecons.spark.acquiring import Acquirer
+from sharecons.spark.acquirer import Acquirer
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery

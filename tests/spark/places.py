@@ -1,6 +1,6 @@
 """A place in memory that fails when it is told to."""
 
-from sharecons.spark.places import Place
+from sharecons.spark.storage import Place
 
 
 class Killed(BaseException):

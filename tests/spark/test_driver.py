@@ -10,7 +10,7 @@ import pytest
 
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
-from sharecons.spark.opening import Opened, open_driver
+from sharecons.spark.factory import Opened, open_driver
 from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
@@ -258,7 +258,7 @@ def test_entries_of_what_is_committed_are_removed_meanwhile(broker, options, ope
 
 
 def test_second_driver_on_a_ledger_is_refused_at_once(options, opened, monkeypatch):
-    monkeypatch.setattr("sharecons.spark.opening.PATIENCE", 0.2)
+    monkeypatch.setattr("sharecons.spark.factory.PATIENCE", 0.2)
     opened(options())
 
     with pytest.raises(LedgerTakenError):
@@ -362,7 +362,7 @@ def test_driver_ends_with_the_process_that_started_it(
         "ledgerLocation": str(tmp_path / "ledger"),
     }
     inner = f"""
-from sharecons.spark.opening import Opened, open_driver
+from sharecons.spark.factory import Opened, open_driver
 from sharecons.spark.options import read_options
 driver, _ = open_driver(read_options({given!r}))
 print("open", driver.wait_beyond(0, 20), flush=True)
@@ -381,7 +381,7 @@ os._exit(0)
 """
     command = [sys.executable, "-c", outer]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
-    monkeypatch.setattr("sharecons.spark.opening.PATIENCE", 15.0)
+    monkeypatch.setattr("sharecons.spark.factory.PATIENCE", 15.0)
 
     assert ran.stdout == "open 5\n"
     began = time.monotonic()
@@ -393,7 +393,9 @@ def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
     broker, options, opened, monkeypatch
 ):
     monkeypatch.setattr("sharecons.spark.driver.LEDGER_INTERVAL", 0.2)
-    monkeypatch.setattr("sharecons.spark.local_place.LocalPlace.lock", lambda *_: None)
+    monkeypatch.setattr(
+        "sharecons.spark.local_storage.LocalPlace.lock", lambda *_: None
+    )
     older = opened(options())
     newer = opened(options())
 

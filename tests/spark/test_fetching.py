@@ -222,7 +222,7 @@ def test_a_leader_that_moves_is_followed():
 
 
 def test_a_broker_that_dies_between_two_fetches_is_replaced(monkeypatch):
-    monkeypatch.setattr("sharecons.protocol.reading.MAX_BYTES", 200_000)
+    monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_BYTES", 200_000)
     with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(1000)] * 2000, batch=50)
 
@@ -250,7 +250,7 @@ def test_brokers_that_are_gone_end_the_reading_in_bounded_time():
 
 @pytest.mark.slow
 def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(monkeypatch):
-    monkeypatch.setattr("sharecons.protocol.reading.TOPIC_PATIENCE", 0.2)
+    monkeypatch.setattr("sharecons.protocol.log_reader.reader.TOPIC_PATIENCE", 0.2)
     with embedded(topics={"t": 1}) as (broker, logs):
         wanted = logs.taken("t", 0, 4)
         broker.delete_topic("t")
@@ -298,8 +298,8 @@ def test_partitions_of_one_leader_share_a_request():
 
 @pytest.mark.slow
 def test_what_nobody_takes_is_not_read_for_ever(monkeypatch):
-    monkeypatch.setattr("sharecons.protocol.reading.MAX_BYTES", 100_000)
-    monkeypatch.setattr("sharecons.spark.background.MOST_WAITING", 200_000)
+    monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_BYTES", 100_000)
+    monkeypatch.setattr("sharecons.spark.fetch_thread.MOST_WAITING", 200_000)
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(1000)] * 3000, batch=50)
         broker.forget_requests()

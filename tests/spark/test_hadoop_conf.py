@@ -3,8 +3,8 @@
 import pytest
 
 from sharecons.errors import ConfigurationError
+from sharecons.spark.factory import open_driver
 from sharecons.spark.hadoop_conf import check_location, find_default_filesystem
-from sharecons.spark.opening import open_driver
 from sharecons.spark.options import read_options
 
 CORE = """<?xml version="1.0"?>

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.messages import SharePartition
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
 from sharecons.spark.ledger import Ledger, Taken
 

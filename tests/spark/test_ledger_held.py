@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.spark.held import Held
+from sharecons.spark.offset_set import Held
 from tests.protocol.profile import EXAMPLES
 
 ranges = st.tuples(st.integers(0, 40), st.integers(0, 8)).map(

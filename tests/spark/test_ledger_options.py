@@ -9,7 +9,7 @@ import pytest
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import hide_secrets, parse_ledger_option
 from sharecons.spark.options import read_options
-from sharecons.spark.places import place_of
+from sharecons.spark.storage import place_of
 from tests.spark.test_options import NEEDED
 
 

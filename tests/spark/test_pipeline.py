@@ -18,10 +18,10 @@ import pytest
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from sharecons.spark.pipeline import __main__ as program
-from sharecons.spark.pipeline.figures import BatchFigures, table
-from sharecons.spark.pipeline.picture import picture
+from sharecons.spark.pipeline.chart import picture
 from sharecons.spark.pipeline.session import qualified
 from sharecons.spark.pipeline.settings import parse
+from sharecons.spark.pipeline.stats import BatchFigures, table
 from sharecons.spark.store import Store
 from sharecons.testing.kafka.ports import free_ports
 from tests.spark.sparks import environment

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.admin_values import GroupOffset
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import GroupOffset
 from sharecons.spark.ledger import Taken
 from sharecons.spark.planning import Admission, Goal, Patience, plan_tasks
-from sharecons.untyped import TopicPartition
 
 ID = bytes(range(16))
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -2,17 +2,17 @@
 
 import pytest
 
+from sharecons._record import TopicPartition
 from sharecons.errors import ConnectionFailedError
 from sharecons.spark import entries
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerError, LedgerLostError
+from sharecons.spark.factory import Opened
 from sharecons.spark.ledger import Ledger, Taken
-from sharecons.spark.opening import Opened
 from sharecons.spark.options import read_options
 from sharecons.spark.planning import Goal
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
-from sharecons.untyped import TopicPartition
 from tests.spark.places import Killed, Shelf
 
 ID = bytes(range(16))

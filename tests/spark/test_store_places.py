@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sharecons.errors import ConfigurationError
-from sharecons.spark import local_place
+from sharecons.spark import local_storage
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import Taken
-from sharecons.spark.places import place_of
-from sharecons.spark.remote_places import RenamingPlace
+from sharecons.spark.remote_storage import RenamingPlace
+from sharecons.spark.storage import place_of
 from sharecons.spark.store import Store
 
 SEGMENT = [Taken("orders", bytes(16), 0, 0, 9, 1)]
@@ -217,7 +217,7 @@ def test_file_system_without_hard_links_is_told(tmp_path, monkeypatch):
     def refuse(source, target):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(local_place.os, "link", refuse)
+    monkeypatch.setattr(local_storage.os, "link", refuse)
 
     with pytest.raises(LedgerError, match="making a hard link failed"):
         Store(str(tmp_path)).load("billing")

@@ -8,23 +8,24 @@ from types import SimpleNamespace
 
 import pytest
 
+from sharecons._record import TopicPartition
 from sharecons.errors import AuthorizationError, BrokerError, ConnectionFailedError
-from sharecons.protocol.admin_values import GroupOffset, Topic, TopicPartitionInfo
+from sharecons.protocol.admin.broker_errors import refusal
+from sharecons.protocol.admin.models import GroupOffset, Topic, TopicPartitionInfo
+from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.outcomes import Outcome, Results
-from sharecons.protocol.refusals import refusal
-from sharecons.spark import acquiring, watch
-from sharecons.spark.acquiring import Acquirer
+from sharecons.spark import acquirer as acquirer_module
+from sharecons.spark import watch
+from sharecons.spark.acquirer import Acquirer
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
+from sharecons.spark.factory import driver_of, open_driver
+from sharecons.spark.group_lag import Standing
 from sharecons.spark.ledger import Ledger, Taken
-from sharecons.spark.opening import driver_of, open_driver
 from sharecons.spark.options import read_options
-from sharecons.spark.standing import Standing
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.topics import sort_topics
 from sharecons.spark.watch import GroupWatch
-from sharecons.untyped import TopicPartition
 
 ID = bytes(range(16))
 confluent = import_module("confluent_kafka.admin")
@@ -533,7 +534,7 @@ def test_partition_that_could_not_be_fetched_is_no_success(
     share_broker, place, monkeypatch
 ):
     monkeypatch.setattr(Acquirer, "acquired", lambda *_: False)
-    monkeypatch.setattr(acquiring, "CLOSE_TIMEOUT", 0.5)
+    monkeypatch.setattr(acquirer_module, "CLOSE_TIMEOUT", 0.5)
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
     drain = place.available_now("orders", idleTimeout="1s")

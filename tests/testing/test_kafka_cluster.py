@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError, fetch_jars, jars
+from sharecons.testing.kafka.admin_requests import create_topic, registered_brokers
 from sharecons.testing.kafka.cache import cached
 from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.ports import HOST, free_ports, is_free
-from sharecons.testing.kafka.talk import create_topic, registered_brokers
 from tests.kafka_plugin import Kafka
 
 psutil: Any = import_module("psutil")  # jgo brings it; it has no type hints

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from sharecons._record import TopicPartition
 from sharecons.errors import ProtocolError
-from sharecons.protocol import questions as asking
-from sharecons.protocol.admin_values import (
+from sharecons.protocol.admin import requests as asking
+from sharecons.protocol.admin.models import (
     Broker,
     ClusterDescription,
     CommittedOffset,
@@ -32,11 +33,15 @@ from sharecons.protocol.admin_values import (
     Topic,
     TopicPartitionInfo,
 )
-from sharecons.protocol.questions import Reply, Resource, ResourceKind, TopicsAnswered
-from sharecons.protocol.values import SharePartition
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.admin.requests import (
+    Reply,
+    Resource,
+    ResourceKind,
+    TopicsAnswered,
+)
+from sharecons.protocol.messages import SharePartition
 from sharecons.wire import consumer_protocol
-from sharecons.wire.registry import HOMES, api_of
+from sharecons.wire.codec.registry import HOMES, api_of
 from tests.wire.oracle import schema, spelt, written
 
 NOW = {"throttle_time": timedelta(0)}

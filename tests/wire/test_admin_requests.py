@@ -2,8 +2,9 @@
 
 import pytest
 
-from sharecons.protocol.admin_values import CommittedOffset, OffsetSpec
-from sharecons.protocol.questions import (
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import CommittedOffset, OffsetSpec
+from sharecons.protocol.admin.requests import (
     AlterConfigs,
     AlterShareOffsets,
     AskTopics,
@@ -27,10 +28,9 @@ from sharecons.protocol.questions import (
     Resource,
     ResourceKind,
 )
-from sharecons.protocol.values import SharePartition
-from sharecons.untyped import TopicPartition
+from sharecons.protocol.messages import SharePartition
 from sharecons.version import VERSION
-from sharecons.wire.registry import api_of
+from sharecons.wire.codec.registry import api_of
 from tests.wire.oracle import read, schema, spelt
 
 HERE = TopicPartition("t", 1)

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.fetches import Fetch, Fetched, FetchedFrom, FetchFrom
-from sharecons.protocol.values import SharePartition
+from sharecons.protocol.log_reader.messages import (
+    Fetch,
+    Fetched,
+    FetchedFrom,
+    FetchFrom,
+)
+from sharecons.protocol.messages import SharePartition
 from sharecons.wire.fetch import FETCH
 from tests.wire.oracle import read, schema, spelt, written
 

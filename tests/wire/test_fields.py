@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.wire.fields import PIECE, FieldReader, varint
+from sharecons.wire.codec.fields import PIECE, FieldReader, varint
 
 OPERATIONS = ("int16", "int32", "int64", "varint", "text", "data", "skip_tags")
 

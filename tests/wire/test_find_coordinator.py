@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.values import CoordinatorFound, Endpoint, FindCoordinator
+from sharecons.protocol.messages import CoordinatorFound, Endpoint, FindCoordinator
 from sharecons.wire.find_coordinator import FIND_COORDINATOR
 from tests.wire.oracle import read, schema, spelt, written
 

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharecons.errors import ProtocolError
-from sharecons.wire.frames import body_offset, check_alone, frame_length, request_frame
+from sharecons.wire.codec.frames import (
+    body_offset,
+    check_alone,
+    frame_length,
+    request_frame,
+)
 from tests.wire.oracle import read, schema, spelt
 
 API_VERSIONS = 18
@@ -148,7 +153,7 @@ def test_bytes_after_an_answer():
 
 def test_every_version_that_is_spoken_has_the_headers_that_are_written():
     """Request header 2 and response header 1 are for flexible versions only."""
-    from sharecons.wire.apis import APIS
+    from sharecons.wire.consumer_apis import APIS
 
     inflexible = {SASL_HANDSHAKE: (1, 0)}
     for api in APIS.values():

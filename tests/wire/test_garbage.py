@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
 from sharecons.wire.api_versions import read_versions
-from sharecons.wire.apis import APIS
+from sharecons.wire.consumer_apis import APIS
 from tests.wire.oracle import read_alike, schema, spelt, written
 
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     AlterGroupConfig,
     ConfigAltered,
     DescribeGroupConfig,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     DescribeTopics,
     Endpoint,
     PartitionLeader,

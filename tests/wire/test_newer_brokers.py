@@ -12,9 +12,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.questions import DescribeClassicGroups
-from sharecons.wire.registry import HOMES
-from sharecons.wire.schemas import widened
+from sharecons.protocol.admin.requests import DescribeClassicGroups
+from sharecons.wire.codec.kio_schemas import widened
+from sharecons.wire.codec.registry import HOMES
 from tests.wire.oracle import written
 from tests.wire.test_admin_answers import SPOKEN, api_of, describe_groups
 from tests.wire.test_garbage import answers, read

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.questions import AskTopics, DescribeFeatures
+from sharecons.protocol.admin.requests import AskTopics, DescribeFeatures
+from sharecons.wire.codec.registry import HOMES
 from sharecons.wire.fetch import FETCH
-from sharecons.wire.registry import HOMES
 from sharecons.wire.share_state_records import read_key, read_value
 from tests.wire.oracle import schema, spelt, written
 from tests.wire.test_admin_answers import FEATURES, api_of, metadata

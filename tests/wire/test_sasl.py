@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.authentication import (
+from sharecons.protocol.sasl.authentication import (
     SaslAuthenticate,
     SaslAuthenticated,
     SaslHandshake,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.values import (
+from sharecons.protocol.messages import (
     Endpoint,
     FetchedPartition,
     PartitionLeader,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from sharecons.protocol.values import Heartbeat, HeartbeatAnswer, SharePartition
+from sharecons.protocol.messages import Heartbeat, HeartbeatAnswer, SharePartition
 from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from tests.wire.oracle import read, schema, spelt, written
 

@@ -4,7 +4,7 @@ import pytest
 
 from sharecons.errors import UnsupportedVersionError
 from sharecons.wire.api_versions import VersionRange
-from sharecons.wire.apis import (
+from sharecons.wire.consumer_apis import (
     APIS,
     check_record_limit,
     check_share_groups,

@@ -29,9 +29,9 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what the options say; gives the exit code."""
+    from sharecons.cli.exit_codes import Exit, ask, complain
     from sharecons.cli.groups.actions import carry_out
     from sharecons.cli.groups.request import UsageError, read
-    from sharecons.cli.outcome import Exit, ask, complain
 
     try:
         request = read(options)

@@ -5,21 +5,21 @@ from importlib import import_module
 from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
+from sharecons.cli.exit_codes import Exit
 from sharecons.cli.groups.request import Request
-from sharecons.cli.outcome import Exit
 
 __all__ = ["carry_out"]
 
 _HOMES: Final[Mapping[str, tuple[str, str]]] = {
-    "list": ("listing", "list_groups"),
-    "describe": ("describing", "describe"),
-    "offsets": ("describing", "offsets"),
-    "members": ("describing", "members"),
-    "state": ("describing", "state"),
-    "configure": ("configuring", "configure"),
-    "reset-offsets": ("resetting", "reset_offsets"),
-    "delete-offsets": ("changing", "delete_offsets"),
-    "delete": ("changing", "delete"),
+    "list": ("list_groups", "list_groups"),
+    "describe": ("describe", "describe"),
+    "offsets": ("describe", "offsets"),
+    "members": ("describe", "members"),
+    "state": ("describe", "state"),
+    "configure": ("configure", "configure"),
+    "reset-offsets": ("reset_offsets", "reset_offsets"),
+    "delete-offsets": ("delete", "delete_offsets"),
+    "delete": ("delete", "delete"),
 }
 
 

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from sharecons.cli import connecting, inspect, tables
+from sharecons.cli import client_options, inspect, tables
 from sharecons.version import VERSION
 
 __all__ = ["ACTIONS", "PROGRAM", "fill"]
@@ -28,7 +28,7 @@ Fill = Callable[[argparse.ArgumentParser], None]
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the options and the commands."""
-    connecting.add_options(parser)
+    client_options.add_options(parser)
     tables.add_options(parser)
     parser.add_argument("--version", action="version", version=f"sharecons {VERSION}")
     _add_java(parser.add_argument_group(JAVA).add_argument)
@@ -43,7 +43,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
             command.add_argument("--group", action="append", help=argparse.SUPPRESS)
         add(command)
         tables.add_options(command)
-        connecting.add_options(command)
+        client_options.add_options(command)
         _inherit(parser, command)
     _inherit(parser, inspect.add_parser(subparsers))
 

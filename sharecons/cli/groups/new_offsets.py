@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
+from sharecons._record import TopicPartition
 from sharecons.admin import OffsetSpec, Outcome, Results, ShareGroupAdmin
-from sharecons.cli.groups.answer import note
+from sharecons.cli.groups.output import note
 from sharecons.cli.groups.targets import Target, ToCurrent, ToFile, ToOffset, ToSpec
-from sharecons.untyped import TopicPartition
 
 __all__ = ["new_offsets"]
 

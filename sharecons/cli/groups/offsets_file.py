@@ -7,7 +7,7 @@ begin with the group: GROUP,TOPIC,PARTITION,OFFSET.
 from collections.abc import Mapping
 from typing import Final, TextIO
 
-from sharecons.untyped import TopicPartition
+from sharecons._record import TopicPartition
 
 __all__ = ["OffsetsFileError", "csv_of", "read_offsets"]
 

@@ -12,7 +12,7 @@ from typing import Final
 from sharecons.cli.groups.arguments import ACTIONS, DATETIME
 from sharecons.cli.groups.offsets_file import OffsetsFileError, read_offsets
 from sharecons.cli.groups.targets import Target, ToCurrent, ToFile, ToOffset, ToSpec
-from sharecons.protocol.admin_values import OffsetSpec
+from sharecons.protocol.admin.models import OffsetSpec
 
 __all__ = ["Request", "TopicChoice", "UsageError", "read"]
 

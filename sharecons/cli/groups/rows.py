@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
+from sharecons._record import TopicPartition
 from sharecons.admin import GroupOffset, ShareGroup, ShareMember
 from sharecons.cli.tables import NOTHING, Column, Json, Row
-from sharecons.untyped import TopicPartition
 
 __all__ = [
     "MEMBERS",

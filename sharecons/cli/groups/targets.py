@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sharecons.protocol.admin_values import OffsetSpec
-from sharecons.untyped import TopicPartition
+from sharecons._record import TopicPartition
+from sharecons.protocol.admin.models import OffsetSpec
 
 __all__ = ["Target", "ToCurrent", "ToFile", "ToOffset", "ToSpec"]
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from sharecons.errors import ConfigurationError
+from sharecons.spark.pipeline.chart import picture
 from sharecons.spark.pipeline.failures import explain
-from sharecons.spark.pipeline.figures import table
-from sharecons.spark.pipeline.picture import picture
 from sharecons.spark.pipeline.run import Run
 from sharecons.spark.pipeline.session import qualified, start_session
 from sharecons.spark.pipeline.settings import Settings, parse
+from sharecons.spark.pipeline.stats import table
 
 __all__ = ["main"]
 

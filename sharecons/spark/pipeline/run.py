@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from sharecons.errors import ConfigurationError
-from sharecons.spark.pipeline.figures import SCHEMA, BatchFigures, measured
 from sharecons.spark.pipeline.settings import Settings
+from sharecons.spark.pipeline.stats import SCHEMA, BatchFigures, measured
 from sharecons.spark.pipeline.validation import Rows, quarantine_of, validated
 
 __all__ = ["Run"]

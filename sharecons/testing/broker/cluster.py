@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sharecons.testing.broker.access import Access
+from sharecons.testing.broker.acls import Access
 from sharecons.testing.broker.configs import Configs
 from sharecons.testing.broker.coordinators import Coordinators
 from sharecons.testing.broker.fetch_sessions import FetchSessions

@@ -5,14 +5,15 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from zlib import crc32
 
-from sharecons.testing.broker.appending import (
+from sharecons.testing.broker.append import (
     Append,
     append_as_leader,
     check_append,
 )
+from sharecons.testing.broker.batch_writer import Header, NewRecord, batches_of
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.coordinators import GROUP
-from sharecons.testing.broker.creation import NewTopic, create_topic
+from sharecons.testing.broker.create_topics import NewTopic, create_topic
 from sharecons.testing.broker.log.batches import AppendError, header_of
 from sharecons.testing.broker.placement import Refusal
 from sharecons.testing.broker.produce_arguments import check_produce
@@ -24,7 +25,6 @@ from sharecons.testing.broker.settings.known import (
 )
 from sharecons.testing.broker.share.group import ShareGroup
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic
-from sharecons.testing.broker.writing import Header, NewRecord, batches_of
 
 __all__ = ["Control"]
 

@@ -27,17 +27,17 @@ from anyio.abc import TaskGroup
 from sharecons.testing import virtual_time
 from sharecons.testing.broker import settling
 from sharecons.testing.broker.addresses import brokers_at, joined
+from sharecons.testing.broker.batch_writer import Header
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.control import Control
 from sharecons.testing.broker.exchange import Asked, Journal
 from sharecons.testing.broker.faults import Faults
-from sharecons.testing.broker.host import Host
 from sharecons.testing.broker.inspection import Inspection
 from sharecons.testing.broker.memory import MemoryStream, Network, memory_pipe
 from sharecons.testing.broker.node import Node
+from sharecons.testing.broker.runner import Host
 from sharecons.testing.broker.settings.known import broker_settings
 from sharecons.testing.broker.snapshots import GroupSnapshot, RecordSnapshot
-from sharecons.testing.broker.writing import Header
 
 __all__ = ["EmbeddedBroker"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from sharecons.testing.broker.writing import Header
+from sharecons.testing.broker.batch_writer import Header
 
 __all__ = ["check_produce"]
 

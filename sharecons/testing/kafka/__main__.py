@@ -10,11 +10,11 @@ import time
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
+from sharecons.testing.kafka.admin_requests import create_topic
 from sharecons.testing.kafka.cluster import KafkaCluster
 from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.ports import HOST
 from sharecons.testing.kafka.seed import produce_jobs
-from sharecons.testing.kafka.talk import create_topic
 
 LOOK: Final = 1.0  # seconds between two looks whether the brokers still live
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from sharecons.testing.kafka.cleanup import Guard
 from sharecons.testing.kafka.errors import LaunchError
-from sharecons.testing.kafka.guard import Guard
 from sharecons.testing.kafka.jars import fetch_jars
 from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.node import Node, stop_all

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from sharecons.testing.kafka.guard import Guard
+from sharecons.testing.kafka.cleanup import Guard
 
 __all__ = ["Node", "stop_all"]
 

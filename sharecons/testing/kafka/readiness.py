@@ -4,10 +4,10 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from sharecons.testing.kafka.admin_requests import registered_brokers
 from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.node import Node
 from sharecons.testing.kafka.ports import HOST
-from sharecons.testing.kafka.talk import registered_brokers
 
 __all__ = ["wait_until_up"]
 

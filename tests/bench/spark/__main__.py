@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError
-from sharecons.testing.kafka.guard import Guard
+from sharecons.testing.kafka.cleanup import Guard
 from tests.bench.command import BROKER, heed_signals, log_with_time, settings
 from tests.bench.results import Results
 from tests.bench.spark.jars import source_jars

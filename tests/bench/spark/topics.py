@@ -7,7 +7,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from sharecons.testing.kafka.guard import Guard
+from sharecons.testing.kafka.cleanup import Guard
 from tests.bench.running import finished
 
 __all__ = ["loaded_topic"]

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import new_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import new_group
 from sharecons.testing.broker.groups.offsets import Offset, Place
 from sharecons.testing.broker.groups.places import Answers, each_partition
 

@@ -7,8 +7,8 @@ group (KIP-890). PRODUCER_FENCED is known from version 2 on (KIP-588).
 from sharecons.testing.broker import transaction_gate
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.transactions import Producer
+from sharecons.testing.broker.txn_markers import abort_late
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

@@ -9,11 +9,11 @@ OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED is known from version 2 on (KIP-588).
 from collections.abc import Iterable, Mapping
 
 from sharecons.testing.broker import transaction_gate
-from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.transactions import Place, Producer
+from sharecons.testing.broker.txn_markers import abort_late
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

@@ -6,7 +6,7 @@ this since Kafka 2.3 (KIP-339); Kafka 4 serves both.
 
 from collections.abc import Mapping
 
-from sharecons.testing.broker.altering import alter
+from sharecons.testing.broker.alter_configs import alter
 from sharecons.testing.broker.codec import Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.settings.changes import Change, Operation

@@ -9,11 +9,11 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import (
+from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
 )
+from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.group import ShareGroup
 from sharecons.testing.broker.share.lookup import possible_group
 

@@ -5,7 +5,7 @@ it before it looks at any. Where Kafka closes the connection, since a rule has a
 number 0, that rule is refused as one of an unknown type is.
 """
 
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     CLUSTER_NAME,
     Acl,
     Operation,

@@ -5,7 +5,7 @@ from collections import Counter
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.creation import add_partitions
+from sharecons.testing.broker.create_topics import add_partitions
 from sharecons.testing.broker.placement import Refusal
 
 __all__ = ["handle"]

@@ -9,11 +9,11 @@ touch otherwise.
 import uuid
 from collections import Counter
 
-from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.creation import NewTopic, create_topic, plan_topic
+from sharecons.testing.broker.create_topics import NewTopic, create_topic, plan_topic
 from sharecons.testing.broker.placement import Refusal
 
 __all__ = ["handle"]

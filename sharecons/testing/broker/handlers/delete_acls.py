@@ -1,6 +1,6 @@
 """DeleteAcls 1 to 3: takes away the rules that each filter lets through."""
 
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     CLUSTER_NAME,
     Access,
     Acl,

@@ -8,8 +8,8 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import check_access, check_coordinator
 from sharecons.testing.broker.handlers.alter_share_group_offsets import (
     INVALID_ID,
     NO_SUCH_PARTITION,

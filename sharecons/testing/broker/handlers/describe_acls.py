@@ -1,6 +1,6 @@
 """DescribeAcls 1 to 3: the rules that a filter lets through, by resource."""
 
-from sharecons.testing.broker.access import (
+from sharecons.testing.broker.acls import (
     CLUSTER_NAME,
     Acl,
     Pattern,

@@ -5,7 +5,7 @@ Asked for all partitions (null) it answers only for those that it did something 
 
 from collections.abc import Iterator
 
-from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context

@@ -8,8 +8,8 @@ The markers are written before the answer goes out, which in real Kafka they nee
 from sharecons.testing.broker import transaction_gate
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.markers import abort_late, settle
 from sharecons.testing.broker.transactions import Ended, Producer
+from sharecons.testing.broker.txn_markers import abort_late, settle
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

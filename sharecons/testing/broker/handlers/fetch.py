@@ -21,8 +21,8 @@ from sharecons.testing.broker.fetch_sessions import (
     Wanted,
 )
 from sharecons.testing.broker.leaders import current_leader, node_endpoints
-from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.reading import Limits, Read, read_all
+from sharecons.testing.broker.txn_markers import abort_late
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

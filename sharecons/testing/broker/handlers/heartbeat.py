@@ -5,8 +5,8 @@ A member learns here that its group rebalances, and joins again.
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import member_group
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import member_group
 
 __all__ = ["handle"]
 

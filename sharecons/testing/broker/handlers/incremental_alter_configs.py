@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sharecons.testing.broker.altering import alter
+from sharecons.testing.broker.alter_configs import alter
 from sharecons.testing.broker.codec import Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.settings.changes import Change

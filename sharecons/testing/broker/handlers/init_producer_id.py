@@ -6,11 +6,11 @@ on after an error (KIP-360); from version 4 it knows PRODUCER_FENCED.
 """
 
 from sharecons.testing.broker import transaction_gate
-from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.markers import abort_late, settle
 from sharecons.testing.broker.transactions import Initialised, Producer
+from sharecons.testing.broker.txn_markers import abort_late, settle
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

@@ -13,14 +13,14 @@ import uuid
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.classic import ClassicGroup, JoinRequest
-from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import (
+from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     new_group,
     parked,
 )
+from sharecons.testing.broker.groups.classic import ClassicGroup, JoinRequest
+from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.members import Joined
 
 __all__ = ["handle"]

@@ -7,8 +7,8 @@ its own error, by member id or by instance id alone (KIP-345). Reasons, from ver
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import member_group
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import member_group
 
 __all__ = ["handle"]
 

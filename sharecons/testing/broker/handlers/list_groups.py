@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from sharecons.testing.broker.codec import Request, Response, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import coordinates
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.gate import coordinates
 from sharecons.testing.broker.groups.registry import Group
 
 __all__ = ["handle"]

@@ -15,9 +15,9 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.leaders import fault_of_leader
 from sharecons.testing.broker.log.partition_log import Found
-from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.topics import Partition
 from sharecons.testing.broker.transactions import Place
+from sharecons.testing.broker.txn_markers import abort_late
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

@@ -1,6 +1,6 @@
 """ListPartitionReassignments 0 (KIP-455): none, as each is done when it is answered."""
 
-from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 

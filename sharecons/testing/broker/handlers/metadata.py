@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from sharecons.testing.broker.access import CLUSTER_NAME
+from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.creation import NewTopic, create_topic
+from sharecons.testing.broker.create_topics import NewTopic, create_topic
 from sharecons.testing.broker.describing import describe_partition
 from sharecons.testing.broker.placement import Refusal
 from sharecons.testing.broker.topics import (

@@ -8,10 +8,10 @@ before that its generation is wrong (KIP-848).
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import check_access, check_coordinator
 from sharecons.testing.broker.groups.places import refused
 
 __all__ = ["handle"]

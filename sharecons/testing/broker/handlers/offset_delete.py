@@ -5,13 +5,13 @@ While the group has members, only offsets of topics that none of them subscribes
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import (
+from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_id,
 )
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.offsets import Place
 from sharecons.testing.broker.groups.places import each_partition
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import check_access, check_coordinator
 from sharecons.testing.broker.groups.offsets import GroupOffsets, Place
-from sharecons.testing.broker.markers import abort_late
+from sharecons.testing.broker.txn_markers import abort_late
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

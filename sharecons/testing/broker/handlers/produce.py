@@ -12,7 +12,7 @@ version 11; from 12 writing adds it (KIP-890).
 from dataclasses import dataclass
 from typing import Final
 
-from sharecons.testing.broker.appending import (
+from sharecons.testing.broker.append import (
     Append,
     Result,
     admit,
@@ -23,9 +23,9 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.leaders import current_leader, node_endpoints
 from sharecons.testing.broker.log.batches import AppendError, split
-from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.topics import Topic
 from sharecons.testing.broker.transactions import Support
+from sharecons.testing.broker.txn_markers import abort_late
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.markers import abort_late
-from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.acquire import Wanted
 from sharecons.testing.broker.share.deliveries import AcknowledgementBatch
 from sharecons.testing.broker.share.fetching import (
     Fetched,
@@ -52,6 +51,7 @@ from sharecons.testing.broker.share.sessions import (
     SessionError,
     TopicPartition,
 )
+from sharecons.testing.broker.txn_markers import abort_late
 
 __all__ = ["handle"]
 

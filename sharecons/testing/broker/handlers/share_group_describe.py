@@ -5,12 +5,12 @@ A group whose topics the client may not all describe is not described at all.
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import (
+from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_id,
 )
+from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.handlers.share_group_heartbeat import topic_partitions
 from sharecons.testing.broker.share.group import Member, ShareGroup
 from sharecons.testing.broker.share.lookup import existing_group

@@ -6,9 +6,9 @@ client that took another one notices (KIP-559). Followers wait for the leader.
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.groups.checks import member_group, parked
 from sharecons.testing.broker.groups.classic import SyncRequest
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import member_group, parked
 from sharecons.testing.broker.groups.members import Synced
 
 __all__ = ["handle"]

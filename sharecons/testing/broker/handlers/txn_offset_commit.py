@@ -8,17 +8,17 @@ an error of its own that it was not (KIP-890).
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
-from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.gate import (
+from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_id,
 )
+from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
+from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.places import refused
-from sharecons.testing.broker.markers import abort_late
 from sharecons.testing.broker.transactions import Producer, Support
+from sharecons.testing.broker.txn_markers import abort_late
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]

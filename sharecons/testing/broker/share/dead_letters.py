@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
+from sharecons.testing.broker.batch_writer import Header, NewRecord, fitting
 from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
 from sharecons.testing.broker.log.batches import header_of
 from sharecons.testing.broker.log.partition_log import (
@@ -36,7 +37,6 @@ from sharecons.testing.broker.topics import (
     fault_of_name,
 )
 from sharecons.testing.broker.wall_clock import milliseconds
-from sharecons.testing.broker.writing import Header, NewRecord, fitting
 
 __all__ = ["DeadLetters"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sharecons.testing.broker.log.partition_log import PartitionLog, StoredBatch
-from sharecons.testing.broker.share.acquiring import Wanted
+from sharecons.testing.broker.share.acquire import Wanted
 from sharecons.testing.broker.share.deliveries import AcquiredRecords, GroupSettings
 from sharecons.testing.broker.share.isolation import aborted_ranges
 from sharecons.testing.broker.share.partition import SharePartition

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from sharecons.testing.broker.share.acknowledging import Change, decided
-from sharecons.testing.broker.share.acquiring import (
+from sharecons.testing.broker.share.acknowledge import Change, decided
+from sharecons.testing.broker.share.acquire import (
     Acquisition,
     LogBatch,
     Wanted,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.share.acknowledging import Change
+from sharecons.testing.broker.share.acknowledge import Change
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgeError,
     AcknowledgementBatch,

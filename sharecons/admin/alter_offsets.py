@@ -1,0 +1,161 @@
+"""Start offsets of share groups, set and forgotten. Groups must have no members."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from sharecons._record import TopicPartition
+from sharecons.admin.missing import missing_partitions, missing_topics
+from sharecons.admin.topics import log_offsets
+from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.fanout import parts, worst_of
+from sharecons.protocol.admin.models import OffsetSpec
+from sharecons.protocol.admin.requests import (
+    AlterShareOffsets,
+    DeleteShareOffsets,
+    Reply,
+)
+from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.codes import Code
+
+__all__ = ["alter_offsets", "check_offsets", "delete_offsets"]
+
+P = TypeVar("P")
+V = TypeVar("V")
+
+Wanted = Mapping[TopicPartition, int | OffsetSpec]
+Deleted = Mapping[str, Reply[None]]
+
+ALTERING = "set the offset of"
+DELETING = "delete the offsets of"
+
+
+def check_offsets(wanted: Wanted) -> None:
+    """See that each is an offset.
+
+    Raises:
+        ConfigurationError: one is none.
+    """
+    for (topic, partition), offset in wanted.items():
+        if isinstance(offset, OffsetSpec):
+            continue
+        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+            raise ConfigurationError(
+                f"{topic}-{partition}: an offset is a number from 0 on, not {offset!r}"
+            )
+
+
+async def alter_offsets(
+    questions: Questions, group_id: str, wanted: Wanted
+) -> Results[TopicPartition, int]:
+    missing = await missing_partitions(questions, wanted, ALTERING)
+    there = {key: spec for key, spec in wanted.items() if key not in missing}
+    found = await _looked_up(questions, there)
+    altered = await _altered(questions, group_id, found.found)
+    set_to = {
+        key: Outcome(one.value, altered[key].error) if one.ok else one
+        for key, one in found.items()
+    }
+    return _in_order(wanted, missing, set_to)
+
+
+async def delete_offsets(
+    questions: Questions, group_id: str, topics: tuple[str, ...]
+) -> Results[str, None]:
+    missing = await missing_topics(questions, topics, DELETING)
+    there = tuple(topic for topic in topics if topic not in missing)
+    deleted = await _deleted(questions, group_id, there)
+    return _in_order(topics, missing, deleted)
+
+
+async def _altered(
+    questions: Questions, group_id: str, offsets: Mapping[TopicPartition, int]
+) -> Results[TopicPartition, None]:
+    if not offsets:
+        return Results({})
+    request = AlterShareOffsets(group_id=group_id, offsets=offsets)
+
+    async def ask(
+        node_id: int, keys: tuple[str, ...]
+    ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
+        reply = await questions.ask(node_id, request)
+        if reply.code != Code.NONE:
+            return {group_id: reply._replace(value=None)}
+        # Other brokers know them: the coordinator will in a moment.
+        unknown = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
+        return {group_id: worst_of(reply.value, unknown)}
+
+    answered = await questions.of_groups([group_id], "set the offsets of", ask)
+    return parts(
+        answered[group_id],
+        offsets,
+        ALTERING,
+        lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
+    )
+
+
+async def _deleted(
+    questions: Questions, group_id: str, topics: tuple[str, ...]
+) -> Results[str, None]:
+    if not topics:
+        return Results({})
+    request = DeleteShareOffsets(group_id=group_id, topics=topics)
+    unsure = False
+
+    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Deleted]]:
+        nonlocal unsure
+        try:
+            reply: Reply[Deleted] = await questions.ask(node_id, request)
+        except ConnectionFailedError:
+            unsure = True
+            raise
+        if reply.code != Code.NONE or reply.value is None:
+            return {group_id: reply._replace(value=None)}
+        told = reply.value
+        return {group_id: worst_of(_gone(told) if unsure else told)}
+
+    answered = await questions.of_groups([group_id], "delete offsets of", ask)
+    return parts(
+        answered[group_id],
+        topics,
+        DELETING,
+        lambda topic: f"topic {topic!r} in group {group_id!r}",
+    )
+
+
+def _gone(deleted: Deleted) -> Deleted:
+    """What is not there was deleted by an earlier try, whose answer was lost."""
+    done = Reply[None](Code.NONE, None, None)
+    return {
+        topic: done if reply.code == Code.UNKNOWN_TOPIC_OR_PARTITION else reply
+        for topic, reply in deleted.items()
+    }
+
+
+def _in_order(
+    keys: Iterable[P], missing: Mapping[P, Error], told: Mapping[P, Outcome[V]]
+) -> Results[P, V]:
+    return Results(
+        {
+            key: Outcome(error=missing[key]) if key in missing else told[key]
+            for key in keys
+        }
+    )
+
+
+async def _looked_up(
+    questions: Questions, wanted: Wanted
+) -> Results[TopicPartition, int]:
+    specs = {key: spec for key, spec in wanted.items() if isinstance(spec, OffsetSpec)}
+    looked_up = await log_offsets(questions, specs, False)
+    # There is no record so late: what comes next is meant.
+    late = [key for key, found in looked_up.found.items() if found.offset is None]
+    ends = await log_offsets(questions, dict.fromkeys(late, OffsetSpec.LATEST), False)
+
+    def offset_of(key: TopicPartition, spec: int | OffsetSpec) -> Outcome[int]:
+        if not isinstance(spec, OffsetSpec):
+            return Outcome(spec)
+        one = ends.get(key, looked_up[key])
+        return Outcome(None if one.error else one.value.offset, one.error)
+
+    return Results({key: offset_of(key, spec) for key, spec in wanted.items()})

@@ -1,0 +1,92 @@
+"""What consumer groups committed, and committing for them as no member."""
+
+from collections.abc import Iterable, Mapping
+
+from sharecons._record import TopicPartition
+from sharecons.admin.missing import missing_partitions
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.fanout import outcomes, parts, worst_of
+from sharecons.protocol.admin.models import CommittedOffset
+from sharecons.protocol.admin.requests import CommitOffsets, FetchCommitted, Reply
+from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.codes import Code
+
+__all__ = ["commit_offsets", "fetch_committed"]
+
+Told = Mapping[TopicPartition, Reply[CommittedOffset | None]]
+Committed = Results[TopicPartition, CommittedOffset | None]
+
+
+async def fetch_committed(
+    questions: Questions,
+    group_ids: Iterable[str],
+    partitions: tuple[TopicPartition, ...] | None,
+) -> Results[str, Committed]:
+    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Told]]:
+        request = FetchCommitted(groups=dict.fromkeys(keys, partitions))
+        answer: Mapping[str, Reply[Told]] = await questions.ask(node_id, request)
+        return {key: _whole(reply) for key, reply in answer.items()}
+
+    fetched = await questions.of_groups(group_ids, "fetch the offsets of", ask)
+    return Results({key: _named(key, one) for key, one in fetched.items()})
+
+
+def _whole(reply: Reply[Told]) -> Reply[Told]:
+    if reply.code != Code.NONE or reply.value is None:
+        return reply._replace(value=None)
+    return worst_of(reply.value)
+
+
+def _named(group_id: str, one: Outcome[Told]) -> Outcome[Committed]:
+    if one.error is not None:
+        return Outcome(error=one.error)
+    return Outcome(
+        outcomes(
+            one.value,
+            "fetch the offset of",
+            lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
+        )
+    )
+
+
+async def commit_offsets(
+    questions: Questions,
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+) -> Results[TopicPartition, None]:
+    doing = "commit the offset of"
+    missing = await missing_partitions(questions, offsets, doing)
+    there = {key: offset for key, offset in offsets.items() if key not in missing}
+    committed = await _committed(questions, group_id, there)
+    return Results(
+        {
+            key: Outcome(error=missing[key]) if key in missing else committed[key]
+            for key in offsets
+        }
+    )
+
+
+async def _committed(
+    questions: Questions,
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+) -> Results[TopicPartition, None]:
+    if not offsets:
+        return Results({})
+    request = CommitOffsets(group_id=group_id, offsets=offsets)
+
+    async def ask(
+        node_id: int, keys: tuple[str, ...]
+    ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
+        answer: Mapping[TopicPartition, Reply[None]] = await questions.ask(
+            node_id, request
+        )
+        return {group_id: worst_of(answer, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
+
+    answered = await questions.of_groups([group_id], "commit for", ask)
+    return parts(
+        answered[group_id],
+        offsets,
+        "commit the offset of",
+        lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
+    )

@@ -1,0 +1,49 @@
+"""Partitions and topics that are not there, sorted out before a coordinator is asked.
+
+Asked for the offsets of a partition that its topic does not have, Kafka 4.3.0 never
+answers; and a coordinator learns of a new topic a moment later than other brokers, so
+that its word that there is none counts for nothing where they know it.
+"""
+
+from collections.abc import Iterable
+
+from sharecons._record import TopicPartition
+from sharecons.errors import Error
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.broker_errors import refusal
+from sharecons.protocol.admin.fanout import place
+from sharecons.protocol.codes import Code
+
+__all__ = ["missing_partitions", "missing_topics"]
+
+
+async def missing_partitions(
+    questions: Questions, partitions: Iterable[TopicPartition], doing: str
+) -> dict[TopicPartition, Error]:
+    """Give those that are not there, each with its error."""
+    keys = tuple(partitions)
+    names = {key.topic for key in keys}
+    if not names:
+        return {}
+    topics = (await questions.brokers.ask_topics(names, questions.deadline)).topics
+    placed = {key: place(topics, key) for key in keys}
+    return {
+        key: refusal(doing, f"{key.topic}-{key.partition}", code, message)
+        for key, (code, message, _) in placed.items()
+        if code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    }
+
+
+async def missing_topics(
+    questions: Questions, names: Iterable[str], doing: str
+) -> dict[str, Error]:
+    """Give those that are not there, each with its error."""
+    wanted = tuple(names)
+    if not wanted:
+        return {}
+    topics = (await questions.brokers.ask_topics(wanted, questions.deadline)).topics
+    return {
+        name: refusal(doing, f"topic {name!r}", code, message)
+        for name, (code, message, _) in topics.items()
+        if code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    }

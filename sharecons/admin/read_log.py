@@ -1,0 +1,100 @@
+"""Records read by offset: nothing is consumed, locked, or counted as a delivery."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sharecons._record import DETACHED, TopicPartition
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.fanout import outcomes
+from sharecons.protocol.admin.requests import Reply
+from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.codes import Code
+from sharecons.protocol.log_reader.log_slice import LogPiece
+from sharecons.protocol.log_reader.messages import (
+    Fetch,
+    Fetched,
+    FetchedFrom,
+    FetchFrom,
+)
+from sharecons.protocol.messages import SharePartition
+from sharecons.records.batch import decode
+from sharecons.records.record_decoder import LAST_OFFSET
+
+__all__ = ["read_log"]
+
+DOING: Final = "read"
+ANY_EPOCH: Final = -1
+MOST_BYTES: Final = 8 << 20
+"""Of one answer, whatever its partitions would bring together."""
+
+
+async def read_log(
+    questions: Questions,
+    offsets: Mapping[TopicPartition, int],
+    max_bytes: int,
+) -> Results[TopicPartition, LogPiece]:
+    """Read once from each offset; leaders are asked side by side."""
+    named = await _named(questions, offsets)
+    ids = named.found
+
+    async def ask(
+        node_id: int, keys: tuple[TopicPartition, ...]
+    ) -> Mapping[TopicPartition, Reply[LogPiece]]:
+        request = Fetch(
+            max_wait=0.0,
+            min_bytes=0,
+            max_bytes=MOST_BYTES,
+            committed=False,
+            partitions={
+                ids[key]: FetchFrom(ANY_EPOCH, offsets[key], max_bytes) for key in keys
+            },
+        )
+        answer: Fetched = await questions.ask(node_id, request)
+        told = {part.share_partition: part for part in answer.partitions}
+        if answer.error != Code.NONE:
+            return {key: Reply(answer.error, None, None) for key in keys}
+        return {
+            key: _reply(key, offsets[key], told[ids[key]])
+            for key in keys
+            if ids[key] in told
+        }
+
+    read = await questions.of_partitions(ids, DOING, ask)
+    missing: dict[TopicPartition, Outcome[LogPiece]] = {
+        key: Outcome(error=error) for key, error in named.errors.items()
+    }
+    return Results({key: missing.get(key) or read[key] for key in offsets})
+
+
+async def _named(
+    questions: Questions, offsets: Mapping[TopicPartition, int]
+) -> Results[TopicPartition, SharePartition]:
+    names = {key.topic for key in offsets}
+    answer = await questions.brokers.ask_topics(names, questions.deadline)
+    replies: dict[TopicPartition, Reply[SharePartition]] = {}
+    for key in offsets:
+        told = answer.topics[key.topic]
+        found = None
+        if told.value is not None:
+            found = SharePartition(told.value.topic_id, key.partition)
+        replies[key] = Reply(told.code, told.message, found)
+    return outcomes(replies, DOING, lambda key: f"{key.topic}-{key.partition}")
+
+
+def _reply(key: TopicPartition, offset: int, part: FetchedFrom) -> Reply[LogPiece]:
+    if part.error != Code.NONE:
+        return Reply(part.error, None, None)
+    decoded = decode(part.records, [(offset, LAST_OFFSET, 0)], *key, DETACHED)
+    unseen = decoded.unseen[0][0] if decoded.unseen else offset
+    piece = LogPiece(
+        records=tuple(decoded.records),
+        next_offset=unseen,
+        end_offset=part.high_watermark,
+        log_start_offset=part.log_start_offset,
+        damaged=tuple(
+            f"{key.topic}-{key.partition}, offsets {each.first_offset} to "
+            f"{each.last_offset}: {each.reason}"
+            for each in decoded.undecodable
+        ),
+    )
+    return Reply(Code.NONE, None, piece)

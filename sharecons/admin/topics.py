@@ -1,0 +1,42 @@
+"""Topics, and the offsets of their partitions' logs."""
+
+from collections.abc import Mapping
+
+from sharecons._record import TopicPartition
+from sharecons.net.admin_executor import Questions
+from sharecons.protocol.admin.fanout import outcomes
+from sharecons.protocol.admin.models import LogOffset, OffsetSpec, Topic
+from sharecons.protocol.admin.requests import ListLogOffsets, Reply
+from sharecons.protocol.admin.results import Results
+
+__all__ = ["log_offsets", "topics"]
+
+
+async def topics(
+    questions: Questions, names: tuple[str, ...], authorized_operations: bool
+) -> Results[str, Topic]:
+    """Ask once: what is told of a topic is told at once, leaders or not."""
+    answer = await questions.brokers.ask_topics(
+        names or None, questions.deadline, authorized_operations=authorized_operations
+    )
+    replies = {name: answer.topics[name] for name in names or sorted(answer.topics)}
+    return outcomes(replies, "describe", lambda name: f"topic {name!r}")
+
+
+async def log_offsets(
+    questions: Questions,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    read_committed: bool,
+) -> Results[TopicPartition, LogOffset]:
+    async def ask(
+        node_id: int, keys: tuple[TopicPartition, ...]
+    ) -> Mapping[TopicPartition, Reply[LogOffset]]:
+        request = ListLogOffsets(
+            specs={key: specs[key] for key in keys}, read_committed=read_committed
+        )
+        answer: Mapping[TopicPartition, Reply[LogOffset]] = await questions.ask(
+            node_id, request
+        )
+        return answer
+
+    return await questions.of_partitions(specs, "look up the offset of", ask)

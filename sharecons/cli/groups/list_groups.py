@@ -1,0 +1,38 @@
+"""`sharecons groups list`."""
+
+from typing import Final
+
+from sharecons.admin import ShareGroupAdmin
+from sharecons.cli.exit_codes import Exit
+from sharecons.cli.groups.output import ended
+from sharecons.cli.groups.request import Request
+from sharecons.cli.output import write_line
+from sharecons.cli.tables import Column
+
+__all__ = ["list_groups"]
+
+STATES: Final = (Column("group"), Column("state"))
+TYPES: Final = (Column("group"), Column("type"), Column("state"), Column("protocol"))
+
+
+async def list_groups(admin: ShareGroupAdmin, request: Request) -> Exit:
+    """List groups; by their names alone, as scripts read them, unless more is asked."""
+    types = ("share",) if request.types is None else request.types
+    listing = await admin.list_groups(states=request.states, types=types)
+    groups = [listing.groups[group_id] for group_id in sorted(listing.groups)]
+    errors = list(listing.errors.values())
+    if not (request.with_states or request.types or request.as_json):
+        for group in groups:
+            write_line(group.group_id)
+        return await ended(admin, request, (), (), others=errors)
+    rows = [
+        {
+            "group": group.group_id,
+            "type": group.group_type,
+            "state": group.state,
+            "protocol": group.protocol,
+        }
+        for group in groups
+    ]
+    columns = TYPES if request.types else STATES
+    return await ended(admin, request, rows, columns, others=errors)

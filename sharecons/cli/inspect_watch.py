@@ -1,0 +1,119 @@
+"""Looking again and again: a screen that lives, or lines where there is no terminal."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import anyio
+
+from sharecons.cli import inspect_text, output
+from sharecons.cli.exit_codes import Exit, complain
+from sharecons.errors import ConnectionFailedError, RequestTimedOutError
+from sharecons.inspection import GroupInside
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["watch"]
+
+PROGRAM = "sharecons groups inspect"
+
+Look = Callable[[GroupInside | None], Awaitable[GroupInside]]
+
+
+async def watch(look: Look, interval: float, *, as_json: bool) -> Exit:
+    """Look every `interval` seconds; ends by Ctrl-C, or when the group is gone.
+
+    Brokers that cannot be reached for a while are waited for.
+    """
+    if as_json or not sys.stdout.isatty():
+        show: Callable[[GroupInside], None] = _write_json if as_json else _write_lines
+        return await _again(look, interval, show)
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(
+        file=output.terminal(), highlight=False, markup=False, emoji=False
+    )
+    with Live(
+        console=console,
+        screen=True,
+        auto_refresh=False,
+        # Its stand-in for stdout has no encoding, and strips would be plain.
+        redirect_stdout=False,
+    ) as live:
+
+        def update(seen: GroupInside) -> None:
+            live.update(_screen(seen, interval, console.height), refresh=True)
+
+        return await _again(look, interval, update)
+
+
+async def _again(
+    look: Look, interval: float, show: Callable[[GroupInside], None]
+) -> Exit:
+    before: GroupInside | None = None
+    while True:
+        try:
+            before = await look(before)
+        except (ConnectionFailedError, RequestTimedOutError) as error:
+            if before is None:
+                raise
+            complain(PROGRAM, [error])
+        else:
+            show(before)
+        await anyio.sleep(interval)
+
+
+def _write_json(group: GroupInside) -> None:
+    for each in inspect_text.objects(group):
+        output.write_json({"at": round(group.at, 3), **each})
+    output.flush()
+
+
+def _write_lines(group: GroupInside) -> None:
+    at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
+    columns = inspect_text.columns(group)[2:-1]
+    for row in inspect_text.rows(group):
+        cells = [f"{column.name}={column.cell(row)}" for column in columns]
+        where = f"{row['topic']}-{row['partition']}"
+        output.write_line(f"{at} {where} {' '.join(cells)}")
+    for line in inspect_text.remarks(group):
+        output.write_line(f"{at} {line}")
+    output.flush()
+
+
+def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType":
+    """Fill a screen: what does not fit is counted."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = inspect_text.rows(group)
+    remarks = inspect_text.remarks(group)
+    room = max(3, height - 7 - min(len(remarks), height // 3))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    topics = {key.topic for key in group.partitions.found}
+    columns = inspect_text.columns(group)[1 if len(topics) == 1 else 0 :]
+    for column in columns:
+        table.add_column(
+            column.heading,
+            justify="right" if column.right else "left",
+            no_wrap=True,
+            header_style="bold",
+        )
+    for row in rows[:room]:
+        table.add_row(*(Text(column.cell(row)) for column in columns))
+    at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
+    more = f"… and {len(rows) - room} more partitions" if len(rows) > room else ""
+    lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in remarks]
+    title = inspect_text.heading(group)
+    return Group(
+        Text(f"{at}, every {interval:g} s. {title}", style="bold"),
+        Text(f"topic {topics.pop()}" if len(topics) == 1 else ""),
+        table,
+        Text(more),
+        *lines[: height // 3],
+        Text("\n".join(inspect_text.legend(group)), style="dim"),
+    )

@@ -1,0 +1,79 @@
+"""Sources of tokens that a properties file can name."""
+
+import json
+import time
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, url2pathname, urlopen
+
+from anyio import to_thread
+
+from sharecons.protocol.sasl.credentials import TokenSource
+
+__all__ = ["from_endpoint", "from_file", "unsecured"]
+
+TIMEOUT: Final = 10.0
+LIFETIME: Final = 3600
+
+
+def unsecured(claims: Mapping[str, str], lifetime: float = LIFETIME) -> TokenSource:
+    """Tokens that nobody signed (RFC 7515, A.5), for trying things out."""
+
+    def token() -> str:
+        now = time.time()
+        times = {"iat": round(now, 3), "exp": round(now + lifetime, 3)}
+        return f"{_part({'alg': 'none'})}.{_part({**claims, **times})}."
+
+    return token
+
+
+def from_file(url: str) -> TokenSource:
+    """What stands in a file when it is asked for."""
+    path = url2pathname(urlsplit(url).path)
+
+    def token() -> str:
+        return Path(path).read_text().strip()
+
+    return token
+
+
+def from_endpoint(
+    url: str, client_id: str, secret: str, scope: str | None = None
+) -> TokenSource:
+    """What an OAuth server gives a client of its own (RFC 6749, 4.4)."""
+    form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+    login = b64encode(f"{client_id}:{secret}".encode()).decode()
+    request = Request(
+        url,
+        data=urlencode(form).encode(),
+        headers={"Authorization": f"Basic {login}", "Accept": "application/json"},
+    )
+
+    async def token() -> str:
+        return await to_thread.run_sync(_fetch, request, abandon_on_cancel=True)
+
+    return token
+
+
+def _fetch(request: Request) -> str:
+    where = request.full_url
+    try:
+        with urlopen(request, timeout=TIMEOUT) as answer:
+            token = json.load(answer)["access_token"]
+    except HTTPError as error:
+        error.close()
+        raise OSError(f"{where} answers {error.code} {error.reason}") from error
+    except URLError as error:
+        raise OSError(f"{where}: {error.reason}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise OSError(f"{where} answers without an access_token") from error
+    return str(token)
+
+
+def _part(content: Mapping[str, str | float]) -> str:
+    data = json.dumps(content, separators=(",", ":")).encode()
+    return urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,0 +1,308 @@
+"""What a consumer's arguments must be; every complaint names the argument."""
+
+import inspect
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from math import inf
+from typing import Final
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
+
+from sharecons._record import TopicPartition
+from sharecons.errors import ConfigurationError
+from sharecons.protocol.messages import Endpoint
+
+__all__ = [
+    "ACQUIRE_MODES",
+    "HOUR",
+    "INT32_MAX",
+    "MODES",
+    "check_callable",
+    "check_callback",
+    "check_choice",
+    "check_count",
+    "check_group_id",
+    "check_group_ids",
+    "check_names",
+    "check_number",
+    "check_offset_reset",
+    "check_optional_name",
+    "check_partitions",
+    "check_string",
+    "check_timeout",
+    "check_topic",
+    "check_topic_names",
+    "check_topics",
+    "check_unicode",
+    "member_id_of",
+    "parse_bootstrap",
+]
+
+INT32_MAX: Final = 0x7FFFFFFF
+STRING_MAX: Final = 0x7FFF  # bytes; the length of a Kafka string is an int16
+TOPIC_MAX: Final = 249  # characters; a file system's 255 less "-" and the partition
+HOUR: Final = 3600.0
+MODES: Final = ("implicit", "explicit")
+ACQUIRE_MODES: Final = ("batch_optimized", "record_limit")
+
+_ADDRESS: Final = re.compile(
+    r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s/\x00-\x1f\x7f]+)):(?P<port>\d+)"
+)
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_OFFSET_RESET: Final = re.compile(r"latest|earliest|by_duration:P\S+")
+
+
+def parse_bootstrap(servers: str | Sequence[str]) -> list[Endpoint]:
+    """Read `host:port`, several of them with commas or as a sequence."""
+    given = [servers] if isinstance(servers, str) else servers
+    if not isinstance(given, Sequence) or not all(isinstance(a, str) for a in given):
+        raise ConfigurationError(
+            f"bootstrap_servers must be text, or a sequence of it, not {servers!r}"
+        )
+    addresses = [address.strip() for text in given for address in text.split(",")]
+    endpoints = [_parse_address(address) for address in addresses if address]
+    if not endpoints:
+        raise ConfigurationError(
+            "bootstrap_servers is empty; give host:port, or several"
+        )
+    return endpoints
+
+
+def _parse_address(address: str) -> Endpoint:
+    # Java's clients take a listener's name in front; people paste it.
+    bare = address.split("://", 1)[-1]
+    match = _ADDRESS.fullmatch(bare)
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise ConfigurationError(
+            f"bootstrap_servers: {address!r} is no host:port (as in localhost:9092)"
+        )
+    if match["host"]:
+        _check_host(match["host"], address)
+    return Endpoint(match["v6"] or match["host"], int(match["port"]))
+
+
+def _check_host(host: str, address: str) -> None:
+    # The resolver encodes names this way and raises UnicodeError, not OSError.
+    try:
+        host.encode("idna")
+    except UnicodeError as error:
+        reason = error.__cause__ or error
+        raise ConfigurationError(
+            f"bootstrap_servers: {address!r} has no valid host name ({reason})"
+        ) from error
+
+
+def check_string(name: str, value: str) -> str:
+    """Return `value` if a Kafka request can carry it.
+
+    Raises:
+        ConfigurationError: it is not a str, contains a lone surrogate, or is longer
+            than 32,767 bytes in UTF-8.
+    """
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} must be a str, not {value!r}")
+    check_unicode(name, value)
+    size = len(value.encode())
+    if size > STRING_MAX:
+        raise ConfigurationError(
+            f"{name} must be at most {STRING_MAX:,} bytes in UTF-8, not {size:,}; "
+            f"shorten it ({value[:20]!r}...)"
+        )
+    return value
+
+
+def check_unicode(name: str, value: str) -> None:
+    """Check that `value` can be encoded; the text of the error does not show it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"{name} must be valid Unicode: it has a lone surrogate at index "
+            f"{error.start}; decode the bytes it came from with the right encoding"
+        ) from None
+
+
+def check_optional_name(name: str, value: str | None) -> str | None:
+    """Return `value`, None or a string that is not empty."""
+    if value is None:
+        return None
+    if not check_string(name, value):
+        raise ConfigurationError(f"{name} must be a name or None, not ''")
+    return value
+
+
+def check_group_id(group_id: str) -> str:
+    if not isinstance(group_id, str) or not group_id.strip():
+        raise ConfigurationError(f"group_id must be a name, not {group_id!r}")
+    return check_string("group_id", group_id)
+
+
+def check_group_ids(group_ids: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(check_group_id, group_ids))
+
+
+def check_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    """See that these are names; one text alone would be taken for its letters."""
+    given = names if isinstance(names, str) else tuple(names)
+    if isinstance(given, str) or not all(
+        isinstance(name, str) and name.strip() for name in given
+    ):
+        raise ConfigurationError(f"{what} must be several names, not {given!r}")
+    for name in given:
+        check_string(what, name)
+    return given
+
+
+def check_topic_names(topics: Iterable[str]) -> tuple[str, ...]:
+    """As `check_names`, for topics."""
+    given = check_names("topics", topics)
+    return tuple(check_topic("topics", topic) for topic in given)
+
+
+def check_partitions(
+    partitions: Iterable[TopicPartition] | None,
+) -> tuple[TopicPartition, ...] | None:
+    """See that these are partitions, or pairs that could be; None stays None."""
+    if partitions is None:
+        return None
+    given = tuple(partitions)
+    for each in given:
+        if not isinstance(each, tuple) or not _is_partition(*each):
+            raise ConfigurationError(
+                f"partitions must be of TopicPartition(topic, number), not {each!r}"
+            )
+        check_topic("partitions", each[0])
+    return tuple(TopicPartition(*each) for each in given)
+
+
+def _is_partition(topic: object = None, number: object = None, *more: object) -> bool:
+    named = isinstance(topic, str) and bool(topic.strip())
+    return named and isinstance(number, int) and number >= 0 and not more
+
+
+def check_topic(name: str, topic: str) -> str:
+    """Return `topic` if Kafka allows it as the name of a topic.
+
+    Raises:
+        ConfigurationError: it does not; the text names the rule.
+    """
+    check_string(name, topic)
+    if topic in (".", ".."):
+        rule = 'cannot be "." or ".."'
+    elif len(topic) > TOPIC_MAX:
+        rule = f"has {len(topic):,} characters, Kafka allows {TOPIC_MAX}"
+    elif not _TOPIC.fullmatch(topic):
+        rule = "may contain only ASCII letters, digits, '.', '_' and '-'"
+    else:
+        return topic
+    raise ConfigurationError(f"{name}: topic name {topic[:80]!r} {rule}")
+
+
+def check_topics(topics: Sequence[str], *, name: str = "topics") -> tuple[str, ...]:
+    for topic in topics:
+        if not isinstance(topic, str) or not topic.strip():
+            raise ConfigurationError(f"{name} must be names, {topic!r} is none")
+        check_topic(name, topic)
+    if len(set(topics)) != len(topics):
+        twice = sorted({topic for topic in topics if topics.count(topic) > 1})
+        raise ConfigurationError(f"{name} given twice: {', '.join(twice)}")
+    return tuple(topics)
+
+
+def check_choice(name: str, value: str, choices: Collection[str]) -> str:
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise ConfigurationError(f"{name} must be one of {known}, not {value!r}")
+    return value
+
+
+def check_offset_reset(value: str | None) -> str | None:
+    if value is not None and not _OFFSET_RESET.fullmatch(value):
+        raise ConfigurationError(
+            "auto_offset_reset must be 'earliest', 'latest', 'by_duration:' with an "
+            f"ISO 8601 duration (as in by_duration:PT1H), or None, not {value!r}"
+        )
+    return value
+
+
+def check_number(name: str, value: float, lowest: float, highest: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigurationError(f"{name} must be a number, not {value!r}")
+    if not lowest <= value <= highest:
+        raise ConfigurationError(
+            f"{name} must be from {lowest:,} to {highest:,}, not {value!r}"
+        )
+
+
+def check_count(name: str, value: int, lowest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigurationError(f"{name} must be a whole number, not {value!r}")
+    check_number(name, value, lowest, INT32_MAX)
+
+
+def check_timeout(value: float) -> None:
+    check_number("timeout", value, 0, inf)
+
+
+def check_callable(name: str, value: object) -> None:
+    """Check that calling `value` runs it, which a coroutine function's call does not.
+
+    Raises:
+        ConfigurationError: it cannot be called, or it is a coroutine function or an
+            async generator function (also as a partial or by its `__call__`).
+    """
+    if value is None:
+        return
+    if not callable(value):
+        raise ConfigurationError(f"{name} must be callable or None, not {value!r}")
+    if _is_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
+        raise ConfigurationError(
+            f"{name} must be a plain function: {value!r} is async, and its result "
+            "would never be awaited; do what awaits in the loop over the records"
+        )
+
+
+def check_callback(name: str, value: object) -> None:
+    """Check as `check_callable`, and refuse generator functions: they never run."""
+    check_callable(name, value)
+    if _is_any(value, inspect.isgeneratorfunction):
+        raise ConfigurationError(
+            f"{name} must be a plain function: {value!r} is a generator function, "
+            "and calling it runs nothing"
+        )
+
+
+def _is_any(value: object, *kinds: Callable[[object], bool]) -> bool:
+    while isinstance(value, partial):
+        value = value.func
+    called = getattr(type(value), "__call__", None)  # noqa: B004 (its function)
+    return any(kind(value) or kind(called) for kind in kinds)
+
+
+def member_id_of(name: str | None) -> str:
+    """Give the member id that a name stands for, as Kafka spells UUIDs.
+
+    An id spelt so already is taken as it is; any other name always gives the same
+    id, and None gives a new one.
+    """
+    if name is None:
+        return _spell(uuid4())
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"member_id must be a name, not {name!r}")
+    check_string("member_id", name)
+    return name if _is_kafka_uuid(name) else _spell(uuid5(NAMESPACE_OID, name))
+
+
+def _spell(uuid: UUID) -> str:
+    return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode()
+
+
+def _is_kafka_uuid(text: str) -> bool:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{22}", text):
+        return False
+    try:
+        return len(urlsafe_b64decode(text + "==")) == 16
+    except Base64Error:
+        return False

@@ -1,0 +1,399 @@
+"""What was delivered to the application, and what is ready to be.
+
+The one place between the member's tasks, which put leases in, and the readers of
+the application, which take records out (`readers`). Decisions on it are plain calls,
+with no await inside: a cancelled reader loses nothing.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Final
+
+from sharecons._record import Record
+from sharecons.consumer.decoding import unpack
+from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.implicit_acks import Hand
+from sharecons.consumer.readers import Reader, Readers
+from sharecons.consumer.ready_queue import count_last_deliveries, insert
+from sharecons.errors import (
+    ClosedError,
+    ConsumerStateError,
+    Error,
+    NotSubscribedError,
+)
+from sharecons.log import get_logger
+from sharecons.metrics.counters import Counters
+from sharecons.net.io.callbacks import called_back, log_unraised
+from sharecons.net.io.clock import Clock
+from sharecons.net.io.wakeup import Waiter
+from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.results import lock_overrun, summarize
+from sharecons.protocol.fetch.prefetch import Pace
+
+__all__ = ["SLICE", "Deliveries"]
+
+SLICE: Final = 0.005
+"""How long a loop may run without letting others run; acknowledgements of what it
+has passed leave at the same pace."""
+
+GRACE: Final = 1.0
+"""Seconds for a task to reject a record that could not be deserialized, while other
+tasks ask for records."""
+
+Acknowledged = Callable[[list[AcknowledgeResult]], object]
+
+
+class Deliveries:
+    """Leases on their way to the application; the member's `Listener`.
+
+    Attributes:
+        lease: what readers are being served from; its cursor says where.
+        records: the records of that lease; their types are up to the reader.
+        closed: nothing is handed out any more.
+        subscribed: there are topics to wait for.
+    """
+
+    def __init__(
+        self,
+        *,
+        implicit: bool,
+        clock: Clock,
+        new_waiter: Callable[[], Waiter],
+        counters: Counters,
+        deserializers: Deserializers,
+        delivery_limit: int,
+        on_acknowledged: Acknowledged | None,
+        check_caller: Callable[[], None] = lambda: None,  # may raise WrongThreadError
+    ) -> None:
+        self.clock = clock
+        self.lease: Lease | None = None
+        self.records: list[Any] = []
+        self.closed = False
+        self.subscribed = False
+        self.deserializers = deserializers
+        self.on_acknowledged = on_acknowledged
+        self._delivery_limit = delivery_limit
+        self._counters = counters
+        self._implicit = implicit
+        self._readers = Readers(check_caller)
+        self.new_waiter = new_waiter
+        self._ready: deque[Lease] = deque()
+        self._errors: deque[Exception] = deque()
+        self._refusal: BaseException | None = None
+        self._pause_at = clock()
+        self._check_caller = check_caller
+        self._log = get_logger(__name__)
+
+    def attach(self, pace: Pace, wake: Callable[[], None]) -> None:
+        """Name the pace to keep, and what to call when it changed."""
+        self._pace = pace
+        self._wake = wake
+
+    # What the member tells.
+
+    def acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+        if self.closed:
+            # They were under way when we closed; the session's end lets them go.
+            self._count_unworked(leases)
+            return False
+        for lease in leases:
+            insert(self._ready, lease)
+        if here:
+            return self._readers.resume()
+        self._readers.wake()
+        return False
+
+    def lost(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            if lease in self._ready:
+                self._ready.remove(lease)
+                self._pace.dropped(lease.count)
+        self._readers.interrupt()
+        self._counters.add("locks-lost-total", sum(lease.count for lease in leases))
+        self._readers.wake()
+
+    def troubled(self, error: Error) -> None:
+        self._errors.append(error)
+        self._readers.wake()
+
+    def refused(self, error: BaseException) -> None:
+        self._refusal = self._refusal or error
+        self._readers.wake_all()
+
+    @property
+    def calls_back(self) -> bool:
+        return self.on_acknowledged is not None
+
+    def acknowledged(self, results: list[AcknowledgeResult]) -> None:
+        failed = [result for result in results if result.error is not None]
+        if failed:
+            self._log.warning("acknowledgements failed", **summarize(failed))
+        if self.on_acknowledged is None:
+            return
+        error = called_back("on_acknowledged", self.on_acknowledged, results)
+        if error is None:
+            return
+        if self.closed:
+            log_unraised(error)
+        else:
+            self.troubled(error)
+
+    # What readers do.
+
+    def new_hand(self) -> Hand:
+        return Hand(implicit=self._implicit)
+
+    def check(self, reader: Reader) -> None:
+        """Check that a reader may be served.
+
+        Raises:
+            ClosedError, NotSubscribedError, ConsumerStateError, WrongThreadError.
+            Error: what ended the consumer.
+        """
+        self._check_caller()
+        if self.closed:
+            raise ClosedError("the consumer is closed")
+        self.raise_refusal()
+        if reader.waiter.waits:
+            raise ConsumerStateError(
+                "another task already waits for this loop's next record: start a loop "
+                "of its own in each task"
+            )
+        if not (self.subscribed or self.lease or self._ready or self._errors):
+            raise NotSubscribedError("no topic to consume: subscribe() first")
+
+    def raise_refusal(self) -> None:
+        """Raise what ended the consumer, if anything did."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def ask(self, reader: Reader) -> None:
+        """Settle what the reader was given before; `asking.ask` goes on from here.
+
+        Raises: as `check`.
+        """
+        self.check(reader)
+        reader.woken = False
+        self._readers.put_down(reader, accept=True)
+
+    @property
+    def is_pause_due(self) -> bool:
+        """True if other tasks are to run before the reader that asks is served.
+
+        Loops may run for SLICE, but a reader that was woken runs before them.
+        """
+        return self._readers.any_woken or self.clock() >= self._pause_at
+
+    def paused(self) -> None:
+        """Note that other tasks have run."""
+        self._pause_at = self.clock() + SLICE
+
+    def wait(self, reader: Reader, deadline: float) -> Awaitable[bool]:
+        """Wait for a change, as `Waiter.wait`; call `waited` afterwards.
+
+        The wait may end before the deadline.
+        """
+        self._count_processed(reader)
+        self._pace.waiting += 1
+        self._wake()
+        return self._readers.wait(reader, deadline)
+
+    def waited(self, reader: Reader) -> None:
+        """Note that the wait has ended, in whatever way."""
+        self._pace.waiting -= 1
+        self._readers.waited(reader)
+
+    def wake_next(self) -> None:
+        """Wake the next reader if there is more than the one before it has taken."""
+        if self._readers.any_waiting and (
+            self._ready or self._errors or self.remaining()
+        ):
+            self._readers.wake()
+
+    def serve(self, reader: Reader) -> bool:
+        """Find the next records; raises errors once those before were handed out."""
+        self._readers.release_left(self.clock())
+        while not self._is_live():
+            self._leave_lease(reader)
+            if self._errors:
+                error = self._errors.popleft()
+                self.wake_next()
+                raise error
+            if not self._ready:
+                return False
+            self._unpack(self._ready.popleft())
+        return True
+
+    def hand(self, reader: Reader) -> None:
+        """Put what is handed out of `lease` from its cursor on in the reader's hand."""
+        assert self.lease is not None, "served"
+        self._readers.hold(reader, self.lease)
+
+    def take(
+        self, reader: Reader, most: int | None, *, first: bool = True
+    ) -> tuple[int, list[Any]]:
+        """Hand out records of `lease` together; gives the first's index, and them.
+
+        Raises:
+            DeserializationError: for the first of them; it is in hand then. Unless
+                `first`, no records are returned, and the next call raises.
+        """
+        assert self.lease is not None, "served"
+        lease, start = self.lease, self.lease.cursor
+        stop = len(self.records)
+        if most is not None:
+            stop = min(stop, start + most)
+        self.hand(reader)
+        if self.deserializers:
+            stop, failure = self.deserializers.apply_all(self.records, start, stop)
+            if failure is not None and first and stop == start:
+                lease.cursor = start + 1
+                self._cannot_use(reader, lease, self.records[start])
+                raise failure
+        lease.cursor = stop
+        return start, self.records[start:stop]
+
+    def take_more(self, reader: Reader) -> bool:
+        """Turn to the next lease if it is here, and no error is to be raised before."""
+        if self._errors and not self._is_live():
+            return False
+        return self.serve(reader)
+
+    def deserialize(self, reader: Reader, lease: Lease, record: Record) -> Any:
+        """Deserialize one record that is in hand; raises DeserializationError."""
+        try:
+            return self.deserializers.apply(record)
+        except BaseException:
+            self._cannot_use(reader, lease, record)
+            raise
+
+    def take_back(self, reader: Reader) -> None:
+        """Release what is in hand: the application did not get it."""
+        if not self.closed:
+            self._readers.put_down(reader, accept=False)
+
+    def settle(self, reader: Reader) -> None:
+        """Accept what is in hand, unless the consumer is closed."""
+        if not self.closed:
+            self._readers.put_down(reader, accept=True)
+
+    def leave(self, reader: Reader) -> None:
+        """Note that a reader will not ask again; may be called in any thread."""
+        if not self.closed:
+            self._readers.leave(reader)
+
+    @property
+    def in_hand(self) -> bool:
+        """True while a reader has records that asking for the next ones settles."""
+        return self._readers.is_passing
+
+    def pass_by(self) -> bool:
+        """Accept what a loop over records has passed; tells whether there was any."""
+        return not self.closed and self._readers.pass_by()
+
+    def remaining(self) -> int:
+        """Records of the present lease that were not handed out."""
+        return len(self.records) - self.lease.cursor if self.lease else 0
+
+    def keep_only(self, topics: Collection[str]) -> None:
+        """Hand out records of these topics only; release the others that are here."""
+        for lease in [lease for lease in self._unworked() if lease.topic not in topics]:
+            lease.let_go()
+            if lease is self.lease:
+                self._drop_lease()
+            else:
+                self._ready.remove(lease)
+                self._pace.dropped(lease.count)
+        self._readers.interrupt()
+
+    def close(self) -> None:
+        """Hand out nothing more; the session's end lets go what is open.
+
+        In implicit mode a record in hand is not accepted by this.
+        """
+        self.closed = True
+        for error in self._errors:
+            log_unraised(error)
+        self._count_unworked(self._unworked())
+        self._pace.dropped(sum(lease.count for lease in self._ready))
+        self._ready.clear()
+        self._drop_lease()
+        self._readers.interrupt()
+        self._readers.wake_all()
+
+    # Small things.
+
+    def _cannot_use(self, reader: Reader, lease: Lease, record: Record) -> None:
+        self._readers.cannot_use(reader, lease, record, self.clock() + GRACE)
+        self.wake_next()
+
+    def _is_live(self) -> bool:
+        lease = self.lease
+        if lease is None or lease.cursor >= len(self.records):
+            return False
+        if lease.term.over:
+            return False
+        if self.clock() < lease.deadline:
+            return True
+        self._counters.add("locks-expired-total", self.remaining())
+        self._log.warning(
+            "acquisition locks ended before the records were handed out",
+            topic=lease.topic,
+            partition=lease.share_partition.partition,
+            records=self.remaining(),
+            reason=lock_overrun(lease, lease.deadline, self.clock()),
+        )
+        return False
+
+    def _leave_lease(self, reader: Reader) -> None:
+        if self.lease is not None:
+            self._count_processed(reader)
+            self._drop_lease()
+
+    def _count_processed(self, reader: Reader) -> None:
+        """Tell the pace that what was handed out was processed, but for the rest."""
+        readers, records = self._readers.processing(reader)
+        self._pace.asked(
+            self.clock(), unworked=self.remaining(), processing=records, busy=readers
+        )
+
+    def _drop_lease(self) -> None:
+        self.lease = None
+        self.records = []
+
+    def _unpack(self, lease: Lease) -> None:
+        if lease.term.over or self.clock() >= lease.deadline:
+            self._pace.dropped(lease.count)
+            if not lease.term.over:
+                self._counters.add("locks-expired-total", lease.count)
+            return
+        self.records, errors = unpack(lease)
+        self._errors += errors
+        self.lease = lease
+        self._counters.add("records-consumed-total", len(self.records))
+        self._pace.handed_out(lease.count, self.clock())
+        self._wake()
+
+    def _unworked(self) -> list[Lease]:
+        present = [self.lease] if self.lease is not None and self.remaining() else []
+        return [*present, *self._ready]
+
+    def _count_unworked(self, unworked: Sequence[Lease]) -> None:
+        count = sum(
+            self.remaining() if lease is self.lease else lease.count
+            for lease in unworked
+        )
+        last = sum(self._count_last(lease) for lease in unworked)
+        self._counters.add("records-released-unworked-total", count)
+        self._counters.add("last-deliveries-unworked-total", last)
+        if last:
+            self._log.warning(
+                "records let go unworked on what may be their last delivery",
+                records=last,
+                delivery_limit=self._delivery_limit,
+            )
+
+    def _count_last(self, lease: Lease) -> int:
+        rest = self.records[lease.cursor :] if lease is self.lease else None
+        return count_last_deliveries(lease, rest, self._delivery_limit)

@@ -1,0 +1,68 @@
+"""What the application makes of keys and values."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from sharecons._record import Record
+from sharecons.config.validation import check_callable
+from sharecons.errors import DeserializationError
+from sharecons.net.io.callbacks import raise_exit
+from sharecons.record import Record as TypedRecord
+
+__all__ = ["Deserializer", "Deserializers"]
+
+Deserializer = Callable[[bytes], Any]
+
+
+class Deserializers:
+    """Applies the application's functions; None stays None."""
+
+    def __init__(self, key: Deserializer | None, value: Deserializer | None) -> None:
+        check_callable("key_deserializer", key)
+        check_callable("value_deserializer", value)
+        self._key = key
+        self._value = value
+
+    def __bool__(self) -> bool:
+        return self._key is not None or self._value is not None
+
+    def apply(self, record: Record) -> Record:
+        """Give the record with the application's objects in place of the bytes.
+
+        Raises:
+            DeserializationError: one of them raised.
+        """
+        key = _deserialized(record, "key", self._key, record.key)
+        value = _deserialized(record, "value", self._value, record.value)
+        return record.deserialized(key, value)
+
+    def apply_all(
+        self, records: list[Any], start: int, stop: int
+    ) -> tuple[int, DeserializationError | None]:
+        """Replace records in a list, up to the first that cannot be deserialized.
+
+        Returns its index, or `stop`, and its error. Any other exception replaces none.
+        """
+        done: list[Any] = []
+        failure: DeserializationError | None = None
+        for record in records[start:stop]:
+            try:
+                done.append(self.apply(record))
+            except DeserializationError as error:
+                failure = error
+                break
+        stop = start + len(done)
+        records[start:stop] = done
+        return stop, failure
+
+
+def _deserialized(record: Record, part: str, how: Deserializer | None, raw: Any) -> Any:
+    if how is None or raw is None:
+        return raw
+    try:
+        return how(raw)
+    except BaseException as error:
+        raise_exit(error)
+        where = f"{record.topic}-{record.partition}@{record.offset}"
+        raw_record = cast("TypedRecord[bytes, bytes]", record)
+        raise DeserializationError(raw_record, part, where) from error

@@ -1,0 +1,128 @@
+"""What a consumer asks before it joins: versions, and the group's configs."""
+
+from typing import Final
+
+import anyio
+
+from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.log import get_logger
+from sharecons.net.connection import Connection
+from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.messages import (
+    AlterGroupConfig,
+    ConfigAltered,
+    DescribeGroupConfig,
+    FetchSettings,
+    GroupConfig,
+)
+from sharecons.wire import consumer_apis
+
+__all__ = ["DEFAULT_DELIVERY_LIMIT", "prepare"]
+
+OFFSET_RESET: Final = "share.auto.offset.reset"
+DELIVERY_LIMIT: Final = "share.delivery.count.limit"
+DEFAULT_DELIVERY_LIMIT: Final = 5
+
+APPLY_TIMEOUT: Final = 5.0
+APPLY_INTERVAL: Final = 0.02
+
+_FORBIDDEN: Final = (
+    Code.GROUP_AUTHORIZATION_FAILED,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+)
+
+_log = get_logger(__name__)
+
+
+async def prepare(
+    connection: Connection,
+    settings: FetchSettings,
+    offset_reset: str | None,
+    timeout: float,
+) -> int:
+    """See that the broker serves what is wanted, and set the group's offset reset.
+
+    Gives how often a record is delivered before it is archived.
+
+    Raises:
+        UnsupportedVersionError: the broker has no share groups, or no record limit.
+        AuthorizationError, BrokerError: as of `prepare_group`.
+    """
+    consumer_apis.check_share_groups(connection.served, connection.broker)
+    if settings.record_limit:
+        consumer_apis.check_record_limit(connection.served, connection.broker)
+    if offset_reset is not None:
+        await prepare_group(connection, settings.group_id, offset_reset, timeout)
+    return await read_delivery_limit(connection, settings.group_id, timeout)
+
+
+async def prepare_group(
+    connection: Connection, group_id: str, offset_reset: str, timeout: float
+) -> None:
+    """Set the group's `share.auto.offset.reset`, and see it applied.
+
+    A group keeps its configs; one that has this value already is left alone. The
+    broker applies them a moment after it answers, and joining before would start
+    at the old value: so this waits until the broker says the new one.
+
+    Raises:
+        AuthorizationError: this principal may not set it.
+        BrokerError: the broker refuses it, or does not apply it.
+    """
+    if await _value(connection, group_id, OFFSET_RESET, timeout) == offset_reset:
+        return
+    request = AlterGroupConfig(group_id=group_id, name=OFFSET_RESET, value=offset_reset)
+    _check(await connection.ask(request, timeout), group_id, f"set to {offset_reset!r}")
+    with anyio.move_on_after(APPLY_TIMEOUT):
+        while await _value(connection, group_id, OFFSET_RESET, timeout) != offset_reset:  # noqa: ASYNC110
+            # The broker offers nothing to wait for but asking again.
+            await anyio.sleep(APPLY_INTERVAL)
+        return
+    code = Code.REQUEST_TIMED_OUT
+    raise BrokerError(
+        f"group {group_id!r}: {OFFSET_RESET}={offset_reset!r} was set, but the broker "
+        f"does not show it after {APPLY_TIMEOUT:g} s",
+        code=code,
+        name=code.name,
+    )
+
+
+async def read_delivery_limit(
+    connection: Connection, group_id: str, timeout: float
+) -> int:
+    """Read how often a record is delivered before it is archived.
+
+    Only for warnings: where it may not be read, or is not there (Kafka 4.1), it is
+    taken to be Kafka's default.
+    """
+    try:
+        value = await _value(connection, group_id, DELIVERY_LIMIT, timeout)
+        return int(value) if value else DEFAULT_DELIVERY_LIMIT
+    except (Error, ValueError) as error:
+        _log.debug("delivery limit unknown", group=group_id, reason=str(error))
+        return DEFAULT_DELIVERY_LIMIT
+
+
+async def _value(
+    connection: Connection, group_id: str, name: str, timeout: float
+) -> str | None:
+    request = DescribeGroupConfig(group_id=group_id, name=name)
+    answer: GroupConfig = await connection.ask(request, timeout)
+    _check(answer, group_id, "read")
+    return answer.value
+
+
+def _check(answer: GroupConfig | ConfigAltered, group_id: str, doing: str) -> None:
+    if answer.error == Code.NONE:
+        return
+    name = code_name(answer.error)
+    text = f"group {group_id!r}: its configs cannot be {doing}: {name}"
+    if answer.message:
+        text += f" ({answer.message})"
+    if answer.error in _FORBIDDEN:
+        hint = (
+            "; this needs DESCRIBE_CONFIGS and ALTER_CONFIGS on the group; or leave "
+            "auto_offset_reset out and have an operator set it"
+        )
+        raise AuthorizationError(text + hint, code=answer.error, name=name)
+    raise BrokerError(text, code=answer.error, name=name)

@@ -1,0 +1,109 @@
+"""What a reader was given last, and what becomes of it at its next asking.
+
+A hand is a number of parts of leases. The last part may be open: it ends at the cursor
+of its lease, which moves as records are handed out. In implicit mode a hand is accepted
+when its reader asks again, and released when the reader has left (by break, a cancel or
+an exception) and another one asks. In explicit mode neither happens.
+
+A record that could not be deserialized is in no hand. It is released in both modes,
+unless the application has acknowledged it.
+"""
+
+from weakref import ref
+
+from sharecons._record import ACCEPT, RELEASE, Record
+from sharecons.net.background import current_task, has_ended
+from sharecons.protocol.acknowledge.leases import Lease
+
+__all__ = ["Hand", "Unfit"]
+
+
+class Unfit:
+    """A record that could not be deserialized, which its task may be about to reject.
+
+    Attributes:
+        until: when others need no longer wait for that, on the consumer's clock.
+    """
+
+    def __init__(self, lease: Lease, record: Record, until: float) -> None:
+        self.until = until
+        self._lease = lease
+        self._record = record
+        self._task = ref(current_task())
+
+    def is_left(self, now: float) -> bool:
+        """Return whether its task asks for more, has ended, or has had its time."""
+        task = self._task()
+        if now >= self.until or task is None:
+            return True
+        return task is current_task() or has_ended(task)
+
+    def release(self) -> None:
+        """Release the record unless it was acknowledged."""
+        lease, offset = self._lease, self._record.offset
+        if lease.is_open(offset) and not lease.term.over:
+            lease.acknowledge(offset, RELEASE)
+
+
+class Hand:
+    """What one reader has in hand."""
+
+    def __init__(self, *, implicit: bool) -> None:
+        self._implicit = implicit
+        self._parts: list[tuple[Lease, int, int]] = []
+        self._lease: Lease | None = None
+        self._start = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True while putting it down, or passing by, settles something."""
+        return self._implicit and bool(self._lease is not None or self._parts)
+
+    @property
+    def count(self) -> int:
+        """How many records are in hand."""
+        count = sum(stop - start for _, start, stop in self._parts)
+        return (
+            count if self._lease is None else count + self._lease.cursor - self._start
+        )
+
+    def take(self, lease: Lease) -> None:
+        """Take what is handed out of a lease from its cursor on."""
+        self.stop_taking()
+        self._lease, self._start = lease, lease.cursor
+
+    def stop_taking(self) -> None:
+        """Leave what is handed out from now on to another reader."""
+        lease, self._lease = self._lease, None
+        if lease is not None and lease.cursor > self._start:
+            self._parts.append((lease, self._start, lease.cursor))
+
+    def take_out_last(self) -> None:
+        """Take the record that was handed out last out of the hand."""
+        self.stop_taking()
+        lease, start, stop = self._parts.pop()
+        self._parts.append((lease, start, stop - 1))
+
+    def put_down(self, *, accept: bool) -> None:
+        """Empty the hand: its records were processed (`accept`), or were left."""
+        self.stop_taking()
+        parts, self._parts = self._parts, []
+        if self._implicit:
+            kind = ACCEPT if accept else RELEASE
+            for lease, start, stop in parts:
+                lease.acknowledge_implicitly(start, stop, kind)
+
+    def pass_by(self) -> bool:
+        """Accept all but the last record, for a reader that goes record by record.
+
+        Return whether there was anything to accept.
+        """
+        lease = self._lease
+        if not self._implicit or lease is None:
+            return False
+        last = lease.cursor - 1
+        if last <= self._start:
+            return False
+        lease.acknowledge_implicitly(self._start, last, ACCEPT)
+        self._start = last
+        return True

@@ -1,0 +1,153 @@
+"""The loop over records: what happens for each of them.
+
+`async for` calls `__anext__` and awaits what it returns. That is a `NextRecord`: if the
+loop has records at hand, awaiting it takes an index and a look at the clock. Whatever
+else there is to do (accept what was passed, let other tasks run, find the next records,
+notice that a lock has ended) is done by the coroutine `asking.next_record`, between
+leases and every SLICE seconds.
+
+A loop that is left is deleted, which releases the record in hand. So nothing else may
+refer to it: its state is in a `RecordReader`, and tracebacks do not hold the loop.
+"""
+
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, Final, Generic, Self, cast, final
+
+from mypy_extensions import mypyc_attr
+
+from sharecons.consumer.delivery_queue import SLICE, Deliveries
+from sharecons.consumer.readers import Reader
+from sharecons.consumer.receive import next_record
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.record import KeyT, Record, ValueT
+
+__all__ = ["NextRecord", "RecordLoop"]
+
+AT_ONCE: Final = float("-inf")
+
+
+class RecordReader(Reader):
+    """Takes records from the lease of the deliveries until it is to ask."""
+
+    def __init__(self, deliveries: Deliveries, tick: Callable[[], None]) -> None:
+        super().__init__(deliveries.new_hand(), deliveries.new_waiter(), passes=True)
+        self._deliveries = deliveries
+        self._tick = tick
+        self._clock = deliveries.clock
+        self._deserializes = bool(deliveries.deserializers)
+        self._lease: Lease | None = None
+        self._records: Sequence[Any] = ()
+        self._pause_at = AT_ONCE
+
+    def interrupt(self) -> None:
+        self._pause_at = AT_ONCE
+
+    def steps(self, loop: object) -> Generator[Any, Any, Any]:
+        """Return the iterator that ends with the next record of the loop."""
+        lease = self._lease
+        if (
+            lease is None
+            or lease.cursor >= len(self._records)
+            or self._clock() >= self._pause_at
+        ):
+            self._pause_at = AT_ONCE
+            return next_record(self._deliveries, self, loop).__await__()
+        if self._deserializes:
+            return _deserialized(self, lease)
+        index = lease.cursor
+        lease.cursor = index + 1
+        return _ready(self._records[index])
+
+    def serve(self, lease: Lease) -> Any:
+        """Return the first of the lease's records, and hand out the others after it."""
+        deliveries = self._deliveries
+        self._lease = lease
+        self._records = deliveries.records
+        deliveries.hand(self)
+        self._pause_at = min(self._clock() + SLICE, lease.deadline)
+        if len(self._records) - lease.cursor > 1:
+            self._tick()  # of a single record nothing is passed before the next asking
+        try:
+            return self.take(lease)
+        finally:
+            deliveries.wake_next()
+
+    def take(self, lease: Lease) -> Any:
+        """Hand out the record at the lease's cursor."""
+        index = lease.cursor
+        lease.cursor = index + 1
+        record = self._records[index]
+        if self._deserializes:
+            record = self._deliveries.deserialize(self, lease, record)
+        return record
+
+
+class RecordLoop(Generic[KeyT, ValueT]):
+    """`async for record in consumer`.
+
+    Ends when the consumer is closed. Cancelling it while it waits loses nothing. Each
+    task has a loop of its own.
+    """
+
+    def __init__(self, deliveries: Deliveries, tick: Callable[[], None]) -> None:
+        self._deliveries = deliveries
+        self.reader = RecordReader(deliveries, tick)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, Record[KeyT, ValueT]]:
+        return cast("Coroutine[Any, Any, Record[KeyT, ValueT]]", NextRecord(self))
+
+    def __del__(self) -> None:
+        self._deliveries.leave(self.reader)
+
+
+# Generators, not coroutines: a generator that never yields is never thrown into.
+
+
+def _ready(record: Any) -> Generator[Any, Any, Any]:
+    return record
+    yield
+
+
+def _deserialized(reader: RecordReader, lease: Lease) -> Generator[Any, Any, Any]:
+    return reader.take(lease)
+    yield
+
+
+@final
+@mypyc_attr(free_list_len=1)
+class NextRecord:
+    """What `anext(loop)` returns; nothing happens before it is awaited.
+
+    `async for` asks it for `steps` only. As a coroutine it can be a task of its own,
+    too: `asyncio.create_task(anext(loop))`.
+    """
+
+    __slots__ = ("_loop", "_steps")
+
+    def __init__(self, loop: RecordLoop[Any, Any]) -> None:
+        self._loop = loop
+        self._steps: Any = None
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        loop = self._loop
+        return loop.reader.steps(loop)
+
+    def send(self, value: Any) -> Any:
+        if self._steps is None:
+            self._steps = self.__await__()
+        return self._steps.send(value)
+
+    def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
+        if self._steps is None:
+            self._steps = _ready(None)
+        if value is None and traceback is None:
+            return self._steps.throw(error)
+        return self._steps.throw(error, value, traceback)
+
+    def close(self) -> None:
+        if self._steps is None:
+            self._steps = _ready(None)
+        self._steps.close()

@@ -1,0 +1,268 @@
+"""Starting and stopping a consumer, in whatever tasks the application does it.
+
+The states follow each other in one direction: new, starting, open, closing, closed; a
+start that fails goes back to new.
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Final, Literal, Self
+
+import anyio
+
+from sharecons.config import validation
+from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
+from sharecons.net.background import Background, current_task
+from sharecons.net.io.callbacks import EXITS
+from sharecons.net.io.clock import in_trio
+from sharecons.net.loop_guard import LoopGuard
+
+__all__ = ["Lifecycle"]
+
+RELEASE_TIMEOUT: Final = 5.0
+"""Seconds to wait for cancelled tasks; closing connections takes no time."""
+
+# Not structlog's: its default renderer prints the local variables of a traceback, and
+# there are passwords among them.
+_log = logging.getLogger(__name__)
+
+
+class Lifecycle(ABC):
+    """`async with`, `start`, `stop` and `aclose` of a consumer.
+
+    The background tasks depend on no task of the application (`net.background`). If
+    one of them fails, the failure is logged, and raised by the application's next
+    call as a `BackgroundTaskError`. KeyboardInterrupt and SystemExit, which a callback
+    may raise, are raised as they are.
+    """
+
+    def __init__(self) -> None:
+        self._state: Literal["new", "starting", "open", "closing", "closed"] = "new"
+        self._starting: anyio.CancelScope | None = None
+        self._background: Background | None = None
+        self._crash: BaseException | None = None
+        self._crash_traceback: TracebackType | None = None
+        self._entered_by: object = None
+        self._loop_guard: LoopGuard | None = None
+
+    # What the consumer does.
+
+    @abstractmethod
+    async def _open(self) -> Background:
+        """Connect and start the background tasks; hand them `_tasks_ended`.
+
+        After its last await it calls `_check_starting`.
+        """
+
+    @abstractmethod
+    def _stop_consuming(self) -> None:
+        """Hand out nothing more; the first step of closing."""
+
+    @abstractmethod
+    async def _leave(self) -> None:
+        """Send acknowledgements and leave the group; returns if the tasks end."""
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Reject acknowledgements from now on: they can no longer be sent."""
+
+    @abstractmethod
+    def _failed(self, crash: BaseException) -> None:
+        """Raise this in whatever waits, and in each later call for records."""
+
+    @abstractmethod
+    def _stopped(self) -> None:
+        """End whatever waits for the background tasks: they have ended."""
+
+    @abstractmethod
+    async def _release(self) -> None:
+        """Close the connections; may be called again."""
+
+    # Starting.
+
+    async def __aenter__(self) -> Self:
+        """Connect, and begin to join the group; records come about a second later.
+
+        Cancelling this leaves nothing behind but, perhaps, the group's config set.
+
+        Raises:
+            ConnectionFailedError: no broker answered within `connect_timeout`.
+            AuthenticationError: one did, and it or we could not prove who that is.
+            UnsupportedVersionError: the broker has no share groups.
+            AuthorizationError: `auto_offset_reset` may not be set.
+            ConsumerStateError: it was started before; make another consumer.
+            ClosedError: another task closed it meanwhile.
+        """
+        await self._start()
+        self._entered_by = current_task()
+        return self
+
+    async def start(self) -> None:
+        """Start as `async with` does; `stop` ends it, in this task or in another.
+
+        On asyncio only. A trio program uses `async with`, so that the consumer ends
+        with its block.
+
+        Raises:
+            ConsumerStateError: it was started before, or this is trio.
+            Others as `async with`.
+        """
+        if in_trio():
+            raise ConsumerStateError(
+                "start() is for asyncio; on trio use `async with consumer:`, which "
+                "stops the consumer when its block ends"
+            )
+        await self._start()
+
+    async def _start(self) -> None:
+        if self._state != "new":
+            raise ConsumerStateError(
+                f"the consumer is {self._state}: a consumer can be started once; make "
+                "another one"
+            )
+        self._state, self._loop_guard = "starting", LoopGuard("consumer")
+        try:
+            with anyio.CancelScope() as self._starting:
+                self._background = await self._open()
+                self._state = "open"
+        finally:
+            self._starting = None
+            if self._state == "starting":
+                self._state, self._loop_guard = "new", None
+        self._check_open()  # `aclose` may have cancelled the scope
+
+    def _check_starting(self) -> None:
+        if self._state != "starting":
+            raise ClosedError("the consumer was closed while it started")
+
+    # Stopping.
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._close(10.0)
+        if kind is None:
+            self._raise_unseen_crash()
+        if in_trio() and self._entered_by is not current_task():
+            raise ConsumerStateError(
+                "the consumer was entered by one task and left by another, which trio "
+                "does not allow; it is closed now. Keep `async with consumer:` in one "
+                "task, and close an async generator around it with `aclosing`"
+            )
+
+    async def stop(self, *, timeout: float = 10.0) -> None:
+        """Stop the consumer, as `aclose` does; before `start` it never starts."""
+        await self.aclose(timeout=timeout)
+
+    async def aclose(self, *, timeout: float = 10.0) -> None:
+        """Send what was acknowledged, let go the rest, and leave the group.
+
+        Loops end; in implicit mode the record in hand is not accepted. Any task may
+        call this. A second call waits for the first, and does nothing once the
+        consumer is closed. Bounded: after `timeout` seconds the connections are cut,
+        which lets go the records all the same, and the broker forgets the member by
+        its session timeout. Cancelling waits for that.
+
+        Raises:
+            BackgroundTaskError: a background task failed, and no call raised it yet.
+            WrongThreadError: this is not the event loop that it was started in.
+        """
+        validation.check_timeout(timeout)
+        await self._close(timeout)
+        self._raise_unseen_crash()
+
+    async def _close(self, timeout: float) -> None:
+        if self._state == "closed" and (
+            self._background is None or self._background.ended
+        ):
+            return
+        self._check_caller()
+        if self._state in ("new", "starting"):
+            self._state = "closed"
+            if self._starting is not None:
+                self._starting.cancel()
+        elif self._state == "open":
+            self._state = "closing"
+            await self._close_within(timeout)
+        elif self._background is not None:
+            with anyio.move_on_after(timeout, shield=True) as limit:
+                await self._background.wait()
+            if limit.cancelled_caught:
+                self._cut()
+
+    async def _close_within(self, timeout: float) -> None:
+        assert self._background is not None, "open"
+        try:
+            self._stop_consuming()
+            with anyio.move_on_after(timeout, shield=True):
+                await self._leave()
+        finally:
+            self._cut()
+            with anyio.move_on_after(RELEASE_TIMEOUT, shield=True):
+                await self._background.wait()
+                await self._release()
+
+    def _cut(self) -> None:
+        """End the background tasks at once, and the connections with them."""
+        assert self._background is not None, "was open"
+        self._state = "closed"
+        self._abandon()
+        self._background.cancel()
+
+    # Background tasks that fail.
+
+    def _tasks_ended(self, error: BaseException | None) -> None:
+        """Note the end of the background tasks, and what ended them."""
+        if isinstance(error, Exception):
+            _log.error("a background task of the consumer failed", exc_info=error)
+            self._crashed("a background task of the consumer failed", error)
+        elif error is not None and self._state == "open":
+            what = "was cancelled" if _is_cancelled(error) else "failed"
+            self._crashed(f"a background task of the consumer {what}", error)
+        self._stopped()
+
+    def _crashed(self, what: str, error: BaseException) -> None:
+        if isinstance(error, EXITS):
+            self._crash = error
+        else:
+            text = f"{what}: {error!r}; start another consumer"
+            self._crash = BackgroundTaskError(text)
+            self._crash.__cause__ = error
+        self._crash_traceback = self._crash.__traceback__
+        self._abandon()
+        self._failed(self._crash)
+
+    def _raise_unseen_crash(self) -> None:
+        crash = self._crash
+        # Raising an exception extends its traceback.
+        if crash is not None and crash.__traceback__ is self._crash_traceback:
+            raise crash
+
+    def _check_open(self) -> None:
+        """See that the consumer can be used.
+
+        Raises:
+            ConsumerStateError, ClosedError: it is not open.
+            WrongThreadError: this is not its event loop.
+            BackgroundTaskError: a background task failed.
+        """
+        if self._state in ("new", "starting"):
+            raise ConsumerStateError("enter the consumer first: `async with consumer:`")
+        if self._state != "open":
+            raise ClosedError("the consumer is closed")
+        self._check_caller()
+        if self._crash is not None:
+            raise self._crash
+
+    def _check_caller(self) -> None:
+        if self._loop_guard is not None:
+            self._loop_guard.check()
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    return isinstance(error, asyncio.CancelledError) or in_trio()

@@ -1,0 +1,218 @@
+"""The readers of one consumer: which one takes records, and which ones wait.
+
+Several tasks may read one consumer. One reader at a time, the holder, takes records
+from the present lease: its loop advances the cursor of the lease without asking. When
+another reader asks, it becomes the holder, and the one before asks for its next record.
+So a lease is shared record by record among slow readers, while a fast one takes many.
+
+Readers that find nothing wait in a queue. What arrives wakes the first of them; a
+reader that was served, or stopped waiting, wakes the next one if there is more.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from sharecons._record import Record
+from sharecons.consumer.implicit_acks import Hand, Unfit
+from sharecons.errors import WrongThreadError
+from sharecons.net.io.wakeup import Waiter
+from sharecons.protocol.acknowledge.leases import Lease
+
+__all__ = ["Reader", "Readers"]
+
+
+class Reader:
+    """One loop over records or batches, or the calls of poll() in one task.
+
+    Attributes:
+        hand: what it was given and has not settled.
+        waiter: what it waits on.
+        passes: it goes record by record: asking for a record settles those before.
+        woken: its wait has ended, and it has not run since.
+    """
+
+    def __init__(self, hand: Hand, waiter: Waiter, *, passes: bool = False) -> None:
+        self.hand = hand
+        self.waiter = waiter
+        self.passes = passes
+        self.woken = False
+
+    def interrupt(self) -> None:
+        """Ask for the next record instead of taking it."""
+
+
+class Readers:
+    """All readers that have records in hand or wait for some.
+
+    Args:
+        check_caller: raises WrongThreadError outside of the consumer's event loop.
+    """
+
+    def __init__(self, check_caller: Callable[[], None]) -> None:
+        self._check_caller = check_caller
+        self._holder: Reader | None = None
+        self._busy: dict[Reader, None] = {}
+        self._waiting: deque[Reader] = deque()
+        self._woken = 0
+        self._left: deque[Reader] = deque()
+        self._unfit: list[Unfit] = []
+
+    # Records in hand.
+
+    def hold(self, reader: Reader, lease: Lease) -> None:
+        """Have the reader take what is handed out of the lease from now on."""
+        holder = self._holder
+        if holder is not reader:
+            if holder is not None:
+                if holder.passes:
+                    holder.hand.pass_by()
+                holder.hand.stop_taking()
+                holder.interrupt()
+            self._holder = reader
+        reader.hand.take(lease)
+        self._busy[reader] = None
+
+    def put_down(self, reader: Reader, *, accept: bool) -> None:
+        """Settle what the reader has in hand."""
+        self._busy.pop(reader, None)
+        reader.hand.put_down(accept=accept)
+
+    def pass_by(self) -> bool:
+        """Accept what the holder has passed; return whether there was anything."""
+        # The others passed theirs when they ceased to hold.
+        holder = self._holder
+        return holder is not None and holder.passes and holder.hand.pass_by()
+
+    @property
+    def is_passing(self) -> bool:
+        """True while the holder has something in hand that it may pass."""
+        return self._holder is not None and self._holder.hand.is_full
+
+    def interrupt(self) -> None:
+        """Have the holder ask for its next record."""
+        if self._holder is not None:
+            self._holder.interrupt()
+
+    def processing(self, asker: Reader | None) -> tuple[int, int]:
+        """Return how many other readers process records, and how many records."""
+        if not self._busy or (len(self._busy) == 1 and asker in self._busy):
+            return 0, 0
+        # Those that a loop over records has passed are processed.
+        counts = [
+            min(reader.hand.count, 1) if reader.passes else reader.hand.count
+            for reader in self._busy
+            if reader is not asker
+        ]
+        return len(counts), sum(counts)
+
+    # Readers that leave.
+
+    def leave(self, reader: Reader) -> None:
+        """Release what a reader has in hand that will not ask again.
+
+        Releases at once if another reader waits, else when one asks. So after a break
+        the application can acknowledge the record first. May be called in any thread,
+        as the garbage collector does.
+        """
+        self._left.append(reader)
+        if self._waiting or self._woken:
+            try:
+                self._check_caller()
+            except WrongThreadError:
+                return
+            self._release_left()
+
+    def cannot_use(
+        self, reader: Reader, lease: Lease, record: Record, until: float
+    ) -> None:
+        """Note that the record handed out last could not be deserialized."""
+        if reader.passes:
+            reader.hand.pass_by()
+        reader.hand.take_out_last()
+        reader.interrupt()
+        self._unfit.append(Unfit(lease, record, until))
+
+    def release_left(self, now: float) -> None:
+        """Release what readers that have left had in hand; another one asks."""
+        if self._left:
+            self._release_left()
+        if self._unfit:
+            self._release_unfit(now)
+
+    def _release_left(self) -> None:
+        while self._left:
+            reader = self._left.popleft()
+            if reader.passes:
+                reader.hand.pass_by()
+            self.put_down(reader, accept=False)
+            if reader is self._holder:
+                self._holder = None
+
+    def _release_unfit(self, now: float) -> None:
+        """Release records that could not be deserialized, when their tasks ask again.
+
+        Until then the task may reject its record, though its loop has ended.
+        """
+        kept = []
+        for unfit in self._unfit:
+            if unfit.is_left(now):
+                unfit.release()
+            else:
+                kept.append(unfit)
+        self._unfit = kept
+
+    # Readers that wait.
+
+    @property
+    def any_waiting(self) -> bool:
+        """True if a reader waits that was not woken."""
+        return bool(self._waiting)
+
+    @property
+    def any_woken(self) -> bool:
+        """True if a reader was woken, and has not run since."""
+        return self._woken > 0
+
+    def wait(self, reader: Reader, deadline: float) -> Awaitable[bool]:
+        """Wait to be woken, as `Waiter.wait`; call `waited` afterwards.
+
+        The wait may end before the deadline, to call `release_left` again.
+        """
+        for unfit in self._unfit:
+            deadline = min(deadline, unfit.until)
+        if reader.woken:
+            # Another reader took what it was woken for: it keeps its place.
+            reader.woken = False
+            self._waiting.appendleft(reader)
+        else:
+            self._waiting.append(reader)
+        return reader.waiter.wait(deadline)
+
+    def waited(self, reader: Reader) -> None:
+        """Note that the wait has ended, in whatever way."""
+        if reader.woken:
+            self._woken -= 1
+        else:
+            self._waiting.remove(reader)
+        reader.waiter.ended()
+
+    def wake(self) -> None:
+        """Wake the first reader that waits."""
+        if self._waiting:
+            self._waiting[0].waiter.wake()  # raises if the event loop is closed
+            self._wakes()
+
+    def wake_all(self) -> None:
+        """Wake all readers that wait."""
+        while self._waiting:
+            self.wake()
+
+    def resume(self) -> bool:
+        """Wake the first reader, as `Waiter.resume` does."""
+        return bool(self._waiting) and self._wakes().waiter.resume()
+
+    def _wakes(self) -> Reader:
+        reader = self._waiting.popleft()
+        reader.woken = True
+        self._woken += 1
+        return reader

@@ -1,0 +1,395 @@
+"""`ShareConsumer`: a Kafka topic as a queue, one record or batch at a time.
+
+The path of a record, for who reads on from here: `net.driver` asks
+`protocol.leader` for the next request; `wire.share_fetch` makes its bytes,
+`net.connection` sends them and receives the answer's; `wire.share_fetch` reads
+them into values, of which `protocol.leader` makes leases; `net.member` passes
+these to `deliveries`, which has `records.batch` decode them when `loops` asks for
+records; the record's verbs mark the lease; `protocol.acknowledgements` gathers
+the marks, and the next request of `protocol.leader` carries them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Generic, Literal
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.config import validation
+from sharecons.config.security import Security
+from sharecons.consumer.delivery_queue import SLICE, Acknowledged, Deliveries
+from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.group_setup import prepare
+from sharecons.consumer.iterators import RecordLoop
+from sharecons.consumer.lifecycle import Lifecycle
+from sharecons.consumer.polling import Poller
+from sharecons.consumer.receive import BatchLoop
+from sharecons.errors import ClosedError, CommitTimeoutError
+from sharecons.metrics.counters import Counters
+from sharecons.net.background import Background
+from sharecons.net.cluster import Cluster
+from sharecons.net.connection import Connection
+from sharecons.net.io.clock import running_clock
+from sharecons.net.io.event import Bell
+from sharecons.net.io.transport import Network
+from sharecons.net.io.wakeup import FOREVER, new_waiter
+from sharecons.net.member import Member
+from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
+from sharecons.protocol.messages import FetchSettings
+from sharecons.record import KeyT, Record, TopicPartition, ValueT
+from sharecons.version import VERSION
+
+__all__ = ["ShareConsumer"]
+
+HOUR: Final = 3600.0
+
+
+class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
+    """A member of a share group (KIP-932).
+
+    Used as an asynchronous context manager: entering it connects and joins the
+    group, leaving it sends what was acknowledged, lets go the rest and leaves.
+
+        async with ShareConsumer("orders", group_id="billing") as consumer:
+            async for record in consumer:
+                await charge(record.value)
+
+    Delivery is at least once. With `acknowledgement="implicit"` asking for the next
+    record accepts the last, unless a verb of the record said otherwise; leaving the
+    loop by break, a cancel or an exception does not accept the record in hand, and
+    it is released when another loop asks or the consumer closes. With "explicit"
+    nothing is acknowledged unless you say so.
+
+    Several tasks may read one consumer, each with a loop of its own: every record goes
+    to one of them.
+
+    Args:
+        topics: names of topics to consume; more by `subscribe`.
+        group_id: the share group. An id that is not in use makes a new group.
+        bootstrap_servers: `host:port`, several with commas or as a sequence.
+        acknowledgement: "implicit" or "explicit".
+        auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
+            "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group as
+            it is; Kafka's default is latest, so that a new group's first run sees
+            only what comes after it joined.
+        max_records: at most so many records in one round of fetches, softly: whole
+            batches of producers come together. The consumer's own pace decides below:
+            what it processes in 0.25 s, or in half of the lock duration (15 s by
+            default) where batches are larger than 32 KiB and than that. All of them
+            use up a delivery if the process dies.
+        acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
+        max_wait: seconds that a fetch waits at the broker for records.
+        min_bytes, max_bytes: of one answer; the latter softly. Of small records in many
+            partitions, for which a broker splits it, up to four times it is asked for.
+            Where records come in crowds, min_bytes is what comes in two milliseconds.
+        client_id: for brokers' logs and quotas.
+        member_id: who this member is. One that a process keeps over its restarts (a
+            pod's name, say) finds its partitions again at once, where a new one waits
+            for the session timeout of its former self (45 s). Never use one twice at
+            the same time. Any name: it is made into the UUID that Kafka wants.
+        client_rack: for brokers that assign by rack.
+        on_acknowledged: called with results (`AcknowledgeResult`) of what was
+            acknowledged, also by itself. A plain function, not a coroutine function;
+            if it raises, the next read raises `CallbackError`.
+        key_deserializer, value_deserializer: plain functions, bytes to objects; None
+            stays None. A record that cannot be deserialized raises
+            `DeserializationError` and is released unless you reject it. Any callback's
+            KeyboardInterrupt and SystemExit are raised as they are.
+        security: TLS and SASL, as one value; plain TCP by default.
+        connect_timeout: seconds in which to reach a first broker, when entering.
+            Addresses that fail are tried again until then.
+        request_timeout: seconds to wait for one answer.
+        network: how to connect, for tests.
+
+    Raises:
+        ConfigurationError: an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        group_id: str,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        acknowledgement: Literal["implicit", "explicit"] = "implicit",
+        auto_offset_reset: str | None = None,
+        max_records: int = 2000,
+        acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
+        max_wait: float = 0.5,
+        min_bytes: int = 1,
+        max_bytes: int = 8 << 20,
+        client_id: str = "sharecons",
+        member_id: str | None = None,
+        client_rack: str | None = None,
+        on_acknowledged: Acknowledged | None = None,
+        key_deserializer: Callable[[bytes], KeyT] | None = None,
+        value_deserializer: Callable[[bytes], ValueT] | None = None,
+        security: Security | None = None,
+        connect_timeout: float = 10.0,
+        request_timeout: float = 30.0,
+        network: Network | None = None,
+    ) -> None:
+        super().__init__()
+        validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
+        validation.check_choice("acquire_mode", acquire_mode, validation.ACQUIRE_MODES)
+        validation.check_count("max_records", max_records, 1)
+        validation.check_count("min_bytes", min_bytes, 0)
+        validation.check_count("max_bytes", max_bytes, 1)
+        validation.check_number("max_wait", max_wait, 0, HOUR)
+        validation.check_number("connect_timeout", connect_timeout, 0.001, HOUR)
+        validation.check_number("request_timeout", request_timeout, 0.001, HOUR)
+        validation.check_callback("on_acknowledged", on_acknowledged)
+        self._topics = validation.check_topics(topics)
+        self._offset_reset = validation.check_offset_reset(auto_offset_reset)
+        self._settings = FetchSettings(
+            group_id=validation.check_group_id(group_id),
+            member_id=validation.member_id_of(member_id),
+            max_wait=max_wait,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            max_records=max_records,
+            record_limit=acquire_mode == "record_limit",
+        )
+        self._cluster = Cluster(
+            validation.parse_bootstrap(bootstrap_servers),
+            network,
+            client_id=validation.check_string("client_id", client_id),
+            software_version=VERSION,
+            security=security,
+        )
+        self._implicit = acknowledgement == "implicit"
+        self._rack = validation.check_optional_name("client_rack", client_rack)
+        self._on_acknowledged = on_acknowledged
+        self._deserializers = Deserializers(key_deserializer, value_deserializer)
+        self._connect_timeout = connect_timeout
+        self._request_timeout = request_timeout
+        self._counters = Counters()
+        self._tick = Bell()
+
+    # Records.
+
+    def __aiter__(self) -> RecordLoop[KeyT, ValueT]:
+        """Loop over records.
+
+        In implicit mode each asking accepts the record before. Cancelling while it
+        waits loses nothing. Each task that reads the consumer starts its own loop.
+
+        Raises:
+            ClosedError, NotSubscribedError, ConsumerStateError: not now.
+            DeserializationError, CorruptRecordsError, CallbackError: the loop may be
+                entered again.
+            Error: what ended the consumer; it is raised again and again.
+        """
+        self._check_open()
+        return RecordLoop(self._deliveries, self._tick.ring)
+
+    def batches(self) -> BatchLoop[KeyT, ValueT]:
+        """Loop over batches: records of one partition, acknowledged together.
+
+        In implicit mode each asking accepts the batch before, but for records of
+        which something else was said. Raises as the loop over records does.
+        """
+        self._check_open()
+        return BatchLoop(self._deliveries)
+
+    async def poll(
+        self, *, timeout: float = 0.0, max_records: int | None = None
+    ) -> list[Record[KeyT, ValueT]]:
+        """Give the records that are there, after waiting at most `timeout` seconds.
+
+        In implicit mode it accepts what the poll before in the same task gave; what a
+        task has not settled when it ends is released. Cancelling it loses nothing.
+        Raises as the loop over records does.
+        """
+        validation.check_timeout(timeout)
+        if max_records is not None:
+            validation.check_count("max_records", max_records, 1)
+        self._check_open()
+        deadline = self._deliveries.clock() + timeout
+        return await self._poller.poll(deadline, max_records)
+
+    async def commit(self, *, timeout: float = 30.0) -> list[AcknowledgeResult]:
+        """Send what is acknowledged now, and give what became of each range.
+
+        Those under way already are waited for too. In implicit mode the record in
+        hand is not acknowledged yet, unless by a verb of its own. Cancelling this, or
+        its timeout, cancels nothing that was sent: results reach `on_acknowledged`.
+
+        Raises:
+            CommitTimeoutError: some results are still to come.
+            ClosedError: the consumer is closed.
+        """
+        validation.check_timeout(timeout)
+        self._check_open()
+        self._deliveries.raise_refusal()
+        self._deliveries.pass_by()
+        try:
+            with anyio.fail_after(timeout):
+                return await self._member.commit()
+        except ClosedError:
+            self._deliveries.raise_refusal()
+            raise
+        except TimeoutError as error:
+            raise CommitTimeoutError(
+                f"results of acknowledgements still under way after {timeout:g} s; "
+                "they are sent all the same, and on_acknowledged gets the results"
+            ) from error
+
+    # The subscription.
+
+    def subscribe(self, *topics: str) -> None:
+        """Consume these topics from now on, in place of those before.
+
+        Records of other topics that are here already are released; what was
+        acknowledged is sent. No topics: as `unsubscribe()`. A topic that does not
+        exist is waited for.
+
+        Raises:
+            ConfigurationError: Kafka does not allow a name, or it is given twice.
+            ClosedError: the consumer is closed.
+        """
+        self._check_open()
+        self._topics = validation.check_topics(topics)
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        self._deliveries.subscribed = bool(self._topics)
+        self._deliveries.keep_only(self._topics)
+        self._member.subscribe(self._topics)
+
+    def unsubscribe(self) -> None:
+        """Consume nothing, and leave the group, until `subscribe` is called again."""
+        self.subscribe()
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The topics asked for."""
+        return self._topics
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that the coordinator assigned; others may share them."""
+        if self._background is None:
+            return frozenset()
+        return self._member.assignment
+
+    @property
+    def connected(self) -> bool:
+        """True while the group coordinator accepts this member's heartbeats.
+
+        False before the first one is accepted, from a failure on, when a heartbeat is
+        overdue by a heartbeat interval, without topics, and once the consumer closes.
+        """
+        if self._state != "open":
+            return False
+        now = self._deliveries.clock()
+        return self._member.membership.heartbeats.is_connected(now)
+
+    @property
+    def seconds_since_heartbeat(self) -> float | None:
+        """Seconds since the group coordinator last accepted a heartbeat, or None."""
+        if self._background is None:
+            return None
+        last = self._member.membership.heartbeats.last_accepted
+        return None if last is None else self._deliveries.clock() - last
+
+    @property
+    def group_id(self) -> str:
+        """The share group."""
+        return self._settings.group_id
+
+    @property
+    def member_id(self) -> str:
+        """This member's id, as the coordinator knows it."""
+        return self._settings.member_id
+
+    def metrics(self) -> Mapping[str, int]:
+        """Count what happened so far, under KIP-932's names ("Client metrics")."""
+        return self._counters.snapshot()
+
+    # What `Lifecycle` asks for.
+
+    async def _open(self) -> Background:
+        connection = await self._cluster.connect_any(
+            timeout=self._connect_timeout, retry=True
+        )
+        try:
+            delivery_limit = await prepare(
+                connection, self._settings, self._offset_reset, self._request_timeout
+            )
+            self._check_starting()
+        except BaseException:
+            await connection.aclose()
+            raise
+        self._make(connection, delivery_limit)
+        self._subscribe()
+        name = f"sharecons, group {self.group_id!r}"
+        return Background(name, self._start_tasks, self._tasks_ended, self._release)
+
+    def _start_tasks(self, tasks: TaskGroup) -> None:
+        self._member.start(tasks)
+        tasks.start_soon(self._keep_passing)
+
+    def _stop_consuming(self) -> None:
+        self._deliveries.pass_by()
+        self._deliveries.close()
+
+    async def _leave(self) -> None:
+        await self._member.close()
+
+    def _abandon(self) -> None:
+        self._member.abandon()
+
+    def _failed(self, crash: BaseException) -> None:
+        self._deliveries.refused(crash)
+
+    def _stopped(self) -> None:
+        self._member.stopped()
+
+    async def _release(self) -> None:
+        await self._member.release()
+
+    def _make(self, connection: Connection, delivery_limit: int) -> None:
+        """Make the parts that need to know the running event loop."""
+        self._deliveries = Deliveries(
+            clock=running_clock(),
+            new_waiter=new_waiter,
+            counters=self._counters,
+            deserializers=self._deserializers,
+            implicit=self._implicit,
+            delivery_limit=delivery_limit,
+            on_acknowledged=self._on_acknowledged,
+            check_caller=self._check_caller,
+        )
+        self._member = Member(
+            self._settings,
+            self._cluster,
+            self._deliveries,
+            self._counters,
+            rack=self._rack,
+            request_timeout=self._request_timeout,
+            delivery_limit=delivery_limit,
+        )
+        self._deliveries.attach(self._member.pace, self._member.wake_leaders)
+        self._member.use(connection)
+        self._poller = Poller(self._deliveries, ShareConsumer.poll.__code__)
+
+    async def _keep_passing(self) -> None:
+        """Accept what a loop has passed, though it is long in asking for the next.
+
+        A loop rings at least every SLICE seconds in which it asks; so after a look
+        that found nothing new, the next asking will ring. One that has worked off all
+        it had when we hear it needs none of this.
+        """
+        while True:
+            await self._tick.wait_until(FOREVER)
+            if not self._deliveries.in_hand:
+                continue
+            await anyio.sleep(SLICE)
+            while self._deliveries.pass_by():  # noqa: ASYNC110 (a pace, not a wait)
+                await anyio.sleep(SLICE)
+
+    def __repr__(self) -> str:
+        topics = ", ".join(self._topics)
+        return (
+            f"<ShareConsumer {self._state}, group {self.group_id!r}, topics: {topics}>"
+        )

@@ -1,0 +1,49 @@
+"""Questions asked side by side, each with its own answer or error."""
+
+from collections.abc import Awaitable, Iterable
+from typing import TypeVar
+
+import anyio
+
+from sharecons._record import TopicPartition
+from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
+from sharecons.errors import Error
+from sharecons.protocol.admin.results import Outcome
+
+__all__ = ["log_bounds", "side_by_side"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+Offsets = Results[TopicPartition, LogOffset]
+
+
+async def side_by_side(
+    first: Awaitable[A], second: Awaitable[B]
+) -> tuple[Outcome[A], Outcome[B]]:
+    """Wait for two questions; an error of one does not end the other."""
+    one: list[Outcome[A]] = []
+    two: list[Outcome[B]] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_wait, first, one)
+        tasks.start_soon(_wait, second, two)
+    return one[0], two[0]
+
+
+async def log_bounds(
+    admin: ShareGroupAdmin, keys: Iterable[TopicPartition]
+) -> tuple[Offsets, Offsets]:
+    """Ask where logs start, and where they end."""
+    wanted = tuple(keys)
+    starts, ends = await side_by_side(
+        admin.log_offsets(wanted, OffsetSpec.EARLIEST),
+        admin.log_offsets(wanted, OffsetSpec.LATEST),
+    )
+    return starts.value, ends.value
+
+
+async def _wait(question: Awaitable[A], into: list[Outcome[A]]) -> None:
+    try:
+        into.append(Outcome(await question))
+    except Error as error:
+        into.append(Outcome(error=error))

@@ -1,0 +1,311 @@
+"""A look at a share group: everything that can be told of it from outside, at once."""
+
+import enum
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sharecons._record import TopicPartition
+from sharecons.admin import (
+    ConfigEntry,
+    GroupOffset,
+    LogOffset,
+    Outcome,
+    Results,
+    ShareGroup,
+    ShareGroupAdmin,
+    SharePartitionState,
+)
+from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.inspection.gather import log_bounds, side_by_side
+from sharecons.inspection.oldest import oldest_records
+from sharecons.protocol.codes import Code
+from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, findings_of
+from sharecons.protocol.diagnosis.offset_states import (
+    PartitionInside,
+    Stretch,
+    stretches_of,
+)
+
+if TYPE_CHECKING:
+    # Loaded by who reads records; most looks do not.
+    from sharecons.protocol.diagnosis.state_replay import RecordedState
+
+__all__ = [
+    "GroupInside",
+    "Source",
+    "assigned_members",
+    "group_facts",
+    "inspect_group",
+    "settling",
+]
+
+Ends = tuple[int | None, int | None]
+"""Where a log starts and ends."""
+
+
+class Source(enum.Enum):
+    """Where states are read."""
+
+    AUTO = "auto"
+    """From the coordinator; from records where that is not allowed."""
+    COORDINATOR = "coordinator"
+    """ReadShareGroupState; needs CLUSTER_ACTION on the cluster."""
+    RECORDS = "records"
+    """The records of `__share_group_state`; needs READ on that topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What was read of a share-partition; `written` as in `PartitionInside`."""
+
+    state: SharePartitionState
+    written: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupInside:
+    """A share group as one look found it.
+
+    Attributes:
+        source: where the states were read; never `AUTO`.
+        at: when, in seconds since the epoch.
+        partitions: each of those the group knows, or why it could not be seen.
+        findings: for each that could: what there is to say, the worst first.
+        since: for each that could: the first of the looks, one after the other, that
+            found nothing settled or let go since; in seconds since the epoch.
+        unread: what could not be read beside, and is missing in the findings.
+    """
+
+    group: ShareGroup
+    facts: GroupFacts
+    source: Source
+    at: float
+    partitions: Results[TopicPartition, PartitionInside]
+    findings: Mapping[TopicPartition, tuple[Finding, ...]]
+    since: Mapping[TopicPartition, float]
+    unread: tuple[Error, ...] = ()
+
+
+async def inspect_group(
+    admin: ShareGroupAdmin,
+    group_id: str,
+    *,
+    partitions: Iterable[TopicPartition] | None = None,
+    topics: Iterable[str] = (),
+    source: Source = Source.AUTO,
+    before: GroupInside | None = None,
+) -> GroupInside:
+    """Look at a share group from inside. It disturbs nobody, however often it is done.
+
+    The questions of one look are not of one moment: what is settled between two of
+    them shows in one and not in the other.
+
+    Args:
+        partitions: these alone; None is all that the group knows.
+        topics: all that the group knows of these alone.
+        before: the look before, for telling how long nothing has changed.
+
+    Raises:
+        BrokerError: there is no such group, or it is no share group.
+        AuthorizationError: states may be read in neither way.
+        Others as the methods of `ShareGroupAdmin`.
+    """
+    # By itself: where nobody answers, one question is enough to see it.
+    group = (await admin.describe_groups(group_id))[group_id].value
+    listed, configs = await side_by_side(
+        admin.list_offsets(group_id), admin.describe_configs(group_id)
+    )
+    known = listed.value[group_id].value
+    wanted = _wanted(group_id, known, partitions, set(topics))
+    states, ends, source = await _states_and_ends(
+        admin, group_id, tuple(wanted.found), source
+    )
+    entries, unread = _entries(configs, group_id)
+    stretches = {
+        key: stretches_of(each.state, *ends.get(key, (None, None)))
+        for key, each in states.found.items()
+    }
+    oldest = await oldest_records(admin, stretches)
+    at = time.time()
+
+    def inside(key: TopicPartition) -> Outcome[PartitionInside]:
+        if (error := wanted[key].error or states[key].error) is not None:
+            return Outcome(error=error)
+        read = states[key].value
+        log_start, end = ends.get(key, (None, None))
+        return Outcome(
+            PartitionInside(
+                start_offset=read.state.start_offset,
+                log_start_offset=log_start,
+                end_offset=end,
+                stretches=stretches[key],
+                oldest=oldest.get(key),
+                members=assigned_members(group, key),
+                written=read.written,
+            )
+        )
+
+    seen = Results({key: inside(key) for key in wanted})
+    facts = group_facts(group, entries)
+    since = {key: _since(key, each, at, before) for key, each in seen.found.items()}
+    return GroupInside(
+        group=group,
+        facts=facts,
+        source=source,
+        at=at,
+        partitions=seen,
+        findings={
+            key: findings_of(each, facts, now=at, unchanged=at - since[key])
+            for key, each in seen.found.items()
+        },
+        since=since,
+        unread=unread,
+    )
+
+
+def _wanted(
+    group_id: str,
+    known: Results[TopicPartition, GroupOffset],
+    partitions: Iterable[TopicPartition] | None,
+    topics: set[str],
+) -> Results[TopicPartition, None]:
+    if partitions is None:
+        of_topics = {key.topic for key in known}
+        unknown = [TopicPartition(name, 0) for name in sorted(topics - of_topics)]
+        keys = [key for key in sorted(known) if not topics or key.topic in topics]
+        keys += unknown
+    else:
+        keys = sorted(set(partitions))
+    return Results(
+        {key: Outcome(error=_stranger(group_id, key, known)) for key in keys}
+    )
+
+
+def _stranger(
+    group_id: str, key: TopicPartition, known: Results[TopicPartition, GroupOffset]
+) -> Error | None:
+    if key in known:
+        return known[key].error
+    code = Code.UNKNOWN_TOPIC_OR_PARTITION
+    what = f"{key.topic}-{key.partition}"
+    text = f"group {group_id!r} does not read {what}: no member ever subscribed to it"
+    return BrokerError(text, code=code, name=code.name)
+
+
+async def _states_and_ends(
+    admin: ShareGroupAdmin,
+    group_id: str,
+    keys: tuple[TopicPartition, ...],
+    source: Source,
+) -> tuple[Results[TopicPartition, _State], dict[TopicPartition, Ends], Source]:
+    read, logs = await side_by_side(
+        _states(admin, group_id, keys, source), log_bounds(admin, keys)
+    )
+    states, source = read.value
+    starts, ends = logs.value
+    return (
+        states,
+        {key: (_offset(starts, key), _offset(ends, key)) for key in keys},
+        source,
+    )
+
+
+def _offset(
+    found: Results[TopicPartition, LogOffset], key: TopicPartition
+) -> int | None:
+    return found[key].value.offset if found[key].ok else None
+
+
+async def _states(
+    admin: ShareGroupAdmin,
+    group_id: str,
+    keys: tuple[TopicPartition, ...],
+    source: Source,
+) -> tuple[Results[TopicPartition, _State], Source]:
+    if source is Source.RECORDS:
+        return await _recorded(admin, group_id, keys), source
+    read = await admin.read_state(group_id, keys)
+    refused = [e for e in read.errors.values() if isinstance(e, AuthorizationError)]
+    if source is Source.AUTO and refused:
+        recorded = await _recorded(admin, group_id, keys)
+        for error in recorded.errors.values():
+            if isinstance(error, AuthorizationError):
+                raise _forbidden(group_id, refused[0], error) from error
+        return recorded, Source.RECORDS
+    return read.map(lambda state: _State(state=state)), Source.COORDINATOR
+
+
+async def _recorded(
+    admin: ShareGroupAdmin, group_id: str, keys: tuple[TopicPartition, ...]
+) -> Results[TopicPartition, _State]:
+    def state(recorded: "RecordedState | None") -> _State:
+        if recorded is None:
+            nothing = SharePartitionState(start_offset=None, state_epoch=0, batches=())
+            return _State(state=nothing)
+        return _State(state=recorded.state, written=recorded.written)
+
+    return (await admin.read_state_records(group_id, keys)).map(state)
+
+
+def _forbidden(
+    group_id: str, refused: AuthorizationError, also: AuthorizationError
+) -> AuthorizationError:
+    text = (
+        f"cannot look into group {group_id!r}: {refused.name}, and {also.name} for "
+        "__share_group_state; ask for CLUSTER_ACTION on the cluster, or READ on that "
+        "topic"
+    )
+    return AuthorizationError(text, code=refused.code, name=refused.name)
+
+
+def _entries(
+    configs: Outcome[Results[str, Mapping[str, ConfigEntry]]], group_id: str
+) -> tuple[Mapping[str, ConfigEntry], tuple[Error, ...]]:
+    """Give the group's configs; without them there are findings less."""
+    if configs.error is not None:
+        return {}, (configs.error,)
+    told = configs.value[group_id]
+    return ({}, (told.error,)) if told.error is not None else (told.value, ())
+
+
+def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
+    """Return the facts for findings; configs that are not in `entries` are unknown."""
+
+    def number(name: str) -> int | None:
+        entry = entries.get(name)
+        return None if entry is None or not entry.value else int(entry.value)
+
+    lock = number("share.record.lock.duration.ms")
+    return GroupFacts(
+        members=len(group.members),
+        record_locks=number("share.partition.max.record.locks"),
+        delivery_limit=number("share.delivery.count.limit"),
+        lock_duration=None if lock is None else lock / 1000,
+    )
+
+
+def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
+    """Return the ids of the members that have a partition."""
+    return tuple(m.member_id for m in group.members if key in m.assignment)
+
+
+def _since(
+    key: TopicPartition, inside: PartitionInside, at: float, before: GroupInside | None
+) -> float:
+    if inside.written is not None:
+        return inside.written / 1000
+    earlier = None if before is None else before.partitions.get(key)
+    if before is None or earlier is None or not earlier.ok:
+        return at
+    same = settling(earlier.value) == settling(inside)
+    return before.since[key] if same else at
+
+
+def settling(inside: PartitionInside) -> tuple[int | None, tuple[Stretch, ...]]:
+    """What changes when something is settled or let go, and by nothing else."""
+    # New records lengthen the last stretch.
+    return inside.start_offset, tuple(
+        each for each in inside.stretches if each.delivery_count is not None
+    )

@@ -1,0 +1,196 @@
+"""Records of a topic, looked at without consuming them."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from heapq import merge
+from typing import Final
+
+import anyio
+
+from sharecons._record import Record, TopicPartition
+from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
+from sharecons.errors import (
+    BrokerError,
+    ConfigurationError,
+    Error,
+    RequestTimedOutError,
+)
+from sharecons.inspection.gather import log_bounds, side_by_side
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.codes import Code
+
+__all__ = ["Begin", "Peeked", "peek"]
+
+FIRST_TRY: Final = 64 << 10
+MOST_BYTES: Final = 4 << 20
+"""Of each partition and request; what is asked for doubles, since few are looked at."""
+
+MAX_TRIES: Final = 8
+"""So many responses in a row without a batch of a partition, and it has failed."""
+
+Begin = Callable[[int, int], int]
+"""Gives the offset to begin at, of a log from its first offset to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peeked:
+    """Records in the order of their timestamps, and what could not be looked at."""
+
+    records: tuple[Record, ...]
+    errors: Mapping[TopicPartition, Error]
+    damaged: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A partition that is being read."""
+
+    at: int
+    end: int
+    records: list[Record]
+    tries: int = 0  # since the last progress
+
+
+async def peek(
+    admin: ShareGroupAdmin,
+    topic: str,
+    *,
+    start: int | OffsetSpec = OffsetSpec.EARLIEST,
+    last: int | None = None,
+    group_id: str | None = None,
+    partitions: Collection[int] | None = None,
+    most: int = 10,
+) -> Peeked:
+    """Look at records; nothing is consumed, locked, or counted as a delivery.
+
+    What is written while it reads is not looked at.
+
+    Args:
+        start: an offset, or what to look up; not used with `last` or `group_id`.
+        last: begin so many offsets before each partition's end.
+        group_id: begin where this share group stands.
+        partitions: None is all of them.
+        most: records of all partitions together, the earliest; with `last` the latest.
+
+    Raises:
+        BrokerError: there is no such topic or group.
+        Others as the methods of `ShareGroupAdmin`.
+    """
+    known = (await admin.topics(topic))[topic].value.partitions
+    keys = [TopicPartition(topic, n) for n in sorted(partitions or known)]
+    logs, begins = await side_by_side(
+        log_bounds(admin, keys), _begins(admin, keys, start, last, group_id)
+    )
+    starts, ends = logs.value
+    errors: dict[TopicPartition, Error] = {}
+    readings: dict[TopicPartition, _Reading] = {}
+    for key in keys:
+        try:
+            low, high = _bounds(starts, ends, key)
+            at = _within(key, begins.value.get(key), low, high)
+            readings[key] = _Reading(at, high, [])
+        except Error as error:
+            errors[key] = error
+    damaged = await _read(admin, readings, most, errors)
+    merged = list(merge(*(each.records for each in readings.values()), key=_timestamp))
+    return Peeked(
+        records=tuple(merged[-most:] if last is not None else merged[:most]),
+        errors=errors,
+        damaged=tuple(damaged),
+    )
+
+
+async def _begins(
+    admin: ShareGroupAdmin,
+    keys: list[TopicPartition],
+    start: int | OffsetSpec,
+    last: int | None,
+    group_id: str | None,
+) -> dict[TopicPartition, Begin]:
+    """Say for each partition where to begin; one that is left out begins at its end."""
+    if last is not None:
+        return dict.fromkeys(keys, lambda low, high: max(low, high - last))
+    if group_id is not None:
+        listed = (await admin.list_offsets(group_id))[group_id].value.found
+        if not any(key in listed for key in keys):
+            raise ConfigurationError(
+                f"group {group_id!r} does not read topic {keys[0].topic!r}"
+            )
+        stands = {key: each.start_offset for key, each in listed.items()}
+        return {
+            # Retention may have taken what the group has yet to notice.
+            key: _at_least(offset)
+            for key, offset in stands.items()
+            if offset is not None
+        }
+    if isinstance(start, int):
+        return dict.fromkeys(keys, lambda low, high: start)
+    found = (await admin.log_offsets(keys, start)).found
+    return {
+        key: _at_least(each.offset)
+        for key, each in found.items()
+        if each.offset is not None
+    }
+
+
+def _at_least(offset: int) -> Begin:
+    return lambda low, high: max(low, offset)
+
+
+def _bounds(
+    starts: Results[TopicPartition, LogOffset],
+    ends: Results[TopicPartition, LogOffset],
+    key: TopicPartition,
+) -> tuple[int, int]:
+    return starts[key].value.offset or 0, ends[key].value.offset or 0
+
+
+def _within(key: TopicPartition, begin: Begin | None, low: int, high: int) -> int:
+    at = high if begin is None else begin(low, high)
+    if low <= at <= high:
+        return at
+    code = Code.OFFSET_OUT_OF_RANGE
+    has = f"has offsets {low} to {high - 1}" if low < high else "is empty"
+    text = f"{key.topic}-{key.partition} {has}, not {at}"
+    raise BrokerError(text, code=code, name=code.name)
+
+
+async def _read(
+    admin: ShareGroupAdmin,
+    readings: dict[TopicPartition, _Reading],
+    most: int,
+    errors: dict[TopicPartition, Error],
+) -> list[str]:
+    damaged: list[str] = []
+    max_bytes = FIRST_TRY
+    backoff = Backoff()
+    while offsets := {
+        key: each.at
+        for key, each in readings.items()
+        if key not in errors and each.at < each.end and len(each.records) < most
+    }:
+        pieces = await admin.read_log(offsets, max_bytes=max_bytes)
+        errors |= pieces.errors
+        for key, piece in pieces.found.items():
+            reading = readings[key]
+            reading.tries = 0 if piece.next_offset > reading.at else reading.tries + 1
+            if reading.tries >= MAX_TRIES:
+                errors[key] = RequestTimedOutError(
+                    f"{key.topic}-{key.partition}: the broker returned nothing from "
+                    f"offset {reading.at} on in {reading.tries} responses, although "
+                    f"the log ends at {reading.end}"
+                )
+            reading.records += (r for r in piece.records if r.offset < reading.end)
+            # After a batch that was cut off, the next request asks for more bytes.
+            reading.at = piece.next_offset
+            damaged += piece.damaged
+        max_bytes = min(MOST_BYTES, max_bytes * 4)
+        if all(readings[key].tries for key in offsets):
+            await anyio.sleep(backoff.next_delay())
+        else:
+            backoff.reset()
+    return damaged
+
+
+def _timestamp(record: Record) -> int:
+    return record.timestamp

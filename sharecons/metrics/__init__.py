@@ -1,0 +1,1 @@
+"""Metrics of one consumer: `counters` holds them."""

@@ -1,0 +1,119 @@
+"""Where groups stand in partitions, share groups and consumer groups alike."""
+
+from collections.abc import Iterable
+
+from sharecons._record import TopicPartition
+from sharecons.admin import (
+    CommittedOffset,
+    GroupOffset,
+    LogOffset,
+    OffsetSpec,
+    Outcome,
+    Results,
+    ShareGroupAdmin,
+    SharePartitionState,
+)
+from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.codes import Code
+from sharecons.protocol.migration.models import Log, Place, Settled
+
+__all__ = ["Places", "committed_places", "logs", "share_places"]
+
+Places = Results[TopicPartition, Place | None]
+Partitions = Iterable[TopicPartition] | None
+
+
+async def committed_places(
+    admin: ShareGroupAdmin, group_id: str, partitions: Partitions
+) -> Places:
+    """Read a consumer group's places; None as `partitions` is all that it committed.
+
+    What a transaction is about to commit is waited for, as long as the admin waits.
+    """
+    fetched = await admin.fetch_committed(group_id, partitions=partitions)
+    return fetched[group_id].value.map(_committed)
+
+
+def _committed(committed: CommittedOffset | None) -> Place | None:
+    return None if committed is None else Place(offset=committed.offset)
+
+
+async def share_places(
+    admin: ShareGroupAdmin, group_id: str, partitions: Partitions
+) -> Places:
+    """Read a share group's places; None as `partitions` is all that it knows of."""
+    listed = await admin.list_offsets(group_id, partitions=partitions)
+    if is_code(listed[group_id].error, Code.GROUP_ID_NOT_FOUND):
+        return Results({key: Outcome(None) for key in partitions or ()})
+    offsets = listed[group_id].value
+    begun = [key for key, one in offsets.found.items() if one.start_offset is not None]
+    states = (await admin.read_state(group_id, begun)).found
+    counts = await _counts(admin, group_id, [key for key in begun if key not in states])
+    return Results(
+        {
+            key: Outcome(error=one.error)
+            if one.error
+            else Outcome(_share_place(one.value, states.get(key), counts.get(key)))
+            for key, one in offsets.items()
+        }
+    )
+
+
+def _share_place(
+    listed: GroupOffset, state: SharePartitionState | None, count: int | None
+) -> Place | None:
+    if state is not None and state.start_offset is not None:
+        # Offset and batches of one answer: they belong together.
+        known = all(batch.state.is_known for batch in state.batches)
+        above = Settled(batches=state.batches if known else None)
+        return Place(offset=state.start_offset, above=above)
+    if listed.start_offset is None:
+        return None
+    return Place(offset=listed.start_offset, above=Settled(batches=None, count=count))
+
+
+async def _counts(
+    admin: ShareGroupAdmin, group_id: str, partitions: list[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Reckon how many offsets are settled above the start offset, from the lag.
+
+    The lag leaves them out (KIP-1226), so they are what it lacks. Where the log grows
+    meanwhile, nobody can tell new records from settled ones: those are left out.
+    """
+    if not partitions:
+        return {}
+    before = await _ends(admin, partitions)
+    listed = await admin.list_offsets(group_id, partitions=partitions)
+    after = await _ends(admin, partitions)
+    if listed[group_id].error is not None:
+        return {}
+    return {
+        key: before[key] - one.start_offset - one.lag
+        for key, one in listed[group_id].value.found.items()
+        if one.start_offset is not None and one.lag is not None
+        if key in before and before[key] == after.get(key)
+    }
+
+
+async def _ends(
+    admin: ShareGroupAdmin, partitions: list[TopicPartition]
+) -> dict[TopicPartition, int]:
+    found = (await admin.log_offsets(partitions, OffsetSpec.LATEST)).found
+    return {key: one.offset for key, one in found.items() if one.offset is not None}
+
+
+async def logs(
+    admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
+) -> Results[TopicPartition, Log]:
+    """Look up where the partitions' logs begin and end."""
+    keys = tuple(partitions)
+    starts = await admin.log_offsets(keys, OffsetSpec.EARLIEST)
+    ends = await admin.log_offsets(keys, OffsetSpec.LATEST)
+    return Results({key: _log(starts[key], ends[key]) for key in keys})
+
+
+def _log(start: Outcome[LogOffset], end: Outcome[LogOffset]) -> Outcome[Log]:
+    error = start.error or end.error
+    if error is not None:
+        return Outcome(error=error)
+    return Outcome(Log(start=start.value.offset or 0, end=end.value.offset or 0))

@@ -1,0 +1,225 @@
+"""Carries errands out: finds whom to ask, and asks all at once, until time is up."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import anyio
+
+from sharecons._record import TopicPartition
+from sharecons.errors import (
+    AuthenticationError,
+    ConnectionFailedError,
+    Error,
+    ProtocolError,
+    UnsupportedVersionError,
+)
+from sharecons.net.broker_pool import Brokers, Deadline
+from sharecons.protocol.admin.fanout import Errand, place
+from sharecons.protocol.admin.requests import CoordinatorKind, Reply, coordinator_key
+from sharecons.protocol.admin.results import Results
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.codes import Code
+from sharecons.protocol.messages import SharePartition
+
+__all__ = ["Questions"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Ask = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
+"""Asks a node about keys; raises what `Brokers.ask` does."""
+
+Route = Callable[[Errand[K, V], tuple[K, ...]], Awaitable[None]]
+"""Looks up whom to ask about keys, and tells the errand."""
+
+_FOR_GOOD: Final = (AuthenticationError, UnsupportedVersionError)
+
+
+class Questions:
+    """The errands of one call, all within its deadline.
+
+    `doing` is what is tried, for messages ("describe"). Whatever is raised is raised
+    because nothing could be asked at all; see `Brokers`.
+    """
+
+    def __init__(self, brokers: Brokers, deadline: Deadline) -> None:
+        self.brokers = brokers
+        self.deadline = deadline
+
+    async def ask(self, node_id: int, request: Any) -> Any:
+        """Ask one broker, once; raises what `Brokers.ask` does."""
+        return await self.brokers.ask(node_id, request, self.deadline)
+
+    async def ask_any(self, request: Any) -> Any:
+        """Ask whichever broker answers; raises what `Brokers.ask_any` does."""
+        return await self.brokers.ask_any(request, self.deadline)
+
+    async def of_groups(
+        self, group_ids: Iterable[str], doing: str, ask: Ask[str, V]
+    ) -> Results[str, V]:
+        """Ask groups' coordinators."""
+        errand: Errand[str, V] = Errand(group_ids, doing, lambda key: f"group {key!r}")
+
+        async def route(errand: Errand[str, V], keys: tuple[str, ...]) -> None:
+            await self._route_by_coordinator(
+                errand, CoordinatorKind.GROUP, {key: key for key in keys}
+            )
+
+        return await self._run(errand, route, ask)
+
+    async def of_share_partitions(
+        self,
+        group_id: str,
+        share_partitions: Mapping[TopicPartition, SharePartition],
+        doing: str,
+        ask: Ask[TopicPartition, V],
+    ) -> Results[TopicPartition, V]:
+        """Ask the share coordinators of a group's partitions."""
+        errand: Errand[TopicPartition, V] = Errand(
+            share_partitions,
+            doing,
+            lambda key: f"{key.topic}-{key.partition} of group {group_id!r}",
+        )
+
+        async def route(
+            errand: Errand[TopicPartition, V], keys: tuple[TopicPartition, ...]
+        ) -> None:
+            spelt = {
+                coordinator_key(group_id, share_partitions[key]): key for key in keys
+            }
+            await self._route_by_coordinator(errand, CoordinatorKind.SHARE, spelt)
+
+        return await self._run(errand, route, ask)
+
+    async def of_partitions(
+        self,
+        partitions: Iterable[TopicPartition],
+        doing: str,
+        ask: Ask[TopicPartition, V],
+    ) -> Results[TopicPartition, V]:
+        """Ask partitions' leaders."""
+        errand: Errand[TopicPartition, V] = Errand(
+            partitions, doing, lambda key: f"{key.topic}-{key.partition}"
+        )
+        return await self._run(errand, self._route_by_leader, ask)
+
+    async def of_brokers(
+        self,
+        node_ids: Iterable[int] | None,
+        doing: str,
+        ask: Callable[[int], Awaitable[Reply[V]]],
+    ) -> Results[int, V]:
+        """Ask brokers, each for itself; None are all that the cluster has.
+
+        One that is gone from the cluster meanwhile is left out.
+        """
+        if node_ids is None:
+            answer = await self.brokers.ask_topics((), self.deadline)
+            node_ids = sorted(answer.brokers)
+        errand: Errand[int, V] = Errand(node_ids, doing, lambda key: f"broker {key}")
+
+        async def ask_one(node_id: int, _: tuple[int, ...]) -> Mapping[int, Reply[V]]:
+            return {node_id: await ask(node_id)}
+
+        return await self._run(errand, self._route_to_itself, ask_one)
+
+    # Whom to ask.
+
+    async def _route_by_coordinator(
+        self,
+        errand: Errand[K, V],
+        kind: CoordinatorKind,
+        keys: Mapping[str, K],
+    ) -> None:
+        found = await self.brokers.find_coordinators(kind, keys, self.deadline)
+        for spelt, key in keys.items():
+            code, message, broker = found.get(spelt, _UNTOLD)
+            if code == Code.NONE and broker is not None:
+                errand.routed(key, broker.node_id)
+            else:
+                errand.replied(key, Reply(code, message, None))
+
+    async def _route_by_leader(
+        self, errand: Errand[TopicPartition, V], keys: tuple[TopicPartition, ...]
+    ) -> None:
+        names = (key.topic for key in keys)
+        answer = await self.brokers.ask_topics(names, self.deadline)
+        for key in keys:
+            code, message, placed = place(answer.topics, key)
+            leader = None if placed is None else placed.leader
+            if leader is not None:
+                errand.routed(key, leader)
+            elif placed is not None:
+                errand.replied(key, Reply(Code.LEADER_NOT_AVAILABLE, None, None))
+            else:
+                errand.replied(key, Reply(code, message, None))
+
+    async def _route_to_itself(
+        self, errand: Errand[int, V], keys: tuple[int, ...]
+    ) -> None:
+        answer = await self.brokers.ask_topics((), self.deadline)
+        for key in keys:
+            if key in answer.brokers:
+                errand.routed(key, key)
+            else:
+                errand.dropped(key)
+
+    # Asking.
+
+    async def _run(
+        self, errand: Errand[K, V], route: Route[K, V], ask: Ask[K, V]
+    ) -> Results[K, V]:
+        backoff = Backoff()
+        with anyio.move_on_after(self.deadline.left):
+            while not errand.finished:
+                await self._look_up(errand, route)
+                await self._ask_all(errand, ask)
+                if not errand.finished:
+                    await anyio.sleep(backoff.next_delay())
+        if not errand.finished and not self.brokers.reached:
+            # It may not even be the cluster's fault: say so at once.
+            raise self.brokers.unreached(self.deadline)
+        errand.expired(self.deadline.timeout)
+        return errand.results
+
+    async def _look_up(self, errand: Errand[K, V], route: Route[K, V]) -> None:
+        keys = errand.unrouted
+        if not keys:
+            return
+        try:
+            await route(errand, keys)
+        except _FOR_GOOD:
+            raise
+        except ConnectionFailedError as error:
+            if not self.brokers.reached:
+                raise
+            errand.lost(keys, error)
+
+    async def _ask_all(self, errand: Errand[K, V], ask: Ask[K, V]) -> None:
+        async with anyio.create_task_group() as tasks:
+            for node_id, keys in errand.by_node().items():
+                tasks.start_soon(self._ask_one, errand, ask, node_id, keys)
+
+    async def _ask_one(
+        self, errand: Errand[K, V], ask: Ask[K, V], node_id: int, keys: tuple[K, ...]
+    ) -> None:
+        try:
+            replies = await ask(node_id, keys)
+        except _FOR_GOOD as error:
+            for key in keys:
+                errand.failed(key, error)
+        except Error as error:
+            errand.lost(keys, error)
+        else:
+            for key in keys:
+                if key in replies:
+                    errand.replied(key, replies[key])
+                else:
+                    errand.failed(key, ProtocolError(_silence(node_id, key)))
+
+
+_UNTOLD: Final = Reply(Code.UNKNOWN_SERVER_ERROR, "the answer leaves it out", None)
+
+
+def _silence(node_id: int, key: object) -> str:
+    return f"the answer of broker {node_id} says nothing of {key}"

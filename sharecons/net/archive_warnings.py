@@ -1,0 +1,52 @@
+"""Warnings about records that were released on their last delivery."""
+
+from typing import Any, Final, final
+
+from sharecons.metrics.counters import Counters
+from sharecons.protocol.acknowledge.result_log import ArchivedRange
+
+__all__ = ["Archiving"]
+
+PAUSE: Final = 60.0
+"""Seconds between two warnings about one partition."""
+
+TEXT: Final = (
+    "records released on their last delivery are archived: no consumer gets them "
+    "again; raise share.delivery.count.limit, or wait before releasing"
+)
+
+
+@final
+class Archiving:
+    """Counts archived records, and warns of the first of a partition, then rarely.
+
+    Args:
+        log: a logger of `sharecons.log`.
+    """
+
+    def __init__(self, log: Any, counters: Counters) -> None:
+        self._log = log
+        self._counters = counters
+        self._warned_at: dict[tuple[str, int], float] = {}
+        self._records: dict[tuple[str, int], int] = {}
+
+    def archived(
+        self, ranges: list[ArchivedRange], delivery_limit: int, now: float
+    ) -> None:
+        """Note what was archived."""
+        for topic, partition, first, last in ranges:
+            key = topic, partition
+            count = last - first + 1
+            self._counters.add("records-archived-total", count)
+            self._records[key] = self._records.get(key, 0) + count
+            warned_at = self._warned_at.get(key)
+            if warned_at is None or now - warned_at >= PAUSE:
+                self._warned_at[key] = now
+                self._log.warning(
+                    TEXT,
+                    topic=topic,
+                    partition=partition,
+                    offset=first,
+                    records=self._records.pop(key),
+                    delivery_limit=delivery_limit,
+                )

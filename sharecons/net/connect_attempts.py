@@ -1,0 +1,160 @@
+"""Reaching one of several brokers: overlapping attempts, and retries.
+
+The next address is tried as soon as the attempt before it fails, or after STAGGER
+seconds beside it. So a slow broker has the whole time, and a silent one holds up
+nothing. The first connection wins; the other attempts are cancelled.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.errors import (
+    AuthenticationError,
+    ConnectionFailedError,
+    Error,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
+from sharecons.net.connection import Connection
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.messages import Endpoint
+
+__all__ = ["ConnectAttempts"]
+
+STAGGER: Final = 1.0
+"""Seconds until the next address is tried beside one that has not answered yet."""
+
+PATIENCE: Final = 10.0
+"""Seconds of the first attempt at an address. Each later attempt has twice as long."""
+
+
+class ConnectAttempts:
+    """Attempts to connect to the first of several brokers that answers.
+
+    Args:
+        connect: connects to one endpoint within a number of seconds.
+        endpoints: in the order in which they are tried.
+        timeout: seconds for all attempts together.
+        retry: try failed endpoints again, with backoff, until `timeout` has passed.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[Endpoint, float], Awaitable[Connection]],
+        endpoints: Sequence[Endpoint],
+        timeout: float,
+        *,
+        retry: bool,
+    ) -> None:
+        self._connect = connect
+        self._endpoints = endpoints
+        self._timeout = timeout
+        self._retry = retry
+        self._reasons: dict[Endpoint, str] = {}
+        self._connection: Connection | None = None
+        self._error: Exception | None = None
+        self._all_started = False
+        self._warned = False
+
+    async def run(self) -> Connection:
+        """Return the first connection; call this once.
+
+        Raises:
+            ConnectionFailedError: no broker answered; names each address, its reason
+                and the time spent.
+            AuthenticationError, UnsupportedVersionError: of the first broker that
+                answered so; a retry would not help.
+        """
+        began = anyio.current_time()
+        self._deadline = began + self._timeout
+        try:
+            with anyio.CancelScope(deadline=self._deadline):
+                async with anyio.create_task_group() as tasks:
+                    await self._start_each(tasks)
+        except BaseException:
+            if self._connection is not None:
+                await self._connection.aclose()
+            raise
+        if self._connection is not None:
+            return self._connection
+        if self._error is not None:
+            raise self._error
+        raise ConnectionFailedError(self._failure(anyio.current_time() - began))
+
+    async def _start_each(self, tasks: TaskGroup) -> None:
+        stagger = min(STAGGER, self._timeout / (len(self._endpoints) + 1))
+        for endpoint in self._endpoints:
+            failed = anyio.Event()
+            tasks.start_soon(self._attempt, endpoint, failed, tasks.cancel_scope)
+            with anyio.move_on_after(stagger):
+                await failed.wait()
+        self._all_started = True
+        self._warn()
+
+    async def _attempt(
+        self, endpoint: Endpoint, failed: anyio.Event, others: anyio.CancelScope
+    ) -> None:
+        backoff = Backoff()
+        patience = PATIENCE
+        while True:
+            try:
+                left = self._deadline - anyio.current_time()
+                connection = await self._connect(endpoint, min(patience, left))
+            except Exception as error:  # noqa: BLE001 (raised by `run`)
+                if not _may_pass(error):
+                    self._error = self._error or error
+                    others.cancel()
+                    return
+                self._note(endpoint, error)
+                failed.set()
+            else:
+                await self._connected(connection, others)
+                return
+            if not self._retry:
+                return
+            patience *= 2
+            await anyio.sleep(backoff.next_delay())
+
+    async def _connected(
+        self, connection: Connection, others: anyio.CancelScope
+    ) -> None:
+        others.cancel()
+        if self._connection is None and self._error is None:
+            self._connection = connection
+        else:
+            await connection.aclose()  # another one was first
+
+    def _note(self, endpoint: Endpoint, error: Exception) -> None:
+        # The end of the time cuts the last attempt short: its reason says least.
+        if endpoint not in self._reasons or not isinstance(error, RequestTimedOutError):
+            self._reasons[endpoint] = str(error)
+            self._warn()
+
+    def _warn(self) -> None:
+        """Log once, early, why a first round of attempts reached no broker."""
+        if self._retry and self._all_started and self._reasons and not self._warned:
+            self._warned = True
+            # structlog takes 0.1 s to import; most connections succeed at once.
+            from sharecons.log import get_logger
+
+            get_logger(__name__).warning(
+                "no broker reached yet, retrying",
+                timeout=round(self._timeout, 1),
+                reasons=list(self._reasons.values()),
+            )
+
+    def _failure(self, spent: float) -> str:
+        reasons = "; ".join(
+            self._reasons.get(endpoint, f"connecting to {endpoint}: no answer in time")
+            for endpoint in self._endpoints
+        )
+        return f"no broker answered; tried for {spent:.1f} s: {reasons}"
+
+
+def _may_pass(error: Exception) -> bool:
+    """Return whether another attempt may succeed."""
+    final = isinstance(error, AuthenticationError | UnsupportedVersionError)
+    return isinstance(error, Error) and not final

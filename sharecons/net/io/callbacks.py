@@ -1,0 +1,78 @@
+"""Exceptions that callbacks of the application raise.
+
+An exception that left a callback unchanged would mean something else to the code above:
+StopIteration ends a coroutine, StopAsyncIteration a loop, CancelledError a task. So the
+library raises one of its own errors, with the callback's exception as `__cause__`. This
+includes CancelledError: a plain function does not await, so nothing cancels it. Only
+KeyboardInterrupt and SystemExit, which end the program, are raised as they are.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from sharecons.errors import CallbackError
+from sharecons.net.io.clock import in_trio
+
+__all__ = ["EXITS", "called_back", "is_cancellation", "log_unraised", "raise_exit"]
+
+EXITS: Final = (KeyboardInterrupt, SystemExit)
+
+# Not structlog's: its default renderer prints the local variables of a traceback, and
+# there are passwords among them.
+_log = logging.getLogger(__name__)
+
+
+def called_back(
+    name: str, callback: Callable[[Any], object], argument: Any
+) -> CallbackError | None:
+    """Call a callback; return the error for the exception that it raised, if any."""
+    try:
+        callback(argument)
+    except BaseException as cause:  # noqa: BLE001 (the caller raises the error)
+        raise_exit(cause)
+        error = CallbackError(name, cause)
+        error.__cause__ = cause
+        return error
+    return None
+
+
+def raise_exit(error: BaseException) -> None:
+    """Raise the KeyboardInterrupt or SystemExit that an exception is, or contains."""
+    if isinstance(error, EXITS):
+        raise error
+    if not isinstance(error, BaseExceptionGroup):
+        return
+    for each in error.exceptions:
+        raise_exit(each)
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Return whether an exception that an `await` raised ends the running task.
+
+    True for GeneratorExit, and for CancelledError if the task was cancelled. A callback
+    may have raised another CancelledError, for example of a task that it waits for.
+    """
+    if isinstance(error, GeneratorExit):
+        return True
+    if in_trio():
+        cancelled = sys.modules["trio"].Cancelled
+        if isinstance(error, BaseExceptionGroup):
+            return error.subgroup(cancelled) is not None
+        return isinstance(error, cancelled)
+    task = asyncio.current_task()
+    return (
+        isinstance(error, asyncio.CancelledError)
+        and task is not None
+        and task.cancelling() > 0
+    )
+
+
+def log_unraised(error: Exception) -> None:
+    """Log an error that no call of the application raises, because it has closed."""
+    if isinstance(error, CallbackError):
+        _log.error("%s raised after the last read", error.callback, exc_info=error)
+    else:
+        _log.warning("not raised before the consumer was closed: %s", error)

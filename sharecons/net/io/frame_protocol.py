@@ -1,0 +1,156 @@
+"""What asyncio's loops call: bytes that came, and what goes on with their answer.
+
+No coroutine is here: this is what each answer passes through, and it is compiled.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mypy_extensions import mypyc_attr
+
+from sharecons.errors import ProtocolError
+from sharecons.net.io.framing import FrameBuffer
+from sharecons.net.io.idle_watch import UNREQUESTED
+from sharecons.net.io.pipeline import Later, Onward
+from sharecons.wire.codec.api import Frame
+
+__all__ = ["Receiving", "as_it_is"]
+
+
+def as_it_is(frame: Frame) -> Frame:
+    return frame
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Receiving:
+    """The receiving half of `ProtocolWire`, which has the transport.
+
+    Attributes:
+        waiter: who waits for an answer.
+        read: what makes one of a frame.
+        expected: how many answers are to come, of requests that were sent.
+        begun: finds what is to be sent while much is still to come; see `Onward`.
+        wake_at: has the system wake us for so many bytes at least, where it can.
+    """
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+        self.transport: Any = None
+        self.waiter: Any = None
+        self.read: Callable[[Frame], Any] = as_it_is
+        self.expected = 0
+        self.begun: Callable[[], Any] | None = None
+        self.wake_at: Callable[[int], None] | None = None
+        self.deadline = math.inf
+        self._wakes_at = 1
+        self._buffer = FrameBuffer()
+        self._timer: Any = None
+        self._rings_at = math.inf
+
+    def fail(self, error: Exception) -> None:
+        """Nothing more comes: `ProtocolWire` sees to it."""
+        raise NotImplementedError
+
+    def expect(self, timeout: float) -> None:
+        """Fail if no answer comes in time.
+
+        One timer serves many requests: it finds out when it rings what the last of
+        them has left. A cancel scope for each took five times as long as a timer, and
+        a timer takes longer than the rest of this.
+        """
+        self.deadline = self.loop.time() + timeout
+        if self.deadline < self._rings_at:
+            self.expect_nothing()
+            self._rings_at = self.deadline
+            self._timer = self.loop.call_at(self.deadline, self._rung)
+
+    def expect_nothing(self) -> None:
+        """Nobody is to fail any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # What the event loop calls.
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        waiter = self.waiter
+        try:
+            if waiter is None:
+                raise ProtocolError(UNREQUESTED)
+            frame = self._buffer.received(nbytes)
+            if frame is not None:
+                if not waiter.done():
+                    self.expected -= 1
+                    self._answered(waiter, frame)
+            elif (
+                self.begun is not None
+                and self.expected == 1
+                and self._buffer.lacks_much
+            ):
+                self._find(waiter, self.begun)
+        except ProtocolError as error:
+            self.fail(error)
+        finally:
+            if self.wake_at is not None:
+                self._wake_for_the_rest(self.wake_at)
+
+    def _wake_for_the_rest(self, wake_at: Callable[[int], None]) -> None:
+        """A broker sends the fields before its records, those, and the fields behind
+        them, one after the other: woken for each we would take its CPU meanwhile."""
+        lacks = max(1, self._buffer.lacks)
+        if lacks != self._wakes_at:
+            self._wakes_at = lacks
+            wake_at(lacks)
+
+    def _answered(self, waiter: Any, frame: Frame) -> None:
+        """Read at once, so that who is woken by it need not wait for our task."""
+        try:
+            answer = self.read(frame)
+        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+            if not waiter.done():
+                waiter.set_exception(error)
+        except BaseException:
+            # Of an application that went on in it, and ends the event loop: while that
+            # ends, who asked looks what is next.
+            if not self.expected and not waiter.done():
+                waiter.set_result(None)
+            raise
+        else:
+            # What it let go on may have ended us.
+            if not waiter.done():
+                self._go_on(waiter, answer)
+
+    def _go_on(self, waiter: Any, answer: Any) -> None:
+        if isinstance(answer, Later):
+            # When whom the answer woke have run: they are in the loop's queue.
+            self.loop.call_soon(self._find, waiter, answer.look)
+        elif isinstance(answer, Onward):
+            self.transport.write(answer.data)
+            self.begun = answer.begun
+            self.expected += 1
+            self.expect(answer.timeout)
+        elif not self.expected:
+            waiter.set_result(answer)
+
+    def _find(self, waiter: Any, look: Callable[[], Any]) -> None:
+        if waiter.done():
+            return
+        try:
+            answer = look()
+        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+            waiter.set_exception(error)
+        else:
+            self._go_on(waiter, answer)
+
+    def _rung(self) -> None:
+        self._timer, self._rings_at = None, math.inf
+        if self.waiter is None or self.waiter.done():
+            return  # the next request begins anew
+        left = self.deadline - self.loop.time()
+        if left <= 0.0:
+            self.fail(TimeoutError())
+        elif left < math.inf:
+            self.expect(left)

@@ -1,0 +1,75 @@
+"""SASL on one connection: when it is made, and again before its session ends."""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from secrets import token_urlsafe
+from typing import Any
+
+from sharecons.errors import ConnectionFailedError
+from sharecons.net.io.callbacks import is_cancellation, raise_exit
+from sharecons.net.io.clock import running_clock
+from sharecons.protocol.sasl.authentication import FOREVER, Authentication
+from sharecons.protocol.sasl.credentials import Credentials
+
+__all__ = ["Login"]
+
+
+class Login:
+    """Proves who we are, on one connection, as often as it is wanted."""
+
+    def __init__(self, credentials: Credentials, broker: str) -> None:
+        self._credentials = credentials
+        self._broker = broker
+        self._clock = running_clock()
+        self._renew_at = FOREVER
+
+    @property
+    def due(self) -> bool:
+        """The session ends soon, or has ended: nothing may be asked before `run`."""
+        return self._clock() >= self._renew_at
+
+    async def run(self, ask: Callable[[Any], Awaitable[Any]]) -> None:
+        """Carry out one dialogue.
+
+        If this is cancelled or raises, the connection is of no use any more.
+
+        Raises:
+            AuthenticationError: one side is not content.
+            ConnectionFailedError: no token came; or what `ask` raises.
+        """
+        dialogue = Authentication(
+            self._credentials,
+            broker=self._broker,
+            nonce=token_urlsafe(24),
+            token=await self._token(),
+        )
+        while (request := dialogue.next_request(self._clock())) is not None:
+            dialogue.answered(request, await ask(request))
+        if dialogue.failure is not None:
+            raise dialogue.failure
+        self._renew_at = dialogue.renew_at
+
+    async def _token(self) -> str:
+        source = self._credentials.token
+        if source is None:
+            return ""
+        try:
+            given = source()
+        except BaseException as error:
+            raise self._token_failure(error) from error
+        if not isawaitable(given):
+            return given
+        try:
+            return await given
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+            raise self._token_failure(error) from error
+
+    def _token_failure(self, error: BaseException) -> ConnectionFailedError:
+        """Return the error to raise for an exception of the application's function."""
+        raise_exit(error)
+        return ConnectionFailedError(
+            f"connecting to {self._broker}: the source of tokens raised "
+            f"{type(error).__name__}: {error}"
+        )

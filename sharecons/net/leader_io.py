@@ -1,0 +1,113 @@
+"""One leader of ours: its machine, told of each answer, and what is asked after it.
+
+No coroutine is here: this is what each answer passes through, and it is compiled.
+"""
+
+from collections.abc import Callable
+from typing import Any, final
+
+from sharecons.metrics.counters import Counters
+from sharecons.net.io.clock import Clock
+from sharecons.net.io.event import Bell
+from sharecons.net.io.pipeline import Following, Later
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.fetch.events import Acquired, Happened
+from sharecons.protocol.fetch.leader import Leader
+from sharecons.protocol.messages import ShareFetch
+
+__all__ = ["Led", "ring_all"]
+
+
+@final
+class Led:
+    """A leader machine with its bell; see `Leaders` for what it calls.
+
+    Attributes:
+        machine, bell: what its task carries out, and is woken by.
+    """
+
+    def __init__(
+        self,
+        machine: Leader,
+        bell: Bell,
+        clock: Clock,
+        counters: Counters,
+        acquired: Callable[[list[Lease], bool], bool],
+        reported: Callable[[], bool],
+        request_timeout: float,
+    ) -> None:
+        self.machine = machine
+        self.bell = bell
+        self._clock = clock
+        self._counters = counters
+        self._acquired = acquired
+        self._reported = reported
+        self._request_timeout = request_timeout
+        self._asked: list[Any] = []
+
+    def begins(self, request: Any) -> Following:
+        """Give the machine's first request on a connection, or after all were heard."""
+        self._asked.clear()
+        return self._asks(request)
+
+    def heard(self, answer: Any) -> Following | Later | None:
+        """Tell the machine, hand over what came, and give what is asked next.
+
+        Where more lies ready the next fetch leaves before what came is worked. Else
+        the application runs first, in this call if it can, and has asked for more when
+        we look what is due. Our task sleeps on, unless there is more to tell than
+        leases.
+        """
+        machine = self.machine
+        machine.answered(self._asked.pop(0), answer, self._clock())
+        happened, machine.happened = machine.happened, []
+        leases: list[Lease] = []
+        others: list[Happened] = []
+        for each in happened:
+            if isinstance(each, Acquired):
+                leases.append(each.lease)
+            else:
+                others.append(each)
+        goes_on = not others and self._reported() and bool(machine.wanted)
+        at_once = machine.backlog and not self._asked
+        if at_once and not goes_on:
+            machine.happened = happened  # handed over when our task has sent it
+            return None
+        following = self._look() if at_once else None
+        machine.happened += others
+        here = goes_on and not at_once
+        if leases and self._acquired(leases, here):
+            return self._look()
+        return Later(self._look) if here else following
+
+    def _look(self) -> Following | None:
+        if self._asked:
+            return None  # its answer says more
+        request = self.machine.next_request(self._clock())
+        return None if request is None else self._asks(request)
+
+    def _begun(self) -> Following | None:
+        """Ask for more while much comes: the broker turns to it when it has sent that.
+
+        Unless there is something for our task to tell, which is when nothing is under
+        way any more.
+        """
+        if self.machine.happened or not self._reported():
+            return None
+        request = self.machine.next_behind(self._clock())
+        return None if request is None else self._asks(request)
+
+    def _asks(self, request: Any) -> Following:
+        self._asked.append(request)
+        timeout = self._request_timeout
+        if not isinstance(request, ShareFetch):
+            return Following(request, timeout)
+        self._counters.add("fetch-total")
+        begun = self._begun if self.machine.backlog else None
+        return Following(request, timeout + request.max_wait, begun)
+
+
+def ring_all(leaders: dict[int, Led]) -> None:
+    """There may be something to fetch."""
+    for led in leaders.values():
+        led.bell.ring()

@@ -1,0 +1,415 @@
+"""A lease: the records that one answer acquired of one partition, and their state.
+
+Rule 1: what became of each acquired record is noted here, and nowhere else.
+Rule 2: a lease does not know how its acknowledgements travel. Nor does it know its
+records, only their offsets: they hold it, and a circle would keep the memory of both
+until the garbage collector comes by.
+
+Theory of operation
+-------------------
+Each record has a mark, its state (`marks`). Nothing happens per record in an implicit
+loop: the loop moves `cursor`, and what lies behind it is accepted a slice at a time.
+
+Offsets without a record (gaps), and those that could not be shown to the
+application, are queued beside the marks.
+
+`deadline` is when the lock ends at the latest that we may believe: the request's
+own time plus the lock's length, though the lock began later. A renewed record has
+a later one of its own. When the session ends the locks end with it, and the lease
+is forsaken: the application's verbs raise from then on. Acknowledgements that the
+application made before, and those that the library makes by itself in implicit mode,
+are reported as failed.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol, final
+
+from sharecons._record import RELEASE, RENEW, AcknowledgeType, Holder
+from sharecons.protocol.acknowledge import verb_errors
+from sharecons.protocol.acknowledge.ack_states import (
+    AFTER_RENEWAL,
+    FAILED,
+    FORSAKEN,
+    KIND,
+    SENT,
+    Marks,
+)
+from sharecons.protocol.acknowledge.ranges import GAP, Run, coalesce
+from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.messages import Range, SharePartition
+
+__all__ = ["Lease", "Owner", "Term"]
+
+LOST: Final = float("-inf")
+"""The deadline of locks that ended with their session."""
+
+_NONE: Final = Marks(0)
+"""Those of packed leases: nothing can be said of what is not there."""
+
+
+@final
+class Term:
+    """How long locks hold: until the share session they were acquired in ends."""
+
+    __slots__ = ("over", "why")
+
+    def __init__(self) -> None:
+        self.over = False
+        self.why = ""
+
+
+class Owner(Protocol):
+    """Whom a lease tells what was said of its records."""
+
+    journal: Journal
+    renewable: bool
+
+    def marked(self, lease: "Lease") -> None:
+        """Something is to be sent."""
+
+    def forfeited(self, lease: "Lease", runs: Sequence[Run]) -> None:
+        """Something was said after the locks had gone with the session."""
+
+
+@final
+class Lease(Holder):
+    """Records of one partition, acquired together.
+
+    Attributes:
+        topic, share_partition: whose records they are.
+        acquired: ranges of first offset, last offset, delivery count, ascending.
+        count: how many offsets were acquired, with or without a record.
+        highest_delivery_count: of any of them.
+        payload: the answer's bytes, until `unpacked`.
+        cursor: how many of its records were handed out.
+        deadline: when the acquisition lock ends, for records not renewed.
+        lock_duration: seconds from the acquisition to the deadline.
+        term: the session's life in which they were acquired.
+        dirty: there is something to send, and the owner knows.
+    """
+
+    __slots__ = (
+        "_base",
+        "_beside",
+        "_dense",
+        "_journal",
+        "_marks",
+        "_offsets",
+        "_owner",
+        "_packed",
+        "_records",
+        "_renewed",
+        "_renews",
+        "acquired",
+        "count",
+        "cursor",
+        "deadline",
+        "dirty",
+        "highest_delivery_count",
+        "lock_duration",
+        "payload",
+        "share_partition",
+        "term",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        share_partition: SharePartition,
+        acquired: tuple[tuple[int, int, int], ...],
+        payload: bytes | memoryview,
+        deadline: float,
+        term: Term,
+        owner: Owner,
+        lock_duration: float = 0.0,
+    ) -> None:
+        self.topic = topic
+        self.share_partition = share_partition
+        self.acquired = acquired
+        self.count = 0
+        self.highest_delivery_count = 0
+        for first, last, delivery_count in acquired:
+            self.count += last - first + 1
+            if delivery_count > self.highest_delivery_count:
+                self.highest_delivery_count = delivery_count
+        self.payload: bytes | memoryview = payload
+        self.deadline = deadline
+        self.lock_duration = lock_duration
+        self.term = term
+        self.cursor = 0
+        self.dirty = False
+        self._owner = owner
+        self._packed = True
+        self._journal = owner.journal
+        self._marks = _NONE
+        self._records = 0
+        self._offsets: Sequence[int] = ()  # where they are not `_dense`
+        self._base = 0
+        self._dense = True
+        self._beside: list[Run] = []
+        self._renewed: dict[int, float] = {}
+        self._renews = False
+
+    @property
+    def has_open(self) -> bool:
+        """True while the application may still say something of a record."""
+        return self._packed or self._marks.has_open
+
+    @property
+    def is_settled(self) -> bool:
+        """True once nothing of it is left to say, to send or to hear."""
+        if self._packed or self._beside:
+            return False
+        return self._marks.are_settled
+
+    def is_open(self, offset: int) -> bool:
+        """True if nothing was said yet of a record that would settle it."""
+        return self._marks.is_open(self._index(offset))
+
+    def deadline_of(self, offset: int) -> float:
+        """When the lock of one record ends; LOST if it ended with the session."""
+        if self.term.over or self._journal.closed:
+            return LOST
+        return self._renewed.get(offset, self.deadline)
+
+    def holds(self, offset: int) -> bool:
+        """Return whether the lock of a record that is not settled is still held."""
+        return self._journal.clock() < self.deadline_of(offset) and self.is_open(offset)
+
+    def last_deadline(self) -> float:
+        """When the last of its locks ends."""
+        if not self._renewed:
+            return self.deadline
+        return max([self.deadline, *self._renewed.values()])
+
+    # What the application does.
+
+    def unpacked_whole(self) -> None:
+        """As `unpacked`, of one acquired range with a record at each offset."""
+        self._open_up()
+        self._records = self.count
+        self._marks = Marks(self._records)
+        self._base = self.acquired[0][0]
+
+    def unpacked(
+        self,
+        offsets: Sequence[int],
+        *,
+        gaps: Sequence[tuple[int, int]] = (),
+        unfit: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Take the offsets of its records; tell gaps, and release the unfit."""
+        self._open_up()
+        self._records = len(offsets)
+        self._marks = Marks(self._records)
+        if offsets:
+            self._base = offsets[0]
+            self._dense = offsets[-1] - self._base + 1 == self._records
+        if not self._dense:
+            self._offsets = offsets
+        if gaps or unfit:
+            self._beside += [Run(first, last, GAP) for first, last in gaps]
+            self._beside += [Run(first, last, RELEASE) for first, last in unfit]
+            self._tell()
+
+    def let_go(self) -> None:
+        """Release what was not handed out."""
+        if self._packed:
+            self._open_up()
+            self._beside += [
+                Run(first, last, RELEASE) for first, last, _ in self.acquired
+            ]
+            self._tell()
+        else:
+            self._say(slice(self.cursor, self._records), RELEASE)
+
+    def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
+        """Mark one record; see `Record` for what it promises and raises."""
+        journal = self._journal
+        if journal.this_thread() != journal.thread:
+            raise verb_errors.wrong_thread(kind, self._record(offset))
+        if (
+            self._dense
+            and not self.term.over
+            and not journal.closed
+            and self._marks.follows(offset - self._base, kind)
+        ):
+            if not self.dirty:
+                self._tell()
+        else:
+            self._acknowledge(offset, kind)
+
+    def _acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
+        self._check_owner(kind)
+        self._forsake_if_over()
+        index = self._index(offset)
+        mark = self._marks[index]
+        if mark < SENT:
+            self._marks.ask(index, kind)
+            self._tell()
+        elif mark == SENT | RENEW or mark & AFTER_RENEWAL:
+            if mark & KIND != kind:
+                self._marks[index] = AFTER_RENEWAL | kind
+        elif mark == FORSAKEN or mark & FAILED:
+            raise verb_errors.lock_lost(kind, self._record(offset), self.term.why)
+        elif mark & KIND != kind:
+            raise verb_errors.already_settled(kind, self._record(offset), mark & KIND)
+
+    def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
+        """Mark those of the records from index `start` to `stop` that are open.
+
+        Renewed ones are: the last word is still to be said of them.
+
+        Raises:
+            LockLostError: their locks, or some of them, were lost.
+            Others: as `acknowledge`.
+        """
+        if self._journal.this_thread() != self._journal.thread:
+            what = self._record(self._offset(start))
+            raise verb_errors.wrong_thread(kind, what)
+        self._check_owner(kind)
+        part = slice(start, stop)
+        if self._forsake_if_over() and self._marks.has_lost(part):
+            what = f"records of {self._name}"
+            raise verb_errors.lock_lost(kind, what, self.term.why)
+        self._say(part, kind)
+
+    def acknowledge_implicitly(
+        self, start: int, stop: int, kind: AcknowledgeType
+    ) -> None:
+        """As `acknowledge_open`, but report lost locks as failed, and do not raise.
+
+        For what the library does by itself, such as accepting in implicit mode. Once
+        the consumer is closed this does nothing: the records were released.
+        """
+        if not self._journal.closed:
+            self._say(slice(start, stop), kind)
+
+    # What the batcher does.
+
+    def take(self) -> list[tuple[float, list[Run]]]:
+        """Give what is to be sent, by the locks' deadlines, and hold it for sent."""
+        self.dirty = False
+        runs, self._beside = self._beside, []
+        for start, stop in self._marks.asked():
+            runs += self._runs(start, stop, self._marks[start])
+        groups = self._by_deadline(runs)
+        self._marks.send()
+        return groups
+
+    def settled(self, ranges: Iterable[Range], *, renewed_until: float = 0.0) -> None:
+        """The broker has spoken on these ranges, for good or ill."""
+        if not self._records:
+            return
+        for first, last, _ in ranges:
+            start, stop = self._bounds(first, last)
+            if start < stop:
+                if renewed_until:
+                    self._note_renewals(slice(start, stop), renewed_until)
+                self._marks.settle(start, stop)
+        if self._renews and self._marks.has_asked:
+            self._tell()  # it waited for the renewal
+
+    def forsaken(self) -> list[Run]:
+        """Its locks are gone; gives what was asked for, not sent, and so has failed."""
+        unsent = [run for _, runs in self.take() for run in runs]
+        self._open_up()
+        self._marks.forsake()
+        return sorted(unsent)
+
+    def lose(self, ranges: Iterable[Range]) -> None:
+        """What was sent of these ranges has failed, as the locks were lost."""
+        for first, last, _ in ranges:
+            start, stop = self._bounds(first, last)
+            if start < stop:
+                self._marks.lose(start, stop)
+
+    # Small things.
+
+    @property
+    def _name(self) -> str:
+        return f"{self.topic}-{self.share_partition.partition}"
+
+    def _record(self, offset: int) -> str:
+        return f"{self._name}@{offset}"
+
+    def _open_up(self) -> None:
+        self._packed = False
+        self.payload = b""
+
+    def _tell(self) -> None:
+        if not self.dirty:
+            self._owner.marked(self)  # which may raise
+            self.dirty = True
+
+    def _say(self, part: slice, kind: AcknowledgeType) -> None:
+        if self._forsake_if_over():
+            self._forfeit(part, kind)
+            return
+        if self._marks.ask_open(part, kind):
+            self._tell()
+
+    def _forsake_if_over(self) -> bool:
+        """Tell whether the session is over, and the locks with it."""
+        if self.term.over:
+            self._marks.forsake()
+        return self.term.over
+
+    def _forfeit(self, part: slice, kind: AcknowledgeType) -> None:
+        runs: list[Run] = []
+        for start, stop in self._marks.forsaken(part):
+            runs += self._runs(start, stop, kind)
+            if kind != RENEW:
+                self._marks.settle_as(slice(start, stop), kind)
+        if runs:
+            self._owner.forfeited(self, runs)
+
+    def _check_owner(self, kind: AcknowledgeType) -> None:
+        if self._journal.closed:
+            raise verb_errors.closed(kind, f"a record of {self._name}")
+        if kind == RENEW:
+            if not self._owner.renewable:
+                raise verb_errors.not_renewable(f"a record of {self._name}")
+            self._renews = True
+
+    def _offset(self, index: int) -> int:
+        return self._base + index if self._dense else self._offsets[index]
+
+    def _index(self, offset: int) -> int:
+        if self._dense:
+            return offset - self._base
+        return bisect_left(self._offsets, offset)
+
+    def _runs(self, start: int, end: int, kind: int) -> list[Run]:
+        if self._dense:
+            first, last = self._base + start, self._base + end - 1
+            # Past the constructor, which stays plain Python (`values` tells more).
+            return [tuple.__new__(Run, (first, last, kind))]
+        offsets = self._offsets[start:end]
+        return coalesce(Run(offset, offset, kind) for offset in offsets)
+
+    def _by_deadline(self, runs: list[Run]) -> list[tuple[float, list[Run]]]:
+        if not runs:
+            return []
+        if not self._renewed:
+            return [(self.deadline, sorted(runs))]
+        groups: dict[float, list[Run]] = {}
+        for first, last, kind in sorted(runs):
+            for offset in range(first, last + 1):
+                group = groups.setdefault(self.deadline_of(offset), [])
+                group.append(Run(offset, offset, kind))
+        return [(deadline, coalesce(group)) for deadline, group in groups.items()]
+
+    def _bounds(self, first: int, last: int) -> tuple[int, int]:
+        if self._dense:
+            return max(first - self._base, 0), max(last - self._base + 1, 0)
+        low = bisect_left(self._offsets, first)
+        return low, bisect_right(self._offsets, last)
+
+    def _note_renewals(self, part: slice, until: float) -> None:
+        for start, stop in self._marks.renewing(part):
+            for first, last, _ in self._runs(start, stop, RENEW):
+                self._renewed.update(dict.fromkeys(range(first, last + 1), until))

@@ -1,0 +1,104 @@
+"""The journal of one consumer: what became of what it said, and whether it still may.
+
+Rule: this file knows nothing of leases, which ask it before they take a word.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Optional, final
+
+from sharecons._record import AcknowledgeType
+
+__all__ = ["AcknowledgeError", "AcknowledgeResult", "ArchivedRange", "Journal"]
+
+
+class AcknowledgeError(NamedTuple):
+    """Why an acknowledgement was not applied.
+
+    Attributes:
+        code, name: Kafka's error code and its name.
+        message: what the broker said of it, or an explanation by this client.
+    """
+
+    code: int
+    name: str
+    message: str
+
+
+class AcknowledgeResult(NamedTuple):
+    """The result of acknowledging a range of records.
+
+    Attributes:
+        topic, partition: where the records lie.
+        first_offset, last_offset: the range, both inclusive.
+        type: how they were acknowledged.
+        error: None if the broker applied it. An error means that it did not, or that
+            this is unknown: the records may be delivered again.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    type: AcknowledgeType
+    # mypyc keeps the annotation of a union as `type`, unless it is written like this.
+    error: "Optional[AcknowledgeError]"  # noqa: UP045
+
+
+class ArchivedRange(NamedTuple):
+    """Records that a release has archived, the last one included."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
+def _same_thread() -> int:
+    return 0
+
+
+@final
+class Journal:
+    """What the acknowledgements of one consumer, to all its leaders, have in common.
+
+    Attributes:
+        clock: returns the current time; for `held`, which applications read.
+        closed: nothing may be said any more.
+        results: what became of acknowledgements; taken by the shell.
+        hears: of those that were applied, too, though no commit() waits for them.
+        applied: how many were of which nobody hears; taken by the shell.
+        delivery_limit: after so many deliveries a release archives; 0 if not known.
+        archived: what releases have archived; taken by the shell.
+        thread: the identity of the only thread that may acknowledge records.
+        this_thread: returns the identity of the calling thread.
+    """
+
+    __slots__ = (
+        "applied",
+        "archived",
+        "clock",
+        "closed",
+        "delivery_limit",
+        "hears",
+        "results",
+        "this_thread",
+        "thread",
+        "wake",
+    )
+
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+        this_thread: Callable[[], int] = _same_thread,
+    ) -> None:
+        self.clock = clock
+        self.this_thread = this_thread
+        self.thread = this_thread()
+        self.closed = False
+        self.results: list[AcknowledgeResult] = []
+        self.hears = True
+        self.applied = 0
+        self.delivery_limit = 0
+        self.archived: list[ArchivedRange] = []
+        self.wake = wake

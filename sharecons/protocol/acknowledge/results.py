@@ -1,0 +1,95 @@
+"""What became of acknowledgements, and who is told.
+
+Rule 1: how an outcome looks to the application is said here.
+Rule 2: this file does not know how it came about; `acknowledgements` does.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+from sharecons._record import AcknowledgeType
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.ranges import GAP, Run
+from sharecons.protocol.acknowledge.result_log import (
+    AcknowledgeError,
+    AcknowledgeResult,
+)
+
+__all__ = ["Ticket", "join_results", "lock_overrun", "results_of", "summarize"]
+
+
+# By number: asking the enumeration takes longer than all else here.
+_TYPES: Final = {kind.value: kind for kind in AcknowledgeType}
+
+
+def results_of(
+    lease: Lease, runs: Iterable[Run], error: AcknowledgeError | None
+) -> list[AcknowledgeResult]:
+    """Say what became of runs of a lease; gaps are nobody's concern."""
+    partition = lease.share_partition.partition
+    return [
+        AcknowledgeResult(lease.topic, partition, first, last, _TYPES[kind], error)
+        for first, last, kind in runs
+        if kind != GAP
+    ]
+
+
+def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult]:
+    """Sort results, and make one of neighbours with the same fate."""
+    joined: list[AcknowledgeResult] = []
+    for result in sorted(results, key=lambda result: result[:3]):
+        before = joined[-1] if joined else None
+        if (
+            before is not None
+            and before[:2] == result[:2]
+            and before.last_offset + 1 == result.first_offset
+            and before[4:] == result[4:]
+        ):
+            joined[-1] = before._replace(last_offset=result.last_offset)
+        else:
+            joined.append(result)
+    return joined
+
+
+def lock_overrun(lease: Lease, deadline: float, now: float) -> str:
+    """Return what to do about a lock that ended at `deadline`, before its use ended."""
+    seconds = now - deadline + lease.lock_duration
+    return (
+        f"processing took {_short(seconds)} s, the lock lasts "
+        f"{_short(lease.lock_duration)} s: call renew() or raise "
+        "share.record.lock.duration.ms"
+    )
+
+
+def summarize(failed: Sequence[AcknowledgeResult]) -> dict[str, object]:
+    """Return log fields for failed acknowledgements: a count, and the first of them."""
+    first = failed[0]
+    assert first.error is not None, "failed"
+    offsets = f"{first.first_offset}-{first.last_offset}"
+    fields: dict[str, object] = {
+        "records": sum(r.last_offset - r.first_offset + 1 for r in failed),
+        "first": f"{first.topic}-{first.partition}, offsets {offsets}",
+        "error": first.error.name,
+    }
+    if first.error.message:
+        fields["reason"] = first.error.message
+    return fields
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds >= 10.0 else f"{round(seconds, 1):g}"
+
+
+@final
+class Ticket:
+    """What one commit() waits for."""
+
+    __slots__ = ("results", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.results: list[AcknowledgeResult] = []
+
+    @property
+    def done(self) -> bool:
+        return self.waiting == 0

@@ -1,0 +1,66 @@
+"""The errors of a record's verbs: accept, release, reject and renew."""
+
+from sharecons._record import AcknowledgeType
+from sharecons.errors import (
+    ClosedError,
+    LockLostError,
+    RecordStateError,
+    UnsupportedVersionError,
+    WrongThreadError,
+)
+
+__all__ = [
+    "already_settled",
+    "closed",
+    "lock_lost",
+    "not_renewable",
+    "wrong_thread",
+]
+
+
+def already_settled(
+    kind: AcknowledgeType, what: str, settled_by: int
+) -> RecordStateError:
+    """Return the error for a record whose acknowledgement was sent."""
+    return RecordStateError(
+        f"cannot {_verb(kind)} {what}: it was settled by "
+        f"{_verb(AcknowledgeType(settled_by))}, and that was sent"
+    )
+
+
+def closed(kind: AcknowledgeType, what: str) -> ClosedError:
+    """Return the error for a record of a closed consumer."""
+    return ClosedError(
+        f"cannot {_verb(kind)} {what}: the consumer is closed; what was open then was "
+        "released and will be delivered again"
+    )
+
+
+def lock_lost(kind: AcknowledgeType, what: str, reason: str) -> LockLostError:
+    """Return the error for a record whose lock ended with its session."""
+    return LockLostError(
+        f"cannot {_verb(kind)} {what}: the acquisition lock was lost: {reason}; what "
+        "was not settled will be delivered again"
+    )
+
+
+def not_renewable(what: str) -> UnsupportedVersionError:
+    """Return the error for a broker without KIP-1222."""
+    return UnsupportedVersionError(
+        f"cannot renew {what}: its broker is older than Kafka 4.2 (KIP-1222)"
+    )
+
+
+def wrong_thread(kind: AcknowledgeType, what: str) -> WrongThreadError:
+    """Return the error for a call outside of the thread of the event loop."""
+    verb = _verb(kind)
+    return WrongThreadError(
+        f"cannot {verb} {what} in this thread, which is not that of the consumer's "
+        f"event loop; nothing has changed. Use "
+        f"loop.call_soon_threadsafe(record.{verb}), "
+        f"anyio.from_thread.run_sync(record.{verb}) or trio.from_thread.run_sync()"
+    )
+
+
+def _verb(kind: AcknowledgeType) -> str:
+    return kind.name.lower()

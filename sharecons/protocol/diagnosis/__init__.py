@@ -1,0 +1,6 @@
+"""Diagnosis: why a share-partition makes no progress.
+
+Read `offset_states` (the state of each offset), `state_replay` (states from the records
+of share coordinators), `findings` (reasons and advice), `preflight` (is the cluster
+ready for share groups?).
+"""

@@ -1,0 +1,202 @@
+"""A share-partition seen from inside: what has become of each offset, as far as told.
+
+Rule 1: what is known of an offset is named here; what is not known gets no name.
+Rule 2: nothing here knows where the state was read, or what is wrong with it.
+
+Theory of operation
+-------------------
+The share coordinator keeps what was settled or let go, and never what is locked: locks
+are in the leader's memory alone (KIP-932, "In-flight records"). So of an offset that is
+not settled nobody outside can tell whether it is available or locked. Two cases differ:
+below the last offset that was ever written, it has been handed out at least once; above
+it, it is locked for the first time or was not handed out yet.
+"""
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sharecons.protocol.admin.models import (
+    DeliveryState,
+    SharePartitionState,
+    StateBatch,
+)
+
+__all__ = [
+    "ARCHIVED",
+    "SETTLED",
+    "UNSETTLED",
+    "Oldest",
+    "PartitionInside",
+    "Standing",
+    "Stretch",
+    "stretches_of",
+    "window_of",
+]
+
+
+class Standing(enum.Enum):
+    """What is known of an offset; the values are those of JSON."""
+
+    ACKNOWLEDGED = "acknowledged"
+    ARCHIVED = "archived"
+    """Rejected, or at its delivery limit: not delivered again."""
+    ARCHIVING = "archiving"
+    """As ARCHIVED, while its dead letter is being written (KIP-1191)."""
+    UNKNOWN = "unknown"
+    """In a state that a newer broker introduced."""
+    OPEN = "available_or_locked"
+    """Handed out before, and not settled."""
+    ABOVE = "above"
+    """Above all that was written: locked for the first time, or not handed out yet."""
+    REMOVED = "removed"
+    """Not settled, but retention removed the record."""
+
+
+ARCHIVED: Final = (Standing.ARCHIVED, Standing.ARCHIVING)
+SETTLED: Final = (Standing.ACKNOWLEDGED, *ARCHIVED)
+UNSETTLED: Final = (Standing.OPEN, Standing.ABOVE)
+
+_STANDINGS: Final = {
+    DeliveryState.ACKNOWLEDGED: Standing.ACKNOWLEDGED,
+    DeliveryState.ARCHIVED: Standing.ARCHIVED,
+    DeliveryState.ARCHIVING: Standing.ARCHIVING,
+    DeliveryState.AVAILABLE: Standing.OPEN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Neighbouring offsets that stand alike; both ends included.
+
+    `delivery_count` is None where nothing was written of it.
+    """
+
+    first_offset: int
+    last_offset: int
+    standing: Standing
+    delivery_count: int | None = None
+
+    @property
+    def count(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oldest:
+    """The oldest record that is not settled; its timestamp in milliseconds."""
+
+    offset: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionInside:
+    """A share-partition, from its start offset to the log's end.
+
+    Attributes:
+        start_offset: None where the group has not begun.
+        log_start_offset, end_offset: of the log, the latter the next to be written;
+            None if its leader did not tell.
+        stretches: all offsets from start to end, in order, without a hole.
+        oldest: None if all is settled, or the record could not be read.
+        members: ids of those that the partition is assigned to.
+        written: when the state was last written, in milliseconds since the epoch;
+            known only where its records were read.
+    """
+
+    start_offset: int | None
+    log_start_offset: int | None = None
+    end_offset: int | None = None
+    stretches: tuple[Stretch, ...] = ()
+    oldest: Oldest | None = None
+    members: tuple[str, ...] = ()
+    written: int | None = None
+
+    def count(self, *standings: Standing) -> int:
+        """Count the offsets that stand so."""
+        return sum(each.count for each in self.stretches if each.standing in standings)
+
+    @property
+    def first_unsettled(self) -> int | None:
+        """The first offset that is not settled, if there is any."""
+        return next(
+            (e.first_offset for e in self.stretches if e.standing in UNSETTLED), None
+        )
+
+    @property
+    def window(self) -> int:
+        """Offsets from the start to the last that was written: in flight at least."""
+        if self.start_offset is None:
+            return 0
+        return window_of(self.start_offset, self.stretches)
+
+    @property
+    def delivery_counts(self) -> dict[int, int]:
+        """How many offsets that are not settled were delivered how often."""
+        counts: dict[int, int] = {}
+        for each in self.stretches:
+            if each.standing is Standing.OPEN and each.delivery_count is not None:
+                count = each.delivery_count
+                counts[count] = counts.get(count, 0) + each.count
+        return dict(sorted(counts.items()))
+
+
+def window_of(start_offset: int, stretches: Sequence[Stretch]) -> int:
+    """Return the offsets from the start to the last that was written."""
+    below = [each for each in stretches if each.standing is not Standing.ABOVE]
+    return below[-1].last_offset - start_offset + 1 if below else 0
+
+
+def stretches_of(
+    state: SharePartitionState, log_start_offset: int | None, end_offset: int | None
+) -> tuple[Stretch, ...]:
+    """Name what stands how, from the start offset to the log's end.
+
+    Without an end it goes to the last offset that was written.
+    """
+    if state.start_offset is None:
+        return ()
+    named = _named(state.start_offset, state.batches, end_offset)
+    cut = (piece for each in named for piece in _cut(each, log_start_offset or 0))
+    return tuple(cut)
+
+
+def _named(
+    start_offset: int, batches: tuple[StateBatch, ...], end_offset: int | None
+) -> Iterator[Stretch]:
+    due = start_offset
+    for batch in batches:
+        if batch.first_offset > due:
+            yield _stretch(due, batch.first_offset - 1, Standing.OPEN)
+        first = max(due, batch.first_offset)
+        if first > batch.last_offset:
+            continue
+        standing = _STANDINGS.get(batch.state, Standing.UNKNOWN)
+        yield _stretch(first, batch.last_offset, standing, batch.delivery_count)
+        due = batch.last_offset + 1
+    if end_offset is not None and due < end_offset:
+        yield _stretch(due, end_offset - 1, Standing.ABOVE)
+
+
+def _cut(stretch: Stretch, log_start_offset: int) -> Iterator[Stretch]:
+    """Name apart what lies before the log's start."""
+    first, last = stretch.first_offset, stretch.last_offset
+    if stretch.standing not in UNSETTLED or first >= log_start_offset:
+        yield stretch
+        return
+    yield _stretch(first, min(last, log_start_offset - 1), Standing.REMOVED)
+    if last >= log_start_offset:
+        yield _stretch(log_start_offset, last, stretch.standing, stretch.delivery_count)
+
+
+def _stretch(
+    first: int, last: int, standing: Standing, delivery_count: int | None = None
+) -> Stretch:
+    return Stretch(
+        first_offset=first,
+        last_offset=last,
+        standing=standing,
+        delivery_count=delivery_count,
+    )

@@ -1,0 +1,268 @@
+"""Whether a cluster is ready for share groups: what was told of it, judged.
+
+Rule 1: what is fine, worth a warning, or in the way is decided here, with what to do.
+Rule 2: nothing here asks anybody; what could not be asked comes as its error.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sharecons.protocol.admin.models import (
+    ClusterDescription,
+    ConfigEntry,
+    Features,
+    ShareGroup,
+    Topic,
+)
+from sharecons.protocol.admin.results import Outcome
+
+__all__ = [
+    "Check",
+    "Verdict",
+    "check_configs",
+    "check_features",
+    "check_group",
+    "check_reached",
+    "check_rights",
+    "check_state_topic",
+    "check_topic",
+]
+
+SHARE_FETCH: Final = 78
+RECORD_LIMITS: Final = 2
+"""The version of ShareFetch that Kafka 4.2 brought."""
+
+
+class Verdict(enum.Enum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line: what was looked at, what was found, and what to do about it."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+
+def check_reached(cluster: ClusterDescription) -> Check:
+    brokers = (
+        "1 broker" if len(cluster.brokers) == 1 else f"{len(cluster.brokers)} brokers"
+    )
+    return _ok("cluster", f"{brokers}, cluster id {cluster.cluster_id}")
+
+
+def check_features(brokers: Mapping[int, Outcome[Features]]) -> Iterator[Check]:
+    """Judge what the brokers speak, and whether share groups are switched on."""
+    told = {node: each.value for node, each in brokers.items() if each.ok}
+    for node, one in brokers.items():
+        if one.error is not None:
+            yield _fail("version", f"broker {node}: {one.error}", "see to that broker")
+    without = [node for node, each in told.items() if SHARE_FETCH not in each.apis]
+    older = [
+        node
+        for node, each in told.items()
+        if node not in without and each.apis[SHARE_FETCH].highest < RECORD_LIMITS
+    ]
+    if told:
+        yield _version(without, older, len(told))
+        yield _feature(max(told.values(), key=lambda each: each.share_version))
+
+
+def _version(without: list[int], older: list[int], count: int) -> Check:
+    if without:
+        return _fail(
+            "version",
+            f"{_brokers(without, count)} without share groups: Kafka before 4.1, or "
+            "4.1 with the feature off",
+            "upgrade to Kafka 4.2 or newer",
+        )
+    if older:
+        return _warn(
+            "version",
+            f"{_brokers(older, count)} of Kafka 4.1, where share groups are a preview",
+            "upgrade to 4.2: record limits, renewal, and lag that counts what is done",
+        )
+    return _ok("version", "Kafka 4.2 or newer on every broker")
+
+
+def _brokers(some: list[int], count: int) -> str:
+    if len(some) == count:
+        return "every broker is" if count > 1 else "the broker is"
+    names = ", ".join(str(node) for node in some)
+    return f"of {count} brokers {names} {'is' if len(some) == 1 else 'are'}"
+
+
+def _feature(features: Features) -> Check:
+    if features.share_version > 0:
+        return _ok("share.version", f"finalized at {features.share_version}")
+    if "share.version" not in features.supported:
+        return _fail(
+            "share.version",
+            "the brokers do not have this feature",
+            "upgrade to Kafka 4.2 or newer",
+        )
+    return _fail(
+        "share.version",
+        "the feature is there, and off",
+        "kafka-features.sh --bootstrap-server … upgrade --feature share.version=1",
+    )
+
+
+def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
+    """Judge the topic that share coordinators keep states in."""
+    name = "state topic"
+    if described.error is not None:
+        return _warn(
+            name, str(described.error), "it is made when the first share group begins"
+        )
+    topic = described.value
+    partitions = topic.partitions.values()
+    orphans = [n for n, each in topic.partitions.items() if each.leader is None]
+    if orphans:
+        return _fail(
+            name,
+            f"{topic.name}: no leader for {len(orphans)} of its partitions",
+            "states of some groups cannot be read or written; see to the brokers",
+        )
+    copies = min((len(each.replicas) for each in partitions), default=0)
+    behind = sum(len(each.in_sync) < len(each.replicas) for each in partitions)
+    if behind:
+        return _warn(
+            name,
+            f"{topic.name}: {behind} of {len(partitions)} partitions lack copies",
+            "see to the brokers that are down or behind",
+        )
+    if copies < 2:
+        return _warn(
+            name,
+            f"{topic.name} has one copy: with that broker groups lose their place",
+            "share.coordinator.state.topic.replication.factor=3"
+            if brokers > 1
+            else "fine for a test; not for more",
+        )
+    return _ok(name, f"{len(partitions)} partitions, {copies} copies")
+
+
+def check_topic(name: str, described: Outcome[Topic]) -> Check:
+    """Judge a topic that is to be consumed."""
+    what = f"topic {name}"
+    if described.error is not None:
+        advice = "create it, or mend its name or the rights to it"
+        return _fail(what, str(described.error), advice)
+    topic = described.value
+    count = len(topic.partitions)
+    orphans = [n for n, each in topic.partitions.items() if each.leader is None]
+    if orphans:
+        numbers = ", ".join(str(number) for number in orphans[:5])
+        return _fail(
+            what,
+            f"no leader for partition {numbers}{' …' if len(orphans) > 5 else ''}",
+            "see to the brokers that have its copies",
+        )
+    return _ok(what, "1 partition" if count == 1 else f"{count} partitions")
+
+
+def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> Check:
+    """Judge a group's id; `kind` is the type that a listing has it with, if it does."""
+    what = f"group {name}"
+    if described.ok:
+        members = len(described.value.members)
+        spelt = "1 member" if members == 1 else f"{members} members"
+        return _ok(what, f"a share group, {described.value.state}, {spelt}")
+    if kind is not None and kind != "share":
+        return _fail(
+            what,
+            f"there is a {kind} group of that name",
+            "take another group id, or delete that group",
+        )
+    if kind is None:
+        return _ok(what, "not there yet; its first consumer makes it")
+    return _fail(what, str(described.error), "see to its coordinator")
+
+
+def check_configs(
+    name: str, described: Outcome[Mapping[str, ConfigEntry]]
+) -> Iterator[Check]:
+    """Judge what a group is set to; defaults are named where they surprise."""
+    what = f"configs of {name}"
+    if described.error is not None:
+        advice = "DESCRIBE_CONFIGS on the group shows them"
+        yield _warn(what, str(described.error), advice)
+        return
+    values = {key: entry.value for key, entry in described.value.items()}
+    before = 0
+    for check in _surprises(what, values):
+        before += 1
+        yield check
+    limit = values.get("share.delivery.count.limit")
+    lock = _seconds(values.get("share.record.lock.duration.ms"))
+    if not before:
+        yield _ok(what, f"{limit} deliveries, locks of {lock}")
+
+
+def _surprises(what: str, values: Mapping[str, str | None]) -> Iterator[Check]:
+    if values.get("share.auto.offset.reset") == "latest":
+        yield _warn(
+            what,
+            "share.auto.offset.reset is latest: records from before the group began "
+            "are passed over",
+            "earliest, unless that is meant",
+        )
+    limit = values.get("share.delivery.count.limit")
+    if limit is not None and int(limit) < 3:
+        yield _warn(
+            what,
+            f"share.delivery.count.limit is {limit}: a record is archived after "
+            f"{limit} deliveries, also if consumers were only restarted",
+            "5 is Kafka's default",
+        )
+    lock = values.get("share.record.lock.duration.ms")
+    if lock is not None and int(lock) < 5000:
+        yield _warn(
+            what,
+            f"share.record.lock.duration.ms is {lock}: what takes longer is delivered "
+            "to somebody else meanwhile",
+            "30000 is Kafka's default",
+        )
+
+
+def _seconds(milliseconds: str | None) -> str:
+    return (
+        "unknown length" if milliseconds is None else f"{int(milliseconds) / 1000:g} s"
+    )
+
+
+def check_rights(
+    what: str, allowed: frozenset[str] | None, needed: Mapping[str, str]
+) -> Check:
+    """Judge what this principal may do; `needed` says of each right what it is for."""
+    name = f"rights to {what}"
+    if allowed is None:
+        return _warn(name, "the brokers do not tell", "try it")
+    missing = [right for right in needed if right not in allowed]
+    if not missing:
+        return _ok(name, ", ".join(needed))
+    return _fail(
+        name,
+        f"no {', no '.join(missing)}",
+        "; ".join(f"{right}: {needed[right]}" for right in missing),
+    )
+
+
+def _ok(name: str, found: str) -> Check:
+    return Check(name=name, verdict=Verdict.OK, found=found)
+
+
+def _warn(name: str, found: str, advice: str) -> Check:
+    return Check(name=name, verdict=Verdict.WARN, found=found, advice=advice)
+
+
+def _fail(name: str, found: str, advice: str) -> Check:
+    return Check(name=name, verdict=Verdict.FAIL, found=found, advice=advice)

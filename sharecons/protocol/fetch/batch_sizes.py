@@ -1,0 +1,79 @@
+"""How large the producer batches are that a broker returns.
+
+A broker returns every batch whole that holds an acquired record. So the size of the
+batches decides how many bytes a fetch of few records brings: see `pace`.
+"""
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from sharecons.protocol.messages import FetchedPartition
+from sharecons.records.layout import HEADER_SIZE, MAGIC, Header
+
+__all__ = ["BatchSizes"]
+
+MAX_MEASURED: Final = 64
+"""How many batches of one partition's part of a response are measured at most. Where
+there are more, a fetch brings few that it acquires only in part."""
+
+WEIGHT: Final = 0.5
+"""How much the last response counts."""
+
+
+@final
+class BatchSizes:
+    """Averages over the last responses, weighted by bytes.
+
+    Of one large batch and many small ones the large one has the bytes, and is what a
+    fetch of few records pays for.
+
+    Attributes:
+        records: records in a batch, 0.0 if unknown.
+        size: bytes of a batch, 0.0 if unknown.
+        record_size: bytes of a record, 0.0 if unknown.
+        largest: bytes of the largest batch in the last response.
+    """
+
+    def __init__(self) -> None:
+        self.records = 0.0
+        self.size = 0.0
+        self.record_size = 0.0
+        self.largest = 0
+        self._count = 0
+        self._bytes = 0
+        self._weighted_count = 0.0
+        self._weighted_bytes = 0.0
+        self._largest = 0
+
+    def measure(self, partitions: Sequence[FetchedPartition]) -> None:
+        """Take a response into the averages; one without batches changes nothing."""
+        self._count = self._bytes = self._largest = 0
+        self._weighted_count = self._weighted_bytes = 0.0
+        for partition in partitions:
+            self._add(partition.records)
+        if not self._bytes:
+            return
+        weight = WEIGHT if self.size else 1.0
+        records = self._weighted_count / self._bytes
+        size = self._weighted_bytes / self._bytes
+        self.records += (records - self.records) * weight
+        self.size += (size - self.size) * weight
+        self.record_size = self._bytes / self._count
+        self.largest = self._largest
+
+    def _add(self, payload: bytes | memoryview) -> None:
+        """Measure one partition's records in the response."""
+        at, end = 0, len(payload)
+        for _ in range(MAX_MEASURED):
+            if end - at < HEADER_SIZE:
+                return
+            header = Header(payload, at)
+            size = header.end - at
+            if header.magic != MAGIC or size < HEADER_SIZE or header.count <= 0:
+                return
+            self._count += header.count
+            self._bytes += size
+            self._weighted_count += float(header.count) * size
+            self._weighted_bytes += float(size) * size
+            self._largest = max(self._largest, size)
+            at = header.end

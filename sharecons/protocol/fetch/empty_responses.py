@@ -1,0 +1,111 @@
+"""Pauses after fetch responses that are empty although the broker could wait.
+
+A broker that has no records waits as long as the fetch allows. An empty response that
+comes much earlier is no error: another member was faster, or the records belong to an
+aborted transaction, which the broker passes over, one record limit at a time. But a
+broker may also return such responses forever, each at once. Kafka 4.3.0 and 4.4.0 do
+so if the log start offset passes records that are held, and a fetch then acquires only
+records before it: the broker reads at an offset that is gone, and returns nothing.
+
+Theory of operation
+-------------------
+The first FREE of these responses in a row change nothing. After each one more the next
+fetch is sent later, at most about `max_wait` later, and requests more records, so that
+aborted transactions are passed over as fast as before. After REOPEN in a row the
+session is closed and opened again; after STALLED the member leaves the group and joins
+again. A group without members is loaded anew by the broker, which ends the fault above
+if this is the only member.
+
+Records, or a response that took its time, end the row. Responses to fetches that change
+the session, carry acknowledgements or must not wait do not count.
+"""
+
+from typing import Final, final
+
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.messages import ShareFetch
+
+__all__ = ["FREE", "REOPEN", "STALLED", "EmptyResponses"]
+
+NEVER: Final = float("-inf")
+
+FREE: Final = 2
+"""So many early empty responses in a row cost no time."""
+
+REOPEN: Final = 8
+STALLED: Final = 12
+"""With a `max_wait` of 0.5 s: after about 0.6 and 2.5 seconds."""
+
+FIRST: Final = 0.01
+MIN_LIMIT: Final = 0.05
+"""Seconds: the first pause, and the longest one where `max_wait` is shorter."""
+
+EARLY: Final = 0.5
+"""A response is early if it took less than this part of the time allowed."""
+
+SHORTEST: Final = 0.002
+"""Seconds. A fetch that may wait less tells nothing: brokers count milliseconds."""
+
+GROWTH: Final[tuple[int, ...]] = (1, 1, 1, 4, 16, 64, 256)
+"""How many times as many records are requested after so many in a row."""
+
+LAST: Final = len(GROWTH) - 1
+
+
+@final
+class EmptyResponses:
+    """Counts those of one leader.
+
+    Attributes:
+        in_a_row: how many came early.
+        due: no fetch is sent before.
+        to_reopen: the session is to be closed and opened again.
+    """
+
+    def __init__(self, spread: float, max_wait: float) -> None:
+        self.in_a_row = 0
+        self.due = NEVER
+        self.to_reopen = False
+        self._never_waits = max_wait <= 0.0
+        limit = max(max_wait, MIN_LIMIT)
+        self._backoff = Backoff(spread, first=FIRST, limit=limit)
+
+    @property
+    def growth(self) -> int:
+        """How many times as many records the next fetch requests."""
+        return 1 if self._never_waits else GROWTH[min(self.in_a_row, LAST)]
+
+    @property
+    def is_stalled(self) -> bool:
+        """Return whether nothing but leaving the group may help."""
+        return self.in_a_row >= STALLED and not self._never_waits
+
+    def received(self, request: ShareFetch, sent_at: float, now: float) -> None:
+        """Note an empty response to a fetch that changed nothing of its session."""
+        allowed = request.max_wait
+        if allowed < SHORTEST and not self._never_waits:
+            return
+        if now - sent_at >= allowed * EARLY and not self._never_waits:
+            self.reset()
+            return
+        self.in_a_row += 1
+        if self.in_a_row > FREE:
+            self.due = now + self._backoff.next_delay()
+        if self.in_a_row == REOPEN and not self._never_waits:
+            self.to_reopen = True
+
+    def changed(self) -> None:
+        """Something changed at the broker: the next fetch may be sent at once."""
+        self.due = NEVER
+
+    def reopened(self) -> None:
+        """The session is being closed."""
+        self.to_reopen = False
+        self.changed()
+
+    def reset(self) -> None:
+        """Start a new row."""
+        if self.in_a_row:
+            self.in_a_row = 0
+            self.reopened()
+            self._backoff.reset()

@@ -1,0 +1,164 @@
+"""When partitions whose fetch failed are fetched again.
+
+Rule 1: a partition with an error that is raised in the application is not fetched until
+a pause has passed. Fetches of the other partitions continue.
+Rule 2: this file does not decide which errors are raised, or how often.
+
+The leaders of a member share one `FetchPauses`: a topic's authorization is the same at
+all of them, and a partition's error outlives a change of its leader.
+"""
+
+from collections.abc import Collection
+from typing import Final, final
+
+from sharecons.protocol import error_actions
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.codes import Code
+from sharecons.protocol.error_actions import Reaction, reaction
+from sharecons.protocol.messages import FetchedPartition, SharePartition, TopicId
+
+__all__ = ["FetchPauses", "FetchablePartitions"]
+
+NEVER: Final = float("inf")
+
+_OF_TOPIC: Final = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
+"""What a leader says of every partition of a topic, before it looks at the log."""
+
+_Scope = TopicId | SharePartition
+
+
+@final
+class _Pause:
+    __slots__ = ("backoff", "until")
+
+    def __init__(self, spread: float) -> None:
+        self.backoff = Backoff(spread)
+        self.until = -NEVER
+
+
+@final
+class FetchPauses:
+    """The partitions whose last fetch failed, with their pauses.
+
+    Attributes:
+        codes: the error of each of them.
+        changes: how often they have changed.
+    """
+
+    def __init__(self, spread: float = 1.0) -> None:
+        self.codes: dict[SharePartition, int] = {}
+        self.changes = 0
+        self._spread = spread
+        self._pauses: dict[_Scope, _Pause] = {}
+
+    def failed(self, share_partition: SharePartition, code: int, now: float) -> None:
+        """Begin a pause, if the error is raised in the application.
+
+        A topic's partitions that fail together share one.
+        """
+        if reaction(error_actions.FETCH_PARTITION, code) is not Reaction.REPORT:
+            return
+        self.codes[share_partition] = code
+        self.changes += 1
+        scope = _scope(share_partition, code)
+        pause = self._pauses.get(scope)
+        if pause is None:
+            pause = self._pauses[scope] = _Pause(self._spread)
+        if now >= pause.until:
+            pause.until = now + pause.backoff.next_delay()
+
+    def take_recovered(
+        self,
+        asked: Collection[SharePartition],
+        answered: Collection[FetchedPartition],
+    ) -> list[SharePartition]:
+        """Forget the partitions that a response shows to be fetched again.
+
+        Leaders check a topic's authorization whether or not there are records, so no
+        error is enough. Other errors come from reading: there it takes a record.
+        """
+        if not self.codes:
+            return []
+        failed = {each.share_partition for each in answered if each.error}
+        brought = {each.share_partition for each in answered if each.acquired}
+        recovered = [
+            each
+            for each, code in self.codes.items()
+            if each in asked
+            and each not in failed
+            and (code in _OF_TOPIC or each in brought)
+        ]
+        for each in recovered:
+            # It ends the pause of the whole topic: the others are fetched at once.
+            self._pauses.pop(_scope(each, self.codes.pop(each)), None)
+            self.changes += 1
+        return recovered
+
+    def other_failures(
+        self, answered: Collection[FetchedPartition], now: float
+    ) -> list[FetchedPartition]:
+        """Return the partitions whose errors have begun no pause here."""
+        return [p for p in answered if p.error and self.until(p.share_partition) <= now]
+
+    def keep_only(self, partitions: Collection[SharePartition]) -> None:
+        """Forget all others: they are no longer assigned."""
+        for each in self.codes.keys() - partitions:
+            del self.codes[each]
+        scopes = {_scope(each, code) for each, code in self.codes.items()}
+        for scope in self._pauses.keys() - scopes:
+            del self._pauses[scope]
+        self.changes += 1
+
+    def until(self, share_partition: SharePartition) -> float:
+        """Return when the partition may be fetched."""
+        code = self.codes.get(share_partition)
+        if code is None:
+            return -NEVER
+        pause = self._pauses.get(_scope(share_partition, code))
+        return -NEVER if pause is None else pause.until
+
+
+@final
+class FetchablePartitions:
+    """Those of one leader's partitions that are not paused.
+
+    As long as these are the same, so is the object: a session tells by that whether
+    anything has changed.
+    """
+
+    def __init__(self, pauses: FetchPauses) -> None:
+        self._pauses = pauses
+        self._of: frozenset[SharePartition] = frozenset()
+        self._changes = -1
+        self._ends = -NEVER
+        self._found = self._of
+
+    def at(
+        self, wanted: frozenset[SharePartition], now: float
+    ) -> frozenset[SharePartition]:
+        """Return what may be fetched now."""
+        if not self._pauses.codes:
+            return wanted
+        changes = self._pauses.changes
+        if wanted is self._of and changes == self._changes and now < self._ends:
+            return self._found
+        paused = {
+            each: until
+            for each in self._pauses.codes
+            if each in wanted and (until := self._pauses.until(each)) > now
+        }
+        found = wanted.difference(paused) if paused else wanted
+        self._of, self._changes = wanted, changes
+        self._ends = min(paused.values(), default=NEVER)
+        if found != self._found or not paused:
+            self._found = found
+        return self._found
+
+    def next_end(self, wanted: frozenset[SharePartition], now: float) -> float:
+        """Return when the next pause ends."""
+        at = self.at(wanted, now)
+        return NEVER if at is wanted else self._ends
+
+
+def _scope(share_partition: SharePartition, code: int) -> _Scope:
+    return share_partition.topic_id if code in _OF_TOPIC else share_partition

@@ -1,0 +1,77 @@
+"""Which of a leader's partitions the next fetch asks for: all, or some, in turn.
+
+A broker reads what lies ready in every partition of a session before it gives the
+first records of it. Of 500 partitions it gave 2,000 records at a time three times as
+fast when the session had twelve of them, for a third of its CPU (4.3.0). So where much
+lies ready, a part of the partitions is asked for, without waiting, and then the next.
+
+What a part does not bring, others may have. Then all are asked, once, and twice as
+often each time that a part disappoints again: where few of many partitions have
+records, asking them in turn is in vain.
+"""
+
+from typing import Final, final
+from zlib import crc32
+
+from sharecons.protocol.messages import SharePartition
+
+__all__ = ["MOST_WHOLE", "PART", "Turns"]
+
+PART: Final = 12
+"""How many partitions a part has, and some more where they do not come out even. With
+24 the broker's CPU was the same and ours a tenth more; with 6 nothing was gained."""
+
+MOST_WHOLE: Final = 64
+"""So many fetches for all partitions are between two tries at most."""
+
+
+@final
+class Turns:
+    """Those of one leader's partitions.
+
+    Members begin at different parts, by `member_id`: a broker lets one fetch at a time
+    look into a partition.
+    """
+
+    def __init__(self, member_id: str) -> None:
+        self._all: frozenset[SharePartition] = frozenset()
+        self._parts: list[frozenset[SharePartition]] = []
+        self._turn = crc32(member_id.encode())
+        self._whole = 0
+        self._whole_next = 1
+
+    def next(self, wanted: frozenset[SharePartition]) -> frozenset[SharePartition]:
+        """Give what to ask for, where much lies ready: `wanted`, or a part of it."""
+        if wanted is not self._all:
+            self._divide(wanted)
+        if not self._parts:
+            return wanted
+        if self._whole:
+            self._whole -= 1
+            return wanted
+        self._turn = (self._turn + 1) % len(self._parts)
+        return self._parts[self._turn]
+
+    def next_is_all(self, wanted: frozenset[SharePartition]) -> bool:
+        """True if these are few enough to be asked together, always."""
+        return wanted is self._all and not self._parts
+
+    def answered(self, asked: frozenset[SharePartition], *, full: bool) -> bool:
+        """A fetch for these brought as much as it could, or not.
+
+        Give True if it was for a part, which tells nothing of the others.
+        """
+        if not self._parts or asked is not self._parts[self._turn % len(self._parts)]:
+            return False
+        if full:
+            self._whole_next = 1
+        else:
+            self._whole = self._whole_next
+            self._whole_next = min(2 * self._whole_next, MOST_WHOLE)
+        return True
+
+    def _divide(self, wanted: frozenset[SharePartition]) -> None:
+        self._all = wanted
+        count = len(wanted) // PART
+        ordered = sorted(wanted) if count > 1 else []
+        self._parts = [frozenset(ordered[n::count]) for n in range(count) if ordered]

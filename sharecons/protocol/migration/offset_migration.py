@@ -1,0 +1,271 @@
+"""Moving over: where a group of the other kind is to begin, and what that costs.
+
+Rule 1: which offset a place becomes, and which records are then delivered twice or
+not at all, is decided here, one partition at a time.
+Rule 2: this file meets no broker: it is given where the groups and the log stand.
+
+Theory of operation
+-------------------
+A consumer group has one offset in a partition, and has settled all before it. A share
+group has settled all before its start offset, and single records above it: accepted,
+rejected or given up out of order. So a consumer group's place is told to a share group
+without loss; on the way back the start offset is all that can be told, and what was
+settled above it is delivered twice.
+"""
+
+from typing import Final
+
+from sharecons._record import TopicPartition
+from sharecons.errors import Error, OutdatedPlanError
+from sharecons.protocol.admin.models import DeliveryState, StateBatch
+from sharecons.protocol.migration.models import (
+    Direction,
+    Log,
+    Migration,
+    Move,
+    Place,
+    Unplaced,
+)
+
+__all__ = ["changed", "count", "move"]
+
+_ARCHIVED: Final = (DeliveryState.ARCHIVED, DeliveryState.ARCHIVING)
+SETTLED: Final = (DeliveryState.ACKNOWLEDGED, *_ARCHIVED)
+
+
+def move(
+    source: Place | None,
+    target: Place | None,
+    log: Log,
+    direction: Direction,
+    *,
+    unplaced: Unplaced = Unplaced.LEAVE,
+    reset: str | None = None,
+) -> Move:
+    """Decide what becomes of a partition.
+
+    `reset` is where the target begins by itself: its `share.auto.offset.reset`; None
+    where that is unknown, as of any consumer group.
+    """
+    if source is None:
+        return _unplaced(target, log, direction, unplaced, reset)
+    return _placed(source, target, log, direction)
+
+
+def changed(planned: Migration, now: Migration) -> dict[TopicPartition, Error]:
+    """Find the partitions in which something moved on since the plan, and say what."""
+    errors: dict[TopicPartition, Error] = dict(now.errors)
+    for key, at in planned.offsets.items():
+        old, new = planned.moves[key], now.moves.get(key)
+        if new is None:
+            continue
+        if new.source_offset != old.source_offset:
+            errors[key] = _moved_on(key, "source", old.source_offset, new.source_offset)
+        elif new.target_offset not in (old.target_offset, at):
+            errors[key] = _moved_on(key, "target", old.target_offset, new.target_offset)
+    return errors
+
+
+def _moved_on(
+    key: TopicPartition, which: str, old: int | None, new: int | None
+) -> Error:
+    places = ["nowhere" if each is None else f"at {each}" for each in (old, new)]
+    return OutdatedPlanError(
+        f"{key.topic}-{key.partition} is not moved: the {which} stood {places[0]} when "
+        f"it was planned, and {places[1]} now; plan again"
+    )
+
+
+def count(batches: tuple[StateBatch, ...], state: DeliveryState, since: int) -> int:
+    """Count the offsets in a state, from an offset on."""
+    return sum(
+        max(0, batch.last_offset - max(batch.first_offset, since) + 1)
+        for batch in batches
+        if batch.state is state
+    )
+
+
+# Partitions in which the source has a place.
+
+
+def _placed(
+    source: Place, target: Place | None, log: Log, direction: Direction
+) -> Move:
+    offset = min(max(source.offset, log.start), log.end)
+    acknowledged, archived, twice = _delivered_again(source, offset)
+    missed = _lost_already(source, log)
+    return Move(
+        source_offset=source.offset,
+        target_offset=None if target is None else target.offset,
+        offset=offset,
+        log=log,
+        twice=twice,
+        acknowledged=acknowledged,
+        archived=archived,
+        rewound=_rewound(target, offset, log),
+        missed=missed,
+        notes=(
+            *_notes_of_log(source, log, missed),
+            *_notes_of_state(source, offset, twice, archived, direction),
+            *_notes_of_target(target, offset, log),
+        ),
+    )
+
+
+def _delivered_again(
+    source: Place, offset: int
+) -> tuple[int | None, int | None, int | None]:
+    batches = source.above.batches
+    if batches is not None:
+        acknowledged = count(batches, DeliveryState.ACKNOWLEDGED, offset)
+        archived = sum(count(batches, state, offset) for state in _ARCHIVED)
+        return acknowledged, archived, acknowledged + archived
+    if offset == source.offset or source.above.count == 0:
+        return None, None, source.above.count
+    # The number is known, but not how many of them are gone with the log's beginning.
+    return None, None, None
+
+
+def _lost_already(source: Place, log: Log) -> int | None:
+    """Count what the log dropped before the source settled it."""
+    gone = log.start - source.offset
+    if source.offset > log.end:
+        return None
+    if gone <= 0:
+        return 0
+    batches = source.above.batches
+    if batches is None:
+        return None
+    settled = sum(
+        count(batches, state, source.offset) - count(batches, state, log.start)
+        for state in SETTLED
+    )
+    return gone - settled
+
+
+def _rewound(target: Place | None, offset: int, log: Log) -> int | None:
+    """Count what the target settled, and forgets when its place is set anew."""
+    if target is None or target.offset == offset:
+        return 0
+    above, since = target.above, max(offset, target.offset)
+    passed = max(0, min(target.offset, log.end) - offset)
+    if above.batches is not None:
+        return passed + sum(count(above.batches, state, since) for state in SETTLED)
+    if above.count is not None and (offset < target.offset or not above.count):
+        return passed + above.count
+    return None
+
+
+# Partitions in which it has none.
+
+
+def _unplaced(
+    target: Place | None,
+    log: Log,
+    direction: Direction,
+    unplaced: Unplaced,
+    reset: str | None,
+) -> Move:
+    offset = {Unplaced.EARLIEST: log.start, Unplaced.LATEST: log.end}.get(unplaced)
+    missed, note = (
+        _left(target, log, direction, reset)
+        if offset is None
+        else (offset - log.start, f"the source has no place: moved to {unplaced.value}")
+    )
+    rewound = 0 if offset is None else _rewound(target, offset, log)
+    more = () if offset is None else _notes_of_target(target, offset, log)
+    return Move(
+        source_offset=None,
+        target_offset=None if target is None else target.offset,
+        offset=offset,
+        log=log,
+        twice=0,
+        acknowledged=0,
+        archived=0,
+        rewound=rewound,
+        missed=missed,
+        notes=(note, *more),
+    )
+
+
+def _left(
+    target: Place | None, log: Log, direction: Direction, reset: str | None
+) -> tuple[int | None, str]:
+    """Say what becomes of a partition that is left as it is."""
+    lacking = "the source has no place"
+    held = log.end - log.start
+    if target is not None:
+        return None, f"{lacking}: the target stays at {target.offset}"
+    if direction is Direction.TO_CONSUMER_GROUP:
+        begins = "the target begins by its consumers' auto.offset.reset"
+        return (0 if held == 0 else None), f"{lacking}: {begins}"
+    begins = f"the target begins by share.auto.offset.reset={reset or '?'}"
+    if reset == "earliest":
+        return 0, f"{lacking}: {begins}"
+    if reset == "latest":
+        until = "what is written before its first consumer comes is not delivered"
+        there = f"nor are the {held} offsets that are there" if held else ""
+        return held, ", ".join(filter(None, (f"{lacking}: {begins}; {until}", there)))
+    return (0 if held == 0 else None), f"{lacking}: {begins}"
+
+
+# What there is to say.
+
+
+def _notes_of_log(source: Place, log: Log, missed: int | None) -> tuple[str, ...]:
+    if source.offset > log.end:
+        return (
+            f"the source stands at {source.offset}, beyond the log's end {log.end} "
+            "(was the topic made anew, or cut?): moved to the end; whether the "
+            f"{log.end - log.start} offsets before it were delivered is unknown",
+        )
+    if source.offset < log.start:
+        many = "an unknown number" if missed is None else missed
+        return (
+            f"the source stands at {source.offset}, before the log's start "
+            f"{log.start}: moved to the start; {many} of the "
+            f"{log.start - source.offset} offsets between are gone undelivered",
+        )
+    return ()
+
+
+def _notes_of_state(
+    source: Place,
+    offset: int,
+    twice: int | None,
+    archived: int | None,
+    direction: Direction,
+) -> tuple[str, ...]:
+    if direction is Direction.TO_SHARE_GROUP:
+        return ()
+    if twice is None:
+        return (
+            "how many records above it are settled is unknown (reading their states "
+            "takes CLUSTER_ACTION on the cluster; a newer broker may have states that "
+            "sharecons does not know): these are delivered twice",
+        )
+    notes = []
+    if twice:
+        notes.append(f"{twice} offsets above it are settled and delivered twice")
+    if archived:
+        notes.append(f"{archived} of these had been rejected or given up")
+    if begun := _begun(source, offset):
+        notes.append(f"{begun} offsets were delivered and not settled: they come again")
+    return tuple(notes)
+
+
+def _begun(source: Place, offset: int) -> int:
+    batches = tuple(each for each in source.above.batches or () if each.delivery_count)
+    return count(batches, DeliveryState.AVAILABLE, offset)
+
+
+def _notes_of_target(target: Place | None, offset: int, log: Log) -> tuple[str, ...]:
+    rewound = _rewound(target, offset, log)
+    if target is None or offset == target.offset:
+        return ()
+    stood = f"the target stood at {target.offset}"
+    if rewound is None:
+        return (f"{stood}, and what it settled above that comes again",)
+    if rewound:
+        return (f"{stood}: {rewound} offsets that it settled come again",)
+    return (stood,)

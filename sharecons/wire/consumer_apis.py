@@ -1,0 +1,65 @@
+"""What a consumer speaks, loaded with this module; and what it needs of a broker."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sharecons.errors import UnsupportedVersionError
+from sharecons.protocol.messages import (
+    AlterGroupConfig,
+    DescribeGroupConfig,
+    DescribeTopics,
+    FindCoordinator,
+    Heartbeat,
+    ShareAcknowledge,
+    ShareFetch,
+)
+from sharecons.protocol.sasl.authentication import SaslAuthenticate, SaslHandshake
+from sharecons.wire.codec.api import Api
+from sharecons.wire.codec.registry import Served, choose_version
+from sharecons.wire.find_coordinator import FIND_COORDINATOR
+from sharecons.wire.group_configs import ALTER_GROUP_CONFIG, DESCRIBE_GROUP_CONFIG
+from sharecons.wire.metadata import METADATA
+from sharecons.wire.sasl_authenticate import SASL_AUTHENTICATE
+from sharecons.wire.sasl_handshake import SASL_HANDSHAKE
+from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
+from sharecons.wire.share_fetch import RECORD_LIMIT_SINCE, SHARE_FETCH
+from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+
+__all__ = ["APIS", "check_record_limit", "check_share_groups", "choose_version"]
+
+APIS: Final[Mapping[type, Api[Any, Any]]] = {
+    AlterGroupConfig: ALTER_GROUP_CONFIG,
+    DescribeGroupConfig: DESCRIBE_GROUP_CONFIG,
+    DescribeTopics: METADATA,
+    FindCoordinator: FIND_COORDINATOR,
+    Heartbeat: SHARE_GROUP_HEARTBEAT,
+    SaslAuthenticate: SASL_AUTHENTICATE,
+    SaslHandshake: SASL_HANDSHAKE,
+    ShareAcknowledge: SHARE_ACKNOWLEDGE,
+    ShareFetch: SHARE_FETCH,
+}
+
+SHARE_GROUPS: Final = (SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE)
+
+
+def check_share_groups(served: Served, broker: str) -> None:
+    """See that a broker serves share groups at all.
+
+    Raises:
+        UnsupportedVersionError: it does not.
+    """
+    for api in SHARE_GROUPS:
+        choose_version(api, served, broker)
+
+
+def check_record_limit(served: Served, broker: str) -> None:
+    """See that a broker can limit a fetch to a number of records (KIP-1206).
+
+    Raises:
+        UnsupportedVersionError: it cannot.
+    """
+    if choose_version(SHARE_FETCH, served, broker) < RECORD_LIMIT_SINCE:
+        raise UnsupportedVersionError(
+            f"acquire_mode='record_limit' needs Kafka 4.2 or newer; broker {broker} "
+            "serves ShareFetch only in version 1, where whole batches are acquired"
+        )
