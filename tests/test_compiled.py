@@ -12,8 +12,8 @@ from sharecons.consumer.iterators import RecordLoop
 from sharecons.consumer.receive import BatchLoop
 from sharecons.net.io.event import Bell
 from sharecons.net.io.wakeup import FOREVER, new_waiter
+from tests.consumer.test_delivery_queue import Bench
 from tests.net.waits import waited
-from tests.test_deliveries import Bench
 
 ROOT = Path(__file__).parent.parent
 HOOKS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]

@@ -3,7 +3,7 @@
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.metadata import Routing
 from tests.protocol.group import admitted, error, found, looking, member, said
-from tests.protocol.test_routing import absent, described, exchange, topic
+from tests.protocol.test_metadata import absent, described, exchange, topic
 
 FORBIDDEN = Code.TOPIC_AUTHORIZATION_FAILED
 ORDERS = frozenset({"orders"})

@@ -11,8 +11,8 @@ from confluent_kafka.admin import (
 )
 
 from sharecons.testing.kafka import KafkaCluster
+from tests.config.authority import Authority
 from tests.kafka_plugin import VERSION, Admin
-from tests.security.authority import Authority
 
 NAME = "alice"
 PASSWORD = 'alice-secret;="\\ x'

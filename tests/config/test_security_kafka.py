@@ -12,8 +12,8 @@ from sharecons.config.validation import parse_bootstrap
 from sharecons.errors import AuthenticationError, ConnectionFailedError
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.messages import FindCoordinator
-from tests.security.authority import PASSWORD as STORE_PASSWORD
-from tests.security.conftest import NAME, PASSWORD, quoted
+from tests.config.authority import PASSWORD as STORE_PASSWORD
+from tests.config.conftest import NAME, PASSWORD, quoted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
 

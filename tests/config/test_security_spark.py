@@ -6,7 +6,7 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from pyspark.errors import PySparkException
 
-from tests.security.conftest import NAME, PASSWORD, quoted
+from tests.config.conftest import NAME, PASSWORD, quoted
 from tests.spark.sparks import Query, session
 
 pytestmark = [

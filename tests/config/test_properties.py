@@ -16,7 +16,7 @@ from sharecons.config.properties.errors import BrokenError
 from sharecons.config.properties.jaas import options_of
 from sharecons.config.properties.known_properties import READ, complaint
 from sharecons.errors import ConfigurationError
-from tests.security.authority import PASSWORD
+from tests.config.authority import PASSWORD
 
 MODULE = "org.apache.kafka.common.security"
 PLAIN = f"{MODULE}.plain.PlainLoginModule required"
