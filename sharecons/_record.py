@@ -15,10 +15,10 @@ from mypy_extensions import mypyc_attr
 from sharecons.errors import RecordStateError
 
 __all__ = [
+    "AckTarget",
     "AcknowledgeType",
     "DeserializedRecord",
     "Headers",
-    "Holder",
     "Record",
     "TimestampType",
     "TopicPartition",
@@ -60,7 +60,7 @@ class TimestampType(enum.IntEnum):
     LOG_APPEND_TIME = 1
 
 
-class Holder:
+class AckTarget:
     """What a record was acquired under: `Lease`, in `protocol.acknowledge.leases`."""
 
     # A class of its own and no protocol: compiled, a record's verb then finds it at
@@ -78,7 +78,7 @@ class Holder:
 
 
 @final
-class _Detached(Holder):
+class _Detached(AckTarget):
     """Holds the records that no consumer holds: unpickled ones, or hand-made ones."""
 
     __slots__ = ()
@@ -143,7 +143,7 @@ class Record:
         value: Any,
         headers: Headers,
         delivery_count: int,
-        holder: Holder,
+        holder: AckTarget,
     ) -> None:
         self.topic = topic
         self.partition = partition

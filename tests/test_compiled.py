@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from sharecons.consumer.iterators import RecordLoop
-from sharecons.consumer.receive import BatchLoop
-from sharecons.net.io.event import Bell
+from sharecons.consumer.iterators import RecordIterator
+from sharecons.consumer.receive import BatchIterator
+from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.wakeup import FOREVER, new_waiter
 from tests.consumer.test_delivery_queue import Bench
 from tests.net.waits import waited
@@ -52,13 +52,13 @@ def test_coroutine_is_found(line, code):
 
 async def next_record():
     bench = Bench(new_waiter=new_waiter)
-    loop = RecordLoop(bench.deliveries, lambda: None)
+    loop = RecordIterator(bench.deliveries, lambda: None)
     await anext(loop)
 
 
 async def next_of_a_batch_loop():
     bench = Bench(new_waiter=new_waiter)
-    loop = BatchLoop(bench.deliveries)
+    loop = BatchIterator(bench.deliveries)
     await anext(loop)
 
 
@@ -67,11 +67,11 @@ async def poll():
 
 
 async def ring():
-    await Bell().wait_until(FOREVER)
+    await AutoResetEvent().wait_until(FOREVER)
 
 
 async def ring_with_a_deadline():
-    await Bell().wait_until(anyio.current_time() + 3600)
+    await AutoResetEvent().wait_until(anyio.current_time() + 3600)
 
 
 async def wake():

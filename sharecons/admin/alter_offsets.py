@@ -7,7 +7,7 @@ from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions, missing_topics
 from sharecons.admin.topics import log_offsets
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import parts, worst_of
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import (
@@ -46,7 +46,7 @@ def check_offsets(wanted: Wanted) -> None:
 
 
 async def alter_offsets(
-    questions: Questions, group_id: str, wanted: Wanted
+    questions: AdminExecutor, group_id: str, wanted: Wanted
 ) -> Results[TopicPartition, int]:
     missing = await missing_partitions(questions, wanted, ALTERING)
     there = {key: spec for key, spec in wanted.items() if key not in missing}
@@ -60,7 +60,7 @@ async def alter_offsets(
 
 
 async def delete_offsets(
-    questions: Questions, group_id: str, topics: tuple[str, ...]
+    questions: AdminExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
     missing = await missing_topics(questions, topics, DELETING)
     there = tuple(topic for topic in topics if topic not in missing)
@@ -69,7 +69,7 @@ async def delete_offsets(
 
 
 async def _altered(
-    questions: Questions, group_id: str, offsets: Mapping[TopicPartition, int]
+    questions: AdminExecutor, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, None]:
     if not offsets:
         return Results({})
@@ -95,7 +95,7 @@ async def _altered(
 
 
 async def _deleted(
-    questions: Questions, group_id: str, topics: tuple[str, ...]
+    questions: AdminExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
     if not topics:
         return Results({})
@@ -144,7 +144,7 @@ def _in_order(
 
 
 async def _looked_up(
-    questions: Questions, wanted: Wanted
+    questions: AdminExecutor, wanted: Wanted
 ) -> Results[TopicPartition, int]:
     specs = {key: spec for key, spec in wanted.items() if isinstance(spec, OffsetSpec)}
     looked_up = await log_offsets(questions, specs, False)

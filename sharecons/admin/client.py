@@ -18,8 +18,8 @@ from sharecons.admin import (
 from sharecons.config import validation
 from sharecons.config.security import Security
 from sharecons.errors import ClosedError
-from sharecons.net.admin_executor import Questions
-from sharecons.net.broker_pool import Brokers, Deadline
+from sharecons.net.admin_executor import AdminExecutor
+from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import Network
 from sharecons.net.loop_guard import LoopGuard
@@ -100,7 +100,7 @@ class ShareGroupAdmin:
         validation.check_number(
             "connect_timeout", connect_timeout, 0.0, validation.HOUR
         )
-        self._brokers = Brokers(
+        self._brokers = BrokerPool(
             Cluster(
                 validation.parse_bootstrap(bootstrap_servers),
                 network,
@@ -397,6 +397,6 @@ class ShareGroupAdmin:
             self._loop_guard = LoopGuard("admin")
         self._loop_guard.check()
 
-    def _questions(self) -> Questions:
+    def _questions(self) -> AdminExecutor:
         self._check_open()
-        return Questions(self._brokers, Deadline(self._timeout))
+        return AdminExecutor(self._brokers, Deadline(self._timeout))

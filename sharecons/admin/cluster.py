@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import refusal
 from sharecons.protocol.admin.models import (
     ClusterDescription,
@@ -23,7 +23,7 @@ __all__ = ["describe_broker_configs", "describe_cluster", "features"]
 
 
 async def describe_cluster(
-    questions: Questions, authorized_operations: bool
+    questions: AdminExecutor, authorized_operations: bool
 ) -> ClusterDescription:
     request = DescribeCluster(authorized_operations=authorized_operations)
     reply: Reply[ClusterDescription] = await questions.ask_any(request)
@@ -32,7 +32,7 @@ async def describe_cluster(
     return reply.value
 
 
-async def features(questions: Questions, node_id: int | None) -> Features:
+async def features(questions: AdminExecutor, node_id: int | None) -> Features:
     async def ask(asked: int) -> Reply[Features]:
         reply: Reply[Features] = await questions.ask(asked, DescribeFeatures())
         return reply
@@ -46,7 +46,7 @@ async def features(questions: Questions, node_id: int | None) -> Features:
 
 
 async def describe_broker_configs(
-    questions: Questions, names: tuple[str, ...], node_id: int | None
+    questions: AdminExecutor, names: tuple[str, ...], node_id: int | None
 ) -> Mapping[str, ConfigEntry]:
     if node_id is None:
         node_id = await _any_node(questions)
@@ -64,7 +64,7 @@ async def describe_broker_configs(
     return told[node_id].value
 
 
-async def _any_node(questions: Questions) -> int:
+async def _any_node(questions: AdminExecutor) -> int:
     answer = await questions.brokers.ask_topics((), questions.deadline)
     return min(answer.brokers)
 

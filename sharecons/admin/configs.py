@@ -7,7 +7,7 @@ import anyio
 
 from sharecons.admin.cluster import describe_broker_configs
 from sharecons.errors import Error
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import refusal
 from sharecons.protocol.admin.fanout import PASSING, outcomes
 from sharecons.protocol.admin.group_configs import (
@@ -38,7 +38,7 @@ APPLIED_WITHIN: Final = 5.0
 
 
 async def describe_configs(
-    questions: Questions, group_ids: tuple[str, ...]
+    questions: AdminExecutor, group_ids: tuple[str, ...]
 ) -> Results[str, Entries]:
     resources = tuple(Resource(ResourceKind.GROUP, name) for name in group_ids)
     request = DescribeConfigs(resources=resources, names=None)
@@ -49,7 +49,7 @@ async def describe_configs(
 
 
 async def alter_configs(
-    questions: Questions, group_id: str, wanted: Wanted, validate_only: bool
+    questions: AdminExecutor, group_id: str, wanted: Wanted, validate_only: bool
 ) -> Outcome[None]:
     present = (await describe_configs(questions, (group_id,)))[group_id]
     values = {} if present.error else _values(present.value)
@@ -69,7 +69,7 @@ async def alter_configs(
     return Outcome(None)
 
 
-async def _limits(questions: Questions) -> Mapping[str, str | None]:
+async def _limits(questions: AdminExecutor) -> Mapping[str, str | None]:
     """The brokers' bounds; where they may not be read, the brokers will say no."""
     names = tuple(bound for name in read_bounds({}) for bound in bound_names(name))
     try:
@@ -82,7 +82,7 @@ def _values(entries: Entries) -> dict[str, str | None]:
     return {name: entry.value for name, entry in entries.items()}
 
 
-async def _altered(questions: Questions, request: AlterConfigs) -> Reply[None]:
+async def _altered(questions: AdminExecutor, request: AlterConfigs) -> Reply[None]:
     backoff = Backoff()
     while True:
         reply: Reply[None] = await questions.ask_any(request)
@@ -93,7 +93,7 @@ async def _altered(questions: Questions, request: AlterConfigs) -> Reply[None]:
 
 
 async def _applied(
-    questions: Questions, group_id: str, spelt: Mapping[str, str | None]
+    questions: AdminExecutor, group_id: str, spelt: Mapping[str, str | None]
 ) -> None:
     """Wait until the group's coordinator shows what was set; brokers differ for a bit.
 

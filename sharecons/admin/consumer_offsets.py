@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import outcomes, parts, worst_of
 from sharecons.protocol.admin.models import CommittedOffset
 from sharecons.protocol.admin.requests import CommitOffsets, FetchCommitted, Reply
@@ -18,7 +18,7 @@ Committed = Results[TopicPartition, CommittedOffset | None]
 
 
 async def fetch_committed(
-    questions: Questions,
+    questions: AdminExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, Committed]:
@@ -50,7 +50,7 @@ def _named(group_id: str, one: Outcome[Told]) -> Outcome[Committed]:
 
 
 async def commit_offsets(
-    questions: Questions,
+    questions: AdminExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:
@@ -67,7 +67,7 @@ async def commit_offsets(
 
 
 async def _committed(
-    questions: Questions,
+    questions: AdminExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:

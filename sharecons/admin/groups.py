@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from sharecons.errors import Error, UnsupportedVersionError
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import (
     NOBODY,
@@ -34,7 +34,7 @@ __all__ = [
 
 
 async def list_groups(
-    questions: Questions, states: Collection[str], types: Collection[str]
+    questions: AdminExecutor, states: Collection[str], types: Collection[str]
 ) -> GroupListing:
     request = ListGroups(states=tuple(states), types=tuple(types))
 
@@ -49,7 +49,7 @@ async def list_groups(
 
 
 async def describe_groups(
-    questions: Questions,
+    questions: AdminExecutor,
     group_ids: Iterable[str],
     authorized_operations: bool = False,
     doing: str = "describe share",
@@ -74,7 +74,7 @@ async def describe_groups(
 
 
 async def describe_consumer_groups(
-    questions: Questions, group_ids: Iterable[str], authorized_operations: bool
+    questions: AdminExecutor, group_ids: Iterable[str], authorized_operations: bool
 ) -> Results[str, ConsumerGroup]:
     """Ask for new groups first; what is none may be a classic one."""
     wanted = tuple(group_ids)
@@ -96,7 +96,7 @@ def _may_be_classic(error: Error) -> bool:
 
 
 async def _describe_consumer_groups(
-    questions: Questions,
+    questions: AdminExecutor,
     group_ids: Iterable[str],
     request: type[DescribeConsumerGroups] | type[DescribeClassicGroups],
     authorized_operations: bool,
@@ -119,7 +119,7 @@ async def _describe_consumer_groups(
 
 
 async def delete_groups(
-    questions: Questions, group_ids: Iterable[str]
+    questions: AdminExecutor, group_ids: Iterable[str]
 ) -> Results[str, None]:
     """Delete those that are share groups: the request itself does not mind types."""
     doing = "delete share"
@@ -144,5 +144,5 @@ def _deleted(reply: Reply[None]) -> Reply[None]:
     return reply
 
 
-def _known(questions: Questions, node_id: int) -> Broker:
+def _known(questions: AdminExecutor, node_id: int) -> Broker:
     return questions.brokers.broker(node_id) or NOBODY

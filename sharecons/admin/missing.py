@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from sharecons._record import TopicPartition
 from sharecons.errors import Error
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import refusal
 from sharecons.protocol.admin.fanout import place
 from sharecons.protocol.codes import Code
@@ -18,7 +18,7 @@ __all__ = ["missing_partitions", "missing_topics"]
 
 
 async def missing_partitions(
-    questions: Questions, partitions: Iterable[TopicPartition], doing: str
+    questions: AdminExecutor, partitions: Iterable[TopicPartition], doing: str
 ) -> dict[TopicPartition, Error]:
     """Give those that are not there, each with its error."""
     keys = tuple(partitions)
@@ -35,7 +35,7 @@ async def missing_partitions(
 
 
 async def missing_topics(
-    questions: Questions, names: Iterable[str], doing: str
+    questions: AdminExecutor, names: Iterable[str], doing: str
 ) -> dict[str, Error]:
     """Give those that are not there, each with its error."""
     wanted = tuple(names)

@@ -8,7 +8,7 @@ from sharecons._record import TopicPartition
 from sharecons.admin.groups import describe_groups
 from sharecons.admin.missing import missing_partitions
 from sharecons.admin.topics import log_offsets
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.fanout import outcomes, worst_of
 from sharecons.protocol.admin.models import GroupOffset, LogOffset, OffsetSpec
@@ -29,7 +29,7 @@ DOING: Final = "list the offset of"
 
 
 async def list_offsets(
-    questions: Questions,
+    questions: AdminExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, GroupOffsets]:
@@ -76,7 +76,7 @@ def _named(group_id: str, one: Outcome[Told]) -> Outcome[GroupOffsets]:
 
 
 async def _without_strangers(
-    questions: Questions, listed: Mapping[str, Outcome[GroupOffsets]]
+    questions: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
 ) -> dict[str, Outcome[GroupOffsets]]:
     """Find groups that are not there: of those, brokers say nothing, without error."""
     silent = [
@@ -100,7 +100,7 @@ def _is_nothing(offset: Outcome[GroupOffset]) -> bool:
 
 
 async def _with_lag(
-    questions: Questions, listed: Mapping[str, Outcome[GroupOffsets]]
+    questions: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
 ) -> Results[str, GroupOffsets]:
     """Reckon the lag where the broker has none to tell (Kafka 4.1).
 

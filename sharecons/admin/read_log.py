@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sharecons._record import DETACHED, TopicPartition
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import outcomes
 from sharecons.protocol.admin.requests import Reply
 from sharecons.protocol.admin.results import Outcome, Results
@@ -29,7 +29,7 @@ MOST_BYTES: Final = 8 << 20
 
 
 async def read_log(
-    questions: Questions,
+    questions: AdminExecutor,
     offsets: Mapping[TopicPartition, int],
     max_bytes: int,
 ) -> Results[TopicPartition, LogPiece]:
@@ -67,7 +67,7 @@ async def read_log(
 
 
 async def _named(
-    questions: Questions, offsets: Mapping[TopicPartition, int]
+    questions: AdminExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, SharePartition]:
     names = {key.topic for key in offsets}
     answer = await questions.brokers.ask_topics(names, questions.deadline)

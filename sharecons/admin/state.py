@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from sharecons._record import TopicPartition
 from sharecons.admin.offsets import list_offsets
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import refusal
 from sharecons.protocol.admin.fanout import place
 from sharecons.protocol.admin.models import SharePartitionState, StateSummary, Topic
@@ -27,7 +27,7 @@ DOING: Final = "read the state of"
 
 
 async def read_state(
-    questions: Questions, group_id: str, partitions: Partitions | None
+    questions: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartitionState]:
     """Read states under the leader epoch that their coordinator knows already.
 
@@ -58,7 +58,7 @@ async def read_state(
 
 
 async def read_state_summary(
-    questions: Questions, group_id: str, partitions: Partitions | None
+    questions: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, StateSummary]:
     named = await named_partitions(questions, group_id, partitions)
 
@@ -78,7 +78,7 @@ async def read_state_summary(
 
 
 async def _summaries(
-    questions: Questions,
+    questions: AdminExecutor,
     node_id: int,
     group_id: str,
     wanted: tuple[SharePartition, ...],
@@ -89,7 +89,7 @@ async def _summaries(
 
 
 async def _states(
-    questions: Questions,
+    questions: AdminExecutor,
     node_id: int,
     group_id: str,
     leader_epochs: Mapping[SharePartition, int],
@@ -121,7 +121,7 @@ def _outline(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
 
 
 async def named_partitions(
-    questions: Questions, group_id: str, partitions: Partitions | None
+    questions: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartition]:
     """Name the share-partitions by their topics' ids; None are the group's own."""
     if partitions is None:

@@ -13,7 +13,7 @@ from sharecons.admin.read_log import read_log
 from sharecons.admin.state import named_partitions
 from sharecons.admin.topics import log_offsets
 from sharecons.errors import Error, RequestTimedOutError
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import coordinator_key
 from sharecons.protocol.admin.results import Outcome, Results
@@ -38,7 +38,7 @@ PIECE: Final = 1 << 20
 
 
 async def read_state_records(
-    questions: Questions,
+    questions: AdminExecutor,
     group_id: str,
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[TopicPartition, RecordedState | None]:
@@ -63,7 +63,7 @@ async def read_state_records(
 
 
 async def _homes(
-    questions: Questions,
+    questions: AdminExecutor,
     group_id: str,
     share_partitions: Mapping[TopicPartition, SharePartition],
 ) -> dict[TopicPartition, TopicPartition]:
@@ -83,7 +83,7 @@ async def _homes(
 
 
 async def _replay(
-    questions: Questions,
+    questions: AdminExecutor,
     group_id: str,
     wanted: Iterable[TopicPartition],
     states: ShareStates,
@@ -135,7 +135,7 @@ def _tell(states: ShareStates, group_id: str, record: Record) -> None:
     states.told(key, value, record.timestamp)
 
 
-def _too_late(questions: Questions) -> Error:
+def _too_late(questions: AdminExecutor) -> Error:
     return RequestTimedOutError(
         f"{SHARE_GROUP_STATE} was not read to its end within "
         f"{questions.deadline.timeout:g} s; give it more time"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sharecons._record import TopicPartition
-from sharecons.net.admin_executor import Questions
+from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import outcomes
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec, Topic
 from sharecons.protocol.admin.requests import ListLogOffsets, Reply
@@ -13,7 +13,7 @@ __all__ = ["log_offsets", "topics"]
 
 
 async def topics(
-    questions: Questions, names: tuple[str, ...], authorized_operations: bool
+    questions: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
 ) -> Results[str, Topic]:
     """Ask once: what is told of a topic is told at once, leaders or not."""
     answer = await questions.brokers.ask_topics(
@@ -24,7 +24,7 @@ async def topics(
 
 
 async def log_offsets(
-    questions: Questions,
+    questions: AdminExecutor,
     specs: Mapping[TopicPartition, OffsetSpec],
     read_committed: bool,
 ) -> Results[TopicPartition, LogOffset]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sharecons._record import Record
 from sharecons.consumer.decoding import unpack
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.implicit_acks import Hand
+from sharecons.consumer.implicit_acks import Unacknowledged
 from sharecons.consumer.readers import Reader, Readers
 from sharecons.consumer.ready_queue import count_last_deliveries, insert
 from sharecons.errors import (
@@ -31,7 +31,7 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.results import lock_overrun, summarize
 from sharecons.protocol.fetch.prefetch import Pace
 
-__all__ = ["SLICE", "Deliveries"]
+__all__ = ["SLICE", "DeliveryQueue"]
 
 SLICE: Final = 0.005
 """How long a loop may run without letting others run; acknowledgements of what it
@@ -44,7 +44,7 @@ tasks ask for records."""
 Acknowledged = Callable[[list[AcknowledgeResult]], object]
 
 
-class Deliveries:
+class DeliveryQueue:
     """Leases on their way to the application; the member's `Listener`.
 
     Attributes:
@@ -80,22 +80,22 @@ class Deliveries:
         self.new_waiter = new_waiter
         self._ready: deque[Lease] = deque()
         self._errors: deque[Exception] = deque()
-        self._refusal: BaseException | None = None
+        self._fatal_error: BaseException | None = None
         self._pause_at = clock()
         self._check_caller = check_caller
         self._log = get_logger(__name__)
 
     def attach(self, pace: Pace, wake: Callable[[], None]) -> None:
         """Name the pace to keep, and what to call when it changed."""
-        self._pace = pace
+        self._prefetch = pace
         self._wake = wake
 
     # What the member tells.
 
-    def acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
         if self.closed:
             # They were under way when we closed; the session's end lets them go.
-            self._count_unworked(leases)
+            self._count_unprocessed(leases)
             return False
         for lease in leases:
             insert(self._ready, lease)
@@ -104,28 +104,28 @@ class Deliveries:
         self._readers.wake()
         return False
 
-    def lost(self, leases: Sequence[Lease]) -> None:
+    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
             if lease in self._ready:
                 self._ready.remove(lease)
-                self._pace.dropped(lease.count)
+                self._prefetch.dropped(lease.count)
         self._readers.interrupt()
         self._counters.add("locks-lost-total", sum(lease.count for lease in leases))
         self._readers.wake()
 
-    def troubled(self, error: Error) -> None:
+    def on_error(self, error: Error) -> None:
         self._errors.append(error)
         self._readers.wake()
 
-    def refused(self, error: BaseException) -> None:
-        self._refusal = self._refusal or error
+    def on_fatal_error(self, error: BaseException) -> None:
+        self._fatal_error = self._fatal_error or error
         self._readers.wake_all()
 
     @property
-    def calls_back(self) -> bool:
+    def has_ack_callback(self) -> bool:
         return self.on_acknowledged is not None
 
-    def acknowledged(self, results: list[AcknowledgeResult]) -> None:
+    def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]
         if failed:
             self._log.warning("acknowledgements failed", **summarize(failed))
@@ -137,12 +137,12 @@ class Deliveries:
         if self.closed:
             log_unraised(error)
         else:
-            self.troubled(error)
+            self.on_error(error)
 
     # What readers do.
 
-    def new_hand(self) -> Hand:
-        return Hand(implicit=self._implicit)
+    def new_unacknowledged(self) -> Unacknowledged:
+        return Unacknowledged(implicit=self._implicit)
 
     def check(self, reader: Reader) -> None:
         """Check that a reader may be served.
@@ -154,7 +154,7 @@ class Deliveries:
         self._check_caller()
         if self.closed:
             raise ClosedError("the consumer is closed")
-        self.raise_refusal()
+        self.raise_fatal_error()
         if reader.waiter.waits:
             raise ConsumerStateError(
                 "another task already waits for this loop's next record: start a loop "
@@ -163,19 +163,19 @@ class Deliveries:
         if not (self.subscribed or self.lease or self._ready or self._errors):
             raise NotSubscribedError("no topic to consume: subscribe() first")
 
-    def raise_refusal(self) -> None:
+    def raise_fatal_error(self) -> None:
         """Raise what ended the consumer, if anything did."""
-        if self._refusal is not None:
-            raise self._refusal
+        if self._fatal_error is not None:
+            raise self._fatal_error
 
-    def ask(self, reader: Reader) -> None:
+    def settle_previous(self, reader: Reader) -> None:
         """Settle what the reader was given before; `asking.ask` goes on from here.
 
         Raises: as `check`.
         """
         self.check(reader)
         reader.woken = False
-        self._readers.put_down(reader, accept=True)
+        self._readers.settle(reader, accept=True)
 
     @property
     def is_pause_due(self) -> bool:
@@ -185,7 +185,7 @@ class Deliveries:
         """
         return self._readers.any_woken or self.clock() >= self._pause_at
 
-    def paused(self) -> None:
+    def pause_ended(self) -> None:
         """Note that other tasks have run."""
         self._pause_at = self.clock() + SLICE
 
@@ -195,14 +195,14 @@ class Deliveries:
         The wait may end before the deadline.
         """
         self._count_processed(reader)
-        self._pace.waiting += 1
+        self._prefetch.waiting += 1
         self._wake()
         return self._readers.wait(reader, deadline)
 
-    def waited(self, reader: Reader) -> None:
+    def wait_ended(self, reader: Reader) -> None:
         """Note that the wait has ended, in whatever way."""
-        self._pace.waiting -= 1
-        self._readers.waited(reader)
+        self._prefetch.waiting -= 1
+        self._readers.wait_ended(reader)
 
     def wake_next(self) -> None:
         """Wake the next reader if there is more than the one before it has taken."""
@@ -211,9 +211,9 @@ class Deliveries:
         ):
             self._readers.wake()
 
-    def serve(self, reader: Reader) -> bool:
+    def find_next(self, reader: Reader) -> bool:
         """Find the next records; raises errors once those before were handed out."""
-        self._readers.release_left(self.clock())
+        self._readers.release_removed(self.clock())
         while not self._is_live():
             self._leave_lease(reader)
             if self._errors:
@@ -225,7 +225,7 @@ class Deliveries:
             self._unpack(self._ready.popleft())
         return True
 
-    def hand(self, reader: Reader) -> None:
+    def hold(self, reader: Reader) -> None:
         """Put what is handed out of `lease` from its cursor on in the reader's hand."""
         assert self.lease is not None, "served"
         self._readers.hold(reader, self.lease)
@@ -244,12 +244,12 @@ class Deliveries:
         stop = len(self.records)
         if most is not None:
             stop = min(stop, start + most)
-        self.hand(reader)
+        self.hold(reader)
         if self.deserializers:
             stop, failure = self.deserializers.apply_all(self.records, start, stop)
             if failure is not None and first and stop == start:
                 lease.cursor = start + 1
-                self._cannot_use(reader, lease, self.records[start])
+                self._note_undeserializable(reader, lease, self.records[start])
                 raise failure
         lease.cursor = stop
         return start, self.records[start:stop]
@@ -258,39 +258,39 @@ class Deliveries:
         """Turn to the next lease if it is here, and no error is to be raised before."""
         if self._errors and not self._is_live():
             return False
-        return self.serve(reader)
+        return self.find_next(reader)
 
     def deserialize(self, reader: Reader, lease: Lease, record: Record) -> Any:
         """Deserialize one record that is in hand; raises DeserializationError."""
         try:
             return self.deserializers.apply(record)
         except BaseException:
-            self._cannot_use(reader, lease, record)
+            self._note_undeserializable(reader, lease, record)
             raise
 
-    def take_back(self, reader: Reader) -> None:
+    def release_unacknowledged(self, reader: Reader) -> None:
         """Release what is in hand: the application did not get it."""
         if not self.closed:
-            self._readers.put_down(reader, accept=False)
+            self._readers.settle(reader, accept=False)
 
     def settle(self, reader: Reader) -> None:
         """Accept what is in hand, unless the consumer is closed."""
         if not self.closed:
-            self._readers.put_down(reader, accept=True)
+            self._readers.settle(reader, accept=True)
 
-    def leave(self, reader: Reader) -> None:
+    def remove_reader(self, reader: Reader) -> None:
         """Note that a reader will not ask again; may be called in any thread."""
         if not self.closed:
-            self._readers.leave(reader)
+            self._readers.remove(reader)
 
     @property
-    def in_hand(self) -> bool:
+    def has_unacknowledged(self) -> bool:
         """True while a reader has records that asking for the next ones settles."""
-        return self._readers.is_passing
+        return self._readers.can_accept_passed
 
-    def pass_by(self) -> bool:
+    def accept_passed(self) -> bool:
         """Accept what a loop over records has passed; tells whether there was any."""
-        return not self.closed and self._readers.pass_by()
+        return not self.closed and self._readers.accept_passed()
 
     def remaining(self) -> int:
         """Records of the present lease that were not handed out."""
@@ -298,13 +298,15 @@ class Deliveries:
 
     def keep_only(self, topics: Collection[str]) -> None:
         """Hand out records of these topics only; release the others that are here."""
-        for lease in [lease for lease in self._unworked() if lease.topic not in topics]:
+        for lease in [
+            lease for lease in self._unprocessed() if lease.topic not in topics
+        ]:
             lease.let_go()
             if lease is self.lease:
                 self._drop_lease()
             else:
                 self._ready.remove(lease)
-                self._pace.dropped(lease.count)
+                self._prefetch.dropped(lease.count)
         self._readers.interrupt()
 
     def close(self) -> None:
@@ -315,8 +317,8 @@ class Deliveries:
         self.closed = True
         for error in self._errors:
             log_unraised(error)
-        self._count_unworked(self._unworked())
-        self._pace.dropped(sum(lease.count for lease in self._ready))
+        self._count_unprocessed(self._unprocessed())
+        self._prefetch.dropped(sum(lease.count for lease in self._ready))
         self._ready.clear()
         self._drop_lease()
         self._readers.interrupt()
@@ -324,8 +326,10 @@ class Deliveries:
 
     # Small things.
 
-    def _cannot_use(self, reader: Reader, lease: Lease, record: Record) -> None:
-        self._readers.cannot_use(reader, lease, record, self.clock() + GRACE)
+    def _note_undeserializable(
+        self, reader: Reader, lease: Lease, record: Record
+    ) -> None:
+        self._readers.note_undeserializable(reader, lease, record, self.clock() + GRACE)
         self.wake_next()
 
     def _is_live(self) -> bool:
@@ -354,7 +358,7 @@ class Deliveries:
     def _count_processed(self, reader: Reader) -> None:
         """Tell the pace that what was handed out was processed, but for the rest."""
         readers, records = self._readers.processing(reader)
-        self._pace.asked(
+        self._prefetch.asked(
             self.clock(), unworked=self.remaining(), processing=records, busy=readers
         )
 
@@ -364,7 +368,7 @@ class Deliveries:
 
     def _unpack(self, lease: Lease) -> None:
         if lease.term.over or self.clock() >= lease.deadline:
-            self._pace.dropped(lease.count)
+            self._prefetch.dropped(lease.count)
             if not lease.term.over:
                 self._counters.add("locks-expired-total", lease.count)
             return
@@ -372,14 +376,14 @@ class Deliveries:
         self._errors += errors
         self.lease = lease
         self._counters.add("records-consumed-total", len(self.records))
-        self._pace.handed_out(lease.count, self.clock())
+        self._prefetch.handed_out(lease.count, self.clock())
         self._wake()
 
-    def _unworked(self) -> list[Lease]:
+    def _unprocessed(self) -> list[Lease]:
         present = [self.lease] if self.lease is not None and self.remaining() else []
         return [*present, *self._ready]
 
-    def _count_unworked(self, unworked: Sequence[Lease]) -> None:
+    def _count_unprocessed(self, unworked: Sequence[Lease]) -> None:
         count = sum(
             self.remaining() if lease is self.lease else lease.count
             for lease in unworked

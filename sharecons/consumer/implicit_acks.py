@@ -15,10 +15,10 @@ from sharecons._record import ACCEPT, RELEASE, Record
 from sharecons.net.background import current_task, has_ended
 from sharecons.protocol.acknowledge.leases import Lease
 
-__all__ = ["Hand", "Unfit"]
+__all__ = ["Unacknowledged", "Undeserializable"]
 
 
-class Unfit:
+class Undeserializable:
     """A record that could not be deserialized, which its task may be about to reject.
 
     Attributes:
@@ -31,7 +31,7 @@ class Unfit:
         self._record = record
         self._task = ref(current_task())
 
-    def is_left(self, now: float) -> bool:
+    def is_abandoned(self, now: float) -> bool:
         """Return whether its task asks for more, has ended, or has had its time."""
         task = self._task()
         if now >= self.until or task is None:
@@ -45,7 +45,7 @@ class Unfit:
             lease.acknowledge(offset, RELEASE)
 
 
-class Hand:
+class Unacknowledged:
     """What one reader has in hand."""
 
     def __init__(self, *, implicit: bool) -> None:
@@ -55,7 +55,7 @@ class Hand:
         self._start = 0
 
     @property
-    def is_full(self) -> bool:
+    def has_records(self) -> bool:
         """True while putting it down, or passing by, settles something."""
         return self._implicit and bool(self._lease is not None or self._parts)
 
@@ -84,7 +84,7 @@ class Hand:
         lease, start, stop = self._parts.pop()
         self._parts.append((lease, start, stop - 1))
 
-    def put_down(self, *, accept: bool) -> None:
+    def settle(self, *, accept: bool) -> None:
         """Empty the hand: its records were processed (`accept`), or were left."""
         self.stop_taking()
         parts, self._parts = self._parts, []
@@ -93,7 +93,7 @@ class Hand:
             for lease, start, stop in parts:
                 lease.acknowledge_implicitly(start, stop, kind)
 
-    def pass_by(self) -> bool:
+    def accept_passed(self) -> bool:
         """Accept all but the last record, for a reader that goes record by record.
 
         Return whether there was anything to accept.

@@ -15,13 +15,13 @@ from typing import Any, Final, Generic, Self, cast, final
 
 from mypy_extensions import mypyc_attr
 
-from sharecons.consumer.delivery_queue import SLICE, Deliveries
+from sharecons.consumer.delivery_queue import SLICE, DeliveryQueue
 from sharecons.consumer.readers import Reader
 from sharecons.consumer.receive import next_record
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import KeyT, Record, ValueT
 
-__all__ = ["NextRecord", "RecordLoop"]
+__all__ = ["NextRecord", "RecordIterator"]
 
 AT_ONCE: Final = float("-inf")
 
@@ -29,8 +29,10 @@ AT_ONCE: Final = float("-inf")
 class RecordReader(Reader):
     """Takes records from the lease of the deliveries until it is to ask."""
 
-    def __init__(self, deliveries: Deliveries, tick: Callable[[], None]) -> None:
-        super().__init__(deliveries.new_hand(), deliveries.new_waiter(), passes=True)
+    def __init__(self, deliveries: DeliveryQueue, tick: Callable[[], None]) -> None:
+        super().__init__(
+            deliveries.new_unacknowledged(), deliveries.new_waiter(), passes=True
+        )
         self._deliveries = deliveries
         self._tick = tick
         self._clock = deliveries.clock
@@ -63,7 +65,7 @@ class RecordReader(Reader):
         deliveries = self._deliveries
         self._lease = lease
         self._records = deliveries.records
-        deliveries.hand(self)
+        deliveries.hold(self)
         self._pause_at = min(self._clock() + SLICE, lease.deadline)
         if len(self._records) - lease.cursor > 1:
             self._tick()  # of a single record nothing is passed before the next asking
@@ -82,14 +84,14 @@ class RecordReader(Reader):
         return record
 
 
-class RecordLoop(Generic[KeyT, ValueT]):
+class RecordIterator(Generic[KeyT, ValueT]):
     """`async for record in consumer`.
 
     Ends when the consumer is closed. Cancelling it while it waits loses nothing. Each
     task has a loop of its own.
     """
 
-    def __init__(self, deliveries: Deliveries, tick: Callable[[], None]) -> None:
+    def __init__(self, deliveries: DeliveryQueue, tick: Callable[[], None]) -> None:
         self._deliveries = deliveries
         self.reader = RecordReader(deliveries, tick)
 
@@ -100,7 +102,7 @@ class RecordLoop(Generic[KeyT, ValueT]):
         return cast("Coroutine[Any, Any, Record[KeyT, ValueT]]", NextRecord(self))
 
     def __del__(self) -> None:
-        self._deliveries.leave(self.reader)
+        self._deliveries.remove_reader(self.reader)
 
 
 # Generators, not coroutines: a generator that never yields is never thrown into.
@@ -127,7 +129,7 @@ class NextRecord:
 
     __slots__ = ("_loop", "_steps")
 
-    def __init__(self, loop: RecordLoop[Any, Any]) -> None:
+    def __init__(self, loop: RecordIterator[Any, Any]) -> None:
         self._loop = loop
         self._steps: Any = None
 

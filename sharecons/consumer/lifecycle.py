@@ -193,7 +193,7 @@ class Lifecycle(ABC):
             with anyio.move_on_after(timeout, shield=True) as limit:
                 await self._background.wait()
             if limit.cancelled_caught:
-                self._cut()
+                self._abort()
 
     async def _close_within(self, timeout: float) -> None:
         assert self._background is not None, "open"
@@ -202,12 +202,12 @@ class Lifecycle(ABC):
             with anyio.move_on_after(timeout, shield=True):
                 await self._leave()
         finally:
-            self._cut()
+            self._abort()
             with anyio.move_on_after(RELEASE_TIMEOUT, shield=True):
                 await self._background.wait()
                 await self._release()
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         """End the background tasks at once, and the connections with them."""
         assert self._background is not None, "was open"
         self._state = "closed"

@@ -8,9 +8,9 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from sharecons.consumer.delivery_queue import Deliveries
+from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.readers import Reader
-from sharecons.consumer.receive import ask
+from sharecons.consumer.receive import wait_for_lease
 from sharecons.errors import DeserializationError
 from sharecons.net.background import current_task
 from sharecons.record import Record
@@ -33,7 +33,7 @@ class Poller:
     """
 
     def __init__(
-        self, deliveries: Deliveries, coroutine: CodeType | None = None
+        self, deliveries: DeliveryQueue, coroutine: CodeType | None = None
     ) -> None:
         self._deliveries = deliveries
         self._coroutine = coroutine
@@ -67,13 +67,13 @@ class Poller:
         self, reader: Reader, deadline: float, most: int | None
     ) -> list[Record[Any, Any]]:
         records: list[Record[Any, Any]] = []
-        if await ask(self._deliveries, reader, deadline) is not None:
+        if await wait_for_lease(self._deliveries, reader, deadline) is not None:
             try:
                 self._take(reader, records, most)
             except DeserializationError:
                 raise
             except BaseException:
-                self._deliveries.take_back(reader)
+                self._deliveries.release_unacknowledged(reader)
                 raise
         return records
 
@@ -102,16 +102,16 @@ class Poller:
 class _Poll:
     """The reader of one task; it leaves when this is deleted."""
 
-    def __init__(self, deliveries: Deliveries) -> None:
+    def __init__(self, deliveries: DeliveryQueue) -> None:
         self.reader = _new_reader(deliveries)
         self._deliveries = deliveries
 
     def __del__(self) -> None:
-        self._deliveries.leave(self.reader)
+        self._deliveries.remove_reader(self.reader)
 
 
-def _new_reader(deliveries: Deliveries) -> Reader:
-    return Reader(deliveries.new_hand(), deliveries.new_waiter())
+def _new_reader(deliveries: DeliveryQueue) -> Reader:
+    return Reader(deliveries.new_unacknowledged(), deliveries.new_waiter())
 
 
 def _on_end(task: "asyncio.Future[Any]", poller: "ref[Poller]") -> None:

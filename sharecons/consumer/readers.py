@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from sharecons._record import Record
-from sharecons.consumer.implicit_acks import Hand, Unfit
+from sharecons.consumer.implicit_acks import Unacknowledged, Undeserializable
 from sharecons.errors import WrongThreadError
 from sharecons.net.io.wakeup import Waiter
 from sharecons.protocol.acknowledge.leases import Lease
@@ -31,10 +31,12 @@ class Reader:
         woken: its wait has ended, and it has not run since.
     """
 
-    def __init__(self, hand: Hand, waiter: Waiter, *, passes: bool = False) -> None:
-        self.hand = hand
+    def __init__(
+        self, hand: Unacknowledged, waiter: Waiter, *, passes: bool = False
+    ) -> None:
+        self.unacknowledged = hand
         self.waiter = waiter
-        self.passes = passes
+        self.per_record = passes
         self.woken = False
 
     def interrupt(self) -> None:
@@ -54,8 +56,8 @@ class Readers:
         self._busy: dict[Reader, None] = {}
         self._waiting: deque[Reader] = deque()
         self._woken = 0
-        self._left: deque[Reader] = deque()
-        self._unfit: list[Unfit] = []
+        self._removed: deque[Reader] = deque()
+        self._undeserializable: list[Undeserializable] = []
 
     # Records in hand.
 
@@ -64,29 +66,33 @@ class Readers:
         holder = self._holder
         if holder is not reader:
             if holder is not None:
-                if holder.passes:
-                    holder.hand.pass_by()
-                holder.hand.stop_taking()
+                if holder.per_record:
+                    holder.unacknowledged.accept_passed()
+                holder.unacknowledged.stop_taking()
                 holder.interrupt()
             self._holder = reader
-        reader.hand.take(lease)
+        reader.unacknowledged.take(lease)
         self._busy[reader] = None
 
-    def put_down(self, reader: Reader, *, accept: bool) -> None:
+    def settle(self, reader: Reader, *, accept: bool) -> None:
         """Settle what the reader has in hand."""
         self._busy.pop(reader, None)
-        reader.hand.put_down(accept=accept)
+        reader.unacknowledged.settle(accept=accept)
 
-    def pass_by(self) -> bool:
+    def accept_passed(self) -> bool:
         """Accept what the holder has passed; return whether there was anything."""
         # The others passed theirs when they ceased to hold.
         holder = self._holder
-        return holder is not None and holder.passes and holder.hand.pass_by()
+        return (
+            holder is not None
+            and holder.per_record
+            and holder.unacknowledged.accept_passed()
+        )
 
     @property
-    def is_passing(self) -> bool:
+    def can_accept_passed(self) -> bool:
         """True while the holder has something in hand that it may pass."""
-        return self._holder is not None and self._holder.hand.is_full
+        return self._holder is not None and self._holder.unacknowledged.has_records
 
     def interrupt(self) -> None:
         """Have the holder ask for its next record."""
@@ -99,7 +105,9 @@ class Readers:
             return 0, 0
         # Those that a loop over records has passed are processed.
         counts = [
-            min(reader.hand.count, 1) if reader.passes else reader.hand.count
+            min(reader.unacknowledged.count, 1)
+            if reader.per_record
+            else reader.unacknowledged.count
             for reader in self._busy
             if reader is not asker
         ]
@@ -107,59 +115,59 @@ class Readers:
 
     # Readers that leave.
 
-    def leave(self, reader: Reader) -> None:
+    def remove(self, reader: Reader) -> None:
         """Release what a reader has in hand that will not ask again.
 
         Releases at once if another reader waits, else when one asks. So after a break
         the application can acknowledge the record first. May be called in any thread,
         as the garbage collector does.
         """
-        self._left.append(reader)
+        self._removed.append(reader)
         if self._waiting or self._woken:
             try:
                 self._check_caller()
             except WrongThreadError:
                 return
-            self._release_left()
+            self._release_removed()
 
-    def cannot_use(
+    def note_undeserializable(
         self, reader: Reader, lease: Lease, record: Record, until: float
     ) -> None:
         """Note that the record handed out last could not be deserialized."""
-        if reader.passes:
-            reader.hand.pass_by()
-        reader.hand.take_out_last()
+        if reader.per_record:
+            reader.unacknowledged.accept_passed()
+        reader.unacknowledged.take_out_last()
         reader.interrupt()
-        self._unfit.append(Unfit(lease, record, until))
+        self._undeserializable.append(Undeserializable(lease, record, until))
 
-    def release_left(self, now: float) -> None:
+    def release_removed(self, now: float) -> None:
         """Release what readers that have left had in hand; another one asks."""
-        if self._left:
-            self._release_left()
-        if self._unfit:
-            self._release_unfit(now)
+        if self._removed:
+            self._release_removed()
+        if self._undeserializable:
+            self._release_undeserializable(now)
 
-    def _release_left(self) -> None:
-        while self._left:
-            reader = self._left.popleft()
-            if reader.passes:
-                reader.hand.pass_by()
-            self.put_down(reader, accept=False)
+    def _release_removed(self) -> None:
+        while self._removed:
+            reader = self._removed.popleft()
+            if reader.per_record:
+                reader.unacknowledged.accept_passed()
+            self.settle(reader, accept=False)
             if reader is self._holder:
                 self._holder = None
 
-    def _release_unfit(self, now: float) -> None:
+    def _release_undeserializable(self, now: float) -> None:
         """Release records that could not be deserialized, when their tasks ask again.
 
         Until then the task may reject its record, though its loop has ended.
         """
         kept = []
-        for unfit in self._unfit:
-            if unfit.is_left(now):
+        for unfit in self._undeserializable:
+            if unfit.is_abandoned(now):
                 unfit.release()
             else:
                 kept.append(unfit)
-        self._unfit = kept
+        self._undeserializable = kept
 
     # Readers that wait.
 
@@ -178,7 +186,7 @@ class Readers:
 
         The wait may end before the deadline, to call `release_left` again.
         """
-        for unfit in self._unfit:
+        for unfit in self._undeserializable:
             deadline = min(deadline, unfit.until)
         if reader.woken:
             # Another reader took what it was woken for: it keeps its place.
@@ -188,7 +196,7 @@ class Readers:
             self._waiting.append(reader)
         return reader.waiter.wait(deadline)
 
-    def waited(self, reader: Reader) -> None:
+    def wait_ended(self, reader: Reader) -> None:
         """Note that the wait has ended, in whatever way."""
         if reader.woken:
             self._woken -= 1

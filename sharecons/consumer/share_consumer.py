@@ -17,20 +17,20 @@ from anyio.abc import TaskGroup
 
 from sharecons.config import validation
 from sharecons.config.security import Security
-from sharecons.consumer.delivery_queue import SLICE, Acknowledged, Deliveries
+from sharecons.consumer.delivery_queue import SLICE, Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.group_setup import prepare
-from sharecons.consumer.iterators import RecordLoop
+from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
-from sharecons.consumer.receive import BatchLoop
+from sharecons.consumer.receive import BatchIterator
 from sharecons.errors import ClosedError, CommitTimeoutError
 from sharecons.metrics.counters import Counters
 from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import Bell
+from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.transport import Network
 from sharecons.net.io.wakeup import FOREVER, new_waiter
 from sharecons.net.member import Member
@@ -163,11 +163,11 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._connect_timeout = connect_timeout
         self._request_timeout = request_timeout
         self._counters = Counters()
-        self._tick = Bell()
+        self._tick = AutoResetEvent()
 
     # Records.
 
-    def __aiter__(self) -> RecordLoop[KeyT, ValueT]:
+    def __aiter__(self) -> RecordIterator[KeyT, ValueT]:
         """Loop over records.
 
         In implicit mode each asking accepts the record before. Cancelling while it
@@ -180,16 +180,16 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             Error: what ended the consumer; it is raised again and again.
         """
         self._check_open()
-        return RecordLoop(self._deliveries, self._tick.ring)
+        return RecordIterator(self._deliveries, self._tick.set)
 
-    def batches(self) -> BatchLoop[KeyT, ValueT]:
+    def batches(self) -> BatchIterator[KeyT, ValueT]:
         """Loop over batches: records of one partition, acknowledged together.
 
         In implicit mode each asking accepts the batch before, but for records of
         which something else was said. Raises as the loop over records does.
         """
         self._check_open()
-        return BatchLoop(self._deliveries)
+        return BatchIterator(self._deliveries)
 
     async def poll(
         self, *, timeout: float = 0.0, max_records: int | None = None
@@ -220,13 +220,13 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """
         validation.check_timeout(timeout)
         self._check_open()
-        self._deliveries.raise_refusal()
-        self._deliveries.pass_by()
+        self._deliveries.raise_fatal_error()
+        self._deliveries.accept_passed()
         try:
             with anyio.fail_after(timeout):
                 return await self._member.commit()
         except ClosedError:
-            self._deliveries.raise_refusal()
+            self._deliveries.raise_fatal_error()
             raise
         except TimeoutError as error:
             raise CommitTimeoutError(
@@ -330,7 +330,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         tasks.start_soon(self._keep_passing)
 
     def _stop_consuming(self) -> None:
-        self._deliveries.pass_by()
+        self._deliveries.accept_passed()
         self._deliveries.close()
 
     async def _leave(self) -> None:
@@ -340,7 +340,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._member.abandon()
 
     def _failed(self, crash: BaseException) -> None:
-        self._deliveries.refused(crash)
+        self._deliveries.on_fatal_error(crash)
 
     def _stopped(self) -> None:
         self._member.stopped()
@@ -350,7 +350,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
     def _make(self, connection: Connection, delivery_limit: int) -> None:
         """Make the parts that need to know the running event loop."""
-        self._deliveries = Deliveries(
+        self._deliveries = DeliveryQueue(
             clock=running_clock(),
             new_waiter=new_waiter,
             counters=self._counters,
@@ -369,8 +369,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             request_timeout=self._request_timeout,
             delivery_limit=delivery_limit,
         )
-        self._deliveries.attach(self._member.pace, self._member.wake_leaders)
-        self._member.use(connection)
+        self._deliveries.attach(self._member.prefetch, self._member.wake_leaders)
+        self._member.use_connection(connection)
         self._poller = Poller(self._deliveries, ShareConsumer.poll.__code__)
 
     async def _keep_passing(self) -> None:
@@ -382,10 +382,10 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """
         while True:
             await self._tick.wait_until(FOREVER)
-            if not self._deliveries.in_hand:
+            if not self._deliveries.has_unacknowledged:
                 continue
             await anyio.sleep(SLICE)
-            while self._deliveries.pass_by():  # noqa: ASYNC110 (a pace, not a wait)
+            while self._deliveries.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
                 await anyio.sleep(SLICE)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from sharecons.demo.requests import Reply, Request
 from sharecons.errors import BrokerError, Error
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.io.transport import TcpNetwork, Troubles
+from sharecons.net.io.transport import ErrorMapping, TcpNetwork
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.messages import (
     LEAVE_EPOCH,
@@ -147,7 +147,10 @@ async def _prepare(place: Ground) -> None:
     if answer.code != Code.NONE:
         request = requests.alter_group(place.group_id, SHORTEST_BY_DEFAULT)
         _check(request, await _ask(broker, request), place.group_id)
-    with Troubles(f"waiting for a leader of {place.topic}"), anyio.fail_after(PATIENCE):
+    with (
+        ErrorMapping(f"waiting for a leader of {place.topic}"),
+        anyio.fail_after(PATIENCE),
+    ):
         place.leader = await _leader(place)
 
 
@@ -223,7 +226,7 @@ def _leave(group_id: str, member_id: str) -> Heartbeat:
 
 async def _ask(broker: Endpoint, request: Request) -> Reply:
     """Ask one thing, on a connection of its own; raises ConnectionFailedError."""
-    with Troubles(f"{request.api} to {broker}"):
+    with ErrorMapping(f"{request.api} to {broker}"):
         with anyio.fail_after(PATIENCE):
             wire = await TcpNetwork().connect(broker)
             try:

@@ -16,7 +16,7 @@ from sharecons.demo.plan import Verdict
 __all__ = ["Event", "Fate", "Job", "Ledger", "Sums", "Tally", "What", "Why"]
 
 DELIVERY_LIMIT: Final = 5
-"""Deliveries after which the broker archives a job: its default."""
+"""DeliveryQueue after which the broker archives a job: its default."""
 
 
 class Fate(Enum):
@@ -80,7 +80,7 @@ class Job:
 
     @property
     def unexplained(self) -> int:
-        """Deliveries more (or fewer) than there are reasons for."""
+        """DeliveryQueue more (or fewer) than there are reasons for."""
         # What is archived at the limit was let go once more than it came again.
         last = self.fate is Fate.ARCHIVED
         return max(self.delivery_count - 1, 0) - (len(self.let_go) - last)
@@ -114,7 +114,7 @@ class Sums:
     delivered: int
     """Jobs that were delivered at least once."""
     again: int
-    """Deliveries after each job's first, as the broker counts them."""
+    """DeliveryQueue after each job's first, as the broker counts them."""
     reasons: dict[Why, int]
     twice: int
     lag: int | None

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.io.idle_watch import Lost, Wait
-from sharecons.net.io.transport import Network, Wire
+from sharecons.net.io.transport import FrameTransport, Network
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
@@ -24,9 +24,9 @@ class MortalNetwork:
     def __init__(self, network: Network) -> None:
         self.dead = False
         self._network = network
-        self._wires: list[Wire] = []
+        self._wires: list[FrameTransport] = []
 
-    async def connect(self, endpoint: Endpoint) -> Wire:
+    async def connect(self, endpoint: Endpoint) -> FrameTransport:
         self.check()
         wire = _MortalWire(await self._network.connect(endpoint), self)
         self._wires.append(wire)
@@ -45,7 +45,7 @@ class MortalNetwork:
 
 
 class _MortalWire:
-    def __init__(self, wire: Wire, network: MortalNetwork) -> None:
+    def __init__(self, wire: FrameTransport, network: MortalNetwork) -> None:
         self._wire = wire
         self._network = network
 

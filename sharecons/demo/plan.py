@@ -15,7 +15,7 @@ HANDS: Final = 3
 """Jobs that one consumer works at the same time."""
 
 TRIES: Final = 3
-"""Deliveries of a job until it is rejected; below the broker's own limit of 5."""
+"""DeliveryQueue of a job until it is rejected; below the broker's own limit of 5."""
 
 FAILURES: Final = 0.25
 """How many of its jobs the clumsy consumer fails at."""

@@ -4,43 +4,45 @@ from typing import Protocol, final
 
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
-from sharecons.net.archive_warnings import Archiving
+from sharecons.net.archive_warnings import ArchiveWarnings
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, Journal
 
-__all__ = ["Hearer", "Reports"]
+__all__ = ["AckDispatcher", "AckListener"]
 
 
-class Hearer(Protocol):
+class AckListener(Protocol):
     """Who is told."""
 
-    def acknowledged(self, results: list[AcknowledgeResult]) -> None:
+    def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
         """What became of acknowledgements; outside of any task, if `calls_back` says
         that nobody else hears it.
         """
 
     @property
-    def calls_back(self) -> bool:
+    def has_ack_callback(self) -> bool:
         """What `acknowledged` is told goes on to the application."""
         ...
 
 
 @final
-class Reports:
+class AckDispatcher:
     """Takes results out of a journal, counts them, and passes them on.
 
     Attributes:
         awaited: somebody waits, in a task, for whatever may have been told.
     """
 
-    def __init__(self, journal: Journal, counters: Counters, hearer: Hearer) -> None:
+    def __init__(
+        self, journal: Journal, counters: Counters, hearer: AckListener
+    ) -> None:
         self.awaited = False
         self._journal = journal
         self._counters = counters
         self._hearer = hearer
-        self._archiving = Archiving(get_logger(__name__), counters)
-        journal.hears = hearer.calls_back
+        self._archiving = ArchiveWarnings(get_logger(__name__), counters)
+        journal.hears = hearer.has_ack_callback
 
-    def tell(self) -> None:
+    def dispatch(self) -> None:
         journal = self._journal
         results, journal.results = journal.results, []
         self._counters.add("acknowledgements-send-total", journal.applied)
@@ -48,14 +50,14 @@ class Reports:
         if journal.archived:
             archived, journal.archived = journal.archived, []
             limit = journal.delivery_limit
-            self._archiving.archived(archived, limit, journal.clock())
+            self._archiving.on_archived(archived, limit, journal.clock())
         if results:
             self._counters.add_results(results)
-            self._hearer.acknowledged(results)
+            self._hearer.on_ack_results(results)
 
-    def told(self) -> bool:
+    def try_dispatch(self) -> bool:
         """Tell it, where nobody has to be told in a task; says whether it did."""
-        if self.awaited or (self._journal.results and self._hearer.calls_back):
+        if self.awaited or (self._journal.results and self._hearer.has_ack_callback):
             return False
-        self.tell()
+        self.dispatch()
         return True

@@ -13,7 +13,7 @@ from sharecons.errors import (
     ProtocolError,
     UnsupportedVersionError,
 )
-from sharecons.net.broker_pool import Brokers, Deadline
+from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.protocol.admin.fanout import Errand, place
 from sharecons.protocol.admin.requests import CoordinatorKind, Reply, coordinator_key
 from sharecons.protocol.admin.results import Results
@@ -21,7 +21,7 @@ from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import SharePartition
 
-__all__ = ["Questions"]
+__all__ = ["AdminExecutor"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,14 +35,14 @@ Route = Callable[[Errand[K, V], tuple[K, ...]], Awaitable[None]]
 _FOR_GOOD: Final = (AuthenticationError, UnsupportedVersionError)
 
 
-class Questions:
+class AdminExecutor:
     """The errands of one call, all within its deadline.
 
     `doing` is what is tried, for messages ("describe"). Whatever is raised is raised
     because nothing could be asked at all; see `Brokers`.
     """
 
-    def __init__(self, brokers: Brokers, deadline: Deadline) -> None:
+    def __init__(self, brokers: BrokerPool, deadline: Deadline) -> None:
         self.brokers = brokers
         self.deadline = deadline
 

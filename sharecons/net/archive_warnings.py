@@ -5,7 +5,7 @@ from typing import Any, Final, final
 from sharecons.metrics.counters import Counters
 from sharecons.protocol.acknowledge.result_log import ArchivedRange
 
-__all__ = ["Archiving"]
+__all__ = ["ArchiveWarnings"]
 
 PAUSE: Final = 60.0
 """Seconds between two warnings about one partition."""
@@ -17,7 +17,7 @@ TEXT: Final = (
 
 
 @final
-class Archiving:
+class ArchiveWarnings:
     """Counts archived records, and warns of the first of a partition, then rarely.
 
     Args:
@@ -30,7 +30,7 @@ class Archiving:
         self._warned_at: dict[tuple[str, int], float] = {}
         self._records: dict[tuple[str, int], int] = {}
 
-    def archived(
+    def on_archived(
         self, ranges: list[ArchivedRange], delivery_limit: int, now: float
     ) -> None:
         """Note what was archived."""

@@ -19,7 +19,7 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from sharecons.net.cluster import Cluster, Link
+from sharecons.net.cluster import Cluster, ReconnectingConnection
 from sharecons.net.connection import Connection
 from sharecons.protocol.admin.models import Broker
 from sharecons.protocol.admin.requests import (
@@ -32,7 +32,7 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
-__all__ = ["Brokers", "Deadline"]
+__all__ = ["BrokerPool", "Deadline"]
 
 ONE_TRY: Final = 10.0
 """Seconds that one broker gets for one answer, so that a silent one leaves time."""
@@ -56,7 +56,7 @@ class Deadline:
         return min(ONE_TRY, self.left)
 
 
-class Brokers:
+class BrokerPool:
     """Ways to ask the brokers of one cluster.
 
     Attributes:
@@ -72,8 +72,8 @@ class Brokers:
         self._cluster = cluster
         self._connect_timeout = connect_timeout
         self._known: dict[int, Broker] = {}
-        self._links: dict[Broker, Link] = {}
-        self._any = Link(self._connect_any)
+        self._links: dict[Broker, ReconnectingConnection] = {}
+        self._any = ReconnectingConnection(self._connect_any)
         self.reached = False
         self._patience = ONE_TRY
 
@@ -95,7 +95,7 @@ class Brokers:
         for link in links:
             await link.aclose()
 
-    def told(self, brokers: Iterable[Broker]) -> None:
+    def learn(self, brokers: Iterable[Broker]) -> None:
         """Somebody named brokers: remember where they are."""
         for broker in brokers:
             if broker.node_id >= 0:
@@ -163,7 +163,9 @@ class Brokers:
             text = f"the cluster has no broker with id {node_id}"
             raise BrokerError(text, code=code, name=code.name)
         if broker not in self._links:
-            self._links[broker] = Link(partial(self._cluster.connect, broker.endpoint))
+            self._links[broker] = ReconnectingConnection(
+                partial(self._cluster.connect, broker.endpoint)
+            )
         return await self._links[broker].ask(request, deadline.one_try)
 
     async def ask_topics(
@@ -179,7 +181,7 @@ class Brokers:
             authorized_operations=authorized_operations,
         )
         answer: TopicsAnswered = await self.ask_any(request, deadline)
-        self.told(answer.brokers.values())
+        self.learn(answer.brokers.values())
         return answer
 
     async def find_coordinators(
@@ -188,7 +190,7 @@ class Brokers:
         """Ask any broker who coordinates; a coordinator is made by the first asking."""
         request = FindCoordinators(kind=kind, keys=tuple(keys))
         found: Mapping[str, Reply[Broker]] = await self.ask_any(request, deadline)
-        self.told(
+        self.learn(
             reply.value
             for reply in found.values()
             if reply.code == Code.NONE and reply.value is not None

@@ -11,17 +11,17 @@ from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.io.idle_watch import Wait
-from sharecons.net.io.pipeline import Hear, nobody
+from sharecons.net.io.pipeline import Hear, ignore
 from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
 
-__all__ = ["Cluster", "Link"]
+__all__ = ["Cluster", "ReconnectingConnection"]
 
 CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
 
 
-class Link:
+class ReconnectingConnection:
     """A connection that is made when it is asked for, and again when it was lost.
 
     Askers take turns. `ask` raises what `Connection.open` and `Connection.ask`
@@ -34,7 +34,7 @@ class Link:
         self._closed = False
         self._turn = anyio.Lock()
 
-    async def ask(self, request: Any, timeout: float, hear: Hear = nobody) -> Any:
+    async def ask(self, request: Any, timeout: float, hear: Hear = ignore) -> Any:
         try:
             # Most find it free: a check for cancels is as long as a request's bytes.
             self._turn.acquire_nowait()

@@ -19,16 +19,16 @@ import anyio
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.io.idle_watch import Wait
 from sharecons.net.io.pipeline import (
-    Asking,
-    Following,
+    CorrelationIds,
+    Deferred,
     Hear,
-    Later,
-    Numbers,
-    Onward,
-    nobody,
+    NextFrame,
+    NextRequest,
+    RequestExchange,
+    ignore,
 )
-from sharecons.net.io.sasl import Login
-from sharecons.net.io.transport import Network, Troubles, Wire
+from sharecons.net.io.sasl import SaslSession
+from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
 from sharecons.protocol.messages import Endpoint
 from sharecons.protocol.sasl.credentials import Credentials
 from sharecons.wire import api_versions
@@ -60,7 +60,7 @@ class Connection:
 
     def __init__(
         self,
-        wire: Wire,
+        wire: FrameTransport,
         broker: str,
         client_id: str,
         credentials: Credentials | None = None,
@@ -72,11 +72,11 @@ class Connection:
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
         self._wire = wire
-        self._numbers = Numbers(client_id)
+        self._numbers = CorrelationIds(client_id)
         self._busy = False
-        self._login: Login | None = None
+        self._login: SaslSession | None = None
         if credentials is not None:
-            self._login = Login(credentials, broker)
+            self._login = SaslSession(credentials, broker)
 
     @classmethod
     async def open(
@@ -99,7 +99,7 @@ class Connection:
             AuthenticationError: the broker does not let us in, or proved not itself.
             RequestTimedOutError: all that took longer than `timeout` seconds.
         """
-        with Troubles(f"connecting to {endpoint}"):
+        with ErrorMapping(f"connecting to {endpoint}"):
             with anyio.fail_after(timeout):
                 wire = await network.connect(endpoint)
                 connection = cls(
@@ -112,7 +112,7 @@ class Connection:
                     raise
         return connection
 
-    async def ask(self, request: Any, timeout: float, hear: Hear = nobody) -> Any:
+    async def ask(self, request: Any, timeout: float, hear: Hear = ignore) -> Any:
         """Send a request and wait for its answer.
 
         `hear` is told the answer as soon as it is read, perhaps outside of any task
@@ -129,14 +129,14 @@ class Connection:
             ConnectionFailedError: the connection broke, or the answer is garbage.
             AuthenticationError: the broker does not know us any more.
         """
-        answer: Any = Following(request, timeout)
-        while isinstance(answer, Following):
-            if self._login is not None and self._login.due:
+        answer: Any = NextRequest(request, timeout)
+        while isinstance(answer, NextRequest):
+            if self._login is not None and self._login.is_due:
                 await self._log_in(self._login, answer.timeout)
             answer = await self._ask(answer.request, answer.timeout, hear)
         return answer
 
-    async def _ask(self, request: Any, timeout: float, hear: Hear = nobody) -> Any:
+    async def _ask(self, request: Any, timeout: float, hear: Hear = ignore) -> Any:
         """Give the last answer, or what follows it and could not be sent at once.
 
         What `hear` was told of need not be given: of `Later`, None is.
@@ -144,7 +144,7 @@ class Connection:
         kind = type(request)
         api = registry.api_of(kind)
         version = registry.choose_version(api, self.served, self.broker)
-        asking = Asking(kind, api, version, self._numbers, self._login, hear)
+        asking = RequestExchange(kind, api, version, self._numbers, self._login, hear)
         body = api.write(request, version)
         return await self._exchange(
             api.key, version, api.name, body, timeout, asking.read
@@ -171,7 +171,7 @@ class Connection:
 
     def _reason(self, error: Exception) -> Error:
         try:
-            with Troubles(self.broker, asking=True):
+            with ErrorMapping(self.broker, asking=True):
                 raise error
         except Error as reason:
             return reason
@@ -190,7 +190,7 @@ class Connection:
         if self._login is not None:
             await self._log_in(self._login, inf)
 
-    async def _log_in(self, login: Login, timeout: float) -> None:
+    async def _log_in(self, login: SaslSession, timeout: float) -> None:
         try:
             await login.run(partial(self._ask, timeout=timeout))
         except BaseException:
@@ -223,12 +223,12 @@ class Connection:
         doing = f"{name} to {self.broker}"
         self._busy = True
         try:
-            with Troubles(doing, asking=True, if_closed=self._if_closed):
+            with ErrorMapping(doing, asking=True, if_closed=self._if_closed):
                 answer = await self._wire.exchange(request, timeout, read)
                 # Of a wire that does not go on by itself.
-                while isinstance(answer, Later | Onward):
-                    if isinstance(answer, Later):
-                        answer = answer.look()
+                while isinstance(answer, Deferred | NextFrame):
+                    if isinstance(answer, Deferred):
+                        answer = answer.find()
                     else:
                         data, timeout = answer.data, answer.timeout
                         answer = await self._wire.exchange(data, timeout, read)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from sharecons.errors import Error
 from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import Bell
+from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.idle_watch import Wait
 
 __all__ = ["Machine", "drive"]
@@ -34,7 +34,7 @@ class Machine(Protocol):
 async def drive(
     machine: Machine,
     send: Callable[[Any], Awaitable[Any]],
-    bell: Bell,
+    bell: AutoResetEvent,
     told: Callable[[], None],
     idle: Callable[[Wait], Awaitable[None]] = wait_only,
 ) -> None:

@@ -8,18 +8,18 @@ from typing import Any, final
 
 from sharecons.metrics.counters import Counters
 from sharecons.net.io.clock import Clock
-from sharecons.net.io.event import Bell
-from sharecons.net.io.pipeline import Following, Later
+from sharecons.net.io.event import AutoResetEvent
+from sharecons.net.io.pipeline import Deferred, NextRequest
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.fetch.events import Acquired, Happened
 from sharecons.protocol.fetch.leader import Leader
 from sharecons.protocol.messages import ShareFetch
 
-__all__ = ["Led", "ring_all"]
+__all__ = ["LeaderIO", "wake_all"]
 
 
 @final
-class Led:
+class LeaderIO:
     """A leader machine with its bell; see `Leaders` for what it calls.
 
     Attributes:
@@ -29,7 +29,7 @@ class Led:
     def __init__(
         self,
         machine: Leader,
-        bell: Bell,
+        bell: AutoResetEvent,
         clock: Clock,
         counters: Counters,
         acquired: Callable[[list[Lease], bool], bool],
@@ -37,7 +37,7 @@ class Led:
         request_timeout: float,
     ) -> None:
         self.machine = machine
-        self.bell = bell
+        self.wakeup = bell
         self._clock = clock
         self._counters = counters
         self._acquired = acquired
@@ -45,12 +45,12 @@ class Led:
         self._request_timeout = request_timeout
         self._asked: list[Any] = []
 
-    def begins(self, request: Any) -> Following:
+    def next_request(self, request: Any) -> NextRequest:
         """Give the machine's first request on a connection, or after all were heard."""
         self._asked.clear()
-        return self._asks(request)
+        return self._next_request(request)
 
-    def heard(self, answer: Any) -> Following | Later | None:
+    def on_response(self, answer: Any) -> NextRequest | Deferred | None:
         """Tell the machine, hand over what came, and give what is asked next.
 
         Where more lies ready the next fetch leaves before what came is worked. Else
@@ -73,20 +73,20 @@ class Led:
         if at_once and not goes_on:
             machine.happened = happened  # handed over when our task has sent it
             return None
-        following = self._look() if at_once else None
+        following = self._find_next() if at_once else None
         machine.happened += others
         here = goes_on and not at_once
         if leases and self._acquired(leases, here):
-            return self._look()
-        return Later(self._look) if here else following
+            return self._find_next()
+        return Deferred(self._find_next) if here else following
 
-    def _look(self) -> Following | None:
+    def _find_next(self) -> NextRequest | None:
         if self._asked:
             return None  # its answer says more
         request = self.machine.next_request(self._clock())
-        return None if request is None else self._asks(request)
+        return None if request is None else self._next_request(request)
 
-    def _begun(self) -> Following | None:
+    def _on_partial(self) -> NextRequest | None:
         """Ask for more while much comes: the broker turns to it when it has sent that.
 
         Unless there is something for our task to tell, which is when nothing is under
@@ -95,19 +95,19 @@ class Led:
         if self.machine.happened or not self._reported():
             return None
         request = self.machine.next_behind(self._clock())
-        return None if request is None else self._asks(request)
+        return None if request is None else self._next_request(request)
 
-    def _asks(self, request: Any) -> Following:
+    def _next_request(self, request: Any) -> NextRequest:
         self._asked.append(request)
         timeout = self._request_timeout
         if not isinstance(request, ShareFetch):
-            return Following(request, timeout)
+            return NextRequest(request, timeout)
         self._counters.add("fetch-total")
-        begun = self._begun if self.machine.backlog else None
-        return Following(request, timeout + request.max_wait, begun)
+        begun = self._on_partial if self.machine.backlog else None
+        return NextRequest(request, timeout + request.max_wait, begun)
 
 
-def ring_all(leaders: dict[int, Led]) -> None:
+def wake_all(leaders: dict[int, LeaderIO]) -> None:
     """There may be something to fetch."""
     for led in leaders.values():
-        led.bell.ring()
+        led.wakeup.set()

@@ -13,13 +13,13 @@ from anyio.abc import TaskGroup
 
 from sharecons.errors import BrokerError, Error
 from sharecons.metrics.counters import Counters
-from sharecons.net.cluster import Cluster, Link
+from sharecons.net.cluster import Cluster, ReconnectingConnection
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
 from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import Bell
+from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.idle_watch import Wait
-from sharecons.net.leader_io import Led, ring_all
+from sharecons.net.leader_io import LeaderIO, wake_all
 from sharecons.protocol.acknowledge.batcher import Acknowledgements, Journal, Ticket
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.backoff import spread_of
@@ -31,10 +31,10 @@ from sharecons.protocol.fetch.prefetch import Pace
 from sharecons.protocol.group.metadata import Routing
 from sharecons.protocol.messages import FetchSettings
 
-__all__ = ["Leaders"]
+__all__ = ["LeaderTasks"]
 
 
-class Leaders:
+class LeaderTasks:
     """Runs one member's leader machines.
 
     `told` is called with what a leader's answers brought, after each of them, and
@@ -69,7 +69,7 @@ class Leaders:
         self._settings = settings
         self._cluster = cluster
         self._routing = routing
-        self._pace = pace
+        self._prefetch = pace
         self._journal = journal
         self._counters = counters
         self._acquired = acquired
@@ -80,12 +80,12 @@ class Leaders:
         self._tasks: TaskGroup | None = None
         self._closing = False
         self._draining = False
-        self._by_node: dict[int, Led] = {}
-        self.wake = partial(ring_all, self._by_node)
-        self._running: set[Led] = set()
+        self._by_node: dict[int, LeaderIO] = {}
+        self.wake = partial(wake_all, self._by_node)
+        self._running: set[LeaderIO] = set()
 
     @property
-    def gone(self) -> bool:
+    def all_ended(self) -> bool:
         """True once every one of them has ended."""
         return not self._running
 
@@ -99,7 +99,7 @@ class Leaders:
         self._tasks = tasks
         self._clock = running_clock()
 
-    def lead(self) -> None:
+    def update(self) -> None:
         """See that each leader fetches what it leads of the assignment."""
         if self._closing or self._draining or self._tasks is None:
             return
@@ -111,14 +111,14 @@ class Leaders:
             led.machine.leaders = len(by_node)
             led.machine.want(by_node.get(node_id, frozenset()))
             self._retire_idle(led)
-            led.bell.ring()
+            led.wakeup.set()
 
     def flush(self, ticket: Ticket) -> None:
         """Send what was marked, soon; the ticket waits for it."""
         for led in self._running:
             led.machine.acknowledgements.freeze(ticket)
             led.machine.hasten()
-            led.bell.ring()
+            led.wakeup.set()
 
     def drain(self) -> None:
         """Fetch no more; each goes when nothing is held of what came from it."""
@@ -126,24 +126,24 @@ class Leaders:
         for led in list(self._by_node.values()):
             led.machine.want(frozenset())
             self._retire_idle(led)
-            led.bell.ring()
+            led.wakeup.set()
 
     def close(self) -> None:
         """Say what is to be said, and close the sessions."""
         self._closing = True
         for led in self._running:
             led.machine.close()
-            led.bell.ring()
+            led.wakeup.set()
 
     # One leader.
 
     def _start(self, node_id: int, tasks: TaskGroup) -> None:
-        bell = Bell()
-        acknowledgements = Acknowledgements(bell.ring, self._journal)
+        bell = AutoResetEvent()
+        acknowledgements = Acknowledgements(bell.set, self._journal)
         machine = Leader(
-            node_id, self._settings, self._pace, acknowledgements, self.pauses
+            node_id, self._settings, self._prefetch, acknowledgements, self.pauses
         )
-        led = Led(
+        led = LeaderIO(
             machine,
             bell,
             self._clock,
@@ -156,20 +156,20 @@ class Leaders:
         self._running.add(led)
         tasks.start_soon(self._run, led)
 
-    async def _run(self, led: Led) -> None:
-        link = Link(partial(self._connect, led.machine.node_id))
+    async def _run(self, led: LeaderIO) -> None:
+        link = ReconnectingConnection(partial(self._connect, led.machine.node_id))
 
         async def send(request: Any) -> None:
-            first = led.begins(request)
-            await link.ask(first.request, first.timeout, led.heard)
+            first = led.next_request(request)
+            await link.ask(first.request, first.timeout, led.on_response)
             # The machine knows.
 
         async def idle(wait: Wait) -> None:
             await link.idle(wait, partial(self._connection_lost, led))
 
-        told = partial(self._machine_told, led)
+        told = partial(self._on_events, led)
         try:
-            await drive(led.machine, send, led.bell, told, idle)
+            await drive(led.machine, send, led.wakeup, told, idle)
         finally:
             await link.aclose()
             self._running.discard(led)
@@ -184,7 +184,7 @@ class Leaders:
             raise BrokerError(text, code=code, name=code.name)
         return await self._cluster.connect(endpoint)
 
-    def _connection_lost(self, led: Led, error: Error) -> None:
+    def _connection_lost(self, led: LeaderIO, error: Error) -> None:
         """It ended between two requests: hand out no more of its records, from now on.
 
         The rest is for the leader's task.
@@ -197,20 +197,20 @@ class Leaders:
                 self._locks_lost(each)
             else:
                 machine.happened.append(each)
-        led.bell.ring()
+        led.wakeup.set()
 
-    def _machine_told(self, led: Led) -> None:
+    def _on_events(self, led: LeaderIO) -> None:
         happened, led.machine.happened = led.machine.happened, []
         self._told(happened)
         if not self._closing:
             self._retire_idle(led)
 
-    def _retire_idle(self, led: Led) -> None:
+    def _retire_idle(self, led: LeaderIO) -> None:
         if not led.machine.wanted and led.machine.moved_away(anyio.current_time()):
             self._forget(led)
             led.machine.close()
-            led.bell.ring()
+            led.wakeup.set()
 
-    def _forget(self, led: Led) -> None:
+    def _forget(self, led: LeaderIO) -> None:
         if self._by_node.get(led.machine.node_id) is led:
             del self._by_node[led.machine.node_id]

@@ -18,14 +18,14 @@ from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
-from sharecons.net.ack_dispatch import Hearer, Reports
-from sharecons.net.cluster import Cluster, Link
+from sharecons.net.ack_dispatch import AckDispatcher, AckListener
+from sharecons.net.cluster import Cluster, ReconnectingConnection
 from sharecons.net.connection import Connection
 from sharecons.net.driver import drive
 from sharecons.net.error_reports import ErrorReports
 from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import Bell
-from sharecons.net.leader_tasks import Leaders
+from sharecons.net.io.event import AutoResetEvent
+from sharecons.net.leader_tasks import LeaderTasks
 from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
 from sharecons.protocol.acknowledge.batcher import (
@@ -63,23 +63,23 @@ from sharecons.protocol.messages import (
 __all__ = ["Listener", "Member"]
 
 
-class Listener(Hearer, Protocol):
+class Listener(AckListener, Protocol):
     """Whom a member tells what the application should know; plain calls."""
 
-    def acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
         """Records came; may be told outside of any task (`Leaders`).
 
         Who waits for them may go on `here`, before this returns; tells whether it did.
         """
         ...
 
-    def lost(self, leases: Sequence[Lease]) -> None:
+    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         """The locks of these are gone."""
 
-    def troubled(self, error: Error) -> None:
+    def on_error(self, error: Error) -> None:
         """An error to raise once."""
 
-    def refused(self, error: Error) -> None:
+    def on_fatal_error(self, error: Error) -> None:
         """An error that ends it all."""
 
 
@@ -104,29 +104,29 @@ class Member:
         delivery_limit: int = 0,
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
-        self.routing = Routing(spread_of(settings.member_id))
-        self.pace = Pace(settings.max_records)
+        self.metadata = Routing(spread_of(settings.member_id))
+        self.prefetch = Pace(settings.max_records)
         self._settings = settings
         self._cluster = cluster
         self._listener = listener
         self._counters = counters
         self._request_timeout = request_timeout
-        self._membership_bell = Bell()
-        self._routing_bell = Bell()
-        self._journal = Journal(self._membership_bell.ring, running_clock(), get_ident)
+        self._membership_wakeup = AutoResetEvent()
+        self._metadata_wakeup = AutoResetEvent()
+        self._journal = Journal(self._membership_wakeup.set, running_clock(), get_ident)
         self._journal.delivery_limit = delivery_limit
-        self._reports = Reports(self._journal, counters, listener)
-        self._leaders = Leaders(
+        self._reports = AckDispatcher(self._journal, counters, listener)
+        self._leaders = LeaderTasks(
             settings,
             cluster,
-            self.routing,
-            self.pace,
+            self.metadata,
+            self.prefetch,
             self._journal,
             counters,
-            listener.acquired,
-            self._reports.told,
-            self._locks_lost,
-            self._leaders_told,
+            listener.on_acquired,
+            self._reports.try_dispatch,
+            self._on_locks_lost,
+            self._on_leader_events,
             request_timeout=request_timeout,
         )
         self.wake_leaders = self._leaders.wake
@@ -134,18 +134,18 @@ class Member:
         self._stopped = False
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
-        self._any_broker = Link(self._connect_any)
+        self._any_broker = ReconnectingConnection(self._connect_any)
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
         self._errors = ErrorReports(
-            self.routing, listener.troubled, self.wake_leaders, self._log
+            self.metadata, listener.on_error, self.wake_leaders, self._log
         )
         cluster.outages = Outages(self._log)
 
     # What the consumer does.
 
-    def use(self, connection: Connection) -> None:
+    def use_connection(self, connection: Connection) -> None:
         """Begin with this connection, for whatever any broker can answer."""
         self._any_broker.use(connection)
 
@@ -153,7 +153,7 @@ class Member:
         """Run in these tasks."""
         self._leaders.start(tasks)
         tasks.start_soon(self._run_membership)
-        tasks.start_soon(self._run_routing)
+        tasks.start_soon(self._run_metadata)
 
     async def ask_any(self, request: Any) -> Any:
         """Ask whichever broker; raises what `Link.ask` does."""
@@ -162,11 +162,11 @@ class Member:
     def subscribe(self, topics: tuple[str, ...]) -> None:
         now = anyio.current_time()
         self.membership.subscribe(topics, now)
-        self.routing.subscribed(topics, now)
+        self.metadata.subscribed(topics, now)
         self._errors.subscribed()
-        self._membership_bell.ring()
-        self._routing_bell.ring()
-        self._membership_told()
+        self._membership_wakeup.set()
+        self._metadata_wakeup.set()
+        self._on_membership_change()
 
     async def commit(self) -> list[AcknowledgeResult]:
         """Send what was marked, and wait for what becomes of it.
@@ -192,7 +192,7 @@ class Member:
         `close` lets go what comes too late. Cancelling it is no harm; `close` is next.
         """
         self._leaders.drain()
-        while not (self._leaders.gone or self._stopped):
+        while not (self._leaders.all_ended or self._stopped):
             await self._change()
 
     async def close(self) -> None:
@@ -201,15 +201,15 @@ class Member:
         Cancelling this leaves the rest to the broker: the connections' end closes
         the sessions, the session timeout ends the membership.
         """
-        self.routing.close()
-        self._routing_bell.ring()
+        self.metadata.close()
+        self._metadata_wakeup.set()
         self._leaders.close()
-        while not (self._leaders.gone or self._stopped):
+        while not (self._leaders.all_ended or self._stopped):
             await self._change()
         self.abandon()
-        self._reports.tell()
+        self._reports.dispatch()
         self.membership.close(anyio.current_time())
-        self._membership_bell.ring()
+        self._membership_wakeup.set()
         while not (self.membership.finished or self._stopped):
             await self._change()
 
@@ -229,7 +229,7 @@ class Member:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The assigned partitions, as far as their topics' names are known."""
-        names = self.routing.names
+        names = self.metadata.names
         return frozenset(
             TopicPartition(names[topic_id], partition)
             for topic_id, partition in self.membership.assignment
@@ -239,7 +239,7 @@ class Member:
     # The tasks.
 
     async def _run_membership(self) -> None:
-        links: dict[Endpoint, Link] = {}  # one, or none
+        links: dict[Endpoint, ReconnectingConnection] = {}  # one, or none
 
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
@@ -249,7 +249,9 @@ class Member:
             assert where is not None, "heartbeats follow a look-up"
             if where not in links:
                 await close_all()
-                links[where] = Link(partial(self._cluster.connect, where))
+                links[where] = ReconnectingConnection(
+                    partial(self._cluster.connect, where)
+                )
             return await links[where].ask(request, self._request_timeout)
 
         async def close_all() -> None:
@@ -258,30 +260,35 @@ class Member:
 
         try:
             await drive(
-                self.membership, send, self._membership_bell, self._membership_told
+                self.membership,
+                send,
+                self._membership_wakeup,
+                self._on_membership_change,
             )
         finally:
             await close_all()
 
-    async def _run_routing(self) -> None:
-        await drive(self.routing, self.ask_any, self._routing_bell, self._routing_told)
+    async def _run_metadata(self) -> None:
+        await drive(
+            self.metadata, self.ask_any, self._metadata_wakeup, self._on_metadata_change
+        )
 
     async def _connect_any(self) -> Connection:
-        return await self._cluster.connect_any(self.routing.brokers.values())
+        return await self._cluster.connect_any(self.metadata.brokers.values())
 
     # What the machines tell.
 
-    def _membership_told(self) -> None:
+    def _on_membership_change(self) -> None:
         membership = self.membership
         if membership.reported is not None:
             error, membership.reported = membership.reported, None
             self._errors.heartbeat_rejected(error, anyio.current_time())
-            self._routing_bell.ring()
+            self._metadata_wakeup.set()
         if membership.refusal is not None:
             self._end(membership.refusal)
         if membership.assignment != self._assignment:
             self._assigned(membership.assignment)
-        self._reports.tell()
+        self._reports.dispatch()
         self._notify()
 
     def _assigned(self, assignment: frozenset[SharePartition]) -> None:
@@ -291,57 +298,57 @@ class Member:
             self._log.info("assigned", partitions=len(assignment))
         self._errors.assigned(assignment)
         self._leaders.pauses.keep_only(assignment)
-        self.routing.assigned(assignment, anyio.current_time())
-        self._routing_bell.ring()
-        self._leaders.lead()
+        self.metadata.assigned(assignment, anyio.current_time())
+        self._metadata_wakeup.set()
+        self._leaders.update()
 
-    def _routing_told(self) -> None:
-        troubles, self.routing.troubles = self.routing.troubles, []
+    def _on_metadata_change(self) -> None:
+        troubles, self.metadata.troubles = self.metadata.troubles, []
         self._errors.described(troubles)
         if troubles:
-            self.membership.forbid(self.routing.forbidden(), anyio.current_time())
-            self._membership_bell.ring()
-        if self.routing.appeared:
-            self.routing.appeared = False
+            self.membership.forbid(self.metadata.forbidden(), anyio.current_time())
+            self._membership_wakeup.set()
+        if self.metadata.appeared:
+            self.metadata.appeared = False
             self.membership.hurry(anyio.current_time())
-            self._membership_bell.ring()
-        self._leaders.lead()
+            self._membership_wakeup.set()
+        self._leaders.update()
 
-    def _leaders_told(self, happened: Iterable[Happened]) -> None:
+    def _on_leader_events(self, happened: Iterable[Happened]) -> None:
         for happening in happened:
-            self._happened(happening)
-        self._reports.tell()
+            self._on_leader_event(happening)
+        self._reports.dispatch()
         self._notify()
 
-    def _happened(self, happening: Happened) -> None:
+    def _on_leader_event(self, happening: Happened) -> None:
         match happening:
             case Acquired(lease):
-                self._listener.acquired([lease])
+                self._listener.on_acquired([lease])
             case LeaderMoved(share_partition, leader):
                 now = anyio.current_time()
-                self.routing.leader_moved(share_partition, leader, now)
-                self._routing_bell.ring()
-                self._leaders.lead()
+                self.metadata.leader_moved(share_partition, leader, now)
+                self._metadata_wakeup.set()
+                self._leaders.update()
             case EndpointsTold(endpoints):
-                self.routing.endpoints_told(endpoints)
+                self.metadata.endpoints_told(endpoints)
             case LocksLost():
-                self._locks_lost(happening)
+                self._on_locks_lost(happening)
             case MetadataStale(why):
                 self._log.info("metadata is stale", reason=why)
-                self.routing.stale(anyio.current_time())
-                self._routing_bell.ring()
+                self.metadata.stale(anyio.current_time())
+                self._metadata_wakeup.set()
             case Troubled() | FetchRecovered():
                 self._errors.fetched(happening)
             case Refused(error):
                 self._end(error)
             case Stalled() | Strange() | Throttled():
-                self._broker_misbehaves(happening)
+                self._on_unexpected_response(happening)
 
-    def _locks_lost(self, lost: LocksLost) -> None:
+    def _on_locks_lost(self, lost: LocksLost) -> None:
         self._log.warning("locks lost", reason=lost.why, leases=len(lost.leases))
-        self._listener.lost(lost.leases)
+        self._listener.on_locks_lost(lost.leases)
 
-    def _broker_misbehaves(self, happening: Stalled | Strange | Throttled) -> None:
+    def _on_unexpected_response(self, happening: Stalled | Strange | Throttled) -> None:
         match happening:
             case Stalled(node_id):
                 self._rejoin(node_id)
@@ -354,20 +361,20 @@ class Member:
         now = anyio.current_time()
         if not self._leaders.holds_records and self.membership.rejoin(now):
             self._log.warning(STALLED, node_id=node_id)
-            self._membership_bell.ring()
-            self._membership_told()
+            self._membership_wakeup.set()
+            self._on_membership_change()
 
     def _end(self, error: Error) -> None:
         """Nothing can be consumed any more: say so, and ask for nothing."""
         if self._ended:
             return
         self._ended = True
-        self._listener.refused(error)
+        self._listener.on_fatal_error(error)
         self._leaders.close()
-        self.routing.close()
-        self._routing_bell.ring()
+        self.metadata.close()
+        self._metadata_wakeup.set()
         self.membership.close(anyio.current_time())
-        self._membership_bell.ring()
+        self._membership_wakeup.set()
 
     async def _change(self) -> None:
         """Wait until something was told; it may be anything."""

@@ -19,7 +19,7 @@ from typing import final
 
 from crc32c import crc32c
 
-from sharecons._record import Holder, Record
+from sharecons._record import AckTarget, Record
 from sharecons.records.compression import decompress
 from sharecons.records.errors import DamagedError
 from sharecons.records.layout import (
@@ -43,7 +43,7 @@ def decode(
     acquired: Sequence[tuple[int, int, int]],
     topic: str,
     partition: int,
-    holder: Holder,
+    holder: AckTarget,
 ) -> Decoded:
     """Decode what was acquired; every acquired offset is in one part of the result.
 
@@ -62,7 +62,11 @@ def decode(
 
 
 def _read_whole(
-    payload: bytes | memoryview, span: Span, topic: str, partition: int, holder: Holder
+    payload: bytes | memoryview,
+    span: Span,
+    topic: str,
+    partition: int,
+    holder: AckTarget,
 ) -> list[Record] | None:
     """Read what is one batch, acquired as a whole, as records are that come alone.
 
@@ -100,7 +104,7 @@ def _read_records(
     spans: list[Span],
     topic: str,
     partition: int,
-    holder: Holder,
+    holder: AckTarget,
     records: list[Record],
 ) -> None:
     """Unfold a batch, of which this was summed, and read it; raises as `body` does."""
@@ -132,7 +136,7 @@ class _Reader:
         acquired: Sequence[Span],
         topic: str,
         partition: int,
-        holder: Holder,
+        holder: AckTarget,
     ) -> None:
         self._payload = memoryview(payload)
         self._topic = topic

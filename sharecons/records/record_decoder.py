@@ -14,7 +14,7 @@ numbers are lengths of nothing.
 
 from typing import Final
 
-from sharecons._record import Headers, Holder, Record, TimestampType
+from sharecons._record import AckTarget, Headers, Record, TimestampType
 from sharecons.records.errors import DamagedError
 from sharecons.records.layout import APPEND_TIME, Header
 from sharecons.records.varints import VARINT, VARLONG, read_length, read_varint
@@ -40,7 +40,7 @@ def read_records(  # noqa: C901 - see below
     spans: list[Span],
     topic: str,
     partition: int,
-    holder: Holder,
+    holder: AckTarget,
     records: list[Record],
 ) -> None:
     """Append the records of a batch, from `position` on, whose offsets are in `spans`.

@@ -29,7 +29,7 @@ from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
 from sharecons.net.cluster import Cluster
-from sharecons.net.io.event import Bell
+from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.wakeup import FOREVER
 from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
@@ -117,7 +117,7 @@ class Acquirer:
         self._member: Member | None = None
         self._came: list[Lease] = []
         self._unworked = 0
-        self._bell = Bell()
+        self._bell = AutoResetEvent()
         self._entering = anyio.Lock()
         self._stopping = False
         self._delivery_limit = DEFAULT_DELIVERY_LIMIT
@@ -127,16 +127,16 @@ class Acquirer:
     def stop(self) -> None:
         """Acquire no more; enter and accept what is here, leave the group, and end."""
         self._stopping = True
-        self._bell.ring()
+        self._bell.set()
 
     def wake(self) -> None:
         """The book may have room again."""
-        self._bell.ring()
+        self._bell.set()
 
     def fail(self, error: Error) -> None:
         """Acquire no more, and end with this."""
         self.error = error
-        self._bell.ring()
+        self._bell.set()
 
     def check(self) -> None:
         """Raise why records that the group has may not have come.
@@ -188,15 +188,15 @@ class Acquirer:
 
     # The member tells (`sharecons.net.member.Listener`).
 
-    def acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
         self._came += leases
-        self._bell.ring()
+        self._bell.set()
         return False
 
-    def lost(self, leases: Sequence[Lease]) -> None:
+    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         """Nothing to do: a lease knows that its term is over."""
 
-    def troubled(self, error: Error) -> None:
+    def on_error(self, error: Error) -> None:
         if isinstance(error, AuthorizationError):
             # The query would wait for records that it never gets, or end without them.
             self.fail(error)
@@ -205,14 +205,14 @@ class Acquirer:
         self.trouble = error
         _log.warning("trouble", group=self.joining.settings.group_id, reason=str(error))
 
-    def refused(self, error: Error) -> None:
+    def on_fatal_error(self, error: Error) -> None:
         self.fail(error)
 
     @property
-    def calls_back(self) -> bool:
+    def has_ack_callback(self) -> bool:
         return False
 
-    def acknowledged(self, results: list[AcknowledgeResult]) -> None:
+    def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]
         if failed:
             count = sum(r.last_offset - r.first_offset + 1 for r in failed)
@@ -250,9 +250,9 @@ class Acquirer:
         # All that comes is entered at once: there is no pace to find out. An entry
         # takes about as long as a fetch, however much is in either, and the cores are
         # Spark's too: few and large ones take a third less CPU.
-        member.pace.allowance = joining.settings.max_records
-        member.pace.overlaps = False
-        member.use(connection)
+        member.prefetch.allowance = joining.settings.max_records
+        member.prefetch.overlaps = False
+        member.use_connection(connection)
         return member
 
     async def _work(self, member: Member) -> None:
@@ -267,12 +267,12 @@ class Acquirer:
         While it has none, what came counts as not worked off: so the pace lets no
         fetch go out.
         """
-        member.pace.waiting = 0 if self.book.full else 1
-        if member.pace.waiting:
+        member.prefetch.waiting = 0 if self.book.full else 1
+        if member.prefetch.waiting:
             count, self._unworked = self._unworked, 0
             if count:
-                member.pace.handed_out(count, anyio.current_time())
-            member.pace.asked(anyio.current_time())
+                member.prefetch.handed_out(count, anyio.current_time())
+            member.prefetch.asked(anyio.current_time())
             member.wake_leaders()
 
     async def _enter(self) -> None:

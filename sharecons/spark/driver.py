@@ -20,7 +20,7 @@ from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
-from sharecons.net.io.event import Bell
+from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.wakeup import FOREVER
 from sharecons.spark.acquirer import Acquirer, Joining
 from sharecons.spark.errors import LedgerError, LedgerTakenError
@@ -64,7 +64,7 @@ class Driver:
         self._planned = ledger.end
         self._changed = threading.Condition()
         self._entering = threading.Lock()
-        self._trimmed = Bell()
+        self._trimmed = AutoResetEvent()
         self._idle_since = time.monotonic()
         self._acquirer = Acquirer(joining, cluster, self, self._told)
         self._watch = GroupWatch(
@@ -110,7 +110,7 @@ class Driver:
             with self._changed:
                 self._ledger.trim(position)
             self._keeper.trim(self._ledger)
-        self._call(self._trimmed.ring)
+        self._call(self._trimmed.set)
 
     # The book, for the member's thread (`sharecons.spark.acquirer.Book`).
 

@@ -14,10 +14,10 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.net.cluster import CONNECT_TIMEOUT, Cluster, Link
+from sharecons.net.cluster import CONNECT_TIMEOUT, Cluster, ReconnectingConnection
 from sharecons.net.connection import Connection
 from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import Bell
+from sharecons.net.io.event import AutoResetEvent
 from sharecons.protocol.log_reader.reader import Ask, Happened, Piece, Reading
 
 __all__ = ["Background"]
@@ -90,12 +90,12 @@ class _Fetcher:
         self._reading = reading
         self._cluster = cluster
         self._timeout = request_timeout
-        self._links: dict[int | None, Link] = {}
+        self._links: dict[int | None, ReconnectingConnection] = {}
         self._waiting: deque[Happened] = deque()
         self._size = 0  # of all that waits
         self._came = anyio.Event()
         self._ended = False
-        self._bell = Bell()
+        self._bell = AutoResetEvent()
 
     async def run(self) -> None:
         clock = running_clock()
@@ -123,7 +123,7 @@ class _Fetcher:
             await self._came.wait()
         happened = self._waiting.popleft()
         self._size -= _size_of(happened)
-        self._bell.ring()
+        self._bell.set()
         return happened
 
     def _deadline(self, now: float) -> float:
@@ -142,14 +142,16 @@ class _Fetcher:
             for happened in self._reading.answered(ask, answer, clock()):
                 self._waiting.append(happened)
                 self._size += _size_of(happened)
-        self._bell.ring()
+        self._bell.set()
         if self._waiting:
             self._came.set()
 
-    def _link(self, node_id: int | None) -> Link:
+    def _link(self, node_id: int | None) -> ReconnectingConnection:
         link = self._links.get(node_id)
         if link is None:
-            link = self._links[node_id] = Link(lambda: self._connect(node_id))
+            link = self._links[node_id] = ReconnectingConnection(
+                lambda: self._connect(node_id)
+            )
         return link
 
     async def _connect(self, node_id: int | None) -> Connection:

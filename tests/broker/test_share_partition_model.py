@@ -24,7 +24,7 @@ from tests.broker.model_share_partition import Model
 members = st.sampled_from(["ann", "bob", "cy"])
 
 
-class Deliveries(RuleBasedStateMachine):
+class DeliveryQueue(RuleBasedStateMachine):
     @initialize(
         limit=st.integers(2, 6),
         locks=st.sampled_from([10, 40]),
@@ -185,5 +185,5 @@ def flat(states):
     }
 
 
-TestDeliveries = Deliveries.TestCase
+TestDeliveries = DeliveryQueue.TestCase
 TestDeliveries.settings = settings(stateful_step_count=40, deadline=None)

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from sharecons.consumer.delivery_queue import Deliveries
+from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.iterators import RecordLoop
+from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.metrics.counters import Counters
 from sharecons.net.io.event_waiter import EventWaiter
@@ -32,7 +32,7 @@ NONE = Deserializers(None, None)
 
 
 class Bench:
-    """Deliveries, and leases to put into them; time stands still unless moved."""
+    """DeliveryQueue, and leases to put into them; time stands still unless moved."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Bench:
         self.counters = Counters()
         self.term = Term()
         self.owner = Acknowledgements(lambda: None, Journal(lambda: None, lambda: 0.0))
-        self.deliveries = Deliveries(
+        self.deliveries = DeliveryQueue(
             implicit=implicit,
             clock=lambda: self.now,
             new_waiter=new_waiter,
@@ -74,7 +74,7 @@ class Bench:
         )
         self.owner.acquired(lease)
         self.pace.acquired(count)
-        self.deliveries.acquired([lease])
+        self.deliveries.on_acquired([lease])
         return lease
 
     async def poll(self, most: int | None = None) -> list[int]:
@@ -148,7 +148,7 @@ async def test_records_of_a_lost_session_are_not_handed_out() -> None:
     ready = bench.acquire(20, 5)
     assert await bench.poll(4) == [0, 1, 2, 3]
     bench.term.over = True
-    bench.deliveries.lost([lease, ready])
+    bench.deliveries.on_locks_lost([lease, ready])
 
     assert await bench.poll() == []
     assert bench.pace.buffered == 0
@@ -168,12 +168,12 @@ async def test_everything_is_counted_back_when_topics_go() -> None:
 async def test_nothing_is_in_hand_of_a_loop_that_waits_for_more() -> None:
     """So nobody need look, later, at what it has passed."""
     bench = Bench()
-    loop = RecordLoop(bench.deliveries, lambda: None)
+    loop = RecordIterator(bench.deliveries, lambda: None)
     bench.acquire(0, 2)
-    assert not bench.deliveries.in_hand
+    assert not bench.deliveries.has_unacknowledged
     for _ in range(2):
         await anext(loop)
-        assert bench.deliveries.in_hand
+        assert bench.deliveries.has_unacknowledged
     async with anyio.create_task_group() as tasks:
 
         async def ask() -> None:
@@ -183,9 +183,9 @@ async def test_nothing_is_in_hand_of_a_loop_that_waits_for_more() -> None:
         while not bench.pace.waiting:
             await checkpoint()
 
-        assert not bench.deliveries.in_hand
+        assert not bench.deliveries.has_unacknowledged
         bench.acquire(2, 1)
-    assert bench.deliveries.in_hand
+    assert bench.deliveries.has_unacknowledged
 
 
 async def test_nothing_is_in_hand_where_everything_is_said() -> None:
@@ -193,7 +193,7 @@ async def test_nothing_is_in_hand_where_everything_is_said() -> None:
     bench.acquire(0, 2)
     assert await bench.poll(1) == [0]
 
-    assert not bench.deliveries.in_hand
+    assert not bench.deliveries.has_unacknowledged
 
 
 async def test_records_that_were_let_go_leave_no_garbage() -> None:
@@ -238,7 +238,7 @@ async def test_value_that_refers_back_to_its_record_is_collected() -> None:
 
 async def test_next_record_as_a_task_cancelled_before_it_ran_loses_nothing() -> None:
     bench = Bench()
-    loop = RecordLoop(bench.deliveries, lambda: None)
+    loop = RecordIterator(bench.deliveries, lambda: None)
     lease = bench.acquire(0, 3)
     assert (await anext(loop)).offset == 0
     never_awaited = anext(loop)
@@ -255,7 +255,7 @@ async def test_next_record_as_a_task_cancelled_before_it_ran_loses_nothing() -> 
 
 async def test_next_record_may_be_a_task_of_its_own() -> None:
     bench = Bench()
-    loop = RecordLoop(bench.deliveries, lambda: None)
+    loop = RecordIterator(bench.deliveries, lambda: None)
     bench.acquire(0, 3)
     got: list[int] = []
 
@@ -279,7 +279,7 @@ async def test_next_record_may_be_a_task_of_its_own() -> None:
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_next_record_works_with_asyncios_tasks() -> None:
     bench = Bench()
-    loop = RecordLoop(bench.deliveries, lambda: None)
+    loop = RecordIterator(bench.deliveries, lambda: None)
     waiting = asyncio.create_task(loop.__anext__())
     await checkpoint()
     waiting.cancel()

@@ -2,20 +2,20 @@
 
 import anyio
 
-from sharecons.net.io.tcp import ProtocolWire, SocketWire
-from sharecons.net.io.transport import StreamWire
+from sharecons.net.io.tcp import ProtocolTransport, SocketTransport
+from sharecons.net.io.transport import StreamTransport
 
 
 async def on_protocol(ours):
-    return await ProtocolWire.on(ours)
+    return await ProtocolTransport.on(ours)
 
 
 async def on_socket(ours):
-    return SocketWire(ours)
+    return SocketTransport(ours)
 
 
 async def on_stream(ours):
-    return StreamWire(await anyio.abc.SocketStream.from_socket(ours))
+    return StreamTransport(await anyio.abc.SocketStream.from_socket(ours))
 
 
 ASYNCIO = ("asyncio", {})

@@ -35,7 +35,7 @@ from kio.schema.request_header.v2 import RequestHeader
 from kio.serial import entity_reader
 
 from sharecons import ShareConsumer
-from sharecons.net.io.transport import StreamWire
+from sharecons.net.io.transport import StreamTransport
 from sharecons.records.encoder import NewRecord, encode
 from tests.wire.oracle import schema, written
 
@@ -317,7 +317,7 @@ class ScriptedBroker:
 
     # The network.
 
-    async def connect(self, endpoint: Any) -> StreamWire:
+    async def connect(self, endpoint: Any) -> StreamTransport:
         self.io()
         await anyio.sleep(LATENCY)
         nodes = {port: node for node, port in self.nodes.items()}
@@ -328,7 +328,7 @@ class ScriptedBroker:
         stream = BrokerStream(self, node)
         self.streams.append(stream)
         self.io()
-        return StreamWire(stream)
+        return StreamTransport(stream)
 
     def cut(self, node: int | None = None) -> None:
         """End the connections to a node, or to all."""

@@ -6,7 +6,7 @@ import anyio
 from anyio.abc import ByteStream
 from kio.schema.errors import ErrorCode
 
-from sharecons.net.io.transport import StreamWire
+from sharecons.net.io.transport import StreamTransport
 from tests.wire.oracle import schema, written
 
 __all__ = ["MemoryNetwork", "MemoryStream", "Peer", "frame", "pair", "versions_answer"]
@@ -97,7 +97,7 @@ class MemoryNetwork:
         ours, theirs = pair()
         self.streams.append(ours)
         self._tasks.start_soon(_serve, serve, Peer(theirs))
-        return StreamWire(ours)
+        return StreamTransport(ours)
 
     @property
     def open(self):

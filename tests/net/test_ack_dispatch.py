@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.metrics.counters import Counters
-from sharecons.net.ack_dispatch import Reports
+from sharecons.net.ack_dispatch import AckDispatcher
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
@@ -25,8 +25,8 @@ class Hearer:
 
 def told_of(journal, hearer):
     counters = Counters()
-    reports = Reports(journal, counters, hearer)
-    told = reports.told()
+    reports = AckDispatcher(journal, counters, hearer)
+    told = reports.try_dispatch()
     counts = counters.snapshot()
     return told, [
         counts["acknowledgements-send-total"],
@@ -38,7 +38,7 @@ def told_of(journal, hearer):
 def test_a_journal_hears_what_somebody_is_called_back_with(calls_back):
     journal = Journal(lambda: None, lambda: 0.0)
 
-    Reports(journal, Counters(), Hearer(calls_back))
+    AckDispatcher(journal, Counters(), Hearer(calls_back))
 
     assert calls_back == journal.hears
 

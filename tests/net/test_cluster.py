@@ -11,7 +11,7 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from sharecons.net.cluster import Cluster, Link
+from sharecons.net.cluster import Cluster, ReconnectingConnection
 from sharecons.protocol.messages import Endpoint, FindCoordinator
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, Peer, frame
@@ -348,7 +348,7 @@ async def answer(count, peer):
 async def test_link_connects_when_it_is_asked_and_once():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, answering)
-        link = Link(lines.connect)
+        link = ReconnectingConnection(lines.connect)
         assert [] == lines.network.connects
 
         for _ in range(3):
@@ -362,7 +362,7 @@ async def test_link_connects_when_it_is_asked_and_once():
 async def test_link_connects_anew_after_a_loss():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, partial(answer, 1), answering)
-        link = Link(lines.connect)
+        link = ReconnectingConnection(lines.connect)
         await link.ask(QUESTION, 1.0)
 
         with pytest.raises(ConnectionFailedError):
@@ -381,7 +381,7 @@ async def test_link_connects_anew_after_an_answer_that_did_not_come():
 
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, silent_after_versions, answering)
-        link = Link(lines.connect)
+        link = ReconnectingConnection(lines.connect)
 
         with pytest.raises(RequestTimedOutError):
             await link.ask(QUESTION, 1.0)
@@ -392,7 +392,7 @@ async def test_link_connects_anew_after_an_answer_that_did_not_come():
 async def test_link_connects_anew_after_connecting_failed():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, http, answering)
-        link = Link(lines.connect)
+        link = ReconnectingConnection(lines.connect)
 
         with pytest.raises(ConnectionFailedError):
             await link.ask(QUESTION, 1.0)
@@ -403,7 +403,7 @@ async def test_link_connects_anew_after_connecting_failed():
 async def test_link_connects_anew_after_a_cancelled_asking():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, *[answering] * 100)
-        link = Link(lines.connect)
+        link = ReconnectingConnection(lines.connect)
 
         async def attempt(interrupted):
             await interrupted(link.ask(QUESTION, 1.0))
@@ -432,7 +432,7 @@ async def test_link_lets_its_askers_take_turns():
 
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, serve)
-        link = Link(lines.connect)
+        link = ReconnectingConnection(lines.connect)
         async with anyio.create_task_group() as askers:
             for _ in range(5):
                 askers.start_soon(link.ask, QUESTION, 1.0)
@@ -445,7 +445,7 @@ async def test_link_starts_with_a_connection_that_it_is_given():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, answering)
         connection = await lines.connect()
-        link = Link(lines.connect)
+        link = ReconnectingConnection(lines.connect)
         link.use(connection)
 
         await link.ask(QUESTION, 1.0)
@@ -457,7 +457,7 @@ async def test_link_starts_with_a_connection_that_it_is_given():
 
 async def test_unused_link_closes():
     async with anyio.create_task_group() as tasks:
-        await Link(Lines(tasks).connect).aclose()
+        await ReconnectingConnection(Lines(tasks).connect).aclose()
 
 
 async def test_error_of_the_protocol_is_one_of_the_connection():

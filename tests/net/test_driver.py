@@ -5,7 +5,7 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.driver import drive
-from sharecons.net.io.event import Bell
+from sharecons.net.io.event import AutoResetEvent
 from tests.net.interrupts import interruptions
 
 pytestmark = pytest.mark.anyio
@@ -23,19 +23,19 @@ async def waited(bell, deadline=NEVER):
 
 
 async def test_ring_before_the_wait_is_heard():
-    bell = Bell()
-    bell.ring()
+    bell = AutoResetEvent()
+    bell.set()
 
     with anyio.fail_after(10):
         assert 0.0 == await waited(bell)
 
 
 async def test_ring_during_the_wait_is_heard():
-    bell = Bell()
+    bell = AutoResetEvent()
 
     async def ring_later():
         await anyio.sleep(1)
-        bell.ring()
+        bell.set()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ring_later)
@@ -43,29 +43,31 @@ async def test_ring_during_the_wait_is_heard():
 
 
 async def test_wait_ends_at_its_deadline():
-    assert 5.0 == pytest.approx(await waited(Bell(), anyio.current_time() + 5))
+    assert 5.0 == pytest.approx(
+        await waited(AutoResetEvent(), anyio.current_time() + 5)
+    )
 
 
 async def test_deadline_in_the_past_is_not_waited_for():
-    assert 0.0 == await waited(Bell(), anyio.current_time() - 5)
+    assert 0.0 == await waited(AutoResetEvent(), anyio.current_time() - 5)
 
 
 async def test_ring_is_heard_once():
-    bell = Bell()
-    bell.ring()
-    bell.ring()
+    bell = AutoResetEvent()
+    bell.set()
+    bell.set()
 
     assert 0.0 == await waited(bell, anyio.current_time() + 5)
     assert 5.0 == pytest.approx(await waited(bell, anyio.current_time() + 5))
 
 
 async def test_ring_that_was_heard_during_a_wait_is_not_heard_again():
-    bell = Bell()
+    bell = AutoResetEvent()
 
     async def ring_later():
         await anyio.sleep(1)
-        bell.ring()
-        bell.ring()
+        bell.set()
+        bell.set()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ring_later)
@@ -74,18 +76,18 @@ async def test_ring_that_was_heard_during_a_wait_is_not_heard_again():
 
 
 async def test_ring_between_two_waits_is_heard_by_the_second():
-    bell = Bell()
+    bell = AutoResetEvent()
     await waited(bell, anyio.current_time() + 1)
-    bell.ring()
+    bell.set()
 
     assert 0.0 == await waited(bell, anyio.current_time() + 5)
 
 
 async def test_cancelled_wait_leaves_the_bell_as_it_was():
-    bell = Bell()
+    bell = AutoResetEvent()
     with anyio.move_on_after(1):
         await bell.wait_until(NEVER)
-    bell.ring()
+    bell.set()
 
     assert 0.0 == await waited(bell, anyio.current_time() + 5)
 
@@ -144,7 +146,7 @@ async def send(request):
 async def test_requests_are_answered_or_failed_each_before_the_next():
     machine = Scripted("a", "trouble", "b")
 
-    await drive(machine, send, Bell(), machine.told)
+    await drive(machine, send, AutoResetEvent(), machine.told)
 
     said = [line for line in machine.diary if line != "told"]
     assert [
@@ -164,7 +166,7 @@ async def test_what_the_machine_was_told_by_who_sends_it_is_not_told_again():
         await anyio.lowlevel.checkpoint()
         machine.answered(request, "at once", 0.0)
 
-    await drive(machine, tell, Bell(), machine.told)
+    await drive(machine, tell, AutoResetEvent(), machine.told)
 
     said = [line for line in machine.diary if line != "told"]
     assert ["ask a", "answered a: at once", "ask b", "answered b: at once"] == said
@@ -173,7 +175,7 @@ async def test_what_the_machine_was_told_by_who_sends_it_is_not_told_again():
 async def test_told_runs_after_all_that_the_machine_is_told():
     machine = Scripted("a", "trouble")
 
-    await drive(machine, send, Bell(), machine.told)
+    await drive(machine, send, AutoResetEvent(), machine.told)
 
     for line, following in zip(machine.diary, machine.diary[1:], strict=False):
         assert line == "told" or following == "told"
@@ -183,7 +185,7 @@ async def test_told_runs_after_all_that_the_machine_is_told():
 async def test_finished_machine_is_asked_nothing():
     machine = Scripted()
 
-    await drive(machine, send, Bell(), machine.told)
+    await drive(machine, send, AutoResetEvent(), machine.told)
 
     assert 0 == machine.looks
 
@@ -196,7 +198,7 @@ async def test_machine_that_finishes_when_it_is_asked_ends_the_loop():
 
     machine = Ending(5.0)
     with anyio.fail_after(1):
-        await drive(machine, send, Bell(), machine.told)
+        await drive(machine, send, AutoResetEvent(), machine.told)
 
     assert ["told"] == machine.diary
 
@@ -205,7 +207,7 @@ async def test_deadline_is_waited_for_without_spinning():
     machine = Scripted(3600.0, "a")
     started = anyio.current_time()
 
-    await drive(machine, send, Bell(), machine.told)
+    await drive(machine, send, AutoResetEvent(), machine.told)
 
     assert 3600 == pytest.approx(anyio.current_time() - started)
     # Twice for the wait, once for the request; the clock may wake one a bit early.
@@ -213,13 +215,13 @@ async def test_deadline_is_waited_for_without_spinning():
 
 
 async def test_bell_ends_the_wait():
-    bell = Bell()
+    bell = AutoResetEvent()
     machine = Scripted(NEVER, "a")
 
     async def ring():
         await anyio.sleep(7)
         machine._due = 0.0
-        bell.ring()
+        bell.set()
 
     started = anyio.current_time()
     async with anyio.create_task_group() as tasks:
@@ -231,13 +233,13 @@ async def test_bell_ends_the_wait():
 
 
 async def test_ring_while_a_request_is_under_way_is_not_lost():
-    bell = Bell()
+    bell = AutoResetEvent()
     machine = Scripted("a", NEVER, "b")
 
     async def slow(request):
         await anyio.sleep(1)
         if request == "a":
-            bell.ring()
+            bell.set()
             machine._script[1] = 0.0
         return request
 
@@ -252,7 +254,7 @@ async def test_other_exceptions_than_ours_are_bugs_and_pass():
         raise ValueError("a bug")
 
     with pytest.raises(ValueError, match="a bug"):
-        await drive(machine, buggy, Bell(), machine.told)
+        await drive(machine, buggy, AutoResetEvent(), machine.told)
     assert "failed a: a bug" not in machine.diary
 
 
@@ -262,7 +264,7 @@ async def test_every_error_of_ours_is_told_to_the_machine():
     async def failing(request):
         raise Error("ours")
 
-    await drive(machine, failing, Bell(), machine.told)
+    await drive(machine, failing, AutoResetEvent(), machine.told)
 
     assert "failed a: ours" in machine.diary
 
@@ -272,7 +274,7 @@ async def test_cancelled_at_each_await():
 
     async def attempt(interrupted):
         machine = Scripted("a", 1.0, "trouble", "b")
-        await interrupted(drive(machine, send, Bell(), machine.told))
+        await interrupted(drive(machine, send, AutoResetEvent(), machine.told))
 
         said = [line for line in machine.diary if line != "told"]
         asked = [line for line in said if line.startswith("ask")]

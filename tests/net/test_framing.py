@@ -59,7 +59,7 @@ def test_frames_one_after_the_other_in_pieces_of_any_size(contents, data):
 def test_room_is_never_empty_while_a_frame_is_on_its_way():
     buffer = FrameBuffer()
     for byte in framed(b"y" * 5000):
-        assert len(buffer.room()) >= 1
+        assert len(buffer.writable()) >= 1
         feed(buffer, bytes((byte,)))
 
 
@@ -109,7 +109,7 @@ def test_what_lacks_much_is_known_when_some_of_it_came():
     told = []
     for start, stop in pairwise(cuts):
         feed(buffer, content[start:stop])
-        told.append(buffer.lacks_much)
+        told.append(buffer.is_missing_much)
 
     assert [False, False, True, True, False, False] == told
 
@@ -144,7 +144,7 @@ def test_no_more_is_believed_than_comes():
     buffer = FrameBuffer()
     feed(buffer, FRAME_LIMIT.to_bytes(4, "big") + b"x" * 10)
 
-    assert len(buffer.room()) <= framing.BELIEVED
+    assert len(buffer.writable()) <= framing.PREALLOCATION_LIMIT
 
 
 def test_a_frame_longer_than_is_believed(monkeypatch):

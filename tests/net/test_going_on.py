@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from sharecons.errors import ProtocolError
-from sharecons.net.io.pipeline import Later, Onward
+from sharecons.net.io.pipeline import Deferred, NextFrame
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
 from tests.net.ends import WIRES, framed, heard, say
 from tests.net.waits import waited
@@ -51,7 +51,7 @@ async def answer(end, *answers):
 
 async def test_a_wire_exchanges_by_itself_what_goes_on(ends):
     wire, theirs = ends
-    onward = Onward(b"question", 10)
+    onward = NextFrame(b"question", 10)
     read = Reader(onward, onward, "the end")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(answer, theirs, b"no 1", b"no 2", b"no 3")
@@ -66,7 +66,7 @@ async def test_what_goes_on_leaves_before_anybody_runs(ends):
 
     def read(_):
         waiter.wake()
-        return Onward(b"onward", 10)
+        return NextFrame(b"onward", 10)
 
     async def work():
         await waited(waiter, FOREVER)
@@ -95,7 +95,7 @@ async def test_what_comes_later_is_looked_for_when_who_was_woken_has_run(ends):
 
     def first(frame):
         waiter.wake()
-        read.gives.insert(0, Later(read.note("look", Onward(b"question", 10))))
+        read.gives.insert(0, Deferred(read.note("look", NextFrame(b"question", 10))))
         return read(frame)
 
     async with anyio.create_task_group() as tasks:
@@ -118,7 +118,7 @@ async def test_what_looking_later_raises_is_raised(ends):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(answer, theirs, b"no 1")
         with pytest.raises(ProtocolError, match="nonsense"):
-            await wire.exchange(b"question", 10, lambda _: Later(refuse))
+            await wire.exchange(b"question", 10, lambda _: Deferred(refuse))
 
 
 async def test_nobody_looks_where_nobody_waits_any_more(ends):
@@ -130,7 +130,7 @@ async def test_nobody_looks_where_nobody_waits_any_more(ends):
 
             def read(_):
                 scope.cancel()
-                return Later(lambda: looked.append(True))
+                return Deferred(lambda: looked.append(True))
 
             await wire.exchange(b"question", 10, read)
         await anyio.sleep(0.01)
@@ -148,7 +148,7 @@ async def test_nothing_follows_where_nobody_waits_any_more(ends):
 
             def read(_):
                 scope.cancel()
-                return Onward(b"onward", 10)
+                return NextFrame(b"onward", 10)
 
             await wire.exchange(b"question", 10, read)
         await anyio.sleep(0.01)
@@ -184,7 +184,7 @@ async def test_each_answer_has_its_own_time(ends):
     wire, theirs = ends
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(answer, theirs, b"no 1", b"no 2")
-        read = Reader(Onward(b"question", 20.0), Onward(b"question", 0.02))
+        read = Reader(NextFrame(b"question", 20.0), NextFrame(b"question", 0.02))
         with anyio.fail_after(5), pytest.raises(TimeoutError):
             await wire.exchange(b"question", 10.0, read)
 
@@ -221,8 +221,8 @@ class Begun(Reader):
     """Finds a question while the second answer comes."""
 
     def __init__(self, *gives, begun=None):
-        begun = begun or Onward(b"begun", 5)
-        first = Onward(b"question", 5, begun=self.note("begun", begun))
+        begun = begun or NextFrame(b"begun", 5)
+        first = NextFrame(b"question", 5, begun=self.note("begun", begun))
         super().__init__(first, *gives)
 
     def __call__(self, answer):
@@ -266,7 +266,7 @@ async def test_while_much_comes_what_is_found_is_sent_and_answered_after(ends, s
 
 async def test_the_first_answer_of_two_may_have_something_follow(ends):
     wire, theirs = ends
-    read = Begun(Onward(b"question", 5), "the second of three", "the end")
+    read = Begun(NextFrame(b"question", 5), "the second of three", "the end")
 
     async def serve():
         await served_two(theirs, END + framed(b"no 3"))
@@ -282,7 +282,7 @@ async def test_the_first_answer_of_two_may_have_something_follow(ends):
 async def test_what_looks_in_vain_waits_for_what_is_under_way(ends):
     wire, theirs = ends
     read = Begun()
-    read.gives += [Later(read.note("look")), "the end"]
+    read.gives += [Deferred(read.note("look")), "the end"]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(served_two, theirs, END, framed(b"no 3"))
 
@@ -301,7 +301,7 @@ async def test_more_answers_than_were_asked_for(ends):
 
 async def test_the_second_of_two_has_a_time_limit_too(ends):
     wire, theirs = ends
-    read = Begun("the first of two", begun=Onward(b"begun", 0.05))
+    read = Begun("the first of two", begun=NextFrame(b"begun", 0.05))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(served_two, theirs, END)
         with anyio.fail_after(5), pytest.raises(TimeoutError):
@@ -311,7 +311,7 @@ async def test_the_second_of_two_has_a_time_limit_too(ends):
 async def test_while_two_are_to_come_nothing_more_is_looked_for(ends):
     wire, theirs = ends
     read = Begun("the first of two", "the end")
-    onward = Onward(b"begun", 5, begun=read.note("a third"))
+    onward = NextFrame(b"begun", 5, begun=read.note("a third"))
     read.gives[0].begun = read.note("begun", onward)
 
     async def serve():

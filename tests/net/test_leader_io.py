@@ -2,9 +2,9 @@
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.metrics.counters import Counters
-from sharecons.net.io.event import Bell
-from sharecons.net.io.pipeline import Following, Later
-from sharecons.net.leader_io import Led
+from sharecons.net.io.event import AutoResetEvent
+from sharecons.net.io.pipeline import Deferred, NextRequest
+from sharecons.net.leader_io import LeaderIO
 from sharecons.protocol.acknowledge.batcher import Acknowledgements
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import Journal
@@ -36,9 +36,9 @@ class Application:
         self.machine = Leader(NODE, SETTINGS, self.pace, acknowledgements)
         self.machine.topics = {TOPIC_ID: TOPIC}
         self.machine.want(frozenset({P0}))
-        self.led = Led(
+        self.led = LeaderIO(
             self.machine,
-            Bell(),
+            AutoResetEvent(),
             lambda: self.now,
             Counters(),
             self.acquired,
@@ -59,7 +59,7 @@ class Application:
         request = self.machine.next_request(self.now)
         assert isinstance(request, ShareFetch)
         self.requests.append(request)
-        self.led.begins(request)
+        self.led.next_request(request)
 
     def work(self) -> None:
         for lease in self.handed:
@@ -70,15 +70,15 @@ class Application:
             self.pace.asked(self.now + 1e-4)
         self.handed.clear()
 
-    def told(self, offset: int) -> Following | Later | None:
+    def told(self, offset: int) -> NextRequest | Deferred | None:
         answer = fetched(part(P0, (offset, offset)))
         assert isinstance(answer, ShareFetched)
-        return self.led.heard(answer)
+        return self.led.on_response(answer)
 
-    def told_much(self, turn: int) -> Following | Later | None:
+    def told_much(self, turn: int) -> NextRequest | Deferred | None:
         answer = fetched(part(P0, (500 * turn, 500 * turn + 499)))
         assert isinstance(answer, ShareFetched)
-        return self.led.heard(answer)
+        return self.led.on_response(answer)
 
     def work_in(self, seconds: float) -> None:
         """Work what is there in so many seconds, and ask for more."""
@@ -90,22 +90,22 @@ class Application:
             self.pace.asked(self.now)
         self.handed.clear()
 
-    def trickle(self, records: int, seconds: float) -> Following | Later | None:
+    def trickle(self, records: int, seconds: float) -> NextRequest | Deferred | None:
         """Give what follows the last of so many records, which is not worked yet."""
         self.begin()
-        following: Following | Later | None = None
+        following: NextRequest | Deferred | None = None
         for offset in range(records):
             self.work()
-            if isinstance(following, Later):
-                assert following.look() is not None
+            if isinstance(following, Deferred):
+                assert following.find() is not None
             self.now += seconds
             following = self.told(offset)
         return following
 
 
-def looked(following: Following | Later | None) -> Following | None:
-    assert isinstance(following, Later)
-    found = following.look()
+def looked(following: NextRequest | Deferred | None) -> NextRequest | None:
+    assert isinstance(following, Deferred)
+    found = following.find()
     assert found is None or isinstance(found.request, ShareFetch)
     return found
 
@@ -118,7 +118,7 @@ def test_where_records_come_alone_the_next_fetch_follows_when_the_application_ha
     following = looked(told)
 
     assert following is not None
-    assert following.begun is None
+    assert following.on_partial is None
 
 
 def test_what_an_application_said_that_went_on_at_once_is_in_the_next_fetch():
@@ -128,7 +128,7 @@ def test_what_an_application_said_that_went_on_at_once_is_in_the_next_fetch():
 
     following = application.told(0)
 
-    assert isinstance(following, Following)
+    assert isinstance(following, NextRequest)
     assert following.request.acknowledgements == {P0: (Range(0, 0, bytes([ACCEPT])),)}
 
 
@@ -147,40 +147,40 @@ def test_nobody_is_to_go_on_where_nothing_came():
     application.goes_on_here = True
     application.begin()
 
-    assert isinstance(application.led.heard(fetched()), Later)
+    assert isinstance(application.led.on_response(fetched()), Deferred)
 
 
 SIX = frozenset(SharePartition(TOPIC_ID, number) for number in range(6))
 
 
-def much_asked(application: Application) -> Following:
+def much_asked(application: Application) -> NextRequest:
     """Fetches bring much each; gives what is asked next, which is not answered yet."""
     application.machine.want(SIX)
     application.begin()
-    following: Following | Later | None = None
+    following: NextRequest | Deferred | None = None
     for turn in range(4):
         following = application.told_much(turn)
         application.work_in(1e-3)
         if following is None:
             application.begin()
-    assert isinstance(following, Following)
+    assert isinstance(following, NextRequest)
     return following
 
 
 def test_where_much_lies_ready_another_fetch_is_found_while_the_answer_comes():
     application = Application()
     first = much_asked(application)
-    assert first.begun is not None
+    assert first.on_partial is not None
 
-    second = first.begun()
+    second = first.on_partial()
 
     assert second is not None
     assert isinstance(second.request, ShareFetch)
-    assert first.begun() is None, "two are enough"
+    assert first.on_partial() is None, "two are enough"
     told = application.told_much(4)
     application.work_in(1e-3)
     assert looked(told) is None
-    third = second.begun and second.begun()
+    third = second.on_partial and second.on_partial()
     assert third is not None
     assert isinstance(third.request, ShareFetch)
 
@@ -189,14 +189,14 @@ def test_while_much_comes_nothing_is_asked_that_would_keep_a_task_from_telling()
     application = Application()
     first = much_asked(application)
     application.reports = False
-    assert first.begun is not None
+    assert first.on_partial is not None
 
-    assert first.begun() is None
+    assert first.on_partial() is None
     application.reports = True
     application.machine.happened.append(Strange("to be told"))
-    assert first.begun() is None
+    assert first.on_partial() is None
     application.machine.happened.clear()
-    assert first.begun() is not None
+    assert first.on_partial() is not None
 
 
 def test_what_a_task_is_to_tell_is_told_by_it():
@@ -213,8 +213,8 @@ def test_what_a_task_is_to_tell_is_told_by_it():
 def test_what_a_task_is_to_tell_is_told_when_two_were_answered():
     application = Application()
     first = much_asked(application)
-    assert first.begun is not None
-    assert first.begun() is not None
+    assert first.on_partial is not None
+    assert first.on_partial() is not None
     application.reports = False
 
     assert application.told_much(4) is None
@@ -226,8 +226,8 @@ def test_what_a_task_is_to_tell_is_told_when_two_were_answered():
 def test_a_connection_that_broke_leaves_nothing_to_be_heard():
     application = Application()
     first = much_asked(application)
-    assert first.begun is not None
-    assert first.begun() is not None
+    assert first.on_partial is not None
+    assert first.on_partial() is not None
 
     application.machine.failed(first.request, LOST, application.now)
     application.machine.happened.clear()  # as our task does

@@ -10,8 +10,13 @@ from sharecons.errors import (
     ProtocolError,
     RequestTimedOutError,
 )
-from sharecons.net.io.pipeline import Asking, Following, Later, Numbers
-from sharecons.net.io.sasl import Login
+from sharecons.net.io.pipeline import (
+    CorrelationIds,
+    Deferred,
+    NextRequest,
+    RequestExchange,
+)
+from sharecons.net.io.sasl import SaslSession
 from sharecons.protocol.messages import ShareFetch
 from sharecons.wire.codec import registry
 from tests.net.streams import SERVED, MemoryNetwork, frame
@@ -32,7 +37,7 @@ def hearing(*gives):
     return answers, hear
 
 
-FOLLOWING = Following(QUESTION, 1.0)
+FOLLOWING = NextRequest(QUESTION, 1.0)
 ANSWERS = [frame(number, ANSWER) for number in (2, 3, 4)]
 
 
@@ -40,8 +45,10 @@ ANSWERS = [frame(number, ANSWER) for number in (2, 3, 4)]
     "given",
     [
         pytest.param([FOLLOWING, FOLLOWING], id="at once"),
-        pytest.param([Later(lambda: FOLLOWING)] * 2, id="later"),
-        pytest.param([FOLLOWING, FOLLOWING, Later(lambda: None)], id="nothing, later"),
+        pytest.param([Deferred(lambda: FOLLOWING)] * 2, id="later"),
+        pytest.param(
+            [FOLLOWING, FOLLOWING, Deferred(lambda: None)], id="nothing, later"
+        ),
     ],
 )
 async def test_what_is_heard_is_followed_until_nothing_follows(given):
@@ -70,7 +77,7 @@ async def test_what_follows_may_be_of_another_kind():
         forgotten=frozenset(),
         acknowledgements={},
     )
-    answers, hear = hearing(Following(other, 1.0))
+    answers, hear = hearing(NextRequest(other, 1.0))
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, served(*ANSWERS)))
 
@@ -81,7 +88,7 @@ async def test_what_follows_may_be_of_another_kind():
 
 
 async def test_what_follows_has_a_time_of_its_own():
-    _, hear = hearing(Following(QUESTION, 0.02))
+    _, hear = hearing(NextRequest(QUESTION, 0.02))
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, served(ANSWERS[0])))
 
@@ -117,7 +124,7 @@ async def test_a_connection_cut_while_what_follows_is_under_way():
     assert [FOUND] == answers
 
 
-class SometimesDue(Login):
+class SometimesDue(SaslSession):
     """A login whose session ends when a test says so."""
 
     def __init__(self):
@@ -130,7 +137,7 @@ class SometimesDue(Login):
 
 def test_nothing_is_sent_behind_a_request_while_a_login_is_due():
     """It would have to leave first, and nothing may be under way then."""
-    numbers, login, found = Numbers("me"), SometimesDue(), []
+    numbers, login, found = CorrelationIds("me"), SometimesDue(), []
 
     def look():
         found.append(True)
@@ -139,8 +146,8 @@ def test_nothing_is_sent_behind_a_request_while_a_login_is_due():
     kind = type(QUESTION)
     api = registry.api_of(kind)
     version = min(api.versions[-1], SERVED[api.key][1])
-    _, hear = hearing(Following(QUESTION, 1.0, look))
-    asking = Asking(kind, api, version, numbers, login, hear)
+    _, hear = hearing(NextRequest(QUESTION, 1.0, look))
+    asking = RequestExchange(kind, api, version, numbers, login, hear)
     numbers.request(api.key, version, b"")
 
     onward = asking.read(memoryview(frame(1, ANSWER)[4:]))

@@ -8,8 +8,8 @@ from contextvars import ContextVar, copy_context
 import anyio
 import pytest
 
-from sharecons.net.io.pipeline import Onward
-from sharecons.net.io.tcp import ProtocolWire
+from sharecons.net.io.pipeline import NextFrame
+from sharecons.net.io.tcp import ProtocolTransport
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
 from tests.net.ends import framed
 from tests.net.waits import waited
@@ -162,7 +162,7 @@ def ends(loop):
         connected = socket.create_connection(server.getsockname())
         theirs, _ = server.accept()
     connected.setblocking(False)
-    wire = loop.run_until_complete(ProtocolWire.on(connected))
+    wire = loop.run_until_complete(ProtocolTransport.on(connected))
     with theirs:
         yield wire, theirs
     loop.run_until_complete(wire.aclose())
@@ -203,7 +203,7 @@ def test_who_exits_when_who_asked_is_gone_ends_the_loop(loop, ends):
 def test_who_exits_leaves_what_else_comes_to_be_read(loop, ends):
     wire, theirs = ends
     long = framed(b"x" * (1 << 20))
-    onward = Onward(b"second", 10, begun=lambda: Onward(b"third", 10))
+    onward = NextFrame(b"second", 10, begun=lambda: NextFrame(b"third", 10))
     reads = iter([lambda _: onward, leave, bytes])
     theirs.sendall(framed(b"no 1"))
     asking = loop.create_task(

@@ -11,11 +11,11 @@ from sharecons.errors import (
     ConnectionFailedError,
     RequestTimedOutError,
 )
-from sharecons.net.io.transport import Troubles
+from sharecons.net.io.transport import ErrorMapping
 
 
 def raised(error):
-    with pytest.raises(BaseException) as caught, Troubles("asking b:1"):
+    with pytest.raises(BaseException) as caught, ErrorMapping("asking b:1"):
         raise error
     return caught.value
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from sharecons.net.io.framing import AWAITED
-from sharecons.net.io.tcp import ProtocolWire
+from sharecons.net.io.tcp import ProtocolTransport
 from tests.net.ends import ASYNCIO, UVLOOP, framed, gone, heard, say
 
 pytestmark = [
@@ -19,7 +19,7 @@ AT_ONCE = b"\1\0\0\0\0\0\0\0"
 """Closing with this lingering sends RST where FIN would be polite."""
 
 
-class Woken(ProtocolWire):
+class Woken(ProtocolTransport):
     """Notes how many bytes it is woken with, and first does what a test wants."""
 
     def __init__(self):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from sharecons.net.io.transport import TcpNetwork, Wire
+from sharecons.net.io.transport import FrameTransport, TcpNetwork
 from sharecons.protocol.messages import Endpoint
 from tests.kafka_plugin import Admin
 from tests.net.interrupts import interruptions
@@ -25,9 +25,9 @@ class CountedNetwork(TcpNetwork):
 
     def __init__(self) -> None:
         super().__init__()
-        self.open: set[Wire] = set()
+        self.open: set[FrameTransport] = set()
 
-    async def connect(self, endpoint: Endpoint) -> Wire:
+    async def connect(self, endpoint: Endpoint) -> FrameTransport:
         wire = await super().connect(endpoint)
         closing = wire.aclose
 

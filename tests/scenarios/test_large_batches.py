@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from sharecons import ShareConsumer
-from sharecons.net.io.transport import TcpNetwork, Wire
+from sharecons.net.io.transport import FrameTransport, TcpNetwork
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 from tests.kafka_plugin import Admin, Kafka
@@ -27,12 +27,12 @@ class CountingNetwork:
         self.received = 0
         self._network = TcpNetwork()
 
-    async def connect(self, endpoint: Endpoint) -> Wire:
+    async def connect(self, endpoint: Endpoint) -> FrameTransport:
         return CountingWire(await self._network.connect(endpoint), self)
 
 
 class CountingWire:
-    def __init__(self, wire: Wire, network: CountingNetwork) -> None:
+    def __init__(self, wire: FrameTransport, network: CountingNetwork) -> None:
         self._network = network
         self._wire = wire
         self.send = wire.send

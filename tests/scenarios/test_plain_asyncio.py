@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sharecons.net.io.tcp import ProtocolWire
+from sharecons.net.io.tcp import ProtocolTransport
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, left_over, offsets
 from tests.scenarios.versions import LET_GO
@@ -75,15 +75,15 @@ async def test_a_record_that_comes_alone_is_here_in_the_call_that_brought_it(
 ) -> None:
     queue = Queue(admin)
     in_call = False
-    updated = ProtocolWire.buffer_updated
+    updated = ProtocolTransport.buffer_updated
 
-    def buffer_updated(wire: ProtocolWire, nbytes: int) -> None:
+    def buffer_updated(wire: ProtocolTransport, nbytes: int) -> None:
         nonlocal in_call
         in_call = True
         updated(wire, nbytes)
         in_call = False
 
-    monkeypatch.setattr(ProtocolWire, "buffer_updated", buffer_updated)
+    monkeypatch.setattr(ProtocolTransport, "buffer_updated", buffer_updated)
     here = []
     async with queue.consumer() as consumer, asyncio.timeout(30):
         records = aiter(consumer)

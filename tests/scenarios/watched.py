@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sharecons.net.io.pipeline import Later, Onward
-from sharecons.net.io.transport import TcpNetwork, Wire
+from sharecons.net.io.pipeline import Deferred, NextFrame
+from sharecons.net.io.transport import FrameTransport, TcpNetwork
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
@@ -29,12 +29,12 @@ class WatchedNetwork:
         self.under_way = self.most = self.brought = 0
         self._network = TcpNetwork()
 
-    async def connect(self, endpoint: Endpoint) -> Wire:
+    async def connect(self, endpoint: Endpoint) -> FrameTransport:
         return WatchedWire(await self._network.connect(endpoint), self)
 
 
 class WatchedWire:
-    def __init__(self, wire: Wire, network: WatchedNetwork) -> None:
+    def __init__(self, wire: FrameTransport, network: WatchedNetwork) -> None:
         self._network = network
         self._wire = wire
         self._under_way: list[bytes] = []  # what kinds of requests
@@ -50,25 +50,25 @@ class WatchedWire:
             fetched = self._over() == SHARE_FETCH
             self._network.brought += fetched and len(frame) > WITHOUT_RECORDS
             answer = read(frame)
-            if isinstance(answer, Later):
-                look = answer.look
-                return Later(lambda: followed(look()))
+            if isinstance(answer, Deferred):
+                look = answer.find
+                return Deferred(lambda: followed(look()))
             return followed(answer)
 
         def followed(answer: Any) -> Any:
-            if not isinstance(answer, Onward):
+            if not isinstance(answer, NextFrame):
                 return answer
             self._sent(answer.data)
-            begun = answer.begun
+            begun = answer.on_partial
             found = begun and (lambda: followed(begun()))
-            return Onward(answer.data, answer.timeout, found)
+            return NextFrame(answer.data, answer.timeout, found)
 
         def uncounted(answer: Any) -> Any:
             """Of a wire that does not go on by itself: the exchange is another one."""
-            if isinstance(answer, Later):
-                look = answer.look
-                return Later(lambda: uncounted(look()))
-            if isinstance(answer, Onward):
+            if isinstance(answer, Deferred):
+                look = answer.find
+                return Deferred(lambda: uncounted(look()))
+            if isinstance(answer, NextFrame):
                 self._over()
                 self._network.sent.pop()
             return answer

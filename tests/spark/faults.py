@@ -75,7 +75,7 @@ def _arm(owner, name, when, times):
     setattr(owner, name, dying)
     if owner is Acquirer:
         # It is only told of what was applied if it wants to know.
-        owner.calls_back = property(lambda _: True)
+        owner.has_ack_callback = property(lambda _: True)
 
 
 def _die():

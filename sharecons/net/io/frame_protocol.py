@@ -12,18 +12,18 @@ from mypy_extensions import mypyc_attr
 from sharecons.errors import ProtocolError
 from sharecons.net.io.framing import FrameBuffer
 from sharecons.net.io.idle_watch import UNREQUESTED
-from sharecons.net.io.pipeline import Later, Onward
+from sharecons.net.io.pipeline import Deferred, NextFrame
 from sharecons.wire.codec.api import Frame
 
-__all__ = ["Receiving", "as_it_is"]
+__all__ = ["FrameProtocol", "unparsed"]
 
 
-def as_it_is(frame: Frame) -> Frame:
+def unparsed(frame: Frame) -> Frame:
     return frame
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Receiving:
+class FrameProtocol:
     """The receiving half of `ProtocolWire`, which has the transport.
 
     Attributes:
@@ -38,15 +38,15 @@ class Receiving:
         self.loop = loop
         self.transport: Any = None
         self.waiter: Any = None
-        self.read: Callable[[Frame], Any] = as_it_is
+        self.read: Callable[[Frame], Any] = unparsed
         self.expected = 0
-        self.begun: Callable[[], Any] | None = None
+        self.on_partial: Callable[[], Any] | None = None
         self.wake_at: Callable[[int], None] | None = None
         self.deadline = math.inf
         self._wakes_at = 1
         self._buffer = FrameBuffer()
         self._timer: Any = None
-        self._rings_at = math.inf
+        self._times_out_at = math.inf
 
     def fail(self, error: Exception) -> None:
         """Nothing more comes: `ProtocolWire` sees to it."""
@@ -60,10 +60,10 @@ class Receiving:
         a timer takes longer than the rest of this.
         """
         self.deadline = self.loop.time() + timeout
-        if self.deadline < self._rings_at:
+        if self.deadline < self._times_out_at:
             self.expect_nothing()
-            self._rings_at = self.deadline
-            self._timer = self.loop.call_at(self.deadline, self._rung)
+            self._times_out_at = self.deadline
+            self._timer = self.loop.call_at(self.deadline, self._timed_out)
 
     def expect_nothing(self) -> None:
         """Nobody is to fail any more."""
@@ -73,7 +73,7 @@ class Receiving:
     # What the event loop calls.
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer.room()
+        return self._buffer.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
         waiter = self.waiter
@@ -86,11 +86,11 @@ class Receiving:
                     self.expected -= 1
                     self._answered(waiter, frame)
             elif (
-                self.begun is not None
+                self.on_partial is not None
                 and self.expected == 1
-                and self._buffer.lacks_much
+                and self._buffer.is_missing_much
             ):
-                self._find(waiter, self.begun)
+                self._find(waiter, self.on_partial)
         except ProtocolError as error:
             self.fail(error)
         finally:
@@ -100,7 +100,7 @@ class Receiving:
     def _wake_for_the_rest(self, wake_at: Callable[[int], None]) -> None:
         """A broker sends the fields before its records, those, and the fields behind
         them, one after the other: woken for each we would take its CPU meanwhile."""
-        lacks = max(1, self._buffer.lacks)
+        lacks = max(1, self._buffer.missing)
         if lacks != self._wakes_at:
             self._wakes_at = lacks
             wake_at(lacks)
@@ -121,15 +121,15 @@ class Receiving:
         else:
             # What it let go on may have ended us.
             if not waiter.done():
-                self._go_on(waiter, answer)
+                self._resume(waiter, answer)
 
-    def _go_on(self, waiter: Any, answer: Any) -> None:
-        if isinstance(answer, Later):
+    def _resume(self, waiter: Any, answer: Any) -> None:
+        if isinstance(answer, Deferred):
             # When whom the answer woke have run: they are in the loop's queue.
-            self.loop.call_soon(self._find, waiter, answer.look)
-        elif isinstance(answer, Onward):
+            self.loop.call_soon(self._find, waiter, answer.find)
+        elif isinstance(answer, NextFrame):
             self.transport.write(answer.data)
-            self.begun = answer.begun
+            self.on_partial = answer.on_partial
             self.expected += 1
             self.expect(answer.timeout)
         elif not self.expected:
@@ -143,10 +143,10 @@ class Receiving:
         except Exception as error:  # noqa: BLE001 (raised where it was asked)
             waiter.set_exception(error)
         else:
-            self._go_on(waiter, answer)
+            self._resume(waiter, answer)
 
-    def _rung(self) -> None:
-        self._timer, self._rings_at = None, math.inf
+    def _timed_out(self) -> None:
+        self._timer, self._times_out_at = None, math.inf
         if self.waiter is None or self.waiter.done():
             return  # the next request begins anew
         left = self.deadline - self.loop.time()

@@ -17,7 +17,7 @@ one record batch may exceed it."""
 FIRST_SIZE: Final = 4 << 10
 """Received before the frame's length is known; answers without records fit in."""
 
-BELIEVED: Final = 16 << 20
+PREALLOCATION_LIMIT: Final = 16 << 20
 """What says to be longer gets the room for it as it comes."""
 
 ROUNDED: Final = 64 << 10
@@ -44,7 +44,15 @@ class FrameBuffer:
     and found by the system page by page, which is a tenth of what a large answer takes.
     """
 
-    __slots__ = ("_first", "_got", "_kept", "_lacks", "_largest", "_length", "_room")
+    __slots__ = (
+        "_first",
+        "_got",
+        "_kept",
+        "_largest",
+        "_length",
+        "_missing",
+        "_writable",
+    )
 
     def __init__(self) -> None:
         self._first = memoryview(bytearray(FIRST_SIZE))
@@ -53,21 +61,21 @@ class FrameBuffer:
         self._begin()
 
     @property
-    def lacks(self) -> int:
+    def missing(self) -> int:
         """How many bytes are to come of a frame that has begun; 0 if none has, or too
         much is to come to wait for it without receiving."""
-        return self._lacks
+        return self._missing
 
     @property
-    def lacks_much(self) -> bool:
+    def is_missing_much(self) -> bool:
         """Whether some of a frame is here, and more to come than sockets hold."""
         return self._got > FIRST_SIZE and self._length - self._got > MUCH
 
-    def room(self) -> memoryview:
+    def writable(self) -> memoryview:
         """Where the next bytes are to be received; never empty."""
-        if self._got == len(self._room):
+        if self._got == len(self._writable):
             self._grow()
-        return self._room[self._got :]
+        return self._writable[self._got :]
 
     def received(self, size: int) -> Frame | None:
         """So many bytes were put into the room; gives the frame if it is whole.
@@ -81,14 +89,14 @@ class FrameBuffer:
         if self._got < self._length:
             self._lack(self._length - self._got)
             return None
-        frame = self._room
+        frame = self._writable
         self._begin()
         return frame
 
     def _begin(self) -> None:
-        self._room = self._first
+        self._writable = self._first
         self._got = 0
-        self._lacks = 0
+        self._missing = 0
         self._length = -1  # until it has come
 
     def _first_received(self) -> Frame | None:
@@ -102,8 +110,8 @@ class FrameBuffer:
         if size > FIRST_SIZE:
             begun = first[frames.LENGTH_SIZE :]
             self._length, self._got = length, len(begun)
-            self._room = memoryview(self._memory(length))[:length]
-            self._room[: len(begun)] = begun
+            self._writable = memoryview(self._memory(length))[:length]
+            self._writable[: len(begun)] = begun
         if got < size:
             self._lack(size - got)
             return None
@@ -112,29 +120,29 @@ class FrameBuffer:
         return first[frames.LENGTH_SIZE :]
 
     def _lack(self, size: int) -> None:
-        self._lacks = size if size <= AWAITED else 0
+        self._missing = size if size <= AWAITED else 0
 
     def _memory(self, length: int) -> bytearray:
-        if length > BELIEVED:
-            return bytearray(BELIEVED)
+        if length > PREALLOCATION_LIMIT:
+            return bytearray(PREALLOCATION_LIMIT)
         for kept in self._kept:
             if len(kept) >= length and not _is_viewed(kept):
                 return kept
         memory = bytearray(-(-length // ROUNDED) * ROUNDED)
         if len(memory) > self._largest:
             self._largest = len(memory)
-            _let_come_and_go(self._largest)
+            _keep_freed_memory(self._largest)
         self._kept = [memory, *self._kept[: KEPT - 1]]
         return memory
 
     def _grow(self) -> None:
         """Make room for more of a frame that was not believed to be so long."""
         grown = memoryview(bytearray(min(self._length, 2 * self._got)))
-        grown[: self._got] = self._room
-        self._room = grown
+        grown[: self._got] = self._writable
+        self._writable = grown
 
 
-def _let_come_and_go(size: int) -> None:
+def _keep_freed_memory(size: int) -> None:
     """Have the C library keep so much memory for us when we let go of it.
 
     The values of an answer's records are about as many bytes, made for each answer and

@@ -11,10 +11,10 @@ from sharecons.net.io.clock import running_clock
 from sharecons.protocol.sasl.authentication import FOREVER, Authentication
 from sharecons.protocol.sasl.credentials import Credentials
 
-__all__ = ["Login"]
+__all__ = ["SaslSession"]
 
 
-class Login:
+class SaslSession:
     """Proves who we are, on one connection, as often as it is wanted."""
 
     def __init__(self, credentials: Credentials, broker: str) -> None:
@@ -24,7 +24,7 @@ class Login:
         self._renew_at = FOREVER
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """The session ends soon, or has ended: nothing may be asked before `run`."""
         return self._clock() >= self._renew_at
 

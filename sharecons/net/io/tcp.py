@@ -21,13 +21,13 @@ from aiohappyeyeballs import start_connection
 
 from sharecons.errors import ProtocolError
 from sharecons.net.io.clock import in_trio
-from sharecons.net.io.frame_protocol import Receiving, as_it_is
+from sharecons.net.io.frame_protocol import FrameProtocol, unparsed
 from sharecons.net.io.framing import FrameBuffer
 from sharecons.net.io.idle_watch import UNREQUESTED, Lost, Wait, wait_watching
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
-__all__ = ["ProtocolWire", "SocketWire", "connect"]
+__all__ = ["ProtocolTransport", "SocketTransport", "connect"]
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ STAGGER: Final = 0.25
 
 async def connect(
     endpoint: Endpoint, ssl_context: SSLContext | None = None
-) -> "ProtocolWire | SocketWire":
+) -> "ProtocolTransport | SocketTransport":
     """Connect to the first of a name's addresses that answers; raises `OSError`.
 
     TLS is asyncio's own, which puts plain bytes where they are to stay as well; trio's
@@ -45,7 +45,7 @@ async def connect(
     """
     if in_trio():
         assert ssl_context is None, "its streams have TLS"
-        return SocketWire(await _connected_in_trio(endpoint))
+        return SocketTransport(await _connected_in_trio(endpoint))
     addresses = await anyio.getaddrinfo(
         endpoint.host, endpoint.port, type=socket.SOCK_STREAM
     )
@@ -54,7 +54,7 @@ async def connect(
     except RuntimeError as error:  # of uvloop's, for what the system refuses
         raise OSError(str(error)) from error
     try:
-        return await ProtocolWire.on(connected, endpoint.host, ssl_context)
+        return await ProtocolTransport.on(connected, endpoint.host, ssl_context)
     except BaseException:
         connected.close()
         raise
@@ -90,7 +90,7 @@ def _wake_at(connected: socket.socket) -> Callable[[int], None] | None:
     return wake_at
 
 
-class ProtocolWire(Receiving, asyncio.BufferedProtocol):
+class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
     """A wire on asyncio's loops: nobody is woken before a frame is whole."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
         connected: socket.socket,
         host: str = "",
         ssl_context: SSLContext | None = None,
-    ) -> "ProtocolWire":
+    ) -> "ProtocolTransport":
         """Take over a connected socket that does not block."""
         _at_once(connected)
         loop = asyncio.get_running_loop()
@@ -126,7 +126,7 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
 
     async def receive(self) -> Frame:
         self.deadline = math.inf
-        frame: Frame = await self._answer(as_it_is)
+        frame: Frame = await self._answer(unparsed)
         return frame
 
     async def exchange(
@@ -140,14 +140,14 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
         if self._error is not None:
             raise self._error
         self.read = read
-        self.begun = None
+        self.on_partial = None
         self.expected = 1
         self.waiter = waiter = self.loop.create_future()
         try:
             answer: T = await waiter
         finally:
             self.waiter = None
-            self.read = as_it_is  # which keeps nothing alive
+            self.read = unparsed  # which keeps nothing alive
         return answer
 
     async def idle(self, wait: Wait, lost: Lost) -> None:
@@ -184,7 +184,7 @@ class ProtocolWire(Receiving, asyncio.BufferedProtocol):
         self.fail(exc or anyio.EndOfStream())
 
 
-class SocketWire:
+class SocketTransport:
     """A wire on any event loop, over a connected socket."""
 
     def __init__(self, connected: socket.socket) -> None:
@@ -211,7 +211,7 @@ class SocketWire:
     async def receive(self) -> Frame:
         await self._wait(anyio.wait_readable)
         while True:
-            room = self._buffer.room()
+            room = self._buffer.writable()
             try:
                 size = self._socket.recv_into(room)
             except BlockingIOError:

@@ -5,7 +5,7 @@ from typing import Final
 
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 
-__all__ = ["HANDSHAKE_CUT", "explained"]
+__all__ = ["HANDSHAKE_CUT", "map_tls_error"]
 
 HANDSHAKE_CUT: Final = (
     "the broker closed the connection in the midst of the TLS handshake; is this a TLS "
@@ -27,7 +27,7 @@ REFUSALS: Final = (
 """Alerts about our own certificate."""
 
 
-def explained(error: SSLError, doing: str) -> Error:
+def map_tls_error(error: SSLError, doing: str) -> Error:
     """Make an error of ours of one of OpenSSL's; `doing` says what, and with whom."""
     if isinstance(error, SSLCertVerificationError):
         return AuthenticationError(

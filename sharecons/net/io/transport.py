@@ -24,16 +24,16 @@ from sharecons.net.io import tcp
 from sharecons.net.io.clock import in_trio
 from sharecons.net.io.framing import FrameBuffer
 from sharecons.net.io.idle_watch import UNREQUESTED, Lost, Wait, wait_watching
-from sharecons.net.io.tls import HANDSHAKE_CUT, explained
+from sharecons.net.io.tls import HANDSHAKE_CUT, map_tls_error
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
 __all__ = [
+    "ErrorMapping",
+    "FrameTransport",
     "Network",
-    "StreamWire",
+    "StreamTransport",
     "TcpNetwork",
-    "Troubles",
-    "Wire",
 ]
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ CUT: Final = (
 RESET: Final = (ConnectionResetError, BrokenPipeError, anyio.BrokenResourceError)
 
 
-class Wire(Protocol):
+class FrameTransport(Protocol):
     """Frames to and from one broker; raises what sockets and anyio's streams raise."""
 
     async def send(self, data: bytes) -> None:
@@ -99,7 +99,7 @@ class Wire(Protocol):
 class Network(Protocol):
     """Whatever can connect to a broker."""
 
-    async def connect(self, endpoint: Endpoint) -> Wire:
+    async def connect(self, endpoint: Endpoint) -> FrameTransport:
         """Connect; may raise what sockets raise, `OSError` above all."""
         ...
 
@@ -110,7 +110,7 @@ class TcpNetwork:
     def __init__(self, ssl_context: SSLContext | None = None) -> None:
         self._ssl_context = ssl_context
 
-    async def connect(self, endpoint: Endpoint) -> Wire:
+    async def connect(self, endpoint: Endpoint) -> FrameTransport:
         try:
             if self._ssl_context is None:
                 return await tcp.connect(endpoint)
@@ -121,7 +121,9 @@ class TcpNetwork:
                 f"connecting to {endpoint}: this is not a host name"
             ) from error
 
-    async def _connect_tls(self, endpoint: Endpoint, context: SSLContext) -> Wire:
+    async def _connect_tls(
+        self, endpoint: Endpoint, context: SSLContext
+    ) -> FrameTransport:
         try:
             return await self._start_tls(endpoint, context)
         except CUT as error:
@@ -129,7 +131,9 @@ class TcpNetwork:
                 f"connecting to {endpoint}: {HANDSHAKE_CUT}"
             ) from error
 
-    async def _start_tls(self, endpoint: Endpoint, context: SSLContext) -> Wire:
+    async def _start_tls(
+        self, endpoint: Endpoint, context: SSLContext
+    ) -> FrameTransport:
         if not in_trio():
             return await tcp.connect(endpoint, context)
         stream = await anyio.connect_tcp(
@@ -140,10 +144,10 @@ class TcpNetwork:
             # A frame tells its own length, so that nothing is gained by a last word.
             tls_standard_compatible=False,
         )
-        return StreamWire(stream)
+        return StreamTransport(stream)
 
 
-class StreamWire:
+class StreamTransport:
     """A byte stream of anyio's, as a `Wire`."""
 
     def __init__(self, stream: ByteStream) -> None:
@@ -155,7 +159,7 @@ class StreamWire:
 
     async def receive(self) -> Frame:
         while True:
-            room = self._buffer.room()
+            room = self._buffer.writable()
             chunk = await self._stream.receive(len(room))
             room[: len(chunk)] = chunk
             frame = self._buffer.received(len(chunk))
@@ -183,7 +187,7 @@ class StreamWire:
         await anyio.aclose_forcefully(self._stream)
 
 
-class Troubles:
+class ErrorMapping:
     """Turns what a stream raises into errors of ours that say what was tried.
 
     Args:
@@ -229,7 +233,7 @@ class Troubles:
             ) from error
         told = error if isinstance(error, SSLError) else _cause(error)
         if isinstance(told, SSLError):
-            raise explained(told, self._doing) from error
+            raise map_tls_error(told, self._doing) from error
         if isinstance(
             error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError
         ):

@@ -25,7 +25,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, final
 
-from sharecons._record import RELEASE, RENEW, AcknowledgeType, Holder
+from sharecons._record import RELEASE, RENEW, AcknowledgeType, AckTarget
 from sharecons.protocol.acknowledge import verb_errors
 from sharecons.protocol.acknowledge.ack_states import (
     AFTER_RENEWAL,
@@ -73,7 +73,7 @@ class Owner(Protocol):
 
 
 @final
-class Lease(Holder):
+class Lease(AckTarget):
     """Records of one partition, acquired together.
 
     Attributes:
