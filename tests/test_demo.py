@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sharecons.cli import demo as command
-from sharecons.demo.clock import Watch
-from sharecons.demo.environment import Ground
+from sharecons.demo.clock import DemoClock
+from sharecons.demo.environment import Environment
 from sharecons.demo.ledger import DELIVERY_LIMIT, Fate, Ledger, What, Why
 from sharecons.demo.messages import account, closing, sentence
 from sharecons.demo.plan import TRIES, Plan, Verdict
 from sharecons.demo.runner import show
 from sharecons.demo.screen import accounts, picture
-from sharecons.demo.text_view import Lines
+from sharecons.demo.text_view import TextView
 from sharecons.demo.worker import Worker
 from sharecons.testing import EmbeddedBroker, virtual_time
 
@@ -409,8 +409,8 @@ class ScriptedTask:
 
 
 def a_worker(ledger, plan):
-    place = Ground("localhost:1", "topic", "group", None)
-    return Worker("ada", plan, place, ledger, Watch())
+    place = Environment("localhost:1", "topic", "group", None)
+    return Worker("ada", plan, place, ledger, DemoClock())
 
 
 @pytest.mark.anyio
@@ -493,7 +493,7 @@ def played(plan, *, patience=30.0, on_line=lambda kafka, line: None, **settings)
 
         play = partial(show, patience=patience)
         where = kafka.bootstrap_servers
-        yield anyio.run(play, plan, where, Lines(write), said.append), said
+        yield anyio.run(play, plan, where, TextView(write), said.append), said
 
 
 @pytest.mark.parametrize(("lowest", "taken"), [("1000", "5000"), ("15000", "15000")])

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     # Records, with their compression, are loaded when somebody reads some: most
     # commands do not, and are to start fast.
     from sharecons.protocol.diagnosis.state_replay import RecordedState
-    from sharecons.protocol.log_reader.log_slice import LogPiece
+    from sharecons.protocol.log_reader.log_slice import LogSlice
 
 __all__ = ["ShareGroupAdmin"]
 
@@ -333,7 +333,7 @@ class ShareGroupAdmin:
 
     async def read_log(
         self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
-    ) -> "Results[TopicPartition, LogPiece]":
+    ) -> "Results[TopicPartition, LogSlice]":
         """Read records from these offsets on, without consuming them.
 
         One request to each leader, which waits for nothing: what is there comes, up to

@@ -9,7 +9,7 @@ from sharecons.protocol.admin.fanout import outcomes
 from sharecons.protocol.admin.requests import Reply
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.log_reader.log_slice import LogPiece
+from sharecons.protocol.log_reader.log_slice import LogSlice
 from sharecons.protocol.log_reader.messages import (
     Fetch,
     Fetched,
@@ -32,14 +32,14 @@ async def read_log(
     questions: AdminExecutor,
     offsets: Mapping[TopicPartition, int],
     max_bytes: int,
-) -> Results[TopicPartition, LogPiece]:
+) -> Results[TopicPartition, LogSlice]:
     """Read once from each offset; leaders are asked side by side."""
     named = await _named(questions, offsets)
     ids = named.found
 
     async def ask(
         node_id: int, keys: tuple[TopicPartition, ...]
-    ) -> Mapping[TopicPartition, Reply[LogPiece]]:
+    ) -> Mapping[TopicPartition, Reply[LogSlice]]:
         request = Fetch(
             max_wait=0.0,
             min_bytes=0,
@@ -60,7 +60,7 @@ async def read_log(
         }
 
     read = await questions.of_partitions(ids, DOING, ask)
-    missing: dict[TopicPartition, Outcome[LogPiece]] = {
+    missing: dict[TopicPartition, Outcome[LogSlice]] = {
         key: Outcome(error=error) for key, error in named.errors.items()
     }
     return Results({key: missing.get(key) or read[key] for key in offsets})
@@ -81,12 +81,12 @@ async def _named(
     return outcomes(replies, DOING, lambda key: f"{key.topic}-{key.partition}")
 
 
-def _reply(key: TopicPartition, offset: int, part: FetchedFrom) -> Reply[LogPiece]:
+def _reply(key: TopicPartition, offset: int, part: FetchedFrom) -> Reply[LogSlice]:
     if part.error != Code.NONE:
         return Reply(part.error, None, None)
     decoded = decode(part.records, [(offset, LAST_OFFSET, 0)], *key, DETACHED)
     unseen = decoded.unseen[0][0] if decoded.unseen else offset
-    piece = LogPiece(
+    piece = LogSlice(
         records=tuple(decoded.records),
         next_offset=unseen,
         end_offset=part.high_watermark,

@@ -74,14 +74,14 @@ async def _serve(
     import anyio
 
     from sharecons.cli.exit_codes import Exit, complain
-    from sharecons.exporter.collector import Collecting
+    from sharecons.exporter.collector import Collector
     from sharecons.exporter.metrics import Metrics
     from sharecons.exporter.reachability import Reachability
     from sharecons.exporter.server import keep_collecting, serving
 
     metrics = Metrics()
     limit = max(options.interval, settings.timeout)
-    collecting = Collecting(admin, options.groups, limit)
+    collecting = Collector(admin, options.groups, limit)
     try:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with serving(metrics, options.host, options.port) as port:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sharecons._record import TopicPartition
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.exit_codes import Exit
-    from sharecons.inspection import GroupInside
+    from sharecons.inspection import GroupInspection
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -99,7 +99,7 @@ async def _inspect(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Ex
     return max(code, _checked(seen)) if options.check else code
 
 
-def _checked(seen: "GroupInside") -> "Exit":
+def _checked(seen: "GroupInspection") -> "Exit":
     from sharecons.cli.exit_codes import Exit
     from sharecons.inspection import Severity
 
@@ -109,7 +109,7 @@ def _checked(seen: "GroupInside") -> "Exit":
     return Exit.REFUSED if stalled else Exit.DONE
 
 
-def _draw(seen: "GroupInside", options: argparse.Namespace) -> None:
+def _draw(seen: "GroupInspection", options: argparse.Namespace) -> None:
     from sharecons.errors import ConfigurationError
 
     try:
@@ -128,7 +128,7 @@ def _draw(seen: "GroupInside", options: argparse.Namespace) -> None:
 async def _watch(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
     from sharecons.cli import inspect_watch
 
-    async def look(before: "GroupInside | None") -> "GroupInside":
+    async def look(before: "GroupInspection | None") -> "GroupInspection":
         return await _look(admin, options, before)
 
     return await inspect_watch.watch(look, options.watch, as_json=options.json)
@@ -137,8 +137,8 @@ async def _watch(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit
 async def _look(
     admin: "ShareGroupAdmin",
     options: argparse.Namespace,
-    before: "GroupInside | None",
-) -> "GroupInside":
+    before: "GroupInspection | None",
+) -> "GroupInspection":
     from sharecons.inspection import Source, inspect_group
 
     topics, partitions = _chosen(options.topic or ())

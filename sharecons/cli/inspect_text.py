@@ -11,13 +11,19 @@ from sharecons.cli.tables import GAP, Column, Json, Row
 from sharecons.cli.tables import write as write_table
 from sharecons.escaping import escape
 from sharecons.inspection import (
-    GroupInside,
-    PartitionInside,
+    GroupInspection,
+    OffsetRange,
+    OffsetStatus,
+    PartitionInspection,
     Severity,
-    Standing,
-    Stretch,
 )
-from sharecons.inspection.offset_bars import LEGEND, LOOKS, Strip, cells_of, strips_of
+from sharecons.inspection.offset_bars import (
+    LEGEND,
+    LOOKS,
+    OffsetBar,
+    cells_of,
+    offset_bars_of,
+)
 from sharecons.protocol.diagnosis.findings import duration
 
 __all__ = ["columns", "heading", "legend", "objects", "remarks", "rows", "write"]
@@ -57,7 +63,7 @@ OFFSETS: Final = (
 )
 
 
-def write(group: GroupInside, *, as_json: bool, offsets: bool) -> None:
+def write(group: GroupInspection, *, as_json: bool, offsets: bool) -> None:
     """Write to stdout what was seen; `offsets` lists them instead of counting."""
     if as_json:
         write_table(objects(group), (), as_json=True)
@@ -88,7 +94,7 @@ def _write_wrapped(line: str) -> None:
         output.write_line(part)
 
 
-def heading(group: GroupInside) -> str:
+def heading(group: GroupInspection) -> str:
     """Say in a line what was looked at, and what its limits are."""
     facts = group.facts
     members = "1 member" if facts.members == 1 else f"{facts.members} members"
@@ -109,18 +115,18 @@ _SOURCES: Final = {
 }
 
 
-def columns(group: GroupInside) -> tuple[Column, ...]:
+def columns(group: GroupInspection) -> tuple[Column, ...]:
     """Return the columns of `rows`: all offsets are in one of them."""
     insides = group.partitions.found.values()
-    used = {each.standing.value for inside in insides for each in inside.stretches}
+    used = {each.status.value for inside in insides for each in inside.ranges}
     rare = tuple(column for column in RARE if column.name in used)
     behind = 1 + [column.name for column in COLUMNS].index("archived")
     return (*COLUMNS[:behind], *rare, *COLUMNS[behind:])
 
 
-def rows(group: GroupInside) -> list[Row]:
+def rows(group: GroupInspection) -> list[Row]:
     """Give a row for each partition that could be seen; strips fill the terminal."""
-    strips = strips_of(group)
+    strips = offset_bars_of(group)
     bare = [_row(strip, group.at) for strip in strips]
     width = _room(bare, columns(group)[:-1])
     return [
@@ -146,10 +152,10 @@ def _room(bare: list[Row], columns: tuple[Column, ...]) -> int:
     return max(NARROWEST, min(WIDEST, room))
 
 
-def legend(group: GroupInside) -> list[str]:
+def legend(group: GroupInspection) -> list[str]:
     """Return lines that explain the strips: their width, and their signs."""
     known = _can_draw()
-    strips = strips_of(group)
+    strips = offset_bars_of(group)
     span = strips[0].span if strips else 1
     width = "1 offset" if span == 1 else f"{span:,} offsets"
     signs = (
@@ -163,7 +169,7 @@ def legend(group: GroupInside) -> list[str]:
     ]
 
 
-def remarks(group: GroupInside) -> list[str]:
+def remarks(group: GroupInspection) -> list[str]:
     """Return a line for each finding that is at least a note, the worst first."""
     found = [
         (key, finding)
@@ -178,21 +184,21 @@ def remarks(group: GroupInside) -> list[str]:
     ]
 
 
-def objects(group: GroupInside) -> list[Row]:
+def objects(group: GroupInspection) -> list[Row]:
     """Give an object for each partition, with all that is known of it."""
     return [
         _object(key, inside, group) for key, inside in group.partitions.found.items()
     ]
 
 
-def _row(strip: Strip, at: float) -> Row:
+def _row(strip: OffsetBar, at: float) -> Row:
     inside = strip.inside
     oldest = inside.oldest
     age = None if oldest is None else duration(at - oldest.timestamp / 1000)
     return {**_counts(strip.key, inside), "oldest": age}
 
 
-def _counts(key: TopicPartition, inside: PartitionInside) -> dict[str, Json]:
+def _counts(key: TopicPartition, inside: PartitionInspection) -> dict[str, Json]:
     return {
         "topic": key.topic,
         "partition": key.partition,
@@ -202,18 +208,18 @@ def _counts(key: TopicPartition, inside: PartitionInside) -> dict[str, Json]:
     }
 
 
-def _drawn(strip: Strip, width: int) -> str:
+def _drawn(strip: OffsetBar, width: int) -> str:
     known = _can_draw()
     signs = [_sign(cell, known) for cell in cells_of(strip, width)]
     return "".join(signs).rstrip()
 
 
-def _sign(stretch: Stretch | None, known: bool) -> str:
+def _sign(stretch: OffsetRange | None, known: bool) -> str:
     if stretch is None:
         return " "
-    if stretch.standing is Standing.OPEN and stretch.delivery_count:
+    if stretch.status is OffsetStatus.OPEN and stretch.delivery_count:
         return str(min(9, stretch.delivery_count))
-    looks = LOOKS[stretch.standing]
+    looks = LOOKS[stretch.status]
     return looks.sign if known else looks.plain
 
 
@@ -226,7 +232,9 @@ def _can_draw() -> bool:
     return True
 
 
-def _object(key: TopicPartition, inside: PartitionInside, group: GroupInside) -> Row:
+def _object(
+    key: TopicPartition, inside: PartitionInspection, group: GroupInspection
+) -> Row:
     oldest = inside.oldest
     return {
         "group": group.group.group_id,
@@ -243,7 +251,7 @@ def _object(key: TopicPartition, inside: PartitionInside, group: GroupInside) ->
         else round(group.at - oldest.timestamp / 1000, 3),
         "members": list(inside.members),
         "source": group.source.value,
-        "stretches": [_stretch(each) for each in inside.stretches],
+        "stretches": [_stretch(each) for each in inside.ranges],
         "findings": [
             {
                 "reason": finding.reason.value,
@@ -255,24 +263,24 @@ def _object(key: TopicPartition, inside: PartitionInside, group: GroupInside) ->
     }
 
 
-def _stretch(stretch: Stretch) -> dict[str, Json]:
+def _stretch(stretch: OffsetRange) -> dict[str, Json]:
     return {
         "first_offset": stretch.first_offset,
         "last_offset": stretch.last_offset,
-        "standing": stretch.standing.value,
+        "standing": stretch.status.value,
         "delivery_count": stretch.delivery_count,
     }
 
 
-def _listed(group: GroupInside) -> list[Row]:
+def _listed(group: GroupInspection) -> list[Row]:
     return [
         {
             "topic": key.topic,
             "partition": key.partition,
             **_stretch(each),
             "count": each.count,
-            "standing": LOOKS[each.standing].words,
+            "standing": LOOKS[each.status].words,
         }
         for key, inside in group.partitions.found.items()
-        for each in inside.stretches
+        for each in inside.ranges
     ]

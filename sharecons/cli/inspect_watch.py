@@ -10,7 +10,7 @@ import anyio
 from sharecons.cli import inspect_text, output
 from sharecons.cli.exit_codes import Exit, complain
 from sharecons.errors import ConnectionFailedError, RequestTimedOutError
-from sharecons.inspection import GroupInside
+from sharecons.inspection import GroupInspection
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,7 +19,7 @@ __all__ = ["watch"]
 
 PROGRAM = "sharecons groups inspect"
 
-Look = Callable[[GroupInside | None], Awaitable[GroupInside]]
+Look = Callable[[GroupInspection | None], Awaitable[GroupInspection]]
 
 
 async def watch(look: Look, interval: float, *, as_json: bool) -> Exit:
@@ -28,7 +28,9 @@ async def watch(look: Look, interval: float, *, as_json: bool) -> Exit:
     Brokers that cannot be reached for a while are waited for.
     """
     if as_json or not sys.stdout.isatty():
-        show: Callable[[GroupInside], None] = _write_json if as_json else _write_lines
+        show: Callable[[GroupInspection], None] = (
+            _write_json if as_json else _write_lines
+        )
         return await _again(look, interval, show)
     from rich.console import Console
     from rich.live import Live
@@ -44,16 +46,16 @@ async def watch(look: Look, interval: float, *, as_json: bool) -> Exit:
         redirect_stdout=False,
     ) as live:
 
-        def update(seen: GroupInside) -> None:
+        def update(seen: GroupInspection) -> None:
             live.update(_screen(seen, interval, console.height), refresh=True)
 
         return await _again(look, interval, update)
 
 
 async def _again(
-    look: Look, interval: float, show: Callable[[GroupInside], None]
+    look: Look, interval: float, show: Callable[[GroupInspection], None]
 ) -> Exit:
-    before: GroupInside | None = None
+    before: GroupInspection | None = None
     while True:
         try:
             before = await look(before)
@@ -66,13 +68,13 @@ async def _again(
         await anyio.sleep(interval)
 
 
-def _write_json(group: GroupInside) -> None:
+def _write_json(group: GroupInspection) -> None:
     for each in inspect_text.objects(group):
         output.write_json({"at": round(group.at, 3), **each})
     output.flush()
 
 
-def _write_lines(group: GroupInside) -> None:
+def _write_lines(group: GroupInspection) -> None:
     at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
     columns = inspect_text.columns(group)[2:-1]
     for row in inspect_text.rows(group):
@@ -84,7 +86,7 @@ def _write_lines(group: GroupInside) -> None:
     output.flush()
 
 
-def _screen(group: GroupInside, interval: float, height: int) -> "RenderableType":
+def _screen(group: GroupInspection, interval: float, height: int) -> "RenderableType":
     """Fill a screen: what does not fit is counted."""
     from rich.console import Group
     from rich.table import Table

@@ -107,7 +107,7 @@ async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Ex
 
 
 async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migration":
-    from sharecons.migration import Direction, Unplaced, plan
+    from sharecons.migration import Direction, MissingPolicy, plan
 
     topics = options.topics
     return await plan(
@@ -116,7 +116,7 @@ async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migra
         options.target,
         direction=Direction(options.direction) if options.direction else None,
         topics=None if topics is None else [each for some in topics for each in some],
-        unplaced=Unplaced(options.unplaced or "leave"),
+        unplaced=MissingPolicy(options.unplaced or "leave"),
     )
 
 

@@ -29,7 +29,7 @@ from sharecons.net.io.wakeup import Waiter
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.results import lock_overrun, summarize
-from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.fetch.prefetch import Prefetch
 
 __all__ = ["SLICE", "DeliveryQueue"]
 
@@ -85,7 +85,7 @@ class DeliveryQueue:
         self._check_caller = check_caller
         self._log = get_logger(__name__)
 
-    def attach(self, pace: Pace, wake: Callable[[], None]) -> None:
+    def attach(self, pace: Prefetch, wake: Callable[[], None]) -> None:
         """Name the pace to keep, and what to call when it changed."""
         self._prefetch = pace
         self._wake = wake
@@ -301,7 +301,7 @@ class DeliveryQueue:
         for lease in [
             lease for lease in self._unprocessed() if lease.topic not in topics
         ]:
-            lease.let_go()
+            lease.release_remaining()
             if lease is self.lease:
                 self._drop_lease()
             else:
@@ -336,7 +336,7 @@ class DeliveryQueue:
         lease = self.lease
         if lease is None or lease.cursor >= len(self.records):
             return False
-        if lease.term.over:
+        if lease.term.ended:
             return False
         if self.clock() < lease.deadline:
             return True
@@ -367,9 +367,9 @@ class DeliveryQueue:
         self.records = []
 
     def _unpack(self, lease: Lease) -> None:
-        if lease.term.over or self.clock() >= lease.deadline:
+        if lease.term.ended or self.clock() >= lease.deadline:
             self._prefetch.dropped(lease.count)
-            if not lease.term.over:
+            if not lease.term.ended:
                 self._counters.add("locks-expired-total", lease.count)
             return
         self.records, errors = unpack(lease)

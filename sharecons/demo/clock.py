@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import anyio
 
-__all__ = ["Watch"]
+__all__ = ["DemoClock"]
 
 
-class Watch:
+class DemoClock:
     """Whoever changes the ledger rings; whoever waits for a state of it hears."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from sharecons.records.encoder import NewRecord, encode
 from sharecons.version import VERSION
 from sharecons.wire import consumer_apis
 
-__all__ = ["Ground", "ground"]
+__all__ = ["Environment", "demo_environment"]
 
 SHORT: Final[dict[str, str | None]] = {
     "share.auto.offset.reset": "earliest",
@@ -59,7 +59,7 @@ UNDERTAKING: Final = 10.0  # seconds to leave nothing behind
 
 
 @dataclass(slots=True)
-class Ground:
+class Environment:
     """Where jobs are written and worked.
 
     Attributes:
@@ -96,9 +96,9 @@ class Ground:
 
 
 @asynccontextmanager
-async def ground(
+async def demo_environment(
     bootstrap: str, complain: Callable[[str], object]
-) -> AsyncIterator[Ground]:
+) -> AsyncIterator[Environment]:
     """Make a topic and a group; delete both in the end, whatever happened.
 
     What cannot be deleted is complained of.
@@ -110,7 +110,7 @@ async def ground(
     """
     connection = await _connected(bootstrap)
     name = f"sharecons-demo-{uuid4().hex[:8]}"
-    place = Ground(bootstrap, name, name, connection)
+    place = Environment(bootstrap, name, name, connection)
     try:
         await _prepare(place)
         yield place
@@ -138,7 +138,7 @@ async def _connected(bootstrap: str) -> Connection:
     return connection
 
 
-async def _prepare(place: Ground) -> None:
+async def _prepare(place: Environment) -> None:
     broker = await _any_broker(place)
     request = requests.create_topic(place.topic, PARTITIONS)
     _check(request, await _ask(broker, request), place.topic)
@@ -154,13 +154,13 @@ async def _prepare(place: Ground) -> None:
         place.leader = await _leader(place)
 
 
-async def _any_broker(place: Ground) -> Endpoint:
+async def _any_broker(place: Environment) -> Endpoint:
     described = await place.connection.ask(DescribeTopics(names=(), ids=()), PATIENCE)
     broker: Endpoint = next(iter(described.brokers.values()))
     return broker
 
 
-async def _leader(place: Ground) -> Endpoint:
+async def _leader(place: Environment) -> Endpoint:
     """The address of the partition's leader, as soon as it has one."""
     question = DescribeTopics(names=(place.topic,), ids=())
     while True:
@@ -173,7 +173,7 @@ async def _leader(place: Ground) -> Endpoint:
         await anyio.sleep(PAUSE)
 
 
-async def _clear(place: Ground) -> list[str]:
+async def _clear(place: Environment) -> list[str]:
     """Delete what was made; gives what is left, if that fails or takes too long."""
     left = {f"group {place.group_id}": _delete_group}
     left[f"topic {place.topic}"] = _delete_topic
@@ -185,12 +185,12 @@ async def _clear(place: Ground) -> list[str]:
     return list(left)
 
 
-async def _delete_topic(place: Ground) -> None:
+async def _delete_topic(place: Environment) -> None:
     request = requests.delete_topic(place.topic)
     _check(request, await _ask(await _any_broker(place), request), place.topic)
 
 
-async def _delete_group(place: Ground) -> None:
+async def _delete_group(place: Environment) -> None:
     """Delete the group and its configs; who was killed is made to leave before."""
     coordinator = await _coordinator(place)
     connection = await _connected(str(coordinator))
@@ -207,7 +207,7 @@ async def _delete_group(place: Ground) -> None:
     _check(request, await _ask(coordinator, request), place.group_id)
 
 
-async def _coordinator(place: Ground) -> Endpoint:
+async def _coordinator(place: Environment) -> Endpoint:
     question = FindCoordinator(group_id=place.group_id)
     found = await place.connection.ask(question, PATIENCE)
     endpoint: Endpoint = found.endpoint

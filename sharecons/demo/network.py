@@ -9,12 +9,12 @@ from sharecons.net.io.transport import FrameTransport, Network
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
-__all__ = ["MortalNetwork"]
+__all__ = ["KillableNetwork"]
 
 T = TypeVar("T")
 
 
-class MortalNetwork:
+class KillableNetwork:
     """A network of one consumer's own, which ends when it is killed.
 
     From `kill()` on nothing goes out any more, at once; `bury()` closes the
@@ -35,7 +35,7 @@ class MortalNetwork:
     def kill(self) -> None:
         self.dead = True
 
-    async def bury(self) -> None:
+    async def close(self) -> None:
         for wire in self._wires:
             await wire.aclose()
 
@@ -45,7 +45,7 @@ class MortalNetwork:
 
 
 class _MortalWire:
-    def __init__(self, wire: FrameTransport, network: MortalNetwork) -> None:
+    def __init__(self, wire: FrameTransport, network: KillableNetwork) -> None:
         self._wire = wire
         self._network = network
 

@@ -9,7 +9,7 @@ import anyio
 
 from sharecons.demo.plan import Plan
 from sharecons.demo.runner import Audience, Outcome, show
-from sharecons.demo.text_view import Lines
+from sharecons.demo.text_view import TextView
 from sharecons.errors import Error
 
 __all__ = ["run"]
@@ -39,7 +39,7 @@ def run(
         seed=options.seed,
     )
     plain = options.plain or not stdout.isatty()
-    audience = Lines(write) if plain else _screen(stdout)
+    audience = TextView(write) if plain else _screen(stdout)
     play = partial(show, plan, options.bootstrap_server, audience, complain)
     try:
         return _code(anyio.run(play, backend=options.backend))

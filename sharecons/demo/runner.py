@@ -10,8 +10,8 @@ from typing import ClassVar, Final, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.demo.clock import Watch
-from sharecons.demo.environment import Ground, ground
+from sharecons.demo.clock import DemoClock
+from sharecons.demo.environment import Environment, demo_environment
 from sharecons.demo.ledger import Ledger
 from sharecons.demo.plan import Plan
 from sharecons.demo.worker import Worker
@@ -80,8 +80,8 @@ async def show(
     """
     ledger = Ledger(plan.names, expected=plan.jobs)
     async with _broker(bootstrap) as (address, title):
-        async with ground(address, complain) as place:
-            watch = Watch()
+        async with demo_environment(address, complain) as place:
+            watch = DemoClock()
             with audience:
                 audience.opened(f"{_cast(plan)}, {title}")
                 stage = _Stage(plan, place, ledger, watch)
@@ -116,9 +116,9 @@ class _Stage:
     """What all who play have in common."""
 
     plan: Plan
-    place: Ground
+    place: Environment
     ledger: Ledger
-    watch: Watch
+    watch: DemoClock
 
     def worker(self, name: str) -> Worker:
         return Worker(name, self.plan, self.place, self.ledger, self.watch)
@@ -156,7 +156,7 @@ async def _listen(tasks: TaskGroup, interrupted: anyio.Event) -> None:
         await anyio.sleep_forever()
 
 
-async def _follow(audience: Audience, ledger: Ledger, watch: Watch) -> None:
+async def _follow(audience: Audience, ledger: Ledger, watch: DemoClock) -> None:
     while True:
         audience.look(ledger, watch.now)
         await anyio.sleep(audience.interval)

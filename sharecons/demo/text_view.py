@@ -7,13 +7,13 @@ from typing import ClassVar, Final
 from sharecons.demo.ledger import Fate, Ledger, What
 from sharecons.demo.messages import account, closing, sentence
 
-__all__ = ["Lines"]
+__all__ = ["TextView"]
 
 EVERY: Final = 2.0
 """Seconds between two lines that tell how far it is."""
 
 
-class Lines:
+class TextView:
     """Prints what happened since the last look."""
 
     interval: ClassVar[float] = 0.2
@@ -23,7 +23,7 @@ class Lines:
         self._told = 0
         self._next = 0.0
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "TextView":
         return self
 
     def __exit__(

@@ -5,10 +5,10 @@ from typing import Final
 import anyio
 
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.demo.clock import Watch
-from sharecons.demo.environment import Ground
+from sharecons.demo.clock import DemoClock
+from sharecons.demo.environment import Environment
 from sharecons.demo.ledger import Ledger
-from sharecons.demo.network import MortalNetwork
+from sharecons.demo.network import KillableNetwork
 from sharecons.demo.plan import HANDS, Plan, Verdict
 from sharecons.errors import RecordStateError
 from sharecons.net.io.transport import TcpNetwork
@@ -34,14 +34,19 @@ class Worker:
     """
 
     def __init__(
-        self, name: str, plan: Plan, place: Ground, ledger: Ledger, watch: Watch
+        self,
+        name: str,
+        plan: Plan,
+        place: Environment,
+        ledger: Ledger,
+        watch: DemoClock,
     ) -> None:
         self.name = name
         self._plan = plan
         self._ledger = ledger
         self._watch = watch
         self._place = place
-        self._network = MortalNetwork(TcpNetwork())
+        self._network = KillableNetwork(TcpNetwork())
         self._scope = anyio.CancelScope()
         self._hands = anyio.Semaphore(HANDS)
         self._numbers: dict[int, int] = {}
@@ -82,7 +87,7 @@ class Worker:
     async def _die(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:
         if self._network.dead:
             self._place.dead.append(consumer.member_id)
-            await self._network.bury()
+            await self._network.close()
             await consumer.aclose(timeout=0)
 
     async def _take(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:

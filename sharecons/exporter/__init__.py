@@ -4,7 +4,7 @@
 says it in Prometheus' words, and `serving` does all that until it is told to stop.
 """
 
-from sharecons.exporter.collector import Collecting
-from sharecons.exporter.snapshot import GroupReading, PartitionReading, Readings
+from sharecons.exporter.collector import Collector
+from sharecons.exporter.snapshot import GroupSnapshot, PartitionSnapshot, Snapshot
 
-__all__ = ["Collecting", "GroupReading", "PartitionReading", "Readings"]
+__all__ = ["Collector", "GroupSnapshot", "PartitionSnapshot", "Snapshot"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sharecons._record import TopicPartition
-from sharecons.exporter.snapshot import Readings
+from sharecons.exporter.snapshot import Snapshot
 from sharecons.protocol.diagnosis.offset_states import ARCHIVED
 
 __all__ = ["ArchivedCounts"]
@@ -26,7 +26,7 @@ class ArchivedCounts:
     totals: Mapping[Place, int] = field(default_factory=dict)
     _latest: Mapping[Place, Ranges] = field(default_factory=dict)
 
-    def after(self, readings: Readings) -> "ArchivedCounts":
+    def after(self, readings: Snapshot) -> "ArchivedCounts":
         """Return the counts with those of new readings added.
 
         A partition that could not be read keeps its count. One that a readable group
@@ -45,7 +45,7 @@ class ArchivedCounts:
                     ranges = tuple(
                         (each.first_offset, each.last_offset)
                         for each in one.stretches
-                        if each.standing in ARCHIVED
+                        if each.status in ARCHIVED
                     )
                 new = _size(ranges) - _overlap(known, ranges)
                 latest[place] = ranges

@@ -26,17 +26,21 @@ from sharecons.admin import (
 )
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.exporter.snapshot import (
-    GroupReading,
-    PartitionReading,
-    Readings,
+    GroupSnapshot,
+    PartitionSnapshot,
+    Snapshot,
     is_chosen,
 )
 from sharecons.exporter.stalls import Stalls
 from sharecons.inspection import oldest_records
 from sharecons.inspection.inspect import group_facts
-from sharecons.protocol.diagnosis.offset_states import Oldest, Stretch, stretches_of
+from sharecons.protocol.diagnosis.offset_states import (
+    OffsetRange,
+    Oldest,
+    offset_ranges_of,
+)
 
-__all__ = ["Collecting"]
+__all__ = ["Collector"]
 
 SIDE_BY_SIDE: Final = 8
 """Groups whose states are asked for at a time."""
@@ -68,7 +72,7 @@ class _Trouble:
 
 
 @final
-class Collecting:
+class Collector:
     """Collects readings of the groups whose ids fit one of the patterns.
 
     Args:
@@ -87,14 +91,14 @@ class Collecting:
         self._oldest: dict[Place, tuple[int, Oldest]] = {}
         self._stalls = Stalls()
 
-    async def collect(self) -> Readings:
+    async def collect(self) -> Snapshot:
         """Look at all groups once. What fails is told in the readings; nothing raises.
 
         May be cancelled at any time.
         """
         began = time.monotonic()
         trouble = _Trouble()
-        groups: dict[str, GroupReading] = {}
+        groups: dict[str, GroupSnapshot] = {}
         reached = False
         with anyio.move_on_after(self._limit) as scope:
             try:
@@ -106,7 +110,7 @@ class Collecting:
         if scope.cancelled_caught:
             late = f"looking at the groups took more than {self._limit:g} s"
             trouble.note("cluster", [ConnectionFailedError(late)])
-        return Readings(
+        return Snapshot(
             at=time.time(),
             duration=time.monotonic() - began,
             groups=groups,
@@ -115,7 +119,7 @@ class Collecting:
             reached=reached,
         )
 
-    async def _groups(self, trouble: _Trouble) -> dict[str, GroupReading]:
+    async def _groups(self, trouble: _Trouble) -> dict[str, GroupSnapshot]:
         listing = await self._admin.list_groups()
         trouble.note("groups", listing.errors.values())
         ids = [key for key in listing.groups if is_chosen(key, self._patterns)]
@@ -144,10 +148,10 @@ class Collecting:
 
     def _with_stalls(
         self,
-        readings: dict[str, GroupReading],
+        readings: dict[str, GroupSnapshot],
         described: Mapping[str, ShareGroup],
         configs: Mapping[str, Mapping[str, ConfigEntry]],
-    ) -> dict[str, GroupReading]:
+    ) -> dict[str, GroupSnapshot]:
         now = time.time()
         places = {(g, key) for g, each in readings.items() for key in each.partitions}
         self._stalls.forget_all_but(places)
@@ -226,8 +230,8 @@ class Collecting:
             return Results({key: Outcome(error=error) for key in keys})
 
     async def _with_oldest(
-        self, readings: dict[str, GroupReading], trouble: _Trouble
-    ) -> dict[str, GroupReading]:
+        self, readings: dict[str, GroupSnapshot], trouble: _Trouble
+    ) -> dict[str, GroupSnapshot]:
         known, self._oldest = self._oldest, {}
         for group_id, reading in readings.items():
             unsettled = {
@@ -253,7 +257,9 @@ class Collecting:
         }
 
     async def _oldest_records(
-        self, unsettled: Mapping[TopicPartition, tuple[Stretch, ...]], trouble: _Trouble
+        self,
+        unsettled: Mapping[TopicPartition, tuple[OffsetRange, ...]],
+        trouble: _Trouble,
     ) -> Mapping[TopicPartition, Oldest]:
         if not unsettled:
             return {}
@@ -263,7 +269,7 @@ class Collecting:
             trouble.note("records", [error])
             return {}
 
-    def _complete(self, group_id: str, reading: GroupReading) -> GroupReading:
+    def _complete(self, group_id: str, reading: GroupSnapshot) -> GroupSnapshot:
         partitions = {
             key: replace(one, oldest=self._oldest[group_id, key][1])
             if (group_id, key) in self._oldest
@@ -292,16 +298,16 @@ def _reading(
     states: Mapping[TopicPartition, SharePartitionState],
     starts: Ends,
     ends: Ends,
-) -> GroupReading:
-    return GroupReading(
+) -> GroupSnapshot:
+    return GroupSnapshot(
         state=None if group is None else group.state,
         members=None if group is None else len(group.members),
         partitions={
-            key: PartitionReading(
+            key: PartitionSnapshot(
                 start_offset=one.start_offset,
                 end_offset=ends.get(key),
                 lag=one.lag,
-                stretches=stretches_of(states[key], starts.get(key), ends.get(key))
+                stretches=offset_ranges_of(states[key], starts.get(key), ends.get(key))
                 if key in states
                 else None,
             )

@@ -14,8 +14,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.snapshot import PartitionReading, Readings
-from sharecons.protocol.diagnosis.offset_states import ARCHIVED, Standing
+from sharecons.exporter.snapshot import PartitionSnapshot, Snapshot
+from sharecons.protocol.diagnosis.offset_states import ARCHIVED, OffsetStatus
 from sharecons.version import VERSION
 
 __all__ = ["Metrics", "registry_of"]
@@ -33,10 +33,10 @@ QUESTIONS: Final = (
     "configs",
     "records",
 )
-UNTOLD: Final = (Standing.ABOVE, Standing.REMOVED)
+UNTOLD: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
 """Offsets of which no delivery count is known, or that are none any more."""
 
-Value = Callable[[PartitionReading, float], float | None]
+Value = Callable[[PartitionSnapshot, float], float | None]
 
 GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     (
@@ -61,7 +61,7 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
         "coordinator keeps them: in flight. Brokers keep locks in memory alone, so "
         "nobody can tell which are locked; those locked for the first time above all "
         "that was ever settled or let go are left out.",
-        lambda one, _: one.count(Standing.OPEN),
+        lambda one, _: one.count(OffsetStatus.OPEN),
     ),
     (
         "archived_records",
@@ -107,12 +107,12 @@ class Metrics(Collector):
     """
 
     def __init__(self) -> None:
-        self._latest: Readings | None = None
+        self._latest: Snapshot | None = None
         self._collections = 0
         self._failures: Counter[str] = Counter()
         self._archived = ArchivedCounts()
 
-    def read(self, readings: Readings) -> None:
+    def read(self, readings: Snapshot) -> None:
         """Take new readings."""
         self._collections += 1
         # A new one each time: a scrape in another thread may be counting the old one.
@@ -126,9 +126,9 @@ class Metrics(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """Return all metrics by name, so that a scrape may choose some of them."""
-        return self._families(Readings(at=0.0, duration=0.0))
+        return self._families(Snapshot(at=0.0, duration=0.0))
 
-    def _families(self, latest: Readings | None) -> Iterator[Metric]:
+    def _families(self, latest: Snapshot | None) -> Iterator[Metric]:
         yield from self._own(latest)
         if latest is not None:
             yield from _of_groups(latest)
@@ -137,7 +137,7 @@ class Metrics(Collector):
             yield _stalled(latest)
             yield _delivery_counts(latest)
 
-    def _own(self, latest: Readings | None) -> Iterator[Metric]:
+    def _own(self, latest: Snapshot | None) -> Iterator[Metric]:
         reached = latest is not None and latest.reached
         yield _gauge(f"{OWN}_up", "1 if a broker answers, 0 if none does.", reached)
         yield CounterMetricFamily(
@@ -169,7 +169,7 @@ def _gauge(name: str, help_text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help_text, value)
 
 
-def _of_groups(latest: Readings) -> Iterator[Metric]:
+def _of_groups(latest: Snapshot) -> Iterator[Metric]:
     members = GaugeMetricFamily(
         f"{GROUP}_members", "Members of the group.", labels=["group"]
     )
@@ -188,7 +188,7 @@ def _of_groups(latest: Readings) -> Iterator[Metric]:
     yield states
 
 
-def _of_partitions(latest: Readings) -> Iterator[Metric]:
+def _of_partitions(latest: Snapshot) -> Iterator[Metric]:
     for name, help_text, value_of in GAUGES:
         gauge = GaugeMetricFamily(f"{GROUP}_{name}", help_text, labels=PARTITION)
         for labels, one in _partitions(latest):
@@ -198,7 +198,7 @@ def _of_partitions(latest: Readings) -> Iterator[Metric]:
         yield gauge
 
 
-def _delivery_counts(latest: Readings) -> Metric:
+def _delivery_counts(latest: Snapshot) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_records_by_delivery_count",
         "Offsets from the start offset on by how often they were delivered, and how "
@@ -208,14 +208,14 @@ def _delivery_counts(latest: Readings) -> Metric:
     for labels, one in _partitions(latest):
         counts: Counter[tuple[str, int]] = Counter()
         for each in one.stretches or ():
-            if each.standing not in UNTOLD and each.delivery_count is not None:
-                counts[each.standing.value, each.delivery_count] += each.count
+            if each.status not in UNTOLD and each.delivery_count is not None:
+                counts[each.status.value, each.delivery_count] += each.count
         for (standing, deliveries), count in sorted(counts.items()):
             gauge.add_metric([*labels, standing, str(deliveries)], count)
     return gauge
 
 
-def _stalled(latest: Readings) -> Metric:
+def _stalled(latest: Snapshot) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_stalled",
         "1 if the partition stands still for this reason, 0 if not: no_members, "
@@ -241,7 +241,7 @@ def _archived_seen(archived: ArchivedCounts) -> Metric:
     return counter
 
 
-def _partitions(latest: Readings) -> Iterator[tuple[list[str], PartitionReading]]:
+def _partitions(latest: Snapshot) -> Iterator[tuple[list[str], PartitionSnapshot]]:
     for group_id, reading in latest.groups.items():
         for key, one in sorted(reading.partitions.items()):
             yield [group_id, key.topic, str(key.partition)], one

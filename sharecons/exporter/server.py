@@ -9,10 +9,10 @@ import anyio
 from anyio import to_thread
 from prometheus_client import start_http_server
 
-from sharecons.exporter.collector import Collecting
+from sharecons.exporter.collector import Collector
 from sharecons.exporter.metrics import Metrics, registry_of
 from sharecons.exporter.reachability import Reachability
-from sharecons.exporter.snapshot import Readings, unreachable
+from sharecons.exporter.snapshot import Snapshot, unreachable
 
 __all__ = ["keep_collecting", "serving"]
 
@@ -45,7 +45,7 @@ async def serving(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
 
 
 async def keep_collecting(
-    collecting: Collecting,
+    collecting: Collector,
     reachability: Reachability,
     metrics: Metrics,
     interval: float,
@@ -72,9 +72,9 @@ async def keep_collecting(
             await reachability.wait_until_back()
 
 
-async def _collect(collecting: Collecting, reachability: Reachability) -> Readings:
+async def _collect(collecting: Collector, reachability: Reachability) -> Snapshot:
     """Collect once, or until no broker answers."""
-    ended: list[Readings] = []
+    ended: list[Snapshot] = []
 
     async def watch() -> None:
         ended.append(unreachable(await reachability.wait_until_lost()))
@@ -87,7 +87,7 @@ async def _collect(collecting: Collecting, reachability: Reachability) -> Readin
     return ended[0]
 
 
-def _tell(before: tuple[str, ...], readings: Readings, say: Say) -> tuple[str, ...]:
+def _tell(before: tuple[str, ...], readings: Snapshot, say: Say) -> tuple[str, ...]:
     new = [each for each in readings.complaints if each not in before]
     for complaint in new[:MOST]:
         say(complaint)

@@ -9,23 +9,23 @@ from sharecons._record import TopicPartition
 from sharecons.errors import Error
 from sharecons.protocol.diagnosis.offset_states import (
     UNSETTLED,
+    OffsetRange,
+    OffsetStatus,
     Oldest,
-    Standing,
-    Stretch,
     window_of,
 )
 
 __all__ = [
-    "GroupReading",
-    "PartitionReading",
-    "Readings",
+    "GroupSnapshot",
+    "PartitionSnapshot",
+    "Snapshot",
     "is_chosen",
     "unreachable",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReading:
+class PartitionSnapshot:
     """A partition of a group; None stands for what was not told.
 
     Attributes:
@@ -43,7 +43,7 @@ class PartitionReading:
     start_offset: int
     end_offset: int | None = None
     lag: int | None = None
-    stretches: tuple[Stretch, ...] | None = None
+    stretches: tuple[OffsetRange, ...] | None = None
     oldest: Oldest | None = None
     window_limit: int | None = None
     stalled: Mapping[str, bool] = field(default_factory=dict)
@@ -55,31 +55,31 @@ class PartitionReading:
             return None
         return window_of(self.start_offset, self.stretches)
 
-    def count(self, *standings: Standing) -> int | None:
+    def count(self, *standings: OffsetStatus) -> int | None:
         """Return how many offsets stand so; None if unknown."""
         if self.stretches is None:
             return None
-        return sum(e.count for e in self.stretches if e.standing in standings)
+        return sum(e.count for e in self.stretches if e.status in standings)
 
     @property
-    def unsettled(self) -> tuple[Stretch, ...] | None:
+    def unsettled(self) -> tuple[OffsetRange, ...] | None:
         """The stretches that are not settled; None if nobody tells.
 
         Without the state it is known where they begin: what the group has begun to
         read ends, as far as it is settled in order, at its start offset.
         """
         if self.stretches is not None:
-            return tuple(each for each in self.stretches if each.standing in UNSETTLED)
+            return tuple(each for each in self.stretches if each.status in UNSETTLED)
         if self.end_offset is None:
             return None
         if self.lag == 0 or self.end_offset <= self.start_offset:
             return ()
         last = self.end_offset - 1
         return (
-            Stretch(
+            OffsetRange(
                 first_offset=self.start_offset,
                 last_offset=last,
-                standing=Standing.OPEN,
+                status=OffsetStatus.OPEN,
             ),
         )
 
@@ -92,16 +92,16 @@ class PartitionReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupReading:
+class GroupSnapshot:
     """A group; `state` and `members` are None if its coordinator did not tell."""
 
     state: str | None
     members: int | None
-    partitions: Mapping[TopicPartition, PartitionReading] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, PartitionSnapshot] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
+class Snapshot:
     """What one collection found.
 
     Attributes:
@@ -115,15 +115,15 @@ class Readings:
 
     at: float
     duration: float
-    groups: Mapping[str, GroupReading] = field(default_factory=dict)
+    groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
     failures: Mapping[str, int] = field(default_factory=dict)
     complaints: tuple[str, ...] = ()
     reached: bool = True
 
 
-def unreachable(error: Error) -> Readings:
+def unreachable(error: Error) -> Snapshot:
     """Return readings without groups: no broker answers any more."""
-    return Readings(
+    return Snapshot(
         at=time.time(),
         duration=0.0,
         failures={"cluster": 1},

@@ -5,14 +5,14 @@ from typing import Final, final
 
 from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, ShareGroup
-from sharecons.exporter.snapshot import PartitionReading
+from sharecons.exporter.snapshot import PartitionSnapshot
 from sharecons.inspection.inspect import assigned_members, group_facts, settling
 from sharecons.protocol.diagnosis.findings import Reason, findings_of
 from sharecons.protocol.diagnosis.offset_states import (
     UNSETTLED,
-    PartitionInside,
-    Standing,
-    Stretch,
+    OffsetRange,
+    OffsetStatus,
+    PartitionInspection,
 )
 
 __all__ = ["Stalls"]
@@ -23,7 +23,7 @@ ALWAYS: Final = (Reason.NO_MEMBERS, Reason.UNASSIGNED)
 OF_STATE: Final = (Reason.WINDOW_FULL, Reason.NO_PROGRESS)
 
 Place = tuple[str, TopicPartition]
-Settling = tuple[int | None, tuple[Stretch, ...]]
+Settling = tuple[int | None, tuple[OffsetRange, ...]]
 
 
 @final
@@ -37,7 +37,7 @@ class Stalls:
         self,
         group: ShareGroup,
         configs: Mapping[str, ConfigEntry],
-        partitions: Mapping[TopicPartition, PartitionReading],
+        partitions: Mapping[TopicPartition, PartitionSnapshot],
         now: float,
     ) -> dict[TopicPartition, Mapping[str, bool]]:
         """Return for each partition whether it stands still for each reason.
@@ -65,7 +65,7 @@ class Stalls:
         """Drop what is kept of partitions and groups that are gone."""
         self._unchanged = {k: v for k, v in self._unchanged.items() if k in places}
 
-    def _seconds(self, place: Place, inside: PartitionInside, now: float) -> float:
+    def _seconds(self, place: Place, inside: PartitionInspection, now: float) -> float:
         current = settling(inside)
         known, since = self._unchanged.get(place, (None, now))
         if known != current:
@@ -74,23 +74,23 @@ class Stalls:
         return now - since
 
 
-def _inside(one: PartitionReading, members: tuple[str, ...]) -> PartitionInside:
+def _inside(one: PartitionSnapshot, members: tuple[str, ...]) -> PartitionInspection:
     stretches = one.stretches
     if stretches is None:
         # Without the state it is not known which offsets were handed out.
         stretches = tuple(
-            Stretch(
+            OffsetRange(
                 first_offset=each.first_offset,
                 last_offset=each.last_offset,
-                standing=Standing.ABOVE,
+                status=OffsetStatus.ABOVE,
             )
             for each in one.unsettled or ()
-            if each.standing in UNSETTLED
+            if each.status in UNSETTLED
         )
-    return PartitionInside(
+    return PartitionInspection(
         start_offset=one.start_offset,
         end_offset=one.end_offset,
-        stretches=stretches,
+        ranges=stretches,
         oldest=one.oldest,
         members=members,
     )

@@ -6,27 +6,27 @@ each command loads its own: `peeking.peek`, `checks.check_cluster`, `html.page`,
 `png.draw`.
 """
 
-from sharecons.inspection.inspect import GroupInside, Source, inspect_group
+from sharecons.inspection.inspect import GroupInspection, Source, inspect_group
 from sharecons.inspection.oldest import oldest_records
 from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, Reason, Severity
 from sharecons.protocol.diagnosis.offset_states import (
+    OffsetRange,
+    OffsetStatus,
     Oldest,
-    PartitionInside,
-    Standing,
-    Stretch,
+    PartitionInspection,
 )
 
 __all__ = [
     "Finding",
     "GroupFacts",
-    "GroupInside",
+    "GroupInspection",
+    "OffsetRange",
+    "OffsetStatus",
     "Oldest",
-    "PartitionInside",
+    "PartitionInspection",
     "Reason",
     "Severity",
     "Source",
-    "Standing",
-    "Stretch",
     "inspect_group",
     "oldest_records",
 ]

@@ -5,17 +5,21 @@ from html import escape as escape_html
 from typing import Final
 
 from sharecons.escaping import escape as escape_text
-from sharecons.inspection.inspect import GroupInside
+from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     LEGEND,
     LOOKS,
-    Piece,
-    Strip,
+    BarSegment,
+    OffsetBar,
+    offset_bars_of,
     shade,
-    strips_of,
 )
 from sharecons.protocol.diagnosis.findings import Severity, duration
-from sharecons.protocol.diagnosis.offset_states import SETTLED, Standing, Stretch
+from sharecons.protocol.diagnosis.offset_states import (
+    SETTLED,
+    OffsetRange,
+    OffsetStatus,
+)
 
 __all__ = ["page"]
 
@@ -53,19 +57,19 @@ _PATTERNS: Final = f"""
 <svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
 <pattern id="archived" width="6" height="6" patternUnits="userSpaceOnUse"
  patternTransform="rotate(45)"><rect width="6" height="6" fill="#d5d9dd"/>
-<rect width="3" height="6" fill="{LOOKS[Standing.ARCHIVED].colour}"/></pattern>
+<rect width="3" height="6" fill="{LOOKS[OffsetStatus.ARCHIVED].colour}"/></pattern>
 <pattern id="above" width="6" height="6" patternUnits="userSpaceOnUse">
-<rect width="6" height="6" fill="{LOOKS[Standing.ABOVE].colour}"/>
+<rect width="6" height="6" fill="{LOOKS[OffsetStatus.ABOVE].colour}"/>
 <circle cx="3" cy="3" r="0.9" fill="#9aa7b2"/></pattern>
 </defs></svg>
 """
 
 
-def page(group: GroupInside) -> str:
+def page(group: GroupInspection) -> str:
     """Draw each partition as a strip, with its numbers and what there is to say."""
     title = f"Share group {group.group.group_id} from inside"
     limit = group.facts.delivery_limit
-    rows = "".join(_row(strip, group, limit) for strip in strips_of(group))
+    rows = "".join(_row(strip, group, limit) for strip in offset_bars_of(group))
     rows += "".join(
         f'<tr><td class="name">{_name(*key)}</td><td colspan="7">'
         f"{_escaped(str(error))}</td></tr>"
@@ -84,7 +88,7 @@ def page(group: GroupInside) -> str:
     )
 
 
-def _lead(group: GroupInside) -> str:
+def _lead(group: GroupInspection) -> str:
     at = datetime.fromtimestamp(group.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     facts = group.facts
     says = [f"{group.group.state}, members: {facts.members}", f"seen at {at}"]
@@ -94,7 +98,7 @@ def _lead(group: GroupInside) -> str:
         says.append(f"{facts.delivery_limit} deliveries at most")
     if facts.lock_duration is not None:
         says.append(f"locks last {duration(facts.lock_duration)}")
-    strips = strips_of(group)
+    strips = offset_bars_of(group)
     scale = f"Each strip is {strips[0].span:,} offsets wide" if strips else ""
     if any(strip.limit is not None for strip in strips):
         scale += "; the dashed line is where the window is full"
@@ -115,12 +119,12 @@ def _legend() -> str:
 
     items = []
     for standing in LEGEND:
-        if standing is Standing.OPEN:
+        if standing is OffsetStatus.OPEN:
             for count, words in ((1, "delivered once"), (4, "near its last delivery")):
-                sample = Stretch(
+                sample = OffsetRange(
                     first_offset=0,
                     last_offset=0,
-                    standing=standing,
+                    status=standing,
                     delivery_count=count,
                 )
                 items.append(
@@ -131,14 +135,14 @@ def _legend() -> str:
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
-def _row(strip: Strip, group: GroupInside, limit: int | None) -> str:
+def _row(strip: OffsetBar, group: GroupInspection, limit: int | None) -> str:
     inside = strip.inside
     settled = inside.count(*SETTLED)
     cells = (
         "-" if inside.start_offset is None else f"{inside.start_offset}",
         f"{settled:,}",
-        f"{inside.count(Standing.OPEN):,}",
-        f"{inside.count(Standing.ABOVE):,}",
+        f"{inside.count(OffsetStatus.OPEN):,}",
+        f"{inside.count(OffsetStatus.ABOVE):,}",
     )
     numbers = "".join(f'<td class="n">{each}</td>' for each in cells)
     return (
@@ -149,14 +153,14 @@ def _row(strip: Strip, group: GroupInside, limit: int | None) -> str:
     )
 
 
-def _oldest(strip: Strip, group: GroupInside) -> str:
+def _oldest(strip: OffsetBar, group: GroupInspection) -> str:
     oldest = strip.inside.oldest
     if oldest is None:
         return "-"
     return f"{duration(group.at - oldest.timestamp / 1000)}<br>offset {oldest.offset}"
 
 
-def _says(strip: Strip, group: GroupInside) -> str:
+def _says(strip: OffsetBar, group: GroupInspection) -> str:
     parts = []
     first, *others = group.findings[strip.key]
     worse = (each for each in others if each.severity > Severity.FINE)
@@ -169,10 +173,10 @@ def _says(strip: Strip, group: GroupInside) -> str:
     return "<br>".join(parts)
 
 
-def _svg(strip: Strip, limit: int | None) -> str:
+def _svg(strip: OffsetBar, limit: int | None) -> str:
     # What is not settled is drawn last, so that nothing lies over it.
     pieces = sorted(
-        strip.pieces, key=lambda piece: piece.stretch.standing is Standing.OPEN
+        strip.pieces, key=lambda piece: piece.stretch.status is OffsetStatus.OPEN
     )
     drawn = "".join(_rect(piece, limit) for piece in pieces)
     if strip.limit is not None:
@@ -190,11 +194,11 @@ def _svg(strip: Strip, limit: int | None) -> str:
     )
 
 
-def _rect(piece: Piece, limit: int | None) -> str:
+def _rect(piece: BarSegment, limit: int | None) -> str:
     stretch = piece.stretch
     left, width = piece.left * WIDTH, (piece.right - piece.left) * WIDTH
-    fill = _fill(stretch.standing)
-    if stretch.standing is Standing.OPEN:
+    fill = _fill(stretch.status)
+    if stretch.status is OffsetStatus.OPEN:
         fill = shade(stretch, limit)
         width = max(width, NARROWEST)
         left = min(left, WIDTH - width)
@@ -204,15 +208,15 @@ def _rect(piece: Piece, limit: int | None) -> str:
     )
 
 
-def _fill(standing: Standing) -> str:
-    if standing in (Standing.ARCHIVED, Standing.ABOVE):
+def _fill(standing: OffsetStatus) -> str:
+    if standing in (OffsetStatus.ARCHIVED, OffsetStatus.ABOVE):
         return f"url(#{standing.value})"
     return LOOKS[standing].colour
 
 
-def _words(stretch: Stretch) -> str:
+def _words(stretch: OffsetRange) -> str:
     where = f"offsets {stretch.first_offset:,} to {stretch.last_offset:,}"
-    words = f"{where}: {LOOKS[stretch.standing].words}"
+    words = f"{where}: {LOOKS[stretch.status].words}"
     if stretch.delivery_count is not None:
         words += f", delivery count {stretch.delivery_count}"
     return words

@@ -23,9 +23,9 @@ from sharecons.inspection.oldest import oldest_records
 from sharecons.protocol.codes import Code
 from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, findings_of
 from sharecons.protocol.diagnosis.offset_states import (
-    PartitionInside,
-    Stretch,
-    stretches_of,
+    OffsetRange,
+    PartitionInspection,
+    offset_ranges_of,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sharecons.protocol.diagnosis.state_replay import RecordedState
 
 __all__ = [
-    "GroupInside",
+    "GroupInspection",
     "Source",
     "assigned_members",
     "group_facts",
@@ -65,7 +65,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupInside:
+class GroupInspection:
     """A share group as one look found it.
 
     Attributes:
@@ -82,7 +82,7 @@ class GroupInside:
     facts: GroupFacts
     source: Source
     at: float
-    partitions: Results[TopicPartition, PartitionInside]
+    partitions: Results[TopicPartition, PartitionInspection]
     findings: Mapping[TopicPartition, tuple[Finding, ...]]
     since: Mapping[TopicPartition, float]
     unread: tuple[Error, ...] = ()
@@ -95,8 +95,8 @@ async def inspect_group(
     partitions: Iterable[TopicPartition] | None = None,
     topics: Iterable[str] = (),
     source: Source = Source.AUTO,
-    before: GroupInside | None = None,
-) -> GroupInside:
+    before: GroupInspection | None = None,
+) -> GroupInspection:
     """Look at a share group from inside. It disturbs nobody, however often it is done.
 
     The questions of one look are not of one moment: what is settled between two of
@@ -124,23 +124,23 @@ async def inspect_group(
     )
     entries, unread = _entries(configs, group_id)
     stretches = {
-        key: stretches_of(each.state, *ends.get(key, (None, None)))
+        key: offset_ranges_of(each.state, *ends.get(key, (None, None)))
         for key, each in states.found.items()
     }
     oldest = await oldest_records(admin, stretches)
     at = time.time()
 
-    def inside(key: TopicPartition) -> Outcome[PartitionInside]:
+    def inside(key: TopicPartition) -> Outcome[PartitionInspection]:
         if (error := wanted[key].error or states[key].error) is not None:
             return Outcome(error=error)
         read = states[key].value
         log_start, end = ends.get(key, (None, None))
         return Outcome(
-            PartitionInside(
+            PartitionInspection(
                 start_offset=read.state.start_offset,
                 log_start_offset=log_start,
                 end_offset=end,
-                stretches=stretches[key],
+                ranges=stretches[key],
                 oldest=oldest.get(key),
                 members=assigned_members(group, key),
                 written=read.written,
@@ -150,7 +150,7 @@ async def inspect_group(
     seen = Results({key: inside(key) for key in wanted})
     facts = group_facts(group, entries)
     since = {key: _since(key, each, at, before) for key, each in seen.found.items()}
-    return GroupInside(
+    return GroupInspection(
         group=group,
         facts=facts,
         source=source,
@@ -292,7 +292,10 @@ def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
 
 
 def _since(
-    key: TopicPartition, inside: PartitionInside, at: float, before: GroupInside | None
+    key: TopicPartition,
+    inside: PartitionInspection,
+    at: float,
+    before: GroupInspection | None,
 ) -> float:
     if inside.written is not None:
         return inside.written / 1000
@@ -303,9 +306,9 @@ def _since(
     return before.since[key] if same else at
 
 
-def settling(inside: PartitionInside) -> tuple[int | None, tuple[Stretch, ...]]:
+def settling(inside: PartitionInspection) -> tuple[int | None, tuple[OffsetRange, ...]]:
     """What changes when something is settled or let go, and by nothing else."""
     # New records lengthen the last stretch.
     return inside.start_offset, tuple(
-        each for each in inside.stretches if each.delivery_count is not None
+        each for each in inside.ranges if each.delivery_count is not None
     )

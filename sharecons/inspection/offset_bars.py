@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
-from sharecons.inspection.inspect import GroupInside
+from sharecons.inspection.inspect import GroupInspection
 from sharecons.protocol.diagnosis.findings import Severity
 from sharecons.protocol.diagnosis.offset_states import (
-    PartitionInside,
-    Standing,
-    Stretch,
+    OffsetRange,
+    OffsetStatus,
+    PartitionInspection,
 )
 
 __all__ = [
     "LEGEND",
     "LOOKS",
+    "BarSegment",
     "Looks",
-    "Piece",
-    "Strip",
+    "OffsetBar",
     "cells_of",
+    "offset_bars_of",
     "shade",
-    "strips_of",
 ]
 
 
@@ -44,14 +44,18 @@ class Looks(NamedTuple):
     words: str
 
 
-LOOKS: Final[Mapping[Standing, Looks]] = {
-    Standing.ACKNOWLEDGED: Looks("#0072B2", "█", "=", "acknowledged"),
-    Standing.ARCHIVED: Looks("#8A8A8A", "▒", "x", "archived"),
-    Standing.ARCHIVING: Looks("#56B4E9", "▓", "a", "archiving: writes a dead letter"),
-    Standing.UNKNOWN: Looks("#CC79A7", "?", "?", "in a state of a newer broker"),
-    Standing.OPEN: Looks("#E69F00", "◆", "o", "available or locked"),
-    Standing.ABOVE: Looks("#E8EEF2", "·", ".", "above: locked first time, or waiting"),
-    Standing.REMOVED: Looks("#000000", "!", "!", "removed by retention"),
+LOOKS: Final[Mapping[OffsetStatus, Looks]] = {
+    OffsetStatus.ACKNOWLEDGED: Looks("#0072B2", "█", "=", "acknowledged"),
+    OffsetStatus.ARCHIVED: Looks("#8A8A8A", "▒", "x", "archived"),
+    OffsetStatus.ARCHIVING: Looks(
+        "#56B4E9", "▓", "a", "archiving: writes a dead letter"
+    ),
+    OffsetStatus.UNKNOWN: Looks("#CC79A7", "?", "?", "in a state of a newer broker"),
+    OffsetStatus.OPEN: Looks("#E69F00", "◆", "o", "available or locked"),
+    OffsetStatus.ABOVE: Looks(
+        "#E8EEF2", "·", ".", "above: locked first time, or waiting"
+    ),
+    OffsetStatus.REMOVED: Looks("#000000", "!", "!", "removed by retention"),
 }
 
 LEGEND: Final = tuple(LOOKS)
@@ -61,26 +65,26 @@ _ORANGES: Final = ("#F5C66B", "#E69F00", "#D55E00", "#8C2D04")
 
 # What a cell shows of several standings: the one that others wait for.
 _IMPORTANCE: Final = (
-    Standing.OPEN,
-    Standing.REMOVED,
-    Standing.UNKNOWN,
-    Standing.ARCHIVING,
-    Standing.ARCHIVED,
-    Standing.ACKNOWLEDGED,
-    Standing.ABOVE,
+    OffsetStatus.OPEN,
+    OffsetStatus.REMOVED,
+    OffsetStatus.UNKNOWN,
+    OffsetStatus.ARCHIVING,
+    OffsetStatus.ARCHIVED,
+    OffsetStatus.ACKNOWLEDGED,
+    OffsetStatus.ABOVE,
 )
 
 
-class Piece(NamedTuple):
+class BarSegment(NamedTuple):
     """A part of a strip, in parts of its whole width, from 0 to 1."""
 
     left: float
     right: float
-    stretch: Stretch
+    stretch: OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
+class OffsetBar:
     """A partition to be drawn.
 
     Attributes:
@@ -90,24 +94,24 @@ class Strip:
     """
 
     key: TopicPartition
-    inside: PartitionInside
+    inside: PartitionInspection
     span: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BarSegment, ...]
     limit: float | None
     severity: Severity
     verdict: str
 
 
-def strips_of(group: GroupInside) -> tuple[Strip, ...]:
+def offset_bars_of(group: GroupInspection) -> tuple[OffsetBar, ...]:
     """Lay out the partitions that could be seen, all on one scale."""
     seen = group.partitions.found
     span = _span(seen.values())
     return tuple(_strip(key, each, span, group) for key, each in seen.items())
 
 
-def cells_of(strip: Strip, width: int) -> list[Stretch | None]:
+def cells_of(strip: OffsetBar, width: int) -> list[OffsetRange | None]:
     """Cut a strip into so many cells; each shows the most important of its offsets."""
-    cells: list[Stretch | None] = [None] * width
+    cells: list[OffsetRange | None] = [None] * width
     for piece in strip.pieces:
         first = min(int(piece.left * width), width - 1)
         last = max(first, min(width, -int(-piece.right * width // 1)) - 1)
@@ -116,35 +120,35 @@ def cells_of(strip: Strip, width: int) -> list[Stretch | None]:
     return cells
 
 
-def shade(stretch: Stretch, delivery_limit: int | None) -> str:
+def shade(stretch: OffsetRange, delivery_limit: int | None) -> str:
     """Give the colour of a stretch; of what was let go it tells how often."""
-    if stretch.standing is not Standing.OPEN or stretch.delivery_count is None:
-        return LOOKS[stretch.standing].colour
+    if stretch.status is not OffsetStatus.OPEN or stretch.delivery_count is None:
+        return LOOKS[stretch.status].colour
     # The count after which one delivery is left has the darkest.
     last = max(2, (delivery_limit or 5) - 1)
     level = (min(stretch.delivery_count, last) - 1) / (last - 1)
     return _ORANGES[max(0, int(level * (len(_ORANGES) - 1)))]
 
 
-def _span(seen: Iterable[PartitionInside]) -> int:
-    return max((sum(s.count for s in each.stretches) for each in seen), default=0) or 1
+def _span(seen: Iterable[PartitionInspection]) -> int:
+    return max((sum(s.count for s in each.ranges) for each in seen), default=0) or 1
 
 
 def _strip(
-    key: TopicPartition, inside: PartitionInside, span: int, group: GroupInside
-) -> Strip:
+    key: TopicPartition, inside: PartitionInspection, span: int, group: GroupInspection
+) -> OffsetBar:
     start = inside.start_offset or 0
     pieces = tuple(
-        Piece(
+        BarSegment(
             (each.first_offset - start) / span,
             (each.last_offset + 1 - start) / span,
             each,
         )
-        for each in inside.stretches
+        for each in inside.ranges
     )
     limit = group.facts.record_locks
     verdict = group.findings[key][0]
-    return Strip(
+    return OffsetBar(
         key=key,
         inside=inside,
         span=span,
@@ -155,11 +159,11 @@ def _strip(
     )
 
 
-def _chief(one: Stretch | None, other: Stretch) -> Stretch:
+def _chief(one: OffsetRange | None, other: OffsetRange) -> OffsetRange:
     if one is None or _weight(other) < _weight(one):
         return other
     return one
 
 
-def _weight(stretch: Stretch) -> tuple[int, int]:
-    return _IMPORTANCE.index(stretch.standing), -(stretch.delivery_count or 0)
+def _weight(stretch: OffsetRange) -> tuple[int, int]:
+    return _IMPORTANCE.index(stretch.status), -(stretch.delivery_count or 0)

@@ -7,8 +7,8 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
-from sharecons.protocol.diagnosis.offset_states import UNSETTLED, Oldest, Stretch
-from sharecons.protocol.log_reader.log_slice import LogPiece
+from sharecons.protocol.diagnosis.offset_states import UNSETTLED, OffsetRange, Oldest
+from sharecons.protocol.log_reader.log_slice import LogSlice
 
 __all__ = ["oldest_records"]
 
@@ -23,12 +23,12 @@ Also for logs whose records were compacted away where the first is looked for.""
 
 @dataclass(slots=True)
 class _Search:
-    wanted: Sequence[Stretch]
+    wanted: Sequence[OffsetRange]
     offset: int
 
 
 async def oldest_records(
-    admin: ShareGroupAdmin, stretches: Mapping[TopicPartition, Sequence[Stretch]]
+    admin: ShareGroupAdmin, stretches: Mapping[TopicPartition, Sequence[OffsetRange]]
 ) -> dict[TopicPartition, Oldest]:
     """Read the first record of each partition that stands unsettled.
 
@@ -38,7 +38,7 @@ async def oldest_records(
     searches = {
         key: _Search(wanted, wanted[0].first_offset)
         for key, each in stretches.items()
-        if (wanted := [one for one in each if one.standing in UNSETTLED])
+        if (wanted := [one for one in each if one.status in UNSETTLED])
     }
     max_bytes = FIRST_TRY
     for _ in range(TRIES):
@@ -55,7 +55,7 @@ async def oldest_records(
 
 def _looked(
     search: _Search,
-    piece: LogPiece,
+    piece: LogSlice,
     key: TopicPartition,
     found: dict[TopicPartition, Oldest],
 ) -> bool:
@@ -68,6 +68,6 @@ def _looked(
     return piece.next_offset > search.wanted[-1].last_offset
 
 
-def _is_wanted(wanted: Sequence[Stretch], offset: int) -> bool:
+def _is_wanted(wanted: Sequence[OffsetRange], offset: int) -> bool:
     index = bisect_right(wanted, offset, key=lambda each: each.first_offset) - 1
     return index >= 0 and offset <= wanted[index].last_offset

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 from sharecons.errors import ConfigurationError
 from sharecons.escaping import escape
-from sharecons.inspection.inspect import GroupInside
-from sharecons.inspection.offset_bars import LEGEND, LOOKS, Strip, shade, strips_of
+from sharecons.inspection.inspect import GroupInspection
+from sharecons.inspection.offset_bars import (
+    LEGEND,
+    LOOKS,
+    OffsetBar,
+    offset_bars_of,
+    shade,
+)
 from sharecons.protocol.diagnosis.findings import Severity, duration
-from sharecons.protocol.diagnosis.offset_states import SETTLED, Standing, Stretch
+from sharecons.protocol.diagnosis.offset_states import (
+    SETTLED,
+    OffsetRange,
+    OffsetStatus,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,16 +43,16 @@ MOST_TICKS: Final = 8
 NARROWEST: Final = 0.003
 """Of what is not settled, in widths of the strip."""
 
-_HATCHES: Final = {Standing.ARCHIVED: "////", Standing.ABOVE: ".."}
-_EDGES: Final = {Standing.ARCHIVED: "#5a5a5a", Standing.ABOVE: "#B4C0CA"}
+_HATCHES: Final = {OffsetStatus.ARCHIVED: "////", OffsetStatus.ABOVE: ".."}
+_EDGES: Final = {OffsetStatus.ARCHIVED: "#5a5a5a", OffsetStatus.ABOVE: "#B4C0CA"}
 _MARKS: Final = {Severity.STALLED: "#8C2D04", Severity.WARNING: "#B35C00"}
 
 
-_RARE: Final = (Standing.ARCHIVING, Standing.UNKNOWN, Standing.REMOVED)
+_RARE: Final = (OffsetStatus.ARCHIVING, OffsetStatus.UNKNOWN, OffsetStatus.REMOVED)
 """Left out of the legend where there are none, so that it fits."""
 
 
-def draw(group: GroupInside, path: Path) -> None:
+def draw(group: GroupInspection, path: Path) -> None:
     """Draw each partition as a strip, with its numbers, into a PNG.
 
     Raises:
@@ -54,7 +64,7 @@ def draw(group: GroupInside, path: Path) -> None:
         raise ConfigurationError(
             "a PNG needs matplotlib: pip install 'sharecons[plot]'; HTML needs nothing"
         ) from error
-    strips = strips_of(group)
+    strips = offset_bars_of(group)
     height = MARGIN + ROW * max(1, len(strips))
     figure = Figure(figsize=(WIDTH, height), dpi=110, facecolor="white")
     axes = figure.add_axes(
@@ -71,19 +81,21 @@ def draw(group: GroupInside, path: Path) -> None:
         figure.savefig(path, format="png")
 
 
-def _draw_strip(axes: "Axes", row: int, strip: Strip, group: GroupInside) -> None:
+def _draw_strip(
+    axes: "Axes", row: int, strip: OffsetBar, group: GroupInspection
+) -> None:
     for piece in strip.pieces:
         stretch = piece.stretch
         width = piece.right - piece.left
-        is_open = stretch.standing is Standing.OPEN
+        is_open = stretch.status is OffsetStatus.OPEN
         axes.barh(
             row,
             max(width, NARROWEST) if is_open else width,
             left=piece.left,
             height=THICK,
             color=shade(stretch, group.facts.delivery_limit),
-            hatch=_HATCHES.get(stretch.standing),
-            edgecolor=_EDGES.get(stretch.standing, "none"),
+            hatch=_HATCHES.get(stretch.status),
+            edgecolor=_EDGES.get(stretch.status, "none"),
             linewidth=0,
             zorder=3 if is_open else 2,
         )
@@ -110,20 +122,20 @@ def _draw_strip(axes: "Axes", row: int, strip: Strip, group: GroupInside) -> Non
     )
 
 
-def _numbers(strip: Strip, group: GroupInside) -> str:
+def _numbers(strip: OffsetBar, group: GroupInspection) -> str:
     inside = strip.inside
     parts = [
         f"from {inside.start_offset}" if inside.start_offset is not None else "new",
         f"{inside.count(*SETTLED):,} settled",
-        f"{inside.count(Standing.OPEN):,} open",
-        f"{inside.count(Standing.ABOVE):,} above",
+        f"{inside.count(OffsetStatus.OPEN):,} open",
+        f"{inside.count(OffsetStatus.ABOVE):,} above",
     ]
     if inside.oldest is not None:
         parts.append(f"oldest {duration(group.at - inside.oldest.timestamp / 1000)}")
     return "  ·  ".join(parts)
 
 
-def _shortened(strip: Strip) -> str:
+def _shortened(strip: OffsetBar) -> str:
     text = strip.verdict
     if strip.severity >= Severity.WARNING:
         text = f"{strip.severity.name}: {text}"
@@ -146,7 +158,7 @@ def _step(span: int) -> int:
     return next(step for step in steps if step and span / step <= MOST_TICKS)
 
 
-def _frame(axes: "Axes", strips: tuple[Strip, ...]) -> None:
+def _frame(axes: "Axes", strips: tuple[OffsetBar, ...]) -> None:
     axes.set_xlim(0, 1)
     axes.set_ylim(max(1, len(strips)) - 0.4, -0.6)
     axes.set_yticks(
@@ -169,7 +181,7 @@ def _frame(axes: "Axes", strips: tuple[Strip, ...]) -> None:
     axes.set_axisbelow(True)
 
 
-def _title(figure: "Figure", group: GroupInside, height: float) -> None:
+def _title(figure: "Figure", group: GroupInspection, height: float) -> None:
     at = datetime.fromtimestamp(group.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     facts = group.facts
     says = [f"{group.group.state}, members: {facts.members}"]
@@ -187,14 +199,14 @@ def _title(figure: "Figure", group: GroupInside, height: float) -> None:
     figure.text(0.02, below, "   ·   ".join(says), fontsize=9, va="center")
 
 
-def _legend(figure: "Figure", group: GroupInside, height: float) -> None:
+def _legend(figure: "Figure", group: GroupInspection, height: float) -> None:
     from matplotlib.patches import Patch
 
     handles = []
     seen = {
-        stretch.standing
+        stretch.status
         for inside in group.partitions.found.values()
-        for stretch in inside.stretches
+        for stretch in inside.ranges
     }
     for standing in LEGEND:
         if standing in _RARE and standing not in seen:
@@ -202,7 +214,7 @@ def _legend(figure: "Figure", group: GroupInside, height: float) -> None:
         looks = LOOKS[standing]
         words = looks.words
         colours = [(looks.colour, words)]
-        if standing is Standing.OPEN:
+        if standing is OffsetStatus.OPEN:
             colours = [
                 (_sample(1), f"{words}, delivered once"),
                 (_sample(4), "… near its last delivery"),
@@ -230,10 +242,10 @@ def _legend(figure: "Figure", group: GroupInside, height: float) -> None:
 
 
 def _sample(delivery_count: int) -> str:
-    stretch = Stretch(
+    stretch = OffsetRange(
         first_offset=0,
         last_offset=0,
-        standing=Standing.OPEN,
+        status=OffsetStatus.OPEN,
         delivery_count=delivery_count,
     )
     return shade(stretch, 5)

@@ -13,10 +13,18 @@ from sharecons.migration.execute import carry_out
 from sharecons.migration.plan import plan
 from sharecons.protocol.migration.models import (
     Direction,
-    Log,
+    LogBounds,
     Migration,
+    MissingPolicy,
     Move,
-    Unplaced,
 )
 
-__all__ = ["Direction", "Log", "Migration", "Move", "Unplaced", "carry_out", "plan"]
+__all__ = [
+    "Direction",
+    "LogBounds",
+    "Migration",
+    "MissingPolicy",
+    "Move",
+    "carry_out",
+    "plan",
+]

@@ -9,11 +9,11 @@ from sharecons.migration.groups import Pair, look_at
 from sharecons.migration.positions import Places, committed_places, logs, share_places
 from sharecons.protocol.migration.models import (
     Direction,
-    Log,
+    GroupPosition,
+    LogBounds,
     Migration,
+    MissingPolicy,
     Move,
-    Place,
-    Unplaced,
 )
 from sharecons.protocol.migration.offset_migration import move
 
@@ -35,7 +35,7 @@ async def plan(
     *,
     direction: Direction | None = None,
     topics: Iterable[str | TopicPartition] | None = None,
-    unplaced: Unplaced = Unplaced.LEAVE,
+    unplaced: MissingPolicy = MissingPolicy.LEAVE,
 ) -> Migration:
     """Plan to move a group's place to a group of the other kind; changes nothing.
 
@@ -110,12 +110,12 @@ async def _with_neighbours(admin: ShareGroupAdmin, known: Places) -> Places:
         return known
     described = await admin.topics(*names)
     more = {
-        TopicPartition(name, number): Outcome[Place | None](None)
+        TopicPartition(name, number): Outcome[GroupPosition | None](None)
         for name, topic in described.found.items()
         for number in topic.partitions
     }
     gone = {
-        key: Outcome[Place | None](error=described[key.topic].error)
+        key: Outcome[GroupPosition | None](error=described[key.topic].error)
         for key in known
         if described[key.topic].error is not None
     }
@@ -131,7 +131,7 @@ async def _moves(
     pair: Pair,
     target: str,
     sources: Places,
-    unplaced: Unplaced,
+    unplaced: MissingPolicy,
 ) -> Results[TopicPartition, Move]:
     found = sources.found
     targets = await target_places(admin, pair, found)
@@ -142,7 +142,7 @@ async def _moves(
         error = sources[key].error or targets[key].error or lying[key].error
         if error is not None:
             return Outcome(error=error)
-        log: Log = lying[key].value
+        log: LogBounds = lying[key].value
         return Outcome(
             move(
                 found[key],
@@ -172,7 +172,7 @@ async def _reset(
     admin: ShareGroupAdmin,
     pair: Pair,
     target: str,
-    found: Mapping[TopicPartition, Place | None],
+    found: Mapping[TopicPartition, GroupPosition | None],
 ) -> str | None:
     """Read where a share group begins by itself; None if it is not told."""
     if pair.direction is Direction.TO_CONSUMER_GROUP or all(found.values()):

@@ -15,11 +15,11 @@ from sharecons.admin import (
 )
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
-from sharecons.protocol.migration.models import Log, Place, Settled
+from sharecons.protocol.migration.models import GroupPosition, LogBounds, Settled
 
 __all__ = ["Places", "committed_places", "logs", "share_places"]
 
-Places = Results[TopicPartition, Place | None]
+Places = Results[TopicPartition, GroupPosition | None]
 Partitions = Iterable[TopicPartition] | None
 
 
@@ -34,8 +34,8 @@ async def committed_places(
     return fetched[group_id].value.map(_committed)
 
 
-def _committed(committed: CommittedOffset | None) -> Place | None:
-    return None if committed is None else Place(offset=committed.offset)
+def _committed(committed: CommittedOffset | None) -> GroupPosition | None:
+    return None if committed is None else GroupPosition(offset=committed.offset)
 
 
 async def share_places(
@@ -61,15 +61,17 @@ async def share_places(
 
 def _share_place(
     listed: GroupOffset, state: SharePartitionState | None, count: int | None
-) -> Place | None:
+) -> GroupPosition | None:
     if state is not None and state.start_offset is not None:
         # Offset and batches of one answer: they belong together.
         known = all(batch.state.is_known for batch in state.batches)
         above = Settled(batches=state.batches if known else None)
-        return Place(offset=state.start_offset, above=above)
+        return GroupPosition(offset=state.start_offset, above=above)
     if listed.start_offset is None:
         return None
-    return Place(offset=listed.start_offset, above=Settled(batches=None, count=count))
+    return GroupPosition(
+        offset=listed.start_offset, above=Settled(batches=None, count=count)
+    )
 
 
 async def _counts(
@@ -104,7 +106,7 @@ async def _ends(
 
 async def logs(
     admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
-) -> Results[TopicPartition, Log]:
+) -> Results[TopicPartition, LogBounds]:
     """Look up where the partitions' logs begin and end."""
     keys = tuple(partitions)
     starts = await admin.log_offsets(keys, OffsetSpec.EARLIEST)
@@ -112,8 +114,8 @@ async def logs(
     return Results({key: _log(starts[key], ends[key]) for key in keys})
 
 
-def _log(start: Outcome[LogOffset], end: Outcome[LogOffset]) -> Outcome[Log]:
+def _log(start: Outcome[LogOffset], end: Outcome[LogOffset]) -> Outcome[LogBounds]:
     error = start.error or end.error
     if error is not None:
         return Outcome(error=error)
-    return Outcome(Log(start=start.value.offset or 0, end=end.value.offset or 0))
+    return Outcome(LogBounds(start=start.value.offset or 0, end=end.value.offset or 0))

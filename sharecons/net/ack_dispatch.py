@@ -5,7 +5,7 @@ from typing import Protocol, final
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
 from sharecons.net.archive_warnings import ArchiveWarnings
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, Journal
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 
 __all__ = ["AckDispatcher", "AckListener"]
 
@@ -33,14 +33,14 @@ class AckDispatcher:
     """
 
     def __init__(
-        self, journal: Journal, counters: Counters, hearer: AckListener
+        self, journal: ResultLog, counters: Counters, hearer: AckListener
     ) -> None:
         self.awaited = False
         self._journal = journal
         self._counters = counters
         self._hearer = hearer
         self._archiving = ArchiveWarnings(get_logger(__name__), counters)
-        journal.hears = hearer.has_ack_callback
+        journal.has_listener = hearer.has_ack_callback
 
     def dispatch(self) -> None:
         journal = self._journal

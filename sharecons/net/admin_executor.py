@@ -14,7 +14,7 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.broker_pool import BrokerPool, Deadline
-from sharecons.protocol.admin.fanout import Errand, place
+from sharecons.protocol.admin.fanout import FanOut, place
 from sharecons.protocol.admin.requests import CoordinatorKind, Reply, coordinator_key
 from sharecons.protocol.admin.results import Results
 from sharecons.protocol.backoff import Backoff
@@ -29,7 +29,7 @@ V = TypeVar("V")
 Ask = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
 """Asks a node about keys; raises what `Brokers.ask` does."""
 
-Route = Callable[[Errand[K, V], tuple[K, ...]], Awaitable[None]]
+Route = Callable[[FanOut[K, V], tuple[K, ...]], Awaitable[None]]
 """Looks up whom to ask about keys, and tells the errand."""
 
 _FOR_GOOD: Final = (AuthenticationError, UnsupportedVersionError)
@@ -58,9 +58,9 @@ class AdminExecutor:
         self, group_ids: Iterable[str], doing: str, ask: Ask[str, V]
     ) -> Results[str, V]:
         """Ask groups' coordinators."""
-        errand: Errand[str, V] = Errand(group_ids, doing, lambda key: f"group {key!r}")
+        errand: FanOut[str, V] = FanOut(group_ids, doing, lambda key: f"group {key!r}")
 
-        async def route(errand: Errand[str, V], keys: tuple[str, ...]) -> None:
+        async def route(errand: FanOut[str, V], keys: tuple[str, ...]) -> None:
             await self._route_by_coordinator(
                 errand, CoordinatorKind.GROUP, {key: key for key in keys}
             )
@@ -75,14 +75,14 @@ class AdminExecutor:
         ask: Ask[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
         """Ask the share coordinators of a group's partitions."""
-        errand: Errand[TopicPartition, V] = Errand(
+        errand: FanOut[TopicPartition, V] = FanOut(
             share_partitions,
             doing,
             lambda key: f"{key.topic}-{key.partition} of group {group_id!r}",
         )
 
         async def route(
-            errand: Errand[TopicPartition, V], keys: tuple[TopicPartition, ...]
+            errand: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
         ) -> None:
             spelt = {
                 coordinator_key(group_id, share_partitions[key]): key for key in keys
@@ -98,7 +98,7 @@ class AdminExecutor:
         ask: Ask[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
         """Ask partitions' leaders."""
-        errand: Errand[TopicPartition, V] = Errand(
+        errand: FanOut[TopicPartition, V] = FanOut(
             partitions, doing, lambda key: f"{key.topic}-{key.partition}"
         )
         return await self._run(errand, self._route_by_leader, ask)
@@ -116,7 +116,7 @@ class AdminExecutor:
         if node_ids is None:
             answer = await self.brokers.ask_topics((), self.deadline)
             node_ids = sorted(answer.brokers)
-        errand: Errand[int, V] = Errand(node_ids, doing, lambda key: f"broker {key}")
+        errand: FanOut[int, V] = FanOut(node_ids, doing, lambda key: f"broker {key}")
 
         async def ask_one(node_id: int, _: tuple[int, ...]) -> Mapping[int, Reply[V]]:
             return {node_id: await ask(node_id)}
@@ -127,7 +127,7 @@ class AdminExecutor:
 
     async def _route_by_coordinator(
         self,
-        errand: Errand[K, V],
+        errand: FanOut[K, V],
         kind: CoordinatorKind,
         keys: Mapping[str, K],
     ) -> None:
@@ -140,7 +140,7 @@ class AdminExecutor:
                 errand.replied(key, Reply(code, message, None))
 
     async def _route_by_leader(
-        self, errand: Errand[TopicPartition, V], keys: tuple[TopicPartition, ...]
+        self, errand: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
     ) -> None:
         names = (key.topic for key in keys)
         answer = await self.brokers.ask_topics(names, self.deadline)
@@ -155,7 +155,7 @@ class AdminExecutor:
                 errand.replied(key, Reply(code, message, None))
 
     async def _route_to_itself(
-        self, errand: Errand[int, V], keys: tuple[int, ...]
+        self, errand: FanOut[int, V], keys: tuple[int, ...]
     ) -> None:
         answer = await self.brokers.ask_topics((), self.deadline)
         for key in keys:
@@ -167,7 +167,7 @@ class AdminExecutor:
     # Asking.
 
     async def _run(
-        self, errand: Errand[K, V], route: Route[K, V], ask: Ask[K, V]
+        self, errand: FanOut[K, V], route: Route[K, V], ask: Ask[K, V]
     ) -> Results[K, V]:
         backoff = Backoff()
         with anyio.move_on_after(self.deadline.left):
@@ -182,7 +182,7 @@ class AdminExecutor:
         errand.expired(self.deadline.timeout)
         return errand.results
 
-    async def _look_up(self, errand: Errand[K, V], route: Route[K, V]) -> None:
+    async def _look_up(self, errand: FanOut[K, V], route: Route[K, V]) -> None:
         keys = errand.unrouted
         if not keys:
             return
@@ -195,13 +195,13 @@ class AdminExecutor:
                 raise
             errand.lost(keys, error)
 
-    async def _ask_all(self, errand: Errand[K, V], ask: Ask[K, V]) -> None:
+    async def _ask_all(self, errand: FanOut[K, V], ask: Ask[K, V]) -> None:
         async with anyio.create_task_group() as tasks:
             for node_id, keys in errand.by_node().items():
                 tasks.start_soon(self._ask_one, errand, ask, node_id, keys)
 
     async def _ask_one(
-        self, errand: Errand[K, V], ask: Ask[K, V], node_id: int, keys: tuple[K, ...]
+        self, errand: FanOut[K, V], ask: Ask[K, V], node_id: int, keys: tuple[K, ...]
     ) -> None:
         try:
             replies = await ask(node_id, keys)

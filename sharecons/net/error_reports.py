@@ -5,8 +5,8 @@ from typing import Any
 
 from sharecons.errors import Error
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.fetch.events import FetchRecovered, Troubled
-from sharecons.protocol.group.metadata import Routing, TopicTrouble
+from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
+from sharecons.protocol.group.metadata import Metadata, TopicError
 from sharecons.protocol.messages import SharePartition
 from sharecons.protocol.reported_errors import (
     METADATA,
@@ -37,7 +37,7 @@ class ErrorReports:
 
     def __init__(
         self,
-        routing: Routing,
+        routing: Metadata,
         raise_error: Callable[[Error], None],
         wake_leaders: Callable[[], None],
         log: Any,
@@ -59,9 +59,9 @@ class ErrorReports:
     def heartbeat_rejected(self, error: Error, now: float) -> None:
         """Raise the error, unless metadata names the topics that cause it."""
         self._errors.hold(error, now)
-        self._routing.stale(now)
+        self._routing.mark_stale(now)
 
-    def described(self, troubles: Iterable[TopicTrouble]) -> None:
+    def described(self, troubles: Iterable[TopicError]) -> None:
         """Take what a metadata response has changed."""
         for topic, code in troubles:
             self._errors.end_metadata_errors(topic)
@@ -76,7 +76,7 @@ class ErrorReports:
         if error is not None:
             self._raise(error)
 
-    def fetched(self, result: Troubled | FetchRecovered) -> None:
+    def fetched(self, result: PartitionError | FetchRecovered) -> None:
         """Raise the first error of a topic; log those of its other partitions."""
         where = result.share_partition
         if isinstance(result, FetchRecovered):

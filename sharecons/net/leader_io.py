@@ -11,7 +11,7 @@ from sharecons.net.io.clock import Clock
 from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.pipeline import Deferred, NextRequest
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.fetch.events import Acquired, Happened
+from sharecons.protocol.fetch.events import Acquired, LeaderEvent
 from sharecons.protocol.fetch.leader import Leader
 from sharecons.protocol.messages import ShareFetch
 
@@ -60,9 +60,9 @@ class LeaderIO:
         """
         machine = self.machine
         machine.answered(self._asked.pop(0), answer, self._clock())
-        happened, machine.happened = machine.happened, []
+        happened, machine.events = machine.events, []
         leases: list[Lease] = []
-        others: list[Happened] = []
+        others: list[LeaderEvent] = []
         for each in happened:
             if isinstance(each, Acquired):
                 leases.append(each.lease)
@@ -71,10 +71,10 @@ class LeaderIO:
         goes_on = not others and self._reported() and bool(machine.wanted)
         at_once = machine.backlog and not self._asked
         if at_once and not goes_on:
-            machine.happened = happened  # handed over when our task has sent it
+            machine.events = happened  # handed over when our task has sent it
             return None
         following = self._find_next() if at_once else None
-        machine.happened += others
+        machine.events += others
         here = goes_on and not at_once
         if leases and self._acquired(leases, here):
             return self._find_next()
@@ -92,7 +92,7 @@ class LeaderIO:
         Unless there is something for our task to tell, which is when nothing is under
         way any more.
         """
-        if self.machine.happened or not self._reported():
+        if self.machine.events or not self._reported():
             return None
         request = self.machine.next_behind(self._clock())
         return None if request is None else self._next_request(request)

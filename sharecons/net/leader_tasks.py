@@ -20,15 +20,15 @@ from sharecons.net.io.clock import running_clock
 from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.idle_watch import Wait
 from sharecons.net.leader_io import LeaderIO, wake_all
-from sharecons.protocol.acknowledge.batcher import Acknowledgements, Journal, Ticket
+from sharecons.protocol.acknowledge.batcher import AckBatcher, CommitWaiter, ResultLog
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch.events import Happened, LocksLost
+from sharecons.protocol.fetch.events import LeaderEvent, LocksLost
 from sharecons.protocol.fetch.leader import Leader
 from sharecons.protocol.fetch.pauses import FetchPauses
-from sharecons.protocol.fetch.prefetch import Pace
-from sharecons.protocol.group.metadata import Routing
+from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.messages import FetchSettings
 
 __all__ = ["LeaderTasks"]
@@ -54,14 +54,14 @@ class LeaderTasks:
         self,
         settings: FetchSettings,
         cluster: Cluster,
-        routing: Routing,
-        pace: Pace,
-        journal: Journal,
+        routing: Metadata,
+        pace: Prefetch,
+        journal: ResultLog,
         counters: Counters,
         acquired: Callable[[list[Lease], bool], bool],
         reported: Callable[[], bool],
         locks_lost: Callable[[LocksLost], None],
-        told: Callable[[Iterable[Happened]], None],
+        told: Callable[[Iterable[LeaderEvent]], None],
         *,
         request_timeout: float,
     ) -> None:
@@ -92,7 +92,7 @@ class LeaderTasks:
     @property
     def holds_records(self) -> bool:
         """True while records of any leader are neither settled nor lost."""
-        return any(led.machine.acknowledgements.held for led in self._running)
+        return any(led.machine.batcher.held for led in self._running)
 
     def start(self, tasks: TaskGroup) -> None:
         """Run in these tasks from now on."""
@@ -109,22 +109,22 @@ class LeaderTasks:
         for node_id, led in list(self._by_node.items()):
             led.machine.topics = self._routing.names
             led.machine.leaders = len(by_node)
-            led.machine.want(by_node.get(node_id, frozenset()))
+            led.machine.set_partitions(by_node.get(node_id, frozenset()))
             self._retire_idle(led)
             led.wakeup.set()
 
-    def flush(self, ticket: Ticket) -> None:
+    def flush(self, ticket: CommitWaiter) -> None:
         """Send what was marked, soon; the ticket waits for it."""
         for led in self._running:
-            led.machine.acknowledgements.freeze(ticket)
-            led.machine.hasten()
+            led.machine.batcher.freeze(ticket)
+            led.machine.flush_acks()
             led.wakeup.set()
 
     def drain(self) -> None:
         """Fetch no more; each goes when nothing is held of what came from it."""
         self._draining = True
         for led in list(self._by_node.values()):
-            led.machine.want(frozenset())
+            led.machine.set_partitions(frozenset())
             self._retire_idle(led)
             led.wakeup.set()
 
@@ -139,7 +139,7 @@ class LeaderTasks:
 
     def _start(self, node_id: int, tasks: TaskGroup) -> None:
         bell = AutoResetEvent()
-        acknowledgements = Acknowledgements(bell.set, self._journal)
+        acknowledgements = AckBatcher(bell.set, self._journal)
         machine = Leader(
             node_id, self._settings, self._prefetch, acknowledgements, self.pauses
         )
@@ -191,22 +191,22 @@ class LeaderTasks:
         """
         machine = led.machine
         machine.connection_lost(error, self._clock())
-        happened, machine.happened = machine.happened, []
+        happened, machine.events = machine.events, []
         for each in happened:
             if isinstance(each, LocksLost):
                 self._locks_lost(each)
             else:
-                machine.happened.append(each)
+                machine.events.append(each)
         led.wakeup.set()
 
     def _on_events(self, led: LeaderIO) -> None:
-        happened, led.machine.happened = led.machine.happened, []
+        happened, led.machine.events = led.machine.events, []
         self._told(happened)
         if not self._closing:
             self._retire_idle(led)
 
     def _retire_idle(self, led: LeaderIO) -> None:
-        if not led.machine.wanted and led.machine.moved_away(anyio.current_time()):
+        if not led.machine.wanted and led.machine.is_idle(anyio.current_time()):
             self._forget(led)
             led.machine.close()
             led.wakeup.set()

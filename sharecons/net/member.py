@@ -30,29 +30,29 @@ from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
 from sharecons.protocol.acknowledge.batcher import (
     AcknowledgeResult,
-    Journal,
-    Ticket,
+    CommitWaiter,
+    ResultLog,
     join_results,
 )
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.fetch.events import (
     Acquired,
-    EndpointsTold,
+    EndpointsLearned,
+    FatalError,
     FetchRecovered,
-    Happened,
+    LeaderEvent,
     LeaderMoved,
     LocksLost,
     MetadataStale,
-    Refused,
+    PartitionError,
     Stalled,
-    Strange,
     Throttled,
-    Troubled,
+    UnexpectedResponse,
 )
-from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.group.heartbeat import Membership, State
-from sharecons.protocol.group.metadata import Routing
+from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.messages import (
     Endpoint,
     FetchSettings,
@@ -104,8 +104,8 @@ class Member:
         delivery_limit: int = 0,
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
-        self.metadata = Routing(spread_of(settings.member_id))
-        self.prefetch = Pace(settings.max_records)
+        self.metadata = Metadata(spread_of(settings.member_id))
+        self.prefetch = Prefetch(settings.max_records)
         self._settings = settings
         self._cluster = cluster
         self._listener = listener
@@ -113,7 +113,9 @@ class Member:
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
-        self._journal = Journal(self._membership_wakeup.set, running_clock(), get_ident)
+        self._journal = ResultLog(
+            self._membership_wakeup.set, running_clock(), get_ident
+        )
         self._journal.delivery_limit = delivery_limit
         self._reports = AckDispatcher(self._journal, counters, listener)
         self._leaders = LeaderTasks(
@@ -176,7 +178,7 @@ class Member:
         Raises:
             ClosedError: the tasks ended before all results came.
         """
-        ticket = Ticket()
+        ticket = CommitWaiter()
         self._leaders.flush(ticket)
         while not ticket.done:
             if self._stopped:
@@ -284,8 +286,8 @@ class Member:
             error, membership.reported = membership.reported, None
             self._errors.heartbeat_rejected(error, anyio.current_time())
             self._metadata_wakeup.set()
-        if membership.refusal is not None:
-            self._end(membership.refusal)
+        if membership.fatal_error is not None:
+            self._end(membership.fatal_error)
         if membership.assignment != self._assignment:
             self._assigned(membership.assignment)
         self._reports.dispatch()
@@ -303,24 +305,24 @@ class Member:
         self._leaders.update()
 
     def _on_metadata_change(self) -> None:
-        troubles, self.metadata.troubles = self.metadata.troubles, []
+        troubles, self.metadata.topic_errors = self.metadata.topic_errors, []
         self._errors.described(troubles)
         if troubles:
             self.membership.forbid(self.metadata.forbidden(), anyio.current_time())
             self._membership_wakeup.set()
         if self.metadata.appeared:
             self.metadata.appeared = False
-            self.membership.hurry(anyio.current_time())
+            self.membership.heartbeat_soon(anyio.current_time())
             self._membership_wakeup.set()
         self._leaders.update()
 
-    def _on_leader_events(self, happened: Iterable[Happened]) -> None:
+    def _on_leader_events(self, happened: Iterable[LeaderEvent]) -> None:
         for happening in happened:
             self._on_leader_event(happening)
         self._reports.dispatch()
         self._notify()
 
-    def _on_leader_event(self, happening: Happened) -> None:
+    def _on_leader_event(self, happening: LeaderEvent) -> None:
         match happening:
             case Acquired(lease):
                 self._listener.on_acquired([lease])
@@ -329,30 +331,32 @@ class Member:
                 self.metadata.leader_moved(share_partition, leader, now)
                 self._metadata_wakeup.set()
                 self._leaders.update()
-            case EndpointsTold(endpoints):
-                self.metadata.endpoints_told(endpoints)
+            case EndpointsLearned(endpoints):
+                self.metadata.endpoints_learned(endpoints)
             case LocksLost():
                 self._on_locks_lost(happening)
             case MetadataStale(why):
                 self._log.info("metadata is stale", reason=why)
-                self.metadata.stale(anyio.current_time())
+                self.metadata.mark_stale(anyio.current_time())
                 self._metadata_wakeup.set()
-            case Troubled() | FetchRecovered():
+            case PartitionError() | FetchRecovered():
                 self._errors.fetched(happening)
-            case Refused(error):
+            case FatalError(error):
                 self._end(error)
-            case Stalled() | Strange() | Throttled():
+            case Stalled() | UnexpectedResponse() | Throttled():
                 self._on_unexpected_response(happening)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
         self._log.warning("locks lost", reason=lost.why, leases=len(lost.leases))
         self._listener.on_locks_lost(lost.leases)
 
-    def _on_unexpected_response(self, happening: Stalled | Strange | Throttled) -> None:
+    def _on_unexpected_response(
+        self, happening: Stalled | UnexpectedResponse | Throttled
+    ) -> None:
         match happening:
             case Stalled(node_id):
                 self._rejoin(node_id)
-            case Strange(what):
+            case UnexpectedResponse(what):
                 self._log.warning("strange answer", what=what)
             case Throttled(node_id):
                 self._log.warning(THROTTLED, node_id=node_id)

@@ -20,12 +20,12 @@ __all__ = [
     "FETCH",
     "FETCH_PARTITION",
     "HEARTBEAT",
-    "Reaction",
-    "reaction",
+    "ErrorAction",
+    "action_for",
 ]
 
 
-class Reaction(enum.Enum):
+class ErrorAction(enum.Enum):
     PROCEED = enum.auto()
     """No error."""
     RETRY = enum.auto()
@@ -52,74 +52,74 @@ class Reaction(enum.Enum):
     """The acknowledgement has failed; sending it again cannot help."""
 
 
-_SHARED: Final[Mapping[int, Reaction]] = {
-    Code.NONE: Reaction.PROCEED,
-    Code.GROUP_AUTHORIZATION_FAILED: Reaction.REFUSE,
-    Code.INVALID_REQUEST: Reaction.REFUSE,
-    Code.UNSUPPORTED_VERSION: Reaction.REFUSE,
-    Code.INVALID_GROUP_ID: Reaction.REFUSE,
+_SHARED: Final[Mapping[int, ErrorAction]] = {
+    Code.NONE: ErrorAction.PROCEED,
+    Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.REFUSE,
+    Code.INVALID_REQUEST: ErrorAction.REFUSE,
+    Code.UNSUPPORTED_VERSION: ErrorAction.REFUSE,
+    Code.INVALID_GROUP_ID: ErrorAction.REFUSE,
 }
 
-HEARTBEAT: Final[Mapping[int, Reaction]] = {
+HEARTBEAT: Final[Mapping[int, ErrorAction]] = {
     **_SHARED,
-    Code.NOT_COORDINATOR: Reaction.FIND_COORDINATOR,
-    Code.COORDINATOR_NOT_AVAILABLE: Reaction.FIND_COORDINATOR,
-    Code.COORDINATOR_LOAD_IN_PROGRESS: Reaction.RETRY,
-    Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN,
-    Code.FENCED_MEMBER_EPOCH: Reaction.REJOIN,
+    Code.NOT_COORDINATOR: ErrorAction.FIND_COORDINATOR,
+    Code.COORDINATOR_NOT_AVAILABLE: ErrorAction.FIND_COORDINATOR,
+    Code.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
+    Code.UNKNOWN_MEMBER_ID: ErrorAction.REJOIN,
+    Code.FENCED_MEMBER_EPOCH: ErrorAction.REJOIN,
     # Only a join makes a group again. In the answer to a join it says that the id
     # is a consumer group's: `membership` refuses then.
-    Code.GROUP_ID_NOT_FOUND: Reaction.REJOIN,
-    Code.GROUP_MAX_SIZE_REACHED: Reaction.REFUSE,
-    Code.INCONSISTENT_GROUP_PROTOCOL: Reaction.REFUSE,
+    Code.GROUP_ID_NOT_FOUND: ErrorAction.REJOIN,
+    Code.GROUP_MAX_SIZE_REACHED: ErrorAction.REFUSE,
+    Code.INCONSISTENT_GROUP_PROTOCOL: ErrorAction.REFUSE,
     # The grant may come while we wait, so the member stays.
-    Code.TOPIC_AUTHORIZATION_FAILED: Reaction.REPORT,
+    Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.REPORT,
 }
 
-FETCH: Final[Mapping[int, Reaction]] = {
+FETCH: Final[Mapping[int, ErrorAction]] = {
     **_SHARED,
-    Code.SHARE_SESSION_NOT_FOUND: Reaction.LOSE_SESSION,
-    Code.INVALID_SHARE_SESSION_EPOCH: Reaction.REOPEN,
-    Code.SHARE_SESSION_LIMIT_REACHED: Reaction.RETRY,
+    Code.SHARE_SESSION_NOT_FOUND: ErrorAction.LOSE_SESSION,
+    Code.INVALID_SHARE_SESSION_EPOCH: ErrorAction.REOPEN,
+    Code.SHARE_SESSION_LIMIT_REACHED: ErrorAction.RETRY,
 }
 """Top-level codes of ShareFetch and ShareAcknowledge."""
 
-FETCH_PARTITION: Final[Mapping[int, Reaction]] = {
-    Code.NONE: Reaction.PROCEED,
-    Code.NOT_LEADER_OR_FOLLOWER: Reaction.MOVE,
-    Code.FENCED_LEADER_EPOCH: Reaction.MOVE,
-    Code.LEADER_NOT_AVAILABLE: Reaction.MOVE,
-    Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.DESCRIBE,
-    Code.UNKNOWN_TOPIC_ID: Reaction.DESCRIBE,
-    Code.INCONSISTENT_TOPIC_ID: Reaction.DESCRIBE,
-    Code.TOPIC_AUTHORIZATION_FAILED: Reaction.REPORT,
-    Code.GROUP_AUTHORIZATION_FAILED: Reaction.REPORT,
-    Code.CORRUPT_MESSAGE: Reaction.REPORT,
-    Code.INVALID_REQUEST: Reaction.REPORT,
+FETCH_PARTITION: Final[Mapping[int, ErrorAction]] = {
+    Code.NONE: ErrorAction.PROCEED,
+    Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.MOVE,
+    Code.FENCED_LEADER_EPOCH: ErrorAction.MOVE,
+    Code.LEADER_NOT_AVAILABLE: ErrorAction.MOVE,
+    Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.DESCRIBE,
+    Code.UNKNOWN_TOPIC_ID: ErrorAction.DESCRIBE,
+    Code.INCONSISTENT_TOPIC_ID: ErrorAction.DESCRIBE,
+    Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.REPORT,
+    Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.REPORT,
+    Code.CORRUPT_MESSAGE: ErrorAction.REPORT,
+    Code.INVALID_REQUEST: ErrorAction.REPORT,
 }
 
-ACKNOWLEDGE: Final[Mapping[int, Reaction]] = {
-    Code.NONE: Reaction.PROCEED,
-    Code.INVALID_RECORD_STATE: Reaction.SPLIT,
-    Code.REQUEST_TIMED_OUT: Reaction.RETRY,
-    Code.KAFKA_STORAGE_ERROR: Reaction.RETRY,
-    Code.COORDINATOR_LOAD_IN_PROGRESS: Reaction.RETRY,
-    Code.COORDINATOR_NOT_AVAILABLE: Reaction.RETRY,
-    Code.NOT_COORDINATOR: Reaction.RETRY,
+ACKNOWLEDGE: Final[Mapping[int, ErrorAction]] = {
+    Code.NONE: ErrorAction.PROCEED,
+    Code.INVALID_RECORD_STATE: ErrorAction.SPLIT,
+    Code.REQUEST_TIMED_OUT: ErrorAction.RETRY,
+    Code.KAFKA_STORAGE_ERROR: ErrorAction.RETRY,
+    Code.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
+    Code.COORDINATOR_NOT_AVAILABLE: ErrorAction.RETRY,
+    Code.NOT_COORDINATOR: ErrorAction.RETRY,
     # Retriable by name, but the lock went with the leader or the topic.
-    Code.NOT_LEADER_OR_FOLLOWER: Reaction.FAIL,
-    Code.FENCED_LEADER_EPOCH: Reaction.FAIL,
-    Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.FAIL,
-    Code.UNKNOWN_TOPIC_ID: Reaction.FAIL,
-    Code.TOPIC_AUTHORIZATION_FAILED: Reaction.FAIL,
-    Code.GROUP_AUTHORIZATION_FAILED: Reaction.FAIL,
-    Code.INVALID_REQUEST: Reaction.FAIL,
-    Code.FENCED_STATE_EPOCH: Reaction.FAIL,
-    Code.UNKNOWN_SERVER_ERROR: Reaction.FAIL,
+    Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.FAIL,
+    Code.FENCED_LEADER_EPOCH: ErrorAction.FAIL,
+    Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.FAIL,
+    Code.UNKNOWN_TOPIC_ID: ErrorAction.FAIL,
+    Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.FAIL,
+    Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.FAIL,
+    Code.INVALID_REQUEST: ErrorAction.FAIL,
+    Code.FENCED_STATE_EPOCH: ErrorAction.FAIL,
+    Code.UNKNOWN_SERVER_ERROR: ErrorAction.FAIL,
 }
 """Codes of one partition's acknowledgements."""
 
 
-def reaction(table: Mapping[int, Reaction], code: int) -> Reaction:
+def action_for(table: Mapping[int, ErrorAction], code: int) -> ErrorAction:
     """Look up what to do about a code; RETRY for those that nobody foresaw."""
-    return table.get(code, Reaction.RETRY)
+    return table.get(code, ErrorAction.RETRY)

@@ -37,10 +37,10 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.results import summarize
 from sharecons.protocol.messages import FetchSettings
 from sharecons.spark.errors import LedgerTakenError
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.wire import consumer_apis
 
-__all__ = ["Acquirer", "Book", "Figures", "Joining"]
+__all__ = ["Acquirer", "AcquirerStats", "Joining", "LedgerWriter"]
 
 CLOSE_TIMEOUT: Final = 10.0
 CONNECT_TIMEOUT: Final = 10.0
@@ -48,10 +48,10 @@ CONNECT_TIMEOUT: Final = 10.0
 _log = get_logger(__name__)
 
 
-class Book(Protocol):
+class LedgerWriter(Protocol):
     """Where it is written down what the group gave; called in a thread of its own."""
 
-    def enter(self, taken: Sequence[Taken]) -> int:
+    def enter(self, taken: Sequence[AcquiredRange]) -> int:
         """Write down what is new of this, durably; tell how many offsets were."""
         ...
 
@@ -62,7 +62,7 @@ class Book(Protocol):
 
 
 @dataclass(slots=True)
-class Figures:
+class AcquirerStats:
     """Counts of one member since it joined, for the query's progress.
 
     Attributes:
@@ -107,9 +107,9 @@ class Acquirer:
 
     joining: Joining
     cluster: Cluster
-    book: Book
+    book: LedgerWriter
     told: Callable[[], None]
-    figures: Figures = field(default_factory=Figures)
+    figures: AcquirerStats = field(default_factory=AcquirerStats)
     error: BaseException | None = None
     trouble: Error | None = None
 
@@ -328,12 +328,12 @@ class Acquirer:
 
     def _holds(self, lease: Lease) -> bool:
         """Tell whether the locks are still ours: others may have the records if not."""
-        holds = not lease.term.over and anyio.current_time() < lease.deadline
+        holds = not lease.term.ended and anyio.current_time() < lease.deadline
         if not holds:
             self.figures.lost += lease.count
         return holds
 
-    def _count(self, taken: Sequence[Taken]) -> None:
+    def _count(self, taken: Sequence[AcquiredRange]) -> None:
         figures = self.figures
         figures.acquired += sum(each.size for each in taken)
         figures.redelivered += sum(t.size for t in taken if t.delivery_count > 1)
@@ -353,10 +353,10 @@ class Acquirer:
         return {name: getattr(figures, name) for name in figures.__slots__}
 
 
-def _taken(lease: Lease) -> list[Taken]:
+def _taken(lease: Lease) -> list[AcquiredRange]:
     topic_id, partition = lease.share_partition
     return [
-        Taken(lease.topic, topic_id, partition, first, last, count)
+        AcquiredRange(lease.topic, topic_id, partition, first, last, count)
         for first, last, count in lease.acquired
     ]
 

@@ -9,11 +9,11 @@ from sharecons.log import get_logger
 from sharecons.spark.driver import Driver
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.factory import PATIENCE, driver_of, store_of
-from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.loads import Load
 from sharecons.spark.options import SourceOptions
-from sharecons.spark.planning import Patience, plan_tasks
+from sharecons.spark.planning import IdleTimeout, plan_tasks
 from sharecons.spark.store import Store
 
 __all__ = ["BatchQuery"]
@@ -45,7 +45,7 @@ class BatchQuery:
         self._driver = driver
         self._clock = clock
 
-    def tasks(self) -> list[list[Taken]]:
+    def tasks(self) -> list[list[AcquiredRange]]:
         """Acquire if that is due, and divide what is to be read over tasks.
 
         Raises:
@@ -66,7 +66,7 @@ class BatchQuery:
 
     # Positions that were given.
 
-    def _given(self) -> list[Taken]:
+    def _given(self) -> list[AcquiredRange]:
         ledger = self._store.read(self._options.group_id).ledger
         start = self._start(ledger)
         end = self._options.ending_position
@@ -91,7 +91,7 @@ class BatchQuery:
 
     # What this load() acquired.
 
-    def _loaded(self) -> list[Taken]:
+    def _loaded(self) -> list[AcquiredRange]:
         # Without a lock: another load() may be at work on the ledger.
         found = self._store.read(self._options.group_id)
         load = found.loads.get(self._load_id)
@@ -127,7 +127,7 @@ class BatchQuery:
         limit = inf
         if self._options.max_offsets_per_trigger is not None:
             limit = end - acquired + self._options.max_offsets_per_trigger
-        patience = Patience(self._options.idle_timeout, driver.goal.most)
+        patience = IdleTimeout(self._options.idle_timeout, driver.goal.most)
         while end < limit:
             patience.most = driver.goal.most
             over = patience.is_over(end, driver.idle_since(), self._clock())
@@ -136,7 +136,7 @@ class BatchQuery:
             end = driver.wait_beyond(end, LOOK)
             driver.planned(end)
 
-    def _read(self, ledger: Ledger, load: Load) -> list[Taken]:
+    def _read(self, ledger: Ledger, load: Load) -> list[AcquiredRange]:
         self._check_kept(ledger, load)
         if load.start > ledger.end:
             raise LedgerLostError(
@@ -157,8 +157,8 @@ class BatchQuery:
 
     def _between(
         self, ledger: Ledger, ranges: Iterable[tuple[int, int]]
-    ) -> list[Taken]:
-        found: list[Taken] = []
+    ) -> list[AcquiredRange]:
+        found: list[AcquiredRange] = []
         for start, end in ranges:
             _log.info("reads the ledger", start=start, end=end)
             found += ledger.between(start, end)

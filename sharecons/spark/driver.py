@@ -24,9 +24,9 @@ from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.wakeup import FOREVER
 from sharecons.spark.acquirer import Acquirer, Joining
 from sharecons.spark.errors import LedgerError, LedgerTakenError
-from sharecons.spark.ledger import Ledger, Taken
-from sharecons.spark.ledger_store import Keeper
-from sharecons.spark.planning import Goal
+from sharecons.spark.ledger import AcquiredRange, Ledger
+from sharecons.spark.ledger_store import LedgerStore
+from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.watch import GroupWatch
 
 __all__ = ["Driver"]
@@ -51,7 +51,7 @@ class Driver:
         cluster: Cluster,
         admin: ShareGroupAdmin,
         ledger: Ledger,
-        keeper: Keeper,
+        keeper: LedgerStore,
         *,
         most_ahead: int,
         adopt: bool,
@@ -93,7 +93,7 @@ class Driver:
         with self._changed:
             return self._ledger.end
 
-    def between(self, start: int, end: int) -> list[Taken]:
+    def between(self, start: int, end: int) -> list[AcquiredRange]:
         with self._changed:
             return self._ledger.between(start, end)
 
@@ -114,7 +114,7 @@ class Driver:
 
     # The book, for the member's thread (`sharecons.spark.acquirer.Book`).
 
-    def enter(self, taken: Sequence[Taken]) -> int:
+    def enter(self, taken: Sequence[AcquiredRange]) -> int:
         with self._entering:
             new = self._new(taken)
             if new:
@@ -126,7 +126,7 @@ class Driver:
                 self._changed.notify_all()
         return sum(each.size for each in new)
 
-    def _new(self, taken: Sequence[Taken]) -> list[Taken]:
+    def _new(self, taken: Sequence[AcquiredRange]) -> list[AcquiredRange]:
         before = dict(self._ledger.topics)
         new = self._ledger.new(taken, adopt=self._adopt)
         for topic, topic_id in self._ledger.topics.items():
@@ -159,7 +159,7 @@ class Driver:
             )
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> AvailableNowTarget:
         """What the topics held when the member joined."""
         assert self._watch.goal is not None, "started"
         return self._watch.goal

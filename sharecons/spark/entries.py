@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 
 from sharecons.protocol.messages import SharePartition, TopicId
 from sharecons.spark.errors import LedgerError, LedgerLostError
-from sharecons.spark.ledger import Remembered, Taken
+from sharecons.spark.ledger import AcquiredRange, Remembered
 from sharecons.spark.loads import Load, Loads
 
 __all__ = [
@@ -82,11 +82,11 @@ class Entry:
         return rows
 
     @property
-    def segment(self) -> Iterable[Taken]:
+    def segment(self) -> Iterable[AcquiredRange]:
         # One name may stand for two ids, of a topic that was made anew.
         topics = self._pairs
         for topic, partition, first, last, count in self.rows:
-            yield Taken(*topics[topic], partition, first, last, count)
+            yield AcquiredRange(*topics[topic], partition, first, last, count)
 
     @property
     def remembered(self) -> Remembered:
@@ -120,7 +120,7 @@ def opened(driver: str, identity: Identity) -> bytes:
     return _entry("opened", driver, {"ledger": asdict(identity)}, [])
 
 
-def taken(driver: str, at: int, segment: Sequence[Taken]) -> bytes:
+def taken(driver: str, at: int, segment: Sequence[AcquiredRange]) -> bytes:
     """Say what the group gave."""
     index: dict[tuple[str, TopicId], int] = {}
     rows = [

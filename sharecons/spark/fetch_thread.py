@@ -18,9 +18,14 @@ from sharecons.net.cluster import CONNECT_TIMEOUT, Cluster, ReconnectingConnecti
 from sharecons.net.connection import Connection
 from sharecons.net.io.clock import running_clock
 from sharecons.net.io.event import AutoResetEvent
-from sharecons.protocol.log_reader.reader import Ask, Happened, Piece, Reading
+from sharecons.protocol.log_reader.reader import (
+    FetchedSlice,
+    Happened,
+    LogReader,
+    NodeRequest,
+)
 
-__all__ = ["Background"]
+__all__ = ["FetchThread"]
 
 MOST_WAITING: Final = 12 << 20
 """Bytes that may wait to be decoded; with so many, nothing more is asked for."""
@@ -29,11 +34,11 @@ PATIENCE: Final = 10.0
 """Seconds for the thread to begin, and to end."""
 
 
-class Background:
+class FetchThread:
     """Carries a `Reading` out. `next`, `start` and `close` are of one thread."""
 
     def __init__(
-        self, reading: Reading, cluster: Cluster, request_timeout: float
+        self, reading: LogReader, cluster: Cluster, request_timeout: float
     ) -> None:
         self._fetcher = _Fetcher(reading, cluster, request_timeout)
         self._portal: BlockingPortal | None = None
@@ -85,7 +90,7 @@ class _Fetcher:
     """What runs in the thread."""
 
     def __init__(
-        self, reading: Reading, cluster: Cluster, request_timeout: float
+        self, reading: LogReader, cluster: Cluster, request_timeout: float
     ) -> None:
         self._reading = reading
         self._cluster = cluster
@@ -132,7 +137,7 @@ class _Fetcher:
             return float("inf")
         return self._reading.next_deadline(now)
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, ask: NodeRequest) -> None:
         clock = running_clock()
         try:
             answer = await self._link(ask.node_id).ask(ask.request, self._timeout)
@@ -165,4 +170,4 @@ class _Fetcher:
 
 
 def _size_of(happened: Happened) -> int:
-    return len(happened.records) if isinstance(happened, Piece) else 0
+    return len(happened.records) if isinstance(happened, FetchedSlice) else 0

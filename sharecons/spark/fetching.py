@@ -15,13 +15,13 @@ from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import Network
 from sharecons.protocol.log_reader.cursor import spans_by_partition
-from sharecons.protocol.log_reader.reader import Lost, Piece, Reading
+from sharecons.protocol.log_reader.reader import FetchedSlice, LogReader, LostRange
 from sharecons.records.columns_reader import ColumnsReader
 from sharecons.records.errors import DamagedError
 from sharecons.spark.arrow import SCHEMA, record_batch
 from sharecons.spark.errors import DataLostError
-from sharecons.spark.fetch_thread import Background
-from sharecons.spark.ledger import Taken
+from sharecons.spark.fetch_thread import FetchThread
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.version import VERSION
 
 __all__ = ["read_ranges"]
@@ -34,7 +34,7 @@ _log = get_logger(__name__)
 
 
 def read_ranges(
-    ranges: Sequence[Taken],
+    ranges: Sequence[AcquiredRange],
     *,
     bootstrap_servers: str | Sequence[str],
     schema: Any = SCHEMA,
@@ -71,7 +71,7 @@ def read_ranges(
         known = " or ".join(map(repr, ISOLATIONS))
         raise ConfigurationError(f"isolation must be {known}, not {isolation!r}")
     names = {each.topic_id: each.topic for each in ranges}
-    reading = Reading(
+    reading = LogReader(
         spans_by_partition(ranges),
         names,
         committed=isolation == "read_committed",
@@ -86,12 +86,12 @@ def read_ranges(
     )
     if reading.finished:
         return iter(())
-    background = Background(reading, cluster, request_timeout)
+    background = FetchThread(reading, cluster, request_timeout)
     return _batches(background, names, schema, fail_on_data_loss)
 
 
 def _batches(
-    background: Background,
+    background: FetchThread,
     names: dict[bytes, str],
     schema: Any,
     fail_on_data_loss: bool,
@@ -100,13 +100,13 @@ def _batches(
         background.start()
         while (happened := background.next()) is not None:
             topic = names[happened.share_partition.topic_id]
-            if isinstance(happened, Lost):
+            if isinstance(happened, LostRange):
                 _lost(topic, happened, fail_on_data_loss)
             else:
                 yield from _decoded(topic, happened, schema)
 
 
-def _decoded(topic: str, piece: Piece, schema: Any) -> Iterator[Any]:
+def _decoded(topic: str, piece: FetchedSlice, schema: Any) -> Iterator[Any]:
     partition = piece.share_partition.partition
     reader = ColumnsReader(
         piece.records,
@@ -126,7 +126,7 @@ def _decoded(topic: str, piece: Piece, schema: Any) -> Iterator[Any]:
         ) from error
 
 
-def _lost(topic: str, lost: Lost, fail_on_data_loss: bool) -> None:
+def _lost(topic: str, lost: LostRange, fail_on_data_loss: bool) -> None:
     where = f"{topic}-{lost.share_partition.partition}"
     first, last = lost.first_offset, lost.last_offset
     if fail_on_data_loss:

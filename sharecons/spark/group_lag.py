@@ -9,13 +9,13 @@ from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.protocol.admin.models import GroupOffset, OffsetSpec
 
-__all__ = ["Standing", "read_bounds", "read_standing"]
+__all__ = ["GroupLag", "read_bounds", "read_group_lag"]
 
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class GroupLag:
     """Where the share partitions of a group start; empty if that cannot be known.
 
     Attributes:
@@ -43,9 +43,9 @@ class Standing:
         }
 
 
-async def read_standing(
+async def read_group_lag(
     admin: ShareGroupAdmin, group_id: str, topic_ids: Mapping[str, bytes]
-) -> Standing:
+) -> GroupLag:
     """Ask the group's coordinator; what it does not say is left out.
 
     Nothing depends on it but how long ranges are remembered, and what is shown.
@@ -55,8 +55,8 @@ async def read_standing(
         listed = (await admin.list_offsets(group_id))[group_id].value
     except Error as error:
         _log.debug("standing of the group unknown", group=group_id, reason=str(error))
-        return Standing()
-    return Standing(offsets=listed.found, topic_ids=asked_with)
+        return GroupLag()
+    return GroupLag(offsets=listed.found, topic_ids=asked_with)
 
 
 async def read_bounds(

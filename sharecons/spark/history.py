@@ -22,7 +22,7 @@ from sharecons.spark.errors import (
 )
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.loads import Loads
-from sharecons.spark.storage import Place
+from sharecons.spark.storage import Storage
 
 __all__ = [
     "History",
@@ -76,7 +76,7 @@ def name_of(number: int) -> str:
     return _NAME.format(number)
 
 
-def read_history(place: Place, location: str) -> History:
+def read_history(place: Storage, location: str) -> History:
     """Read what is of use, from the newest entry back to the last one kept.
 
     Raises:
@@ -119,7 +119,7 @@ def _check_whole(numbers: Sequence[int], first: int, location: str) -> None:
 
 
 def _newest_first(
-    place: Place, location: str, numbers: Sequence[int]
+    place: Storage, location: str, numbers: Sequence[int]
 ) -> Iterator[tuple[int, Entry | None]]:
     """Read entries, several at a time: an object store takes 50 ms for each."""
 

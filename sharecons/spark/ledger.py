@@ -35,16 +35,16 @@ from uuid import UUID
 
 from sharecons.protocol.messages import SharePartition, TopicId
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
-from sharecons.spark.offset_set import Held
+from sharecons.spark.offset_set import OffsetSet
 
-__all__ = ["Ledger", "Remembered", "Taken"]
+__all__ = ["AcquiredRange", "Ledger", "Remembered"]
 
 Remembered = Mapping[SharePartition, Sequence[tuple[int, int]]]
 """Offsets that are committed, but may be given again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcquiredRange:
     """Offsets of one partition that the group gave, both ends included.
 
     Not every offset has a record: transactions and compaction leave holes.
@@ -65,9 +65,9 @@ class Taken:
     def share_partition(self) -> SharePartition:
         return SharePartition(self.topic_id, self.partition)
 
-    def cut(self, first: int, last: int) -> "Taken":
+    def cut(self, first: int, last: int) -> "AcquiredRange":
         """Give the part from one offset to another."""
-        return Taken(
+        return AcquiredRange(
             self.topic, self.topic_id, self.partition, first, last, self.delivery_count
         )
 
@@ -93,8 +93,10 @@ class Ledger:
         self._counts = array("h")
         self._partitions: list[tuple[str, SharePartition]] = []
         self._place_of: dict[SharePartition, int] = {}
-        self._waiting: defaultdict[SharePartition, Held] = defaultdict(Held)
-        self._remembered: defaultdict[SharePartition, Held] = defaultdict(Held)
+        self._waiting: defaultdict[SharePartition, OffsetSet] = defaultdict(OffsetSet)
+        self._remembered: defaultdict[SharePartition, OffsetSet] = defaultdict(
+            OffsetSet
+        )
         self._starts: dict[SharePartition, int] = {}
 
     @classmethod
@@ -151,7 +153,9 @@ class Ledger:
         for place in [p for p in self._remembered if p.topic_id == topic_id]:
             del self._remembered[place]
 
-    def new(self, taken: Iterable[Taken], *, adopt: bool = False) -> list[Taken]:
+    def new(
+        self, taken: Iterable[AcquiredRange], *, adopt: bool = False
+    ) -> list[AcquiredRange]:
         """Give those parts that are not held yet: they are to be entered.
 
         All of it is to be accepted, once what is new is durable and entered. The
@@ -163,8 +167,8 @@ class Ledger:
             LedgerMismatchError: a topic was made anew, and `adopt` is false; nothing
                 may be accepted.
         """
-        parts: list[Taken] = []
-        asked: defaultdict[SharePartition, Held] = defaultdict(Held)
+        parts: list[AcquiredRange] = []
+        asked: defaultdict[SharePartition, OffsetSet] = defaultdict(OffsetSet)
         for given in taken:
             self.agree({given.topic: given.topic_id}, adopt=adopt)
             if given.topic_id in self._replaced:
@@ -175,7 +179,9 @@ class Ledger:
                 here.add(first, last)
         return parts
 
-    def _unknown(self, given: Taken, asked: Held) -> Iterable[tuple[int, int]]:
+    def _unknown(
+        self, given: AcquiredRange, asked: OffsetSet
+    ) -> Iterable[tuple[int, int]]:
         """Give what neither the ledger nor this very question knows yet."""
         place = given.share_partition
         parts = [(given.first_offset, given.last_offset)]
@@ -184,12 +190,12 @@ class Ledger:
                 parts = [rest for part in parts for rest in held.missing(*part)]
         return parts
 
-    def append(self, segment: Iterable[Taken]) -> None:
+    def append(self, segment: Iterable[AcquiredRange]) -> None:
         """Enter what `new` gave, once it is durable."""
         for taken in segment:
             self._enter(taken)
 
-    def _enter(self, taken: Taken) -> None:
+    def _enter(self, taken: AcquiredRange) -> None:
         share_partition = taken.share_partition
         self._topics[taken.topic] = taken.topic_id
         self._waiting[share_partition].add(taken.first_offset, taken.last_offset)
@@ -204,7 +210,7 @@ class Ledger:
             self._counts.append(taken.delivery_count)
         self.end += taken.size
 
-    def _continues(self, place: int, taken: Taken) -> bool:
+    def _continues(self, place: int, taken: AcquiredRange) -> bool:
         """Tell whether a range is but the last one gone on."""
         if not self._positions or self._places[-1] != place:
             return False
@@ -216,7 +222,7 @@ class Ledger:
 
     # What Spark asks.
 
-    def between(self, start: int, end: int) -> list[Taken]:
+    def between(self, start: int, end: int) -> list[AcquiredRange]:
         """Give what stands from one position up to another, cut where need be.
 
         Raises:
@@ -226,7 +232,7 @@ class Ledger:
         if start == end:
             return []
         row = bisect_right(self._positions, start) - 1
-        found: list[Taken] = []
+        found: list[AcquiredRange] = []
         while row < len(self._positions) and self._positions[row] < end:
             found.append(self._row(row, start, end))
             row += 1
@@ -248,12 +254,12 @@ class Ledger:
                 "ledgerLocation, or a new checkpoint"
             )
 
-    def _row(self, row: int, start: int, end: int) -> Taken:
+    def _row(self, row: int, start: int, end: int) -> AcquiredRange:
         """Give a row as a value, or that part of it which lies between positions."""
         position = self._positions[row]
         topic, (topic_id, partition) = self._partitions[self._places[row]]
         offset_of = self._firsts[row] - position
-        return Taken(
+        return AcquiredRange(
             topic,
             topic_id,
             partition,
@@ -290,7 +296,7 @@ class Ledger:
             del column[:done]
         self.begin = position
 
-    def _remember(self, taken: Taken) -> None:
+    def _remember(self, taken: AcquiredRange) -> None:
         place = taken.share_partition
         self._waiting[place].remove(taken.first_offset, taken.last_offset)
         if self._topics.get(taken.topic) != taken.topic_id:

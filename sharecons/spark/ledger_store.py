@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.ledger import AcquiredRange, Ledger
 
-__all__ = ["Keeper"]
+__all__ = ["LedgerStore"]
 
 
-class Keeper(Protocol):
+class LedgerStore(Protocol):
     """Keeps segments of the ledger; `sharecons.spark.store.Store` is one."""
 
-    def append(self, segment: Sequence[Taken]) -> None:
+    def append(self, segment: Sequence[AcquiredRange]) -> None:
         """Keep it; durable when this returns."""
 
     def trim(self, ledger: Ledger) -> None:

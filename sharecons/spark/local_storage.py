@@ -7,10 +7,10 @@ from uuid import uuid4
 
 from sharecons.spark.errors import LedgerError
 
-__all__ = ["LocalPlace"]
+__all__ = ["LocalStorage"]
 
 
-class LocalPlace:
+class LocalStorage:
     """Files that have their names only when they are whole and on the disk."""
 
     def __init__(self, directory: Path) -> None:

@@ -9,11 +9,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import final
 
-__all__ = ["Held"]
+__all__ = ["OffsetSet"]
 
 
 @final
-class Held:
+class OffsetSet:
     """A set of offsets. Ranges go in and out with both ends included."""
 
     __slots__ = ("_firsts", "_lasts")
@@ -53,9 +53,9 @@ class Held:
         self._firsts[low:high] = [first]
         self._lasts[low:high] = [last]
 
-    def without(self, first: int, last: int) -> "Held":
+    def without(self, first: int, last: int) -> "OffsetSet":
         """Give a copy that lacks a range; whoever reads this one is not disturbed."""
-        copy = Held()
+        copy = OffsetSet()
         copy._firsts = self._firsts[:]
         copy._lasts = self._lasts[:]
         copy.remove(first, last)

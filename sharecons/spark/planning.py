@@ -10,9 +10,15 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import GroupOffset
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 
-__all__ = ["Admission", "Gathering", "Goal", "Patience", "plan_tasks"]
+__all__ = [
+    "AvailableNowTarget",
+    "BatchLimits",
+    "Gathering",
+    "IdleTimeout",
+    "plan_tasks",
+]
 
 WORTH_A_TASK: Final = 1000
 """Rows below which a task costs more than it saves: starting one takes Spark some
@@ -20,7 +26,7 @@ WORTH_A_TASK: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class BatchLimits:
     """How much one batch may cover, in offsets; None is no limit."""
 
     most: int | None = None
@@ -43,7 +49,7 @@ LONGEST: Final = 1.0
 """Seconds after which it runs as it is, though more is coming."""
 
 
-class Goal:
+class AvailableNowTarget:
     """What Trigger.AvailableNow is to reach: what the topics held when it began.
 
     A share group has no position to compare with. A partition is done when the group
@@ -121,7 +127,7 @@ class Goal:
                 self._ends[place] = end
                 self.most += lacking
 
-    def entered(self, taken: Iterable[Taken]) -> None:
+    def entered(self, taken: Iterable[AcquiredRange]) -> None:
         """The group gave this."""
         for each in taken:
             place = TopicPartition(each.topic, each.partition)
@@ -176,7 +182,7 @@ class Gathering:
 
 
 @dataclass(slots=True)
-class Patience:
+class IdleTimeout:
     """How long a goal is waited for: seconds in which nothing comes.
 
     While producers go on something always comes; so they count as well once as much
@@ -196,8 +202,8 @@ class Patience:
 
 
 def plan_tasks(
-    ranges: Sequence[Taken], *, least: int | None, most_records: int | None
-) -> list[list[Taken]]:
+    ranges: Sequence[AcquiredRange], *, least: int | None, most_records: int | None
+) -> list[list[AcquiredRange]]:
     """Divide a batch over tasks, evenly, wherever its partitions end.
 
     As many tasks as partitions of topics if that is worth it, `least` or more if that
@@ -216,9 +222,9 @@ def plan_tasks(
     return _divide(_in_order(ranges), total, min(count, total))
 
 
-def _in_order(ranges: Iterable[Taken]) -> list[Taken]:
+def _in_order(ranges: Iterable[AcquiredRange]) -> list[AcquiredRange]:
     """Sort as they lie in the log, and join what touches."""
-    joined: list[Taken] = []
+    joined: list[AcquiredRange] = []
     for each in sorted(
         ranges, key=lambda t: (t.topic, t.topic_id, t.partition, t.first_offset)
     ):
@@ -230,7 +236,7 @@ def _in_order(ranges: Iterable[Taken]) -> list[Taken]:
     return joined
 
 
-def _touches(one: Taken, other: Taken) -> bool:
+def _touches(one: AcquiredRange, other: AcquiredRange) -> bool:
     return (
         one.share_partition == other.share_partition
         and one.last_offset + 1 == other.first_offset
@@ -238,8 +244,10 @@ def _touches(one: Taken, other: Taken) -> bool:
     )
 
 
-def _divide(ranges: Sequence[Taken], total: int, count: int) -> list[list[Taken]]:
-    tasks: list[list[Taken]] = [[] for _ in range(count)]
+def _divide(
+    ranges: Sequence[AcquiredRange], total: int, count: int
+) -> list[list[AcquiredRange]]:
+    tasks: list[list[AcquiredRange]] = [[] for _ in range(count)]
     done, task = 0, 0
     for each in ranges:
         first = each.first_offset

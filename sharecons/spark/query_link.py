@@ -21,7 +21,7 @@ from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.spark import errors as spark_errors
 from sharecons.spark.factory import PATIENCE
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.load_lock import Address, LoadLock
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.shared_query import OWNER, Query, SharedQuery, used_twice
@@ -108,7 +108,7 @@ class OwnedQuery:
     def report(self) -> Offset:
         return self._shared.report(OWNER)
 
-    def tasks(self, start: Offset, end: Offset) -> list[list[Taken]]:
+    def tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]:
         self._stop_listening()
         return self._shared.tasks(OWNER, start, end)
 
@@ -221,7 +221,7 @@ class AttachedQuery:
         offset: Offset = self._ask("report")
         return offset
 
-    def tasks(self, start: Offset, end: Offset) -> list[list[Taken]]:
+    def tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]:
         return _read(self._ask("tasks", start, end))
 
     def commit(self, end: Offset) -> None:
@@ -259,7 +259,7 @@ def _send(lines: Any, message: object) -> None:
     lines.flush()
 
 
-def _written(tasks: list[list[Taken]]) -> list[list[list[Any]]]:
+def _written(tasks: list[list[AcquiredRange]]) -> list[list[list[Any]]]:
     return [
         [
             [
@@ -276,9 +276,12 @@ def _written(tasks: list[list[Taken]]) -> list[list[list[Any]]]:
     ]
 
 
-def _read(tasks: list[list[list[Any]]]) -> list[list[Taken]]:
+def _read(tasks: list[list[list[Any]]]) -> list[list[AcquiredRange]]:
     return [
-        [Taken(topic, bytes.fromhex(spelt), *rest) for topic, spelt, *rest in task]
+        [
+            AcquiredRange(topic, bytes.fromhex(spelt), *rest)
+            for topic, spelt, *rest in task
+        ]
         for task in tasks
     ]
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import hide_secrets
 
-__all__ = ["SAFE", "ObjectPlace", "RenamingPlace", "hdfs_place"]
+__all__ = ["SAFE", "ObjectStorage", "RenamingStorage", "hdfs_storage"]
 
 SAFE: Final = {
     "s3": "s3fs",
@@ -28,7 +28,7 @@ SAFE: Final = {
 """Schemes whose fsspec package creates a file only if it is not there yet."""
 
 
-class ObjectPlace:
+class ObjectStorage:
     """A prefix in an object store, by the fsspec package for it."""
 
     def __init__(self, scheme: str, url: str, options: dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ def _fsspec(scheme: str, url: str, options: dict[str, Any]) -> Any:
     return files
 
 
-def hdfs_place(url: str) -> "RenamingPlace":
+def hdfs_storage(url: str) -> "RenamingStorage":
     """Find a directory on HDFS; pyarrow needs libhdfs and CLASSPATH for it."""
     try:
         fs = importlib.import_module("pyarrow.fs")
@@ -118,10 +118,10 @@ def hdfs_place(url: str) -> "RenamingPlace":
             "on the driver (libhdfs, and CLASSPATH as `hadoop classpath --glob` gives "
             "it)"
         ) from error
-    return RenamingPlace(files, path)
+    return RenamingStorage(files, path)
 
 
-class RenamingPlace:
+class RenamingStorage:
     """A directory of pyarrow's, where renaming to a name that is taken fails."""
 
     def __init__(self, files: Any, path: str) -> None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
 from sharecons.spark.errors import LedgerTakenError
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 
 __all__ = ["OWNER", "Query", "SharedQuery", "used_twice"]
 
@@ -46,7 +46,7 @@ class Query(Protocol):
 
     def report(self) -> Offset: ...
 
-    def tasks(self, start: Offset, end: Offset) -> list[list[Taken]]: ...
+    def tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]: ...
 
     def commit(self, end: Offset) -> None: ...
 
@@ -128,7 +128,9 @@ class SharedQuery:
         with self._call(reader):
             return self._query.report()
 
-    def tasks(self, reader: int, start: Offset, end: Offset) -> list[list[Taken]]:
+    def tasks(
+        self, reader: int, start: Offset, end: Offset
+    ) -> list[list[AcquiredRange]]:
         with self._lock:
             self._admit(reader)
         return self._query.tasks(start, end)

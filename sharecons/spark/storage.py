@@ -23,13 +23,13 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from sharecons.errors import ConfigurationError
-from sharecons.spark.local_storage import LocalPlace
-from sharecons.spark.remote_storage import SAFE, ObjectPlace, hdfs_place
+from sharecons.spark.local_storage import LocalStorage
+from sharecons.spark.remote_storage import SAFE, ObjectStorage, hdfs_storage
 
-__all__ = ["Place", "place_of"]
+__all__ = ["Storage", "storage_of"]
 
 
-class Place(Protocol):
+class Storage(Protocol):
     """A directory of small files that are written once."""
 
     def names(self) -> list[str]: ...
@@ -55,7 +55,7 @@ class Place(Protocol):
     def unlock(self) -> None: ...
 
 
-def place_of(location: str, options: Mapping[str, Any] | None = None) -> Place:
+def storage_of(location: str, options: Mapping[str, Any] | None = None) -> Storage:
     """Find the place that a path or URL means; `options` go to its file system.
 
     `~` at the beginning of a path is a home directory, as in a shell.
@@ -66,11 +66,11 @@ def place_of(location: str, options: Mapping[str, Any] | None = None) -> Place:
     """
     scheme, path = _split(location)
     if scheme == "file":
-        return LocalPlace(Path(path))
+        return LocalStorage(Path(path))
     if scheme == "hdfs":
-        return hdfs_place(location)
+        return hdfs_storage(location)
     if scheme in SAFE:
-        return ObjectPlace(scheme, location, dict(options or {}))
+        return ObjectStorage(scheme, location, dict(options or {}))
     known = ", ".join(("file", "hdfs", *SAFE))
     raise ConfigurationError(
         f"ledgerLocation {location!r}: a ledger cannot be kept in {scheme!r}, which "

@@ -39,10 +39,10 @@ from sharecons.spark.history import (
     rebuild,
     taken_over,
 )
-from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.loads import Load, Loads
-from sharecons.spark.storage import Place, place_of
+from sharecons.spark.storage import Storage, storage_of
 
 __all__ = ["Store"]
 
@@ -71,7 +71,7 @@ class Store:
 
     def __init__(
         self,
-        location: str | Place,
+        location: str | Storage,
         options: Mapping[str, Any] | None = None,
         lock: LoadLock | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class Store:
         """
         self._location = str(location)
         self._place = (
-            place_of(location, options) if isinstance(location, str) else location
+            storage_of(location, options) if isinstance(location, str) else location
         )
         self._driver = uuid4().hex
         self._writing = Lock()
@@ -150,7 +150,7 @@ class Store:
         known_identity(history, group_id, self._location)
         return rebuild(history, self._location)
 
-    def append(self, segment: Sequence[Taken]) -> None:
+    def append(self, segment: Sequence[AcquiredRange]) -> None:
         """Write what is to be entered; it is durable when this returns.
 
         After any error the store must be loaded again: whether the entry is there is

@@ -7,10 +7,16 @@ from typing import Any, Final
 from sharecons.errors import Error
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.factory import Opened, open_driver
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.options import SourceOptions
-from sharecons.spark.planning import Admission, Gathering, Goal, Patience, plan_tasks
+from sharecons.spark.planning import (
+    AvailableNowTarget,
+    BatchLimits,
+    Gathering,
+    IdleTimeout,
+    plan_tasks,
+)
 
 __all__ = ["StreamQuery"]
 
@@ -38,8 +44,8 @@ class StreamQuery:
         self._options = options
         self._driver, self._ledger_id = opened(options, lock)
         self._clock = clock
-        self._goal: Goal | None = None
-        self._patience = Patience(options.idle_timeout, 0)
+        self._goal: AvailableNowTarget | None = None
+        self._patience = IdleTimeout(options.idle_timeout, 0)
         self._over_at: int | None = None
         self._over_by: Error | None = None
         self._last_trigger = clock()
@@ -51,7 +57,7 @@ class StreamQuery:
     def end_when_drained(self) -> None:
         """End at what the topics hold now."""
         self._goal = self._driver.goal
-        self._patience = Patience(self._options.idle_timeout, self._goal.most)
+        self._patience = IdleTimeout(self._options.idle_timeout, self._goal.most)
 
     def latest(
         self, start: dict[str, Any], *, most: int | None, least: int | None
@@ -63,7 +69,7 @@ class StreamQuery:
             overdue = self._clock() - self._last_trigger >= self._delay
         else:
             held, overdue = self._drained(position, most, self._goal), True
-        end = Admission(most=most, least=least).end(position, held, overdue=overdue)
+        end = BatchLimits(most=most, least=least).end(position, held, overdue=overdue)
         if end > position:
             self._last_trigger = self._clock()
         self._driver.planned(end)
@@ -73,7 +79,9 @@ class StreamQuery:
         """Give what the progress shows: where the ledger ends, and our figures."""
         return {**self._offset(self._driver.end), **self._driver.figures()}
 
-    def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[list[Taken]]:
+    def tasks(
+        self, start: dict[str, Any], end: dict[str, Any]
+    ) -> list[list[AcquiredRange]]:
         """Divide what stands between two offsets over tasks."""
         first, last = self._position(start), self._position(end)
         self._driver.planned(last)
@@ -119,7 +127,9 @@ class StreamQuery:
 
     # Available now.
 
-    def _drained(self, position: int, most: int | None, goal: Goal) -> int:
+    def _drained(
+        self, position: int, most: int | None, goal: AvailableNowTarget
+    ) -> int:
         """Gather a batch before the goal; give where the ledger ends for this run."""
         ahead = self._options.most_ahead
         gathering = Gathering(position, ahead if most is None else min(most, ahead))

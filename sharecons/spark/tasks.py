@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.options import SourceOptions, security_of
 
 __all__ = ["RangesPartition", "for_tasks", "read_partition"]
@@ -16,7 +16,7 @@ __all__ = ["RangesPartition", "for_tasks", "read_partition"]
 class RangesPartition(InputPartition):
     """Ranges of offsets, for one task."""
 
-    def __init__(self, ranges: Sequence[Taken]) -> None:
+    def __init__(self, ranges: Sequence[AcquiredRange]) -> None:
         super().__init__(None)
         self.ranges = tuple(ranges)
 

@@ -17,9 +17,9 @@ from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
 from sharecons.spark.acquirer import Joining
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
-from sharecons.spark.group_lag import Standing, read_bounds, read_standing
+from sharecons.spark.group_lag import GroupLag, read_bounds, read_group_lag
 from sharecons.spark.ledger import Ledger
-from sharecons.spark.planning import Goal
+from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.topics import TopicWatch
 
 __all__ = ["GroupWatch"]
@@ -61,8 +61,8 @@ class GroupWatch:
         changed: threading.Condition,
         between_entries: Callable[[], AbstractAsyncContextManager[object]],
     ) -> None:
-        self.standing = Standing()
-        self.goal: Goal | None = None
+        self.standing = GroupLag()
+        self.goal: AvailableNowTarget | None = None
         self.extended_at = 0.0
         self._admin = admin
         self._group_id = joining.settings.group_id
@@ -83,7 +83,7 @@ class GroupWatch:
         self._ledger.agree(topics.ids, adopt=self._adopt)
         bounds = await read_bounds(self._admin, topics.led)
         self.standing = await self._ask_standing()
-        self.goal = Goal(
+        self.goal = AvailableNowTarget(
             bounds,
             self.standing.offsets,
             self._ledger.end,
@@ -146,10 +146,10 @@ class GroupWatch:
                 "query again once its brokers run"
             )
 
-    async def _ask_standing(self) -> Standing:
-        return await read_standing(self._admin, self._group_id, self._ledger.topics)
+    async def _ask_standing(self) -> GroupLag:
+        return await read_group_lag(self._admin, self._group_id, self._ledger.topics)
 
-    def _note(self, standing: Standing) -> None:
+    def _note(self, standing: GroupLag) -> None:
         self.standing = standing
         with self._changed:
             for (topic, partition), start in standing.starts.items():

@@ -39,7 +39,7 @@ IN_REAL_TIME: Final = (
 """Why brokers with ports do not work on a virtual clock."""
 
 
-class _Leap(selectors.DefaultSelector):
+class JumpingSelector(selectors.DefaultSelector):
     """Passes the time by moving the clock."""
 
     passed = 0.0
@@ -63,7 +63,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """asyncio's loop, with a clock of its own that begins at 0."""
 
     def __init__(self) -> None:
-        self._leap = _Leap()
+        self._leap = JumpingSelector()
         super().__init__(self._leap)
 
     def time(self) -> float:

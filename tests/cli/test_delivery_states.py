@@ -7,7 +7,7 @@ import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.admin import DeliveryState
-from sharecons.exporter import Collecting
+from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.handlers import read_share_group_state
@@ -143,7 +143,7 @@ def test_pictures_draw_every_state(run, tmp_path, form):
 def test_exporter_counts_every_state(broker):
     async def collect():
         async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
-            return await Collecting(admin, [GROUP]).collect()
+            return await Collector(admin, [GROUP]).collect()
 
     metrics = Metrics()
     metrics.read(anyio.run(collect))

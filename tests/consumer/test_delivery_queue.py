@@ -17,10 +17,10 @@ from sharecons.consumer.polling import Poller
 from sharecons.metrics.counters import Counters
 from sharecons.net.io.event_waiter import EventWaiter
 from sharecons.net.io.wakeup import Waiter
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
-from sharecons.protocol.acknowledge.leases import Lease, Term
-from sharecons.protocol.acknowledge.result_log import Journal
-from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.leases import Lease, LockScope
+from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
 from tests.protocol.making import P0
@@ -44,8 +44,8 @@ class Bench:
     ) -> None:
         self.now = 100.0
         self.counters = Counters()
-        self.term = Term()
-        self.owner = Acknowledgements(lambda: None, Journal(lambda: None, lambda: 0.0))
+        self.term = LockScope()
+        self.owner = AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0))
         self.deliveries = DeliveryQueue(
             implicit=implicit,
             clock=lambda: self.now,
@@ -55,7 +55,7 @@ class Bench:
             delivery_limit=delivery_limit,
             on_acknowledged=None,
         )
-        self.pace = Pace(500)
+        self.pace = Prefetch(500)
         self.deliveries.attach(self.pace, lambda: None)
         self.deliveries.subscribed = True
         self.poller = Poller(self.deliveries)
@@ -147,7 +147,7 @@ async def test_records_of_a_lost_session_are_not_handed_out() -> None:
     lease = bench.acquire(0, 10)
     ready = bench.acquire(20, 5)
     assert await bench.poll(4) == [0, 1, 2, 3]
-    bench.term.over = True
+    bench.term.ended = True
     bench.deliveries.on_locks_lost([lease, ready])
 
     assert await bench.poll() == []

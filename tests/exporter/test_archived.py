@@ -2,23 +2,23 @@
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.snapshot import GroupReading, PartitionReading, Readings
-from sharecons.protocol.diagnosis.offset_states import Standing, Stretch
+from sharecons.exporter.snapshot import GroupSnapshot, PartitionSnapshot, Snapshot
+from sharecons.protocol.diagnosis.offset_states import OffsetRange, OffsetStatus
 
 KEY = TopicPartition("jobs", 0)
 PLACE = "workers", KEY
 
 
-def readings(*ranges, reached=True, standing=Standing.ARCHIVED, known=True):
+def readings(*ranges, reached=True, standing=OffsetStatus.ARCHIVED, known=True):
     if not reached:
-        return Readings(at=0.0, duration=0.0, reached=False)
+        return Snapshot(at=0.0, duration=0.0, reached=False)
     stretches = tuple(
-        Stretch(first_offset=first, last_offset=last, standing=standing)
+        OffsetRange(first_offset=first, last_offset=last, status=standing)
         for first, last in ranges
     )
-    one = PartitionReading(start_offset=0, stretches=stretches if known else None)
-    group = GroupReading(state="Stable", members=1, partitions={KEY: one})
-    return Readings(at=0.0, duration=0.0, groups={"workers": group})
+    one = PartitionSnapshot(start_offset=0, stretches=stretches if known else None)
+    group = GroupSnapshot(state="Stable", members=1, partitions={KEY: one})
+    return Snapshot(at=0.0, duration=0.0, groups={"workers": group})
 
 
 def counted(*each):
@@ -39,7 +39,7 @@ def test_only_new_offsets_of_a_grown_range_are_counted():
 
 
 def test_an_archiving_offset_is_not_counted_again_when_it_is_archived():
-    archiving = readings((1, 3), standing=Standing.ARCHIVING)
+    archiving = readings((1, 3), standing=OffsetStatus.ARCHIVING)
 
     assert {PLACE: 3} == counted(archiving, readings((1, 3)))
 
@@ -56,4 +56,4 @@ def test_failed_readings_change_no_count():
 
 
 def test_other_standings_are_not_counted():
-    assert {PLACE: 0} == counted(readings((1, 3), standing=Standing.UNKNOWN))
+    assert {PLACE: 0} == counted(readings((1, 3), standing=OffsetStatus.UNKNOWN))

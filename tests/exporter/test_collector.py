@@ -6,7 +6,7 @@ import pytest
 
 from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons._record import TopicPartition
-from sharecons.exporter import Collecting
+from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
 from sharecons.testing.broker.handlers import read_share_group_state
 from tests.exporter.scraped import GROUP, scrape
@@ -45,7 +45,7 @@ def batch(first, last, state, count):
 
 async def collected(admin, *groups):
     metrics = Metrics()
-    readings = await Collecting(admin, groups).collect()
+    readings = await Collector(admin, groups).collect()
     metrics.read(readings)
     return scrape(metrics)
 
@@ -116,7 +116,7 @@ async def test_the_age_is_that_of_the_first_record_not_settled(
 ):
     there = TopicPartition(topic, 0)
     (await admin.alter_offsets(group, {there: 40})).check()
-    collecting = Collecting(admin, [group])
+    collecting = Collector(admin, [group])
     first = (await collecting.collect()).groups[group].partitions[there]
     again = (await collecting.collect()).groups[group].partitions[there]
     (await admin.alter_offsets(group, {there: 60})).check()
@@ -143,8 +143,8 @@ async def test_patterns_choose_groups(admin, kafka, topic, group):
     for name in (f"{group}-a", f"{group}-b"):
         (await admin.alter_offsets(name, {there: 0})).check()
 
-    one = await Collecting(admin, [f"{group}-a"]).collect()
-    both = await Collecting(admin, [f"{group}-*"]).collect()
+    one = await Collector(admin, [f"{group}-a"]).collect()
+    both = await Collector(admin, [f"{group}-*"]).collect()
 
     assert [f"{group}-a"] == list(one.groups)
     assert [f"{group}-a", f"{group}-b"] == list(both.groups)
@@ -154,7 +154,7 @@ async def test_patterns_choose_groups(admin, kafka, topic, group):
 async def test_brokers_that_are_away_are_told_and_not_raised():
     async with ShareGroupAdmin("localhost:1", timeout=0.5) as admin:
         metrics = Metrics()
-        metrics.read(await Collecting(admin).collect())
+        metrics.read(await Collector(admin).collect())
     shown = scrape(metrics)
 
     assert 0 == shown.value("sharecons_exporter_up")
@@ -185,7 +185,7 @@ class TestInTrouble:
     ):
         fault = faults.on("ReadShareGroupStateSummary", times=None)
         with fault.refuse("CLUSTER_AUTHORIZATION_FAILED"):
-            readings = await Collecting(admin, [f"{group}-*"]).collect()
+            readings = await Collector(admin, [f"{group}-*"]).collect()
         metrics = Metrics()
         metrics.read(readings)
         shown = scrape(metrics)
@@ -267,14 +267,14 @@ class TestInTrouble:
     ):
         fault = faults.on("DescribeShareGroupOffsets", times=None)
         with fault.refuse("GROUP_AUTHORIZATION_FAILED", each=True):
-            readings = await Collecting(admin, [f"{group}-*"]).collect()
+            readings = await Collector(admin, [f"{group}-*"]).collect()
 
         assert {"offsets": 3} == dict(readings.failures)
         assert {"Empty"} == {each.state for each in readings.groups.values()}
 
     async def test_a_collection_that_takes_too_long_ends(self, admin, faults, groups):
         with faults.on("ListGroups", times=None).stall():
-            readings = await Collecting(admin, limit=0.2).collect()
+            readings = await Collector(admin, limit=0.2).collect()
 
         assert not readings.reached
         assert "took more than 0.2 s" in readings.complaints[0]

@@ -8,10 +8,10 @@ import pytest
 from sharecons._record import TopicPartition
 from sharecons.errors import BrokerError
 from sharecons.inspection import (
+    OffsetStatus,
     Reason,
     Severity,
     Source,
-    Standing,
     inspect_group,
 )
 from sharecons.protocol.diagnosis.offset_states import UNSETTLED
@@ -67,12 +67,12 @@ async def test_a_look_agrees_to_the_offset_with_what_the_consumer_said(
 
     inside, _ = only(seen)
     assert seen.source is source
-    assert set(range(3, 100, 10)) == having(inside, Standing.ACKNOWLEDGED)
-    assert set(range(6, 100, 10)) == having(inside, Standing.ARCHIVED)
+    assert set(range(3, 100, 10)) == having(inside, OffsetStatus.ACKNOWLEDGED)
+    assert set(range(6, 100, 10)) == having(inside, OffsetStatus.ARCHIVED)
     left = {offset for offset in range(100) if offset % 10 not in (3, 6)}
     found = standings(inside)
     assert left == {offset for offset, one in found.items() if one in UNSETTLED}
-    counts = {e.first_offset: e.delivery_count for e in inside.stretches}
+    counts = {e.first_offset: e.delivery_count for e in inside.ranges}
     assert 1 == counts[90]
     assert (0, 0, 100) == (
         inside.start_offset,
@@ -97,7 +97,7 @@ async def test_released_offsets_have_their_delivery_counts(kafka, admin):
     inside, _ = only(await inspect_group(admin, queue.group))
 
     assert [2, 2] == [record.delivery_count for record in again]
-    assert {1, 2} == having(inside, Standing.OPEN)
+    assert {1, 2} == having(inside, OffsetStatus.OPEN)
     assert {2: 2} == inside.delivery_counts
 
 

@@ -17,16 +17,16 @@ from sharecons.admin import (
 from sharecons.errors import BrokerError
 from sharecons.inspection import (
     GroupFacts,
-    GroupInside,
+    GroupInspection,
+    OffsetStatus,
     Oldest,
-    PartitionInside,
+    PartitionInspection,
     Source,
-    Standing,
 )
 from sharecons.inspection.html import page
-from sharecons.inspection.offset_bars import cells_of, shade, strips_of
+from sharecons.inspection.offset_bars import cells_of, offset_bars_of, shade
 from sharecons.protocol.diagnosis.findings import findings_of
-from sharecons.protocol.diagnosis.offset_states import Stretch, stretches_of
+from sharecons.protocol.diagnosis.offset_states import OffsetRange, offset_ranges_of
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 NOW = 1_795_000_000.0
@@ -42,11 +42,11 @@ def inside(start, *batches, end):
             for a, b, s, c in batches
         ),
     )
-    return PartitionInside(
+    return PartitionInspection(
         start_offset=start,
         log_start_offset=0,
         end_offset=end,
-        stretches=stretches_of(state, 0, end),
+        ranges=offset_ranges_of(state, 0, end),
         oldest=Oldest(offset=start or 0, timestamp=round((NOW - 90) * 1000)),
         members=("ann",),
     )
@@ -58,7 +58,7 @@ def group(*insides, topic="orders", errors=(), facts=FACTS):
     outcomes |= {
         TopicPartition("lost", n): Outcome(error=e) for n, e in enumerate(errors)
     }
-    return GroupInside(
+    return GroupInspection(
         group=ShareGroup(
             group_id="<billing> & co",
             state="Stable",
@@ -82,16 +82,16 @@ LONG = inside(7, end=1_000_000)
 
 
 def test_one_record_among_thousands_is_seen_in_the_narrowest_strip():
-    (strip,) = strips_of(group(STALLED))
+    (strip,) = offset_bars_of(group(STALLED))
 
     for width in (1, 7, 40, 300):
-        standings = [cell and cell.standing for cell in cells_of(strip, width)]
-        assert Standing.OPEN is standings[0]
-        assert width == 1 or Standing.OPEN not in standings[1:]
+        standings = [cell and cell.status for cell in cells_of(strip, width)]
+        assert OffsetStatus.OPEN is standings[0]
+        assert width == 1 or OffsetStatus.OPEN not in standings[1:]
 
 
 def test_all_strips_have_one_scale_that_covers_the_longest_partition():
-    strips = strips_of(group(STALLED, LONG, FRESH))
+    strips = offset_bars_of(group(STALLED, LONG, FRESH))
 
     assert {1_000_000 - 7} == {strip.span for strip in strips}
     assert strips[0].limit == pytest.approx(2000 / strips[0].span)
@@ -101,16 +101,16 @@ def test_all_strips_have_one_scale_that_covers_the_longest_partition():
 @pytest.mark.parametrize("width", [40, 100, 750])
 def test_one_settled_offset_of_750_fills_one_cell(width):
     seen = inside(0, (0, 0, ACKNOWLEDGED, 1), end=750)
-    (strip,) = strips_of(group(seen))
-    standings = [cell.standing for cell in cells_of(strip, width)]
+    (strip,) = offset_bars_of(group(seen))
+    standings = [cell.status for cell in cells_of(strip, width)]
 
     assert 1 / 750 == pytest.approx(strip.pieces[0].right)
-    assert [Standing.ACKNOWLEDGED] + [Standing.ABOVE] * (width - 1) == standings
+    assert [OffsetStatus.ACKNOWLEDGED] + [OffsetStatus.ABOVE] * (width - 1) == standings
 
 
 @pytest.mark.parametrize("seen", [STALLED, LONG, inside(0, end=1), inside(3, end=3)])
 def test_pieces_stay_within_the_strip_and_follow_each_other(seen):
-    (strip,) = strips_of(group(seen))
+    (strip,) = offset_bars_of(group(seen))
 
     at = 0.0
     for piece in strip.pieces:
@@ -122,10 +122,10 @@ def test_pieces_stay_within_the_strip_and_follow_each_other(seen):
 def test_what_is_nearer_its_limit_is_darker():
     def brightness(count):
         colour = shade(
-            Stretch(
+            OffsetRange(
                 first_offset=0,
                 last_offset=0,
-                standing=Standing.OPEN,
+                status=OffsetStatus.OPEN,
                 delivery_count=count,
             ),
             5,

@@ -8,7 +8,7 @@ from sharecons import ShareConsumer
 from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import AuthorizationError
-from sharecons.inspection import Source, Standing, inspect_group
+from sharecons.inspection import OffsetStatus, Source, inspect_group
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.batch_writer import NewRecord, batch_of
 from tests.scenarios.queue import take
@@ -81,12 +81,12 @@ async def test_without_cluster_action_the_records_are_read(broker, admin):
     assert seen.source is Source.RECORDS
     inside = seen.partitions[TopicPartition("orders", 0)].value
     assert [
-        (0, 0, Standing.OPEN, None),
-        (1, 2, Standing.ACKNOWLEDGED, 1),
-        (3, 4, Standing.ABOVE, None),
+        (0, 0, OffsetStatus.OPEN, None),
+        (1, 2, OffsetStatus.ACKNOWLEDGED, 1),
+        (3, 4, OffsetStatus.ABOVE, None),
     ] == [
-        (each.first_offset, each.last_offset, each.standing, each.delivery_count)
-        for each in inside.stretches
+        (each.first_offset, each.last_offset, each.status, each.delivery_count)
+        for each in inside.ranges
     ]
     assert inside.written is not None
 

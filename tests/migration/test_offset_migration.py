@@ -6,18 +6,18 @@ from sharecons._record import TopicPartition
 from sharecons.admin import DeliveryState, StateBatch
 from sharecons.protocol.migration.models import (
     Direction,
-    Log,
+    GroupPosition,
+    LogBounds,
     Migration,
-    Place,
+    MissingPolicy,
     Settled,
-    Unplaced,
 )
 from sharecons.protocol.migration.offset_migration import changed, move
 
 AVAILABLE = DeliveryState.AVAILABLE
 ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
 ARCHIVED = DeliveryState.ARCHIVED
-LOG = Log(start=0, end=100)
+LOG = LogBounds(start=0, end=100)
 ORDERS = TopicPartition("orders", 0)
 
 
@@ -28,7 +28,7 @@ def batch(first, last, state, deliveries=1):
 
 
 def share_place(offset, *batches):
-    return Place(offset=offset, above=Settled(batches=batches))
+    return GroupPosition(offset=offset, above=Settled(batches=batches))
 
 
 def to_share(source, target=None, log=LOG, **options):
@@ -45,7 +45,7 @@ def said(moved):
 
 class TestToAShareGroup:
     def test_the_committed_offset_becomes_the_start_offset(self):
-        moved = to_share(Place(offset=40))
+        moved = to_share(GroupPosition(offset=40))
 
         assert (40, 0, 0, 0) == (
             moved.offset,
@@ -56,7 +56,7 @@ class TestToAShareGroup:
         assert not moved.notes
 
     def test_what_the_log_dropped_before_it_was_read_is_missed(self):
-        moved = to_share(Place(offset=10), log=Log(start=25, end=100))
+        moved = to_share(GroupPosition(offset=10), log=LogBounds(start=25, end=100))
 
         assert (25, 15, 0) == (moved.offset, moved.missed, moved.twice)
         assert "15 of the 15 offsets between are gone undelivered" in said(moved)
@@ -64,13 +64,13 @@ class TestToAShareGroup:
     def test_a_place_beyond_the_end_becomes_the_end_and_nobody_knows_what_is_missed(
         self,
     ):
-        moved = to_share(Place(offset=120))
+        moved = to_share(GroupPosition(offset=120))
 
         assert (100, None) == (moved.offset, moved.missed)
         assert "beyond the log's end 100" in said(moved)
 
     def test_a_target_that_was_further_gets_records_again(self):
-        moved = to_share(Place(offset=40), share_place(70))
+        moved = to_share(GroupPosition(offset=40), share_place(70))
 
         assert (40, 30, 0) == (moved.offset, moved.rewound, moved.twice)
         assert "the target stood at 70: 30 offsets that it settled come again" in said(
@@ -80,27 +80,27 @@ class TestToAShareGroup:
     def test_a_target_that_is_set_anew_forgets_what_it_settled_out_of_order(self):
         target = share_place(30, batch(35, 44, ACKNOWLEDGED), batch(45, 49, ARCHIVED))
 
-        assert 10 == to_share(Place(offset=40), target).rewound
-        assert 10 + 15 == to_share(Place(offset=20), target).rewound
-        assert 0 == to_share(Place(offset=30), target).rewound
+        assert 10 == to_share(GroupPosition(offset=40), target).rewound
+        assert 10 + 15 == to_share(GroupPosition(offset=20), target).rewound
+        assert 0 == to_share(GroupPosition(offset=30), target).rewound
 
     def test_what_a_target_settled_out_of_order_may_be_a_mere_number(self):
-        target = Place(offset=30, above=Settled(batches=None, count=15))
-        moved = to_share(Place(offset=40), target)
+        target = GroupPosition(offset=30, above=Settled(batches=None, count=15))
+        moved = to_share(GroupPosition(offset=40), target)
 
         assert moved.rewound is None
         assert "what it settled above that comes again" in said(moved)
-        assert 25 == to_share(Place(offset=20), target).rewound
+        assert 25 == to_share(GroupPosition(offset=20), target).rewound
 
     def test_a_target_that_stands_there_needs_nothing(self):
-        assert not to_share(Place(offset=40), share_place(40)).is_needed
-        assert to_share(Place(offset=40), share_place(39)).is_needed
-        assert to_share(Place(offset=0)).is_needed
+        assert not to_share(GroupPosition(offset=40), share_place(40)).is_needed
+        assert to_share(GroupPosition(offset=40), share_place(39)).is_needed
+        assert to_share(GroupPosition(offset=0)).is_needed
 
 
 class TestWithoutAPlace:
     def test_a_share_group_that_begins_at_the_end_misses_all_that_is_there(self):
-        moved = to_share(None, log=Log(start=20, end=100), reset="latest")
+        moved = to_share(None, log=LogBounds(start=20, end=100), reset="latest")
 
         assert (None, 80) == (moved.offset, moved.missed)
         assert "share.auto.offset.reset=latest" in said(moved)
@@ -119,14 +119,16 @@ class TestWithoutAPlace:
         assert "the target stays at 30" in said(moved)
 
     def test_the_start_of_the_log_may_be_chosen(self):
-        log = Log(start=20, end=100)
-        moved = to_share(None, log=log, unplaced=Unplaced.EARLIEST, reset="latest")
+        log = LogBounds(start=20, end=100)
+        moved = to_share(None, log=log, unplaced=MissingPolicy.EARLIEST, reset="latest")
 
         assert (20, 0) == (moved.offset, moved.missed)
 
     def test_the_end_of_the_log_may_be_chosen(self):
-        log = Log(start=20, end=100)
-        moved = to_consumer(None, Place(offset=90), log=log, unplaced=Unplaced.LATEST)
+        log = LogBounds(start=20, end=100)
+        moved = to_consumer(
+            None, GroupPosition(offset=90), log=log, unplaced=MissingPolicy.LATEST
+        )
 
         assert (100, 80) == (moved.offset, moved.missed)
         assert "the target stood at 90" in said(moved)
@@ -138,7 +140,7 @@ class TestWithoutAPlace:
         assert "auto.offset.reset" in said(moved)
 
     def test_of_an_empty_partition_nothing_is_missed(self):
-        empty = Log(start=7, end=7)
+        empty = LogBounds(start=7, end=7)
 
         assert 0 == to_consumer(None, log=empty).missed
         assert 0 == to_share(None, log=empty, reset="latest").missed
@@ -175,7 +177,7 @@ class TestToAConsumerGroup:
     def test_settled_records_that_the_log_dropped_do_not_come_at_all(self):
         moved = to_consumer(
             share_place(10, batch(12, 29, ACKNOWLEDGED), batch(30, 30, ARCHIVED)),
-            log=Log(start=25, end=100),
+            log=LogBounds(start=25, end=100),
         )
 
         assert (25, 5, 1) == (moved.offset, moved.acknowledged, moved.archived)
@@ -183,20 +185,20 @@ class TestToAConsumerGroup:
         assert 2 == moved.missed
 
     def test_the_lag_tells_how_many_where_the_state_may_not_be_read(self):
-        place = Place(offset=40, above=Settled(batches=None, count=13))
+        place = GroupPosition(offset=40, above=Settled(batches=None, count=13))
         moved = to_consumer(place)
 
         assert (13, None, None) == (moved.twice, moved.acknowledged, moved.archived)
 
     def test_how_many_the_log_dropped_of_them_the_lag_does_not_tell(self):
-        place = Place(offset=10, above=Settled(batches=None, count=13))
-        moved = to_consumer(place, log=Log(start=25, end=100))
+        place = GroupPosition(offset=10, above=Settled(batches=None, count=13))
+        moved = to_consumer(place, log=LogBounds(start=25, end=100))
 
         assert (None, None) == (moved.twice, moved.missed)
         assert "an unknown number of the 15 offsets" in said(moved)
 
     def test_where_nobody_tells_it_is_unknown(self):
-        place = Place(offset=40, above=Settled(batches=None))
+        place = GroupPosition(offset=40, above=Settled(batches=None))
         moved = to_consumer(place)
 
         assert moved.twice is None
@@ -217,19 +219,19 @@ def planned(*moves, errors=None):
 class TestAPlan:
     def test_sums_are_of_all_partitions(self):
         one = to_consumer(share_place(40, batch(41, 43, ACKNOWLEDGED)))
-        plan = planned(one, one, to_consumer(None, log=Log(start=0, end=0)))
+        plan = planned(one, one, to_consumer(None, log=LogBounds(start=0, end=0)))
 
         assert (6, 0) == (plan.twice, plan.missed)
 
     def test_a_sum_with_an_unknown_number_is_unknown(self):
-        unknown = to_consumer(Place(offset=4, above=Settled(batches=None)))
+        unknown = to_consumer(GroupPosition(offset=4, above=Settled(batches=None)))
 
         assert planned(to_consumer(share_place(1)), unknown).twice is None
 
     def test_only_what_has_somewhere_to_go_is_moved(self):
         plan = planned(
-            to_share(Place(offset=5)),
-            to_share(Place(offset=6), share_place(6)),
+            to_share(GroupPosition(offset=5)),
+            to_share(GroupPosition(offset=6), share_place(6)),
             to_share(None),
         )
 
@@ -237,16 +239,16 @@ class TestAPlan:
 
     def test_a_source_that_moved_on_is_noticed(self):
         old, new = (
-            planned(to_share(Place(offset=5))),
-            planned(to_share(Place(offset=6))),
+            planned(to_share(GroupPosition(offset=5))),
+            planned(to_share(GroupPosition(offset=6))),
         )
         (error,) = changed(old, new).values()
 
         assert "the source stood at 5 when it was planned, and at 6 now" in str(error)
 
     def test_a_target_that_moved_on_is_noticed(self):
-        old = planned(to_share(Place(offset=5)))
-        new = planned(to_share(Place(offset=5), share_place(9)))
+        old = planned(to_share(GroupPosition(offset=5)))
+        new = planned(to_share(GroupPosition(offset=5), share_place(9)))
         (error,) = changed(old, new).values()
 
         assert "the target stood nowhere when it was planned, and at 9 now" in str(
@@ -254,13 +256,13 @@ class TestAPlan:
         )
 
     def test_a_target_that_stands_where_it_should_is_no_change(self):
-        old = planned(to_share(Place(offset=5)))
-        new = planned(to_share(Place(offset=5), share_place(5)))
+        old = planned(to_share(GroupPosition(offset=5)))
+        new = planned(to_share(GroupPosition(offset=5), share_place(5)))
 
         assert {} == changed(old, new)
 
     def test_what_cannot_be_looked_at_any_more_is_a_change(self):
-        old = planned(to_share(Place(offset=5)))
+        old = planned(to_share(GroupPosition(offset=5)))
         new = planned(errors={ORDERS: ValueError("gone")})
 
         assert ["gone"] == [str(error) for error in changed(old, new).values()]

@@ -18,7 +18,7 @@ from sharecons.errors import (
     ConfigurationError,
     OutdatedPlanError,
 )
-from sharecons.migration import Direction, Unplaced, carry_out, plan
+from sharecons.migration import Direction, MissingPolicy, carry_out, plan
 from tests.kafka_plugin import BROKERS, EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
@@ -143,7 +143,7 @@ class TestThereAndBack:
     ):
         await commit(admin, old, places(topic, 40))
         left = await plan(admin, old, new)
-        placed = await plan(admin, old, new, unplaced=Unplaced.EARLIEST)
+        placed = await plan(admin, old, new, unplaced=MissingPolicy.EARLIEST)
 
         assert "share.auto.offset.reset=latest" in left.moves[topic, 1].notes[0]
         assert (100, places(topic, 40)) == (left.missed, left.offsets)

@@ -7,7 +7,7 @@ from sharecons.net.ack_dispatch import AckDispatcher
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
-    Journal,
+    ResultLog,
 )
 from sharecons.record import ACCEPT
 
@@ -36,15 +36,15 @@ def told_of(journal, hearer):
 
 @pytest.mark.parametrize("calls_back", [True, False])
 def test_a_journal_hears_what_somebody_is_called_back_with(calls_back):
-    journal = Journal(lambda: None, lambda: 0.0)
+    journal = ResultLog(lambda: None, lambda: 0.0)
 
     AckDispatcher(journal, Counters(), Hearer(calls_back))
 
-    assert calls_back == journal.hears
+    assert calls_back == journal.has_listener
 
 
 def test_what_nobody_hears_of_is_counted_once():
-    journal, hearer = Journal(lambda: None, lambda: 0.0), Hearer(calls_back=False)
+    journal, hearer = ResultLog(lambda: None, lambda: 0.0), Hearer(calls_back=False)
     journal.applied = 5
     journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
@@ -54,7 +54,7 @@ def test_what_nobody_hears_of_is_counted_once():
 
 
 def test_a_callback_is_called_in_a_task():
-    journal, hearer = Journal(lambda: None, lambda: 0.0), Hearer(calls_back=True)
+    journal, hearer = ResultLog(lambda: None, lambda: 0.0), Hearer(calls_back=True)
     journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, None)]
 
     assert (False, [0, 0]) == told_of(journal, hearer)

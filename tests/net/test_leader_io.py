@@ -5,12 +5,12 @@ from sharecons.metrics.counters import Counters
 from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.pipeline import Deferred, NextRequest
 from sharecons.net.leader_io import LeaderIO
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import Journal
-from sharecons.protocol.fetch.events import Strange
+from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.fetch.events import UnexpectedResponse
 from sharecons.protocol.fetch.leader import Leader
-from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.messages import Range, ShareFetch, ShareFetched, SharePartition
 from sharecons.record import ACCEPT
 from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched, part
@@ -27,15 +27,15 @@ class Application:
         self.goes_on_here = False
         self.handed: list[Lease] = []
         self.requests: list[ShareFetch] = []
-        self.pace = Pace(500)
+        self.pace = Prefetch(500)
         self.pace.waiting = 1
         self.pace.allowance = 500
-        acknowledgements = Acknowledgements(
-            lambda: None, Journal(lambda: None, lambda: 0.0)
+        acknowledgements = AckBatcher(
+            lambda: None, ResultLog(lambda: None, lambda: 0.0)
         )
         self.machine = Leader(NODE, SETTINGS, self.pace, acknowledgements)
         self.machine.topics = {TOPIC_ID: TOPIC}
-        self.machine.want(frozenset({P0}))
+        self.machine.set_partitions(frozenset({P0}))
         self.led = LeaderIO(
             self.machine,
             AutoResetEvent(),
@@ -50,7 +50,7 @@ class Application:
         self.handed += leases
         if here and self.goes_on_here:
             self.work()
-            self.machine.hasten()  # as commit() does
+            self.machine.flush_acks()  # as commit() does
             return True
         return False
 
@@ -155,7 +155,7 @@ SIX = frozenset(SharePartition(TOPIC_ID, number) for number in range(6))
 
 def much_asked(application: Application) -> NextRequest:
     """Fetches bring much each; gives what is asked next, which is not answered yet."""
-    application.machine.want(SIX)
+    application.machine.set_partitions(SIX)
     application.begin()
     following: NextRequest | Deferred | None = None
     for turn in range(4):
@@ -193,9 +193,9 @@ def test_while_much_comes_nothing_is_asked_that_would_keep_a_task_from_telling()
 
     assert first.on_partial() is None
     application.reports = True
-    application.machine.happened.append(Strange("to be told"))
+    application.machine.events.append(UnexpectedResponse("to be told"))
     assert first.on_partial() is None
-    application.machine.happened.clear()
+    application.machine.events.clear()
     assert first.on_partial() is not None
 
 
@@ -220,7 +220,7 @@ def test_what_a_task_is_to_tell_is_told_when_two_were_answered():
     assert application.told_much(4) is None
     assert len(application.handed) == 1
     assert application.told_much(5) is None
-    assert application.machine.happened, "for our task, when it has sent the next"
+    assert application.machine.events, "for our task, when it has sent the next"
 
 
 def test_a_connection_that_broke_leaves_nothing_to_be_heard():
@@ -230,7 +230,7 @@ def test_a_connection_that_broke_leaves_nothing_to_be_heard():
     assert first.on_partial() is not None
 
     application.machine.failed(first.request, LOST, application.now)
-    application.machine.happened.clear()  # as our task does
+    application.machine.events.clear()  # as our task does
     application.now = application.machine.next_deadline(application.now)
     application.begin()
 

@@ -13,7 +13,7 @@ from sharecons.errors import LockLostError, RecordStateError
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.ranges import GAP, runs_of
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.acknowledge.results import Ticket
+from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.messages import Acknowledgements, SharePartition
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
 from tests.protocol.model_broker import Broker
@@ -67,7 +67,7 @@ class Application:
         self.broker = broker
         self.held: list[Held] = []
         self.bereft: list[Lease] = []  # not unpacked yet, and their locks are gone
-        self.tickets: list[Ticket] = []
+        self.tickets: list[CommitWaiter] = []
         self.settled: Counter[tuple[SharePartition, int, int]] = Counter()
         self.succeeded: Counter[tuple[SharePartition, int, int]] = Counter()
         self.renewed: Counter[tuple[SharePartition, int]] = Counter()
@@ -95,7 +95,7 @@ class Application:
         try:
             held.lease.acknowledge(offset, kind)
         except LockLostError:
-            assert held.lease.term.over
+            assert held.lease.term.ended
             return
         except RecordStateError:
             assert held.last.get(offset, kind) != kind, "nothing else was said before"
@@ -111,7 +111,7 @@ class Application:
         try:
             held.lease.acknowledge_open(start, stop, kind)
         except LockLostError:
-            assert held.lease.term.over
+            assert held.lease.term.ended
             held.lease.acknowledge_implicitly(start, stop, kind)
         for offset in held.offsets[start:stop]:
             if offset not in held.last:
@@ -121,13 +121,13 @@ class Application:
                     held.last[offset] = kind
 
     def let_go(self, held: Held) -> None:
-        held.lease.let_go()
+        held.lease.release_remaining()
         for offset in held.offsets[held.lease.cursor :]:
             held.last.setdefault(offset, RELEASE)
 
     def let_go_packed(self, lease: Lease) -> None:
         held = Held(lease, [])
-        lease.let_go()
+        lease.release_remaining()
         held.last = dict.fromkeys(held.acquired(), RELEASE)
         self._hold(held)
 
@@ -198,7 +198,7 @@ class Application:
         assert asked
         assert any(
             offset in held.excused
-            or held.lease.term.over
+            or held.lease.term.ended
             or held.lease.deadline_of(offset) - MARGIN <= now
             or len(holders) > 1
             for held in asked

@@ -4,12 +4,12 @@ from dataclasses import fields
 from typing import Final
 
 from sharecons.errors import ConnectionFailedError
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.events import Acquired
 from sharecons.protocol.fetch.leader import Answer, Leader, Request
-from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.messages import (
     FetchedPartition,
     ShareAcknowledge,
@@ -28,10 +28,10 @@ class Talk:
 
     def __init__(self, *wanted: SharePartition, **settings: object) -> None:
         self.now = 0.0
-        self.pace = Pace(500)
+        self.pace = Prefetch(500)
         self.pace.waiting = 1
-        self.journal = Journal(lambda: None, lambda: 0.0)
-        self.acknowledgements = Acknowledgements(lambda: None, self.journal)
+        self.journal = ResultLog(lambda: None, lambda: 0.0)
+        self.acknowledgements = AckBatcher(lambda: None, self.journal)
         known = {
             field.name: getattr(SETTINGS, field.name) for field in fields(SETTINGS)
         }
@@ -40,7 +40,7 @@ class Talk:
             NODE, type(SETTINGS)(**changed), self.pace, self.acknowledgements
         )
         self.leader.topics = {TOPIC_ID: TOPIC}
-        self.leader.want(frozenset(wanted or {P0}))
+        self.leader.set_partitions(frozenset(wanted or {P0}))
 
     def next(self) -> Request | None:
         """The request that is due now; the contract's two questions agree."""
@@ -87,8 +87,8 @@ class Talk:
         return leases
 
     def happened(self, kind: type) -> list:
-        these = [h for h in self.leader.happened if isinstance(h, kind)]
-        self.leader.happened = [h for h in self.leader.happened if h not in these]
+        these = [h for h in self.leader.events if isinstance(h, kind)]
+        self.leader.events = [h for h in self.leader.events if h not in these]
         return these
 
     def flush(self) -> ShareAcknowledge:

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledge.ack_states import KIND, SENT, Marks
+from sharecons.protocol.acknowledge.ack_states import KIND, SENT, AckStates
 from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
 
 COUNT = 12
 TERMINAL = st.sampled_from([ACCEPT, RELEASE, REJECT])
 
 
-def say(marks: Marks, index: int, kind: AcknowledgeType) -> None:
+def say(marks: AckStates, index: int, kind: AcknowledgeType) -> None:
     """As a lease does."""
     if not marks.follows(index, kind) and marks[index] < SENT:
         marks.ask(index, kind)
@@ -18,7 +18,7 @@ def say(marks: Marks, index: int, kind: AcknowledgeType) -> None:
 
 @given(st.data())
 def test_marks_are_what_was_said_last_and_not_sent(data: st.DataObject) -> None:
-    marks, model = Marks(COUNT), [0] * COUNT
+    marks, model = AckStates(COUNT), [0] * COUNT
     for _ in range(data.draw(st.integers(0, 12))):
         kind = data.draw(TERMINAL)
         match data.draw(st.sampled_from(["in turn", "one", "open", "send", "settle"])):
@@ -54,7 +54,7 @@ def test_marks_are_what_was_said_last_and_not_sent(data: st.DataObject) -> None:
 
 
 def test_runs_are_of_one_kind_each() -> None:
-    marks = Marks(6)
+    marks = AckStates(6)
     for index, kind in enumerate([ACCEPT, ACCEPT, REJECT, REJECT, REJECT, ACCEPT]):
         say(marks, index, kind)
 
@@ -62,7 +62,7 @@ def test_runs_are_of_one_kind_each() -> None:
 
 
 def test_a_run_goes_on_after_it_was_sent() -> None:
-    marks = Marks(4)
+    marks = AckStates(4)
     for index in range(2):
         say(marks, index, ACCEPT)
     marks.send()
@@ -74,7 +74,7 @@ def test_a_run_goes_on_after_it_was_sent() -> None:
 
 
 def test_what_was_said_beyond_a_run_is_not_overwritten_by_it() -> None:
-    marks = Marks(4)
+    marks = AckStates(4)
     say(marks, 1, REJECT)
     say(marks, 0, ACCEPT)
     marks.send()

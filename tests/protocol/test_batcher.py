@@ -3,17 +3,17 @@ import pytest
 from sharecons.errors import LockLostError
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import PATIENCE, SPLITS
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
-from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.leases import Lease, LockScope
 from sharecons.protocol.acknowledge.ranges import GAP
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
-    Journal,
+    ResultLog,
 )
-from sharecons.protocol.acknowledge.results import Ticket, join_results
+from sharecons.protocol.acknowledge.results import CommitWaiter, join_results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.error_actions import Reaction
+from sharecons.protocol.error_actions import ErrorAction
 from sharecons.protocol.messages import FetchedPartition, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.making import P0, P1, TOPIC, each, part
@@ -29,9 +29,9 @@ class Batcher:
     def __init__(self) -> None:
         self.rings = 0
         self.wakes = 0
-        self.journal = Journal(self._woken, lambda: 0.0)
-        self.machine = Acknowledgements(self._rung, self.journal)
-        self.term = Term()
+        self.journal = ResultLog(self._woken, lambda: 0.0)
+        self.machine = AckBatcher(self._rung, self.journal)
+        self.term = LockScope()
 
     def _rung(self) -> None:
         self.rings += 1
@@ -79,8 +79,8 @@ class Batcher:
         self.answer(*(part(p, acknowledge_error=code) for p in said), now=now)
         return said
 
-    def freeze(self) -> Ticket:
-        ticket = Ticket()
+    def freeze(self) -> CommitWaiter:
+        ticket = CommitWaiter()
         self.machine.freeze(ticket)
         return ticket
 
@@ -246,7 +246,7 @@ def test_an_applied_acknowledgement_succeeds_and_its_lease_is_let_go():
 
 def test_what_nobody_hears_of_is_counted_without_gaps():
     batcher = Batcher()
-    batcher.journal.hears = False
+    batcher.journal.has_listener = False
     batcher.lease(0, 4, gaps=((1, 3),)).acknowledge_open(0, 2, ACCEPT)
     batcher.lease(10, 11, 40, gaps=((12, 39),)).acknowledge_open(0, 3, REJECT)
 
@@ -258,7 +258,7 @@ def test_what_nobody_hears_of_is_counted_without_gaps():
 
 def test_a_failure_is_always_heard_of():
     batcher = Batcher()
-    batcher.journal.hears = False
+    batcher.journal.has_listener = False
     batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
 
     batcher.exchange(code=Code.TOPIC_AUTHORIZATION_FAILED)
@@ -269,7 +269,7 @@ def test_a_failure_is_always_heard_of():
 
 def test_who_waits_hears_of_what_nobody_else_does():
     batcher = Batcher()
-    batcher.journal.hears = False
+    batcher.journal.has_listener = False
     batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
 
     ticket = batcher.freeze()
@@ -298,9 +298,9 @@ def test_each_code_of_an_acknowledgement_has_its_outcome(code: int):
     batcher.exchange(code)
 
     match error_actions.ACKNOWLEDGE[code]:
-        case Reaction.PROCEED:
+        case ErrorAction.PROCEED:
             assert [(0, 0, ACCEPT, None)] == batcher.results
-        case Reaction.RETRY:
+        case ErrorAction.RETRY:
             assert batcher.machine.to_retry
             assert [] == batcher.results
             assert {P0: accepted(0)} == batcher.take()
@@ -678,7 +678,7 @@ def test_closing_sends_what_was_said_beside_a_renewal(after: AcknowledgeType):
 
 
 def lose(batcher: Batcher) -> None:
-    batcher.term.over, batcher.term.why = True, "the connection was lost"
+    batcher.term.ended, batcher.term.reason = True, "the connection was lost"
     batcher.machine.lost(batcher.term)
 
 

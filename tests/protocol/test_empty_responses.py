@@ -121,7 +121,7 @@ def test_responses_with_another_reason_do_not_count(answer):
 def test_fetches_that_change_the_session_do_not_count():
     storm = Storm().opened()
     for number in range(20):
-        storm.leader.want(frozenset({P0, P1} if number % 2 else {P0}))
+        storm.leader.set_partitions(frozenset({P0, P1} if number % 2 else {P0}))
         assert [0.0] == storm.empty()
 
 
@@ -131,7 +131,7 @@ def test_fetches_that_carry_acknowledgements_do_not_count():
     storm.pace.waiting = 1
     for offset in range(20):
         lease.acknowledge(offset, ACCEPT)
-        storm.leader.hasten()
+        storm.leader.flush_acks()
         request = storm.next()
         assert request is not None
         assert request.acknowledgements
@@ -159,7 +159,7 @@ def test_another_partition_ends_the_pause():
     storm.empty(REOPEN - 1)
     assert storm.next() is None
 
-    storm.leader.want(frozenset({P0, P1}))
+    storm.leader.set_partitions(frozenset({P0, P1}))
 
     assert isinstance(storm.next(), ShareFetch)
 

@@ -6,7 +6,7 @@ import pytest
 
 from sharecons.protocol import error_actions
 from sharecons.protocol.codes import Code
-from sharecons.protocol.error_actions import Reaction, reaction
+from sharecons.protocol.error_actions import ErrorAction, action_for
 
 TABLES = {
     "HEARTBEAT": error_actions.HEARTBEAT,
@@ -17,21 +17,21 @@ TABLES = {
 
 # "Supported errors" of ShareGroupHeartbeatResponse, ShareFetchResponse and
 # ShareAcknowledgeResponse, with what peers do where those files are silent.
-EXPECTED: dict[str, dict[Reaction, set[Code]]] = {
+EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
     "HEARTBEAT": {
-        Reaction.PROCEED: {Code.NONE},
-        Reaction.RETRY: {Code.COORDINATOR_LOAD_IN_PROGRESS},
-        Reaction.FIND_COORDINATOR: {
+        ErrorAction.PROCEED: {Code.NONE},
+        ErrorAction.RETRY: {Code.COORDINATOR_LOAD_IN_PROGRESS},
+        ErrorAction.FIND_COORDINATOR: {
             Code.NOT_COORDINATOR,
             Code.COORDINATOR_NOT_AVAILABLE,
         },
-        Reaction.REJOIN: {
+        ErrorAction.REJOIN: {
             Code.UNKNOWN_MEMBER_ID,
             Code.FENCED_MEMBER_EPOCH,
             Code.GROUP_ID_NOT_FOUND,
         },
-        Reaction.REPORT: {Code.TOPIC_AUTHORIZATION_FAILED},
-        Reaction.REFUSE: {
+        ErrorAction.REPORT: {Code.TOPIC_AUTHORIZATION_FAILED},
+        ErrorAction.REFUSE: {
             Code.GROUP_AUTHORIZATION_FAILED,
             Code.INVALID_REQUEST,
             Code.INVALID_GROUP_ID,
@@ -41,11 +41,11 @@ EXPECTED: dict[str, dict[Reaction, set[Code]]] = {
         },
     },
     "FETCH": {
-        Reaction.PROCEED: {Code.NONE},
-        Reaction.RETRY: {Code.SHARE_SESSION_LIMIT_REACHED},
-        Reaction.REOPEN: {Code.INVALID_SHARE_SESSION_EPOCH},
-        Reaction.LOSE_SESSION: {Code.SHARE_SESSION_NOT_FOUND},
-        Reaction.REFUSE: {
+        ErrorAction.PROCEED: {Code.NONE},
+        ErrorAction.RETRY: {Code.SHARE_SESSION_LIMIT_REACHED},
+        ErrorAction.REOPEN: {Code.INVALID_SHARE_SESSION_EPOCH},
+        ErrorAction.LOSE_SESSION: {Code.SHARE_SESSION_NOT_FOUND},
+        ErrorAction.REFUSE: {
             Code.GROUP_AUTHORIZATION_FAILED,
             Code.INVALID_REQUEST,
             Code.INVALID_GROUP_ID,
@@ -53,18 +53,18 @@ EXPECTED: dict[str, dict[Reaction, set[Code]]] = {
         },
     },
     "FETCH_PARTITION": {
-        Reaction.PROCEED: {Code.NONE},
-        Reaction.MOVE: {
+        ErrorAction.PROCEED: {Code.NONE},
+        ErrorAction.MOVE: {
             Code.NOT_LEADER_OR_FOLLOWER,
             Code.FENCED_LEADER_EPOCH,
             Code.LEADER_NOT_AVAILABLE,
         },
-        Reaction.DESCRIBE: {
+        ErrorAction.DESCRIBE: {
             Code.UNKNOWN_TOPIC_OR_PARTITION,
             Code.UNKNOWN_TOPIC_ID,
             Code.INCONSISTENT_TOPIC_ID,
         },
-        Reaction.REPORT: {
+        ErrorAction.REPORT: {
             Code.TOPIC_AUTHORIZATION_FAILED,
             Code.GROUP_AUTHORIZATION_FAILED,
             Code.CORRUPT_MESSAGE,
@@ -72,16 +72,16 @@ EXPECTED: dict[str, dict[Reaction, set[Code]]] = {
         },
     },
     "ACKNOWLEDGE": {
-        Reaction.PROCEED: {Code.NONE},
-        Reaction.SPLIT: {Code.INVALID_RECORD_STATE},
-        Reaction.RETRY: {
+        ErrorAction.PROCEED: {Code.NONE},
+        ErrorAction.SPLIT: {Code.INVALID_RECORD_STATE},
+        ErrorAction.RETRY: {
             Code.REQUEST_TIMED_OUT,
             Code.KAFKA_STORAGE_ERROR,
             Code.COORDINATOR_LOAD_IN_PROGRESS,
             Code.COORDINATOR_NOT_AVAILABLE,
             Code.NOT_COORDINATOR,
         },
-        Reaction.FAIL: {
+        ErrorAction.FAIL: {
             Code.NOT_LEADER_OR_FOLLOWER,
             Code.FENCED_LEADER_EPOCH,
             Code.UNKNOWN_TOPIC_OR_PARTITION,
@@ -106,15 +106,17 @@ def test_each_code_of_a_table_has_the_reaction_that_kafka_means(name: str):
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
-def test_a_code_that_nobody_foresaw_is_tried_again_later(table: Mapping[int, Reaction]):
+def test_a_code_that_nobody_foresaw_is_tried_again_later(
+    table: Mapping[int, ErrorAction],
+):
     strangers = {*range(-5, 200)} - table.keys()
 
-    assert {Reaction.RETRY} == {reaction(table, code) for code in strangers}
+    assert {ErrorAction.RETRY} == {action_for(table, code) for code in strangers}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
-def test_success_is_success_everywhere(table: Mapping[int, Reaction]):
-    assert Reaction.PROCEED == reaction(table, Code.NONE)
+def test_success_is_success_everywhere(table: Mapping[int, ErrorAction]):
+    assert ErrorAction.PROCEED == action_for(table, Code.NONE)
 
 
 def test_no_acknowledgement_is_sent_again_once_its_lock_went_with_the_leader():
@@ -125,12 +127,12 @@ def test_no_acknowledgement_is_sent_again_once_its_lock_went_with_the_leader():
         Code.UNKNOWN_TOPIC_ID,
     )
 
-    assert {Reaction.FAIL} == {
-        reaction(error_actions.ACKNOWLEDGE, code) for code in lost
+    assert {ErrorAction.FAIL} == {
+        action_for(error_actions.ACKNOWLEDGE, code) for code in lost
     }
 
 
 def test_each_reaction_is_some_codes():
     used = {what for table in TABLES.values() for what in table.values()}
 
-    assert set(Reaction) == used
+    assert set(ErrorAction) == used

@@ -8,7 +8,7 @@ from sharecons._record import TopicPartition
 from sharecons.errors import BrokerError, ConnectionFailedError, RequestTimedOutError
 from sharecons.protocol.admin.fanout import (
     PASSING,
-    Errand,
+    FanOut,
     Passing,
     parts,
     place,
@@ -20,7 +20,7 @@ from sharecons.protocol.codes import Code
 
 
 def errand_of(*keys):
-    return Errand(keys, "describe", lambda key: f"group {key!r}")
+    return FanOut(keys, "describe", lambda key: f"group {key!r}")
 
 
 def well(value=None):

@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch.events import FetchRecovered, Troubled
+from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
 from sharecons.protocol.fetch.leader import Leader
 from sharecons.protocol.fetch.pauses import FetchablePartitions, FetchPauses
 from sharecons.protocol.messages import ShareFetch, SharePartition
@@ -180,7 +180,7 @@ def test_refused_partition_is_asked_about_once_a_second_at_the_most():
 def test_recovery_is_told_once():
     talk = Talk(P0, P1)
     talk.answer(talk.fetch(), fetched(*refused(P0, P1)))
-    assert [P0, P1] == [each.share_partition for each in talk.happened(Troubled)]
+    assert [P0, P1] == [each.share_partition for each in talk.happened(PartitionError)]
     talk.now = 1.0
 
     talk.answer(talk.fetch(), fetched(part(P0, (0, 3))))
@@ -197,7 +197,7 @@ def test_partition_is_still_refused_by_its_next_leader():
     pauses = FetchPauses()
     talk = Talk(P0)
     talk.leader = Leader(2, SETTINGS, talk.pace, talk.acknowledgements, pauses)
-    talk.leader.want(frozenset({P0}))
+    talk.leader.set_partitions(frozenset({P0}))
     pauses.failed(P0, FORBIDDEN, 0.0)
 
     assert talk.next() is None
@@ -212,7 +212,7 @@ def test_acknowledgements_of_a_refused_partition_are_sent():
     talk.pace.waiting = 1
     talk.answer(talk.fetch(), fetched(*refused(P0)))
     lease.acknowledge(0, ACCEPT)
-    talk.leader.hasten()
+    talk.leader.flush_acks()
     request = talk.next()
 
     assert P0 in request.acknowledgements

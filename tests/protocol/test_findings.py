@@ -16,8 +16,8 @@ from sharecons.protocol.diagnosis.findings import (
 )
 from sharecons.protocol.diagnosis.offset_states import (
     Oldest,
-    PartitionInside,
-    stretches_of,
+    PartitionInspection,
+    offset_ranges_of,
 )
 
 AVAILABLE = DeliveryState.AVAILABLE
@@ -37,15 +37,15 @@ def inside(start, *batches, end, members=("ann",), age=None, log_start=0):
             for a, b, s, c in batches
         ),
     )
-    stretches = stretches_of(state, log_start, end)
+    stretches = offset_ranges_of(state, log_start, end)
     oldest = None
     if age is not None:
         oldest = Oldest(offset=start, timestamp=round((NOW - age) * 1000))
-    return PartitionInside(
+    return PartitionInspection(
         start_offset=start,
         log_start_offset=log_start,
         end_offset=end,
-        stretches=stretches,
+        ranges=stretches,
         oldest=oldest,
         members=members,
     )
@@ -183,11 +183,11 @@ def test_records_removed_before_they_were_settled_are_told():
 
 
 def test_a_group_that_has_not_begun_is_a_note():
-    assert [Reason.NOT_BEGUN] == reasons(PartitionInside(start_offset=None))
+    assert [Reason.NOT_BEGUN] == reasons(PartitionInspection(start_offset=None))
 
 
 def test_a_log_that_could_not_be_looked_at_is_told():
-    assert Reason.UNSEEN_LOG in reasons(PartitionInside(start_offset=3))
+    assert Reason.UNSEEN_LOG in reasons(PartitionInspection(start_offset=3))
 
 
 def test_limits_that_could_not_be_read_are_not_guessed():

@@ -1,7 +1,7 @@
 """A topic that may not even be described does not keep a member out of the group."""
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.metadata import Routing
+from sharecons.protocol.group.metadata import Metadata
 from tests.protocol.group import admitted, error, found, looking, member, said
 from tests.protocol.test_metadata import absent, described, exchange, topic
 
@@ -79,7 +79,7 @@ def test_new_subscription_is_tried_as_a_whole():
 
 
 def test_metadata_names_the_forbidden_topics():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed(("orders", "refunds"), now=0.0)
     exchange(routing, described(absent("orders", error=FORBIDDEN), absent("refunds")))
     forbidden = routing.forbidden()
@@ -90,7 +90,7 @@ def test_metadata_names_the_forbidden_topics():
 
 
 def test_metadata_is_as_old_as_its_request():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed(("orders",), now=1.0)
     request = routing.next_request(1.0)
     before = routing.described_at

@@ -19,8 +19,8 @@ from sharecons.protocol.group.heartbeat import (
     MIN_INTERVAL,
     REJOIN_PAUSE,
     TRANSITIONS,
-    Happening,
     Membership,
+    MembershipEvent,
     State,
 )
 from sharecons.protocol.messages import (
@@ -184,7 +184,7 @@ def test_an_assignment_ends_the_early_asking():
 def test_a_topic_that_appeared_makes_a_member_ask_early():
     membership = joined()
 
-    membership.hurry(now=2.0)
+    membership.heartbeat_soon(now=2.0)
     membership.answered(said(membership, now=2.0), admitted(), now=2.0)
 
     assert 2.0 + EARLY_INTERVAL == membership.next_deadline(now=2.0)
@@ -193,7 +193,7 @@ def test_a_topic_that_appeared_makes_a_member_ask_early():
 def test_nobody_hurries_outside_the_group():
     membership = member()
 
-    membership.hurry(now=2.0)
+    membership.heartbeat_soon(now=2.0)
 
     assert EVER == membership.next_deadline(now=2.0)
 
@@ -307,7 +307,7 @@ def test_a_fenced_member_joins_again_at_once_under_its_id_saying_everything(code
     assert (MEMBER_ID, JOIN_EPOCH) == (heartbeat.member_id, heartbeat.member_epoch)
     assert (("orders",), "a") == (heartbeat.topics, heartbeat.rack)
     assert NOTHING == membership.assignment
-    assert membership.refusal is None
+    assert membership.fatal_error is None
 
 
 @pytest.mark.parametrize("code", FENCING)
@@ -475,7 +475,7 @@ def test_a_code_that_nobody_foresaw_is_retried():
 
     membership.answered(said(membership, now=5.0), error(9_999), now=5.0)
 
-    assert membership.refusal is None
+    assert membership.fatal_error is None
     assert said(membership, now=6.0)
 
 
@@ -490,10 +490,10 @@ def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[
         said(membership, now=5.0), error(code, "so the broker says"), now=5.0
     )
 
-    assert kind is type(membership.refusal)
-    assert "billing" in str(membership.refusal)
-    assert "so the broker says" in str(membership.refusal)
-    assert code.name in str(membership.refusal)
+    assert kind is type(membership.fatal_error)
+    assert "billing" in str(membership.fatal_error)
+    assert "so the broker says" in str(membership.fatal_error)
+    assert code.name in str(membership.fatal_error)
     assert membership.finished
     assert NOTHING == membership.assignment
     assert membership.next_request(now=100.0) is None
@@ -507,7 +507,7 @@ def test_an_old_broker_is_told_to_be_old():
         said(membership, now=5.0), error(Code.UNSUPPORTED_VERSION), now=5.0
     )
 
-    assert "Kafka 4.1" in str(membership.refusal)
+    assert "Kafka 4.1" in str(membership.fatal_error)
 
 
 def test_a_broker_that_does_not_speak_the_request_ends_it_too():
@@ -516,7 +516,7 @@ def test_a_broker_that_does_not_speak_the_request_ends_it_too():
 
     membership.failed(looking(membership, now=0.0), old, now=0.0)
 
-    assert old is membership.refusal
+    assert old is membership.fatal_error
     assert membership.finished
 
 
@@ -528,8 +528,8 @@ def test_a_group_id_of_a_group_of_another_kind_is_refused_at_the_join():
         said(membership, now=0.0), error(Code.GROUP_ID_NOT_FOUND), now=0.0
     )
 
-    assert isinstance(membership.refusal, GroupError)
-    assert "another kind" in str(membership.refusal)
+    assert isinstance(membership.fatal_error, GroupError)
+    assert "another kind" in str(membership.fatal_error)
 
 
 def test_a_look_up_that_is_forbidden_refuses_the_member():
@@ -539,7 +539,7 @@ def test_a_look_up_that_is_forbidden_refuses_the_member():
         looking(membership, now=0.0), found(Code.GROUP_AUTHORIZATION_FAILED), now=0.0
     )
 
-    assert isinstance(membership.refusal, AuthorizationError)
+    assert isinstance(membership.fatal_error, AuthorizationError)
 
 
 def test_a_refused_member_stays_refused():
@@ -642,7 +642,7 @@ def test_whatever_the_leave_is_answered_the_member_is_gone(code: int):
     membership.answered(said(membership, now=1.0), error(code), now=1.1)
 
     assert membership.finished
-    assert membership.refusal is None
+    assert membership.fatal_error is None
 
 
 def test_a_lost_leave_is_not_tried_again():
@@ -725,7 +725,7 @@ def test_a_coordinator_that_cannot_be_found_is_left_without_goodbye(answer: obje
         membership.answered(look_up, answer, now=5.02)
 
     assert membership.finished
-    assert membership.refusal is None
+    assert membership.fatal_error is None
 
 
 def test_one_who_subscribed_again_is_refused_only_by_the_join_that_follows():
@@ -771,7 +771,7 @@ def test_every_state_can_be_reached():
 
 
 def test_every_state_has_a_way_to_be_subscribed_and_to_be_left():
-    both = (Happening.SUBSCRIBED, Happening.ASKED_TO_LEAVE)
+    both = (MembershipEvent.SUBSCRIBED, MembershipEvent.ASKED_TO_LEAVE)
 
     assert not set(itertools.product(State, both)) - TRANSITIONS.keys()
 
@@ -779,10 +779,10 @@ def test_every_state_has_a_way_to_be_subscribed_and_to_be_left():
 class Moves:
     """Writes down which entries of the table a member went through."""
 
-    def __init__(self, moved: set[tuple[State, Happening]]) -> None:
+    def __init__(self, moved: set[tuple[State, MembershipEvent]]) -> None:
         self.moved = moved
 
-    def __getitem__(self, entry: tuple[State, Happening]) -> State:
+    def __getitem__(self, entry: tuple[State, MembershipEvent]) -> State:
         self.moved.add(entry)
         return TRANSITIONS[entry]
 
@@ -812,7 +812,7 @@ def do(membership: Membership, action: str, now: float) -> None:
 def test_no_sequence_of_calls_leaves_the_table_and_each_entry_is_gone_through(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    moved: set[tuple[State, Happening]] = set()
+    moved: set[tuple[State, MembershipEvent]] = set()
     monkeypatch.setattr("sharecons.protocol.group.heartbeat.TRANSITIONS", Moves(moved))
     actions = ("subscribe", "unsubscribe", "close", "good", "lost", "110", "30", "16")
 

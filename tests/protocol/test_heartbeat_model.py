@@ -155,7 +155,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
 
     @rule()
     def a_topic_appears(self) -> None:
-        self.membership.hurry(self.now)
+        self.membership.heartbeat_soon(self.now)
         self.repeated.clear()
 
     @rule()
@@ -248,7 +248,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
 
     @invariant()
     def nothing_that_happened_was_worth_refusing(self) -> None:
-        assert self.membership.refusal is None
+        assert self.membership.fatal_error is None
 
     @invariant()
     def who_wants_topics_is_in_or_on_the_way(self) -> None:

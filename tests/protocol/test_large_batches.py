@@ -6,7 +6,7 @@ A broker sends whole producer batches, also for a small record limit.
 import pytest
 
 from sharecons.protocol.fetch.batch_sizes import BatchSizes
-from sharecons.protocol.fetch.prefetch import HORIZON, Pace
+from sharecons.protocol.fetch.prefetch import HORIZON, Prefetch
 from tests.protocol.making import P0, batch, fetched, part
 from tests.protocol.talk import Talk
 
@@ -27,7 +27,7 @@ class Handler:
     def __init__(
         self, seconds: float, *, batch_records: int = LARGE, max_records: int = 2000
     ) -> None:
-        self.pace = Pace(max_records)
+        self.pace = Prefetch(max_records)
         self.now = 0.0
         self._seconds = seconds
         self._payload = batch(batch_records)
@@ -102,12 +102,12 @@ def test_batch_that_takes_longer_than_half_of_the_lock_is_never_taken_whole(
 
 
 def test_first_fetch_of_a_consumer_of_single_records_has_an_exact_limit():
-    assert not Pace(1).takes_whole_batches(leaders=1)
+    assert not Prefetch(1).takes_whole_batches(leaders=1)
 
 
 @pytest.mark.parametrize("batch_records", [1, 16, 30])
 def test_small_batches_change_nothing(batch_records: int):
-    small, unknown = Handler(0.1, batch_records=batch_records), Pace(2000)
+    small, unknown = Handler(0.1, batch_records=batch_records), Prefetch(2000)
     asked = small.work(8)
     for count in asked:
         unknown.acquired(count)
@@ -131,7 +131,7 @@ def test_max_records_bounds_what_half_of_the_lock_allows():
 
 
 def test_without_a_known_lock_duration_only_the_horizon_counts():
-    pace = Pace(2000)
+    pace = Prefetch(2000)
     pace.batches.measure([part(P0, records=batch(LARGE))])
     pace.acquired(1)
     pace.handed_out(1, now=0.0)

@@ -2,7 +2,11 @@
 
 import pytest
 
-from sharecons.protocol.fetch.events import Acquired, EndpointsTold, Strange
+from sharecons.protocol.fetch.events import (
+    Acquired,
+    EndpointsLearned,
+    UnexpectedResponse,
+)
 from sharecons.protocol.fetch.waits import SHORT_WAIT
 from sharecons.protocol.messages import Endpoint, ShareFetch
 from sharecons.record import ACCEPT, RELEASE
@@ -47,7 +51,7 @@ def test_later_fetches_are_numbered_and_list_nothing_anew():
 
 def test_nothing_is_asked_while_nothing_is_wanted():
     talk = Talk()
-    talk.leader.want(frozenset())
+    talk.leader.set_partitions(frozenset())
 
     assert talk.next() is None
     assert EVER == talk.leader.next_deadline(now=0.0)
@@ -147,7 +151,7 @@ def test_a_partition_that_should_not_be_in_the_answer_is_left_alone(case: str):
 
     talk.answer(talk.fetch(), fetched(part(P0, (0, 3)), stranger))
 
-    assert 1 == len(talk.happened(Strange))
+    assert 1 == len(talk.happened(UnexpectedResponse))
     assert 1 == len(talk.happened(Acquired))
     assert 4 == talk.pace.buffered
 
@@ -156,7 +160,7 @@ def test_records_of_a_partition_that_is_no_longer_wanted_are_delivered():
     talk = Talk(P0, P1)
     request = talk.fetch()
 
-    talk.leader.want(frozenset({P1}))
+    talk.leader.set_partitions(frozenset({P1}))
     talk.answer(request, fetched(part(P0, (0, 3))))
 
     assert [P0] == [lease.share_partition for lease in talk.leases()]
@@ -166,7 +170,7 @@ def test_a_partition_that_comes_and_one_that_goes_are_told_in_one_fetch():
     talk = Talk(P0, P1)
     talk.answer(talk.fetch(), fetched())
 
-    talk.leader.want(frozenset({P1, P2}))
+    talk.leader.set_partitions(frozenset({P1, P2}))
     request = talk.fetch()
     talk.answer(request, fetched())
     after = talk.fetch()
@@ -179,7 +183,7 @@ def test_acknowledgements_of_a_partition_that_goes_ride_with_its_forgetting():
     talk = Talk(P0, P1)
     (lease,) = talk.open(part(P0, (0, 0)))
     lease.acknowledge(0, ACCEPT)
-    talk.leader.want(frozenset({P1}))
+    talk.leader.set_partitions(frozenset({P1}))
     talk.pace.waiting = 1
 
     request = talk.fetch()
@@ -197,7 +201,7 @@ def test_a_broker_told_endpoints_passes_them_on():
 
     talk.answer(talk.fetch(), fetched(endpoints=endpoints))
 
-    assert [EndpointsTold(endpoints)] == talk.happened(EndpointsTold)
+    assert [EndpointsLearned(endpoints)] == talk.happened(EndpointsLearned)
 
 
 # How long a fetch waits.

@@ -5,7 +5,7 @@ import pytest
 from sharecons.errors import UnsupportedVersionError
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
-from sharecons.protocol.acknowledge.results import Ticket
+from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired
 from sharecons.protocol.messages import ShareFetch
@@ -80,7 +80,7 @@ def trickling(seconds: float = 0.001, records: int = 30) -> tuple[Talk, Lease]:
         talk.now += seconds
         _, (lease,) = trickle(talk, offset)
     lease.acknowledge(records - 1, ACCEPT)
-    talk.leader.hasten()
+    talk.leader.flush_acks()
     talk.now += seconds
     _, (lease,) = trickle(talk, records)
     assert not talk.acknowledgements.pending
@@ -155,7 +155,7 @@ def test_a_release_rides_with_the_next_fetch():
 def test_what_somebody_waits_for_rides_with_the_next_fetch():
     talk, lease = trickling()
     lease.acknowledge(30, ACCEPT)
-    talk.leader.hasten()
+    talk.leader.flush_acks()
 
     request, _ = trickle(talk, 31)
 
@@ -199,10 +199,10 @@ def test_whoever_waits_for_acknowledgements_waits_no_longer_than_needed():
     talk = Talk()
     (lease,) = talk.open(part(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
-    ticket = Ticket()
+    ticket = CommitWaiter()
     talk.acknowledgements.freeze(ticket)
 
-    talk.leader.hasten()
+    talk.leader.flush_acks()
     talk.answer(talk.acknowledge(), acknowledged(part(P0)))
 
     assert ticket.done
@@ -222,7 +222,7 @@ def test_fetches_and_acknowledgements_share_one_sequence():
 def test_acknowledgements_go_out_although_nothing_is_wanted_any_more():
     talk = Talk()
     (lease,) = talk.open(part(P0, (0, 0)))
-    talk.leader.want(frozenset())
+    talk.leader.set_partitions(frozenset())
     lease.acknowledge(0, ACCEPT)
 
     assert {0: ACCEPT} == each(talk.flush().acknowledgements[P0])

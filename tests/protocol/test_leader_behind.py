@@ -7,7 +7,7 @@ import pytest
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch.events import Strange
+from sharecons.protocol.fetch.events import UnexpectedResponse
 from sharecons.protocol.fetch.session_manager import CLOSING
 from sharecons.protocol.messages import ShareFetch, SharePartition
 from sharecons.record import ACCEPT, RENEW
@@ -99,8 +99,8 @@ def test_records_that_an_outlived_session_brings_are_delivered():
     talk.answer(second, fetched(part(P0, (30, 30))))
 
     (lease,) = talk.leases()
-    assert not lease.term.over
-    assert [] == talk.happened(Strange)
+    assert not lease.term.ended
+    assert [] == talk.happened(UnexpectedResponse)
     talk.now = talk.leader.next_deadline(talk.now)
     assert 0 == talk.fetch().share_session_epoch
 
@@ -113,7 +113,7 @@ def test_a_stranger_in_what_an_outlived_session_brings_is_left_alone():
     talk.answer(second, fetched(part(stranger, (0, 0))))
 
     assert [] == talk.leases()
-    assert 1 == len(talk.happened(Strange))
+    assert 1 == len(talk.happened(UnexpectedResponse))
 
 
 def test_two_wrong_epochs_open_anew_once():
@@ -219,9 +219,9 @@ def test_what_else_comes_is_fetched_one_request_at_a_time(kind: dict[str, Any]):
 def test_nothing_is_sent_while_much_comes_that_would_change_something(what: str):
     talk, sent = much_comes()
     if what == "more wanted":
-        talk.leader.want(frozenset(SIX[:4]))
+        talk.leader.set_partitions(frozenset(SIX[:4]))
     if what == "others wanted":
-        talk.leader.want(frozenset({*SIX[1:], SharePartition(TOPIC_ID, 6)}))
+        talk.leader.set_partitions(frozenset({*SIX[1:], SharePartition(TOPIC_ID, 6)}))
     if what == "closing":
         talk.leader.close()
     if what == "a renewal":

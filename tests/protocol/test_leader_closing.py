@@ -21,9 +21,9 @@ def test_a_leader_with_nothing_to_fetch_and_nothing_held_has_moved_away():
     talk = Talk()
     talk.open()
 
-    talk.leader.want(frozenset())
+    talk.leader.set_partitions(frozenset())
 
-    assert talk.leader.moved_away(talk.now)
+    assert talk.leader.is_idle(talk.now)
 
 
 @pytest.mark.parametrize("why", ["wanted", "held", "pending", "under way"])
@@ -34,34 +34,34 @@ def test_a_leader_has_not_moved_away_while_something_is(why: str):
         talk.pace.waiting = 1
         talk.fetch()
     if why != "wanted":
-        talk.leader.want(frozenset())
+        talk.leader.set_partitions(frozenset())
     if why == "pending":
         leases[0].acknowledge(0, ACCEPT)
 
-    assert not talk.leader.moved_away(talk.now)
+    assert not talk.leader.is_idle(talk.now)
 
 
 def test_what_a_last_fetch_brings_is_worked_before_the_leader_has_moved_away():
     talk = Talk()
     request = talk.fetch()
-    talk.leader.want(frozenset())
+    talk.leader.set_partitions(frozenset())
     talk.answer(request, fetched(part(P0, (0, 0))))
     talk.pace.waiting = 0
     (lease,) = talk.leases()
 
-    before = talk.leader.moved_away(talk.now)
+    before = talk.leader.is_idle(talk.now)
     lease.acknowledge(0, ACCEPT)
     talk.answer(talk.flush(), acknowledged(part(P0)))
 
-    assert (False, True) == (before, talk.leader.moved_away(talk.now))
+    assert (False, True) == (before, talk.leader.is_idle(talk.now))
 
 
 def test_locks_that_ended_keep_no_leader():
     talk = Talk()
     talk.open(part(P0, (0, 0)))
-    talk.leader.want(frozenset())
+    talk.leader.set_partitions(frozenset())
 
-    assert talk.leader.moved_away(now=30.0)
+    assert talk.leader.is_idle(now=30.0)
 
 
 # Closing.
@@ -89,7 +89,7 @@ def test_closing_says_the_last_things_and_closes_the_session_in_one_request():
     assert {0: ACCEPT, 1: ACCEPT} == each(request.acknowledgements[P0])
     assert [None] == talk.errors
     assert talk.leader.finished
-    assert lease.term.over
+    assert lease.term.ended
 
 
 def test_a_session_with_nothing_to_say_is_closed_too():

@@ -97,7 +97,7 @@ def test_after_a_change_of_partitions_the_new_ones_have_their_turns(gone: bool):
     talk = backlogged()
     first = talk.fetch()
     wanted = frozenset(sorted(MANY)[: 2 * PART - gone])
-    talk.leader.want(wanted)
+    talk.leader.set_partitions(wanted)
     bring(talk, first, min(MANY - first.forgotten))
 
     asked = {some for _ in range(2) for some in asks(talk)}

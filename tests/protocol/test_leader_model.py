@@ -18,14 +18,19 @@ from hypothesis.stateful import (
 )
 
 from sharecons.errors import ClosedError, ConnectionFailedError
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import Journal
-from sharecons.protocol.acknowledge.results import Ticket
+from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch.events import Acquired, LocksLost, Refused, Strange
+from sharecons.protocol.fetch.events import (
+    Acquired,
+    FatalError,
+    LocksLost,
+    UnexpectedResponse,
+)
 from sharecons.protocol.fetch.leader import Leader, Request
-from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.turns import PART
 from sharecons.protocol.messages import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
@@ -94,10 +99,10 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.ending = ending
         self.broker = Broker(PARTITIONS)
         self.application = Application(self.broker)
-        self.pace = Pace(most)
+        self.pace = Prefetch(most)
         self.pace.allowance = min(allowance, most)
-        self.journal = Journal(lambda: None, lambda: 0.0)
-        self.acknowledgements = Acknowledgements(self.ring, self.journal)
+        self.journal = ResultLog(lambda: None, lambda: 0.0)
+        self.acknowledgements = AckBatcher(self.ring, self.journal)
         self.leader = Leader(NODE, SETTINGS, self.pace, self.acknowledgements)
         self.leader.topics = {TOPIC_ID: TOPIC}
         self.ready: list[Lease] = []
@@ -157,10 +162,10 @@ class LeaderAndBroker(RuleBasedStateMachine):
             self.sent(request)
 
     def tell(self) -> None:
-        happened, self.leader.happened = self.leader.happened, []
+        happened, self.leader.events = self.leader.events, []
         for happening in happened:
-            assert not isinstance(happening, Refused)
-            if isinstance(happening, Strange):
+            assert not isinstance(happening, FatalError)
+            if isinstance(happening, UnexpectedResponse):
                 assert self.fault.stranger
             if isinstance(happening, Acquired):
                 self.ready.append(happening.lease)
@@ -296,7 +301,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule(wanted=st.frozensets(partitions), many=rarely)
     def want(self, wanted: frozenset[int], many: bool) -> None:
         several = frozenset(PARTITIONS[number] for number in wanted)
-        self.leader.want(several.union(PARTITIONS[FEW:] if many else ()))
+        self.leader.set_partitions(several.union(PARTITIONS[FEW:] if many else ()))
         self.ring()
 
     @rule(kind=st.none() | kinds)
@@ -380,7 +385,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.pace.waiting = 0
         for lease in list(self.ready) if all_of_it else self.ready[:1]:
             self.ready.remove(lease)
-            if lease.term.over or self.now >= lease.deadline:
+            if lease.term.ended or self.now >= lease.deadline:
                 self.pace.dropped(lease.count)
                 continue
             self.application.unpack(lease)
@@ -395,7 +400,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     def drop_unworked(self) -> None:
         lease = self.ready.pop()
         self.pace.dropped(lease.count)
-        if not lease.term.over:
+        if not lease.term.ended:
             self.application.let_go_packed(lease)
 
     def pick(self, which: int) -> Held | None:
@@ -440,16 +445,16 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule(which=numbers, cursor=numbers)
     def let_go(self, which: int, cursor: int) -> None:
         held = self.pick(which)
-        if held is not None and not held.lease.term.over:
+        if held is not None and not held.lease.term.ended:
             held.lease.cursor = cursor % len(held.offsets)
             self.application.let_go(held)
 
     @rule()
     def commit(self) -> None:
-        ticket = Ticket()
+        ticket = CommitWaiter()
         self.application.tickets.append(ticket)
         self.acknowledgements.freeze(ticket)
-        self.leader.hasten()
+        self.leader.flush_acks()
         self.ring()
 
     @precondition(lambda self: len(self.application.held) > 6)

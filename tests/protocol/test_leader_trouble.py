@@ -11,13 +11,13 @@ from sharecons.errors import (
 )
 from sharecons.protocol import error_actions
 from sharecons.protocol.codes import Code
-from sharecons.protocol.error_actions import Reaction
+from sharecons.protocol.error_actions import ErrorAction
 from sharecons.protocol.fetch.events import (
+    FatalError,
     LeaderMoved,
     LocksLost,
     MetadataStale,
-    Refused,
-    Troubled,
+    PartitionError,
 )
 from sharecons.protocol.messages import PartitionLeader
 from sharecons.record import ACCEPT
@@ -51,7 +51,7 @@ def test_a_wrong_epoch_opens_anew_and_loses_nothing(code: Code):
     )
     assert {0: ACCEPT} == each(after.acknowledgements[P0])
     assert [] == talk.errors + talk.happened(LocksLost)
-    assert not lease.term.over
+    assert not lease.term.ended
 
 
 def test_a_wrong_epoch_of_an_acknowledgement_opens_anew_to_say_it_again():
@@ -84,7 +84,7 @@ def test_a_forgotten_session_takes_its_locks_with_it():
     talk.answer(talk.fetch(), fetched(error=Code.SHARE_SESSION_NOT_FOUND))
     talk.now = talk.leader.next_deadline(talk.now)
 
-    assert lease.term.over
+    assert lease.term.ended
     assert ["SHARE_SESSION_NOT_FOUND"] == talk.errors
     assert [(lease,)] == [h.leases for h in talk.happened(LocksLost)]
     assert 0 == talk.fetch().share_session_epoch
@@ -104,7 +104,7 @@ def test_any_other_error_opens_anew_and_fails_what_may_have_been_applied(code: i
     assert 1 == len(talk.errors)
     assert None not in talk.errors
     assert (0, {}) == (opening.share_session_epoch, opening.acknowledgements)
-    assert not lease.term.over
+    assert not lease.term.ended
 
 
 @pytest.mark.parametrize("code", [*OUTSIDE, 122, 123])
@@ -122,7 +122,7 @@ def test_an_error_that_stays_is_met_with_growing_pauses(code: int):
 
 
 @pytest.mark.parametrize(
-    "code", [c for c, r in error_actions.FETCH.items() if r is Reaction.REFUSE]
+    "code", [c for c, r in error_actions.FETCH.items() if r is ErrorAction.REFUSE]
 )
 def test_a_refusal_ends_it_and_says_why(code: int):
     talk = Talk()
@@ -131,7 +131,7 @@ def test_a_refusal_ends_it_and_says_why(code: int):
 
     talk.answer(talk.flush(), acknowledged(error=code, message="so it says"))
 
-    (refused,) = talk.happened(Refused)
+    (refused,) = talk.happened(FatalError)
     assert f"{Code(code).name} (so it says)" in str(refused.error)
     assert talk.leader.finished
     assert talk.next() is None
@@ -152,7 +152,7 @@ def test_a_refusal_is_an_error_of_its_kind(code: Code, kind: type):
 
     talk.answer(talk.fetch(), fetched(error=code))
 
-    assert [kind] == [type(h.error) for h in talk.happened(Refused)]
+    assert [kind] == [type(h.error) for h in talk.happened(FatalError)]
 
 
 def test_a_throttled_leader_is_left_alone_as_long_as_it_says():
@@ -176,12 +176,12 @@ def test_each_code_of_a_partition_has_its_happening(code: int):
     talk.answer(talk.fetch(), fetched(part(P0, error=code, leader=leader)))
 
     expected = {
-        Reaction.PROCEED: [],
-        Reaction.MOVE: [LeaderMoved(P0, leader)],
-        Reaction.DESCRIBE: [MetadataStale(Code(code).name)],
-        Reaction.REPORT: [Troubled(P0, code, None)],
+        ErrorAction.PROCEED: [],
+        ErrorAction.MOVE: [LeaderMoved(P0, leader)],
+        ErrorAction.DESCRIBE: [MetadataStale(Code(code).name)],
+        ErrorAction.REPORT: [PartitionError(P0, code, None)],
     }
-    assert expected[error_actions.FETCH_PARTITION[code]] == talk.leader.happened
+    assert expected[error_actions.FETCH_PARTITION[code]] == talk.leader.events
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_passing_error_is_silent_and_asked_about_after_a_pause(code: Code):
 
     talk.answer(talk.fetch(), fetched(part(P0, error=code)))
 
-    assert [] == talk.leader.happened
+    assert [] == talk.leader.events
     assert talk.next() is None
     assert talk.leader.next_deadline(talk.now) < 0.07
 
@@ -208,7 +208,7 @@ def test_an_error_beside_records_pauses_nobody():
     leases = talk.leases()
 
     assert [P1] == [lease.share_partition for lease in leases]
-    assert 1 == len(talk.happened(Troubled))
+    assert 1 == len(talk.happened(PartitionError))
     assert talk.fetch()
 
 
@@ -236,7 +236,7 @@ def test_an_acknowledgements_answer_may_name_a_new_leader_too(code: Code):
         talk.flush(), acknowledged(part(P0, acknowledge_error=code, leader=leader))
     )
 
-    assert [LeaderMoved(P0, leader)] == talk.leader.happened
+    assert [LeaderMoved(P0, leader)] == talk.leader.events
     assert [code.name] == talk.errors
 
 
@@ -303,7 +303,7 @@ def test_a_broker_too_old_for_the_request_refuses():
 
     talk.leader.failed(talk.fetch(), old, talk.now)
 
-    assert [Refused(old)] == talk.happened(Refused)
+    assert [FatalError(old)] == talk.happened(FatalError)
     assert talk.leader.finished
 
 
@@ -329,7 +329,7 @@ def test_a_connection_lost_between_two_requests_loses_the_locks_and_opens_anew()
     talk.now = talk.leader.next_deadline(talk.now)
     opening = talk.fetch()
 
-    assert lease.term.over
+    assert lease.term.ended
     assert ["SHARE_SESSION_NOT_FOUND"] == talk.errors
     assert [(lease,)] == [h.leases for h in talk.happened(LocksLost)]
     assert 1 == len(talk.happened(MetadataStale))

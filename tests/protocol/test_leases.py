@@ -9,9 +9,9 @@ from sharecons.errors import (
     RecordStateError,
     UnsupportedVersionError,
 )
-from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.leases import Lease, LockScope
 from sharecons.protocol.acknowledge.ranges import GAP, Run, ranges_of
-from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.making import P0, TOPIC
 
@@ -26,7 +26,7 @@ class Told:
     def __init__(self) -> None:
         self.renewable = True
         self.now = 0.0
-        self.journal = Journal(lambda: None, lambda: self.now)
+        self.journal = ResultLog(lambda: None, lambda: self.now)
         self.marks = 0
         self.forfeits: list[Run] = []
 
@@ -44,7 +44,7 @@ def packed(*acquired: tuple[int, int, int], owner: Told | None = None) -> Lease:
         acquired=acquired or ((0, 9, 1),),
         payload=b"records",
         deadline=30.0,
-        term=Term(),
+        term=LockScope(),
         owner=owner or Told(),
     )
 
@@ -74,8 +74,8 @@ def settle(lease: Lease, runs: Sequence[Run], *, renewed_until: float = 0.0) -> 
 
 
 def lose(lease: Lease) -> list[Run]:
-    lease.term.over = True
-    return lease.forsaken()
+    lease.term.ended = True
+    return lease.abandon()
 
 
 # What a lease knows of what it holds.
@@ -249,8 +249,8 @@ def test_a_verb_said_in_turn_after_the_locks_were_lost_raises():
     lease = ten()
     lease.acknowledge(3, ACCEPT)
     lease.acknowledge(4, ACCEPT)
-    lease.term.over = True
-    unsent = lease.forsaken()
+    lease.term.ended = True
+    unsent = lease.abandon()
 
     with pytest.raises(LockLostError):
         lease.acknowledge(5, ACCEPT)
@@ -296,8 +296,8 @@ def test_each_acquired_offset_may_have_its_record():
 
 def test_leases_of_which_nothing_is_known_share_nothing():
     given, kept = packed(), packed()
-    given.let_go()
-    given.forsaken()
+    given.release_remaining()
+    given.abandon()
 
     assert kept.has_open
     assert not kept.is_settled
@@ -361,7 +361,7 @@ def test_a_lease_of_gaps_alone_is_settled_once_they_are_taken():
 def test_letting_go_of_a_packed_lease_releases_all_of_it():
     lease = packed((0, 4, 1), (7, 9, 2))
 
-    lease.let_go()
+    lease.release_remaining()
 
     assert [Run(0, 4, RELEASE), Run(7, 9, RELEASE)] == take(lease)
     assert b"" == lease.payload
@@ -372,7 +372,7 @@ def test_letting_go_releases_what_was_not_handed_out():
     lease = ten()
     lease.cursor = 4
 
-    lease.let_go()
+    lease.release_remaining()
 
     assert [Run(4, 9, RELEASE)] == take(lease)
     assert lease.is_open(3)
@@ -607,7 +607,7 @@ def test_a_forsaken_packed_lease_is_settled_and_holds_no_bytes():
 def test_a_verb_after_the_locks_were_lost_raises_every_time(kind: AcknowledgeType):
     owner = Told()
     lease = ten(owner)
-    lease.term.why = "the connection to node 1 was lost"
+    lease.term.reason = "the connection to node 1 was lost"
     lose(lease)
 
     for _ in range(2):
@@ -628,9 +628,9 @@ def test_a_verb_repeated_after_its_acknowledgement_was_lost_raises(
     lease = ten()
     lease.acknowledge(4, kind)
     sent = take(lease) if state == "sent" else []
-    lease.term.over = True
+    lease.term.ended = True
     settle(lease, sent)
-    lease.forsaken()
+    lease.abandon()
     lease.lose(ranges_of(sent))
 
     with pytest.raises(LockLostError):
@@ -673,9 +673,9 @@ def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: st
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
     renewal = take(lease) if state == "sent" else []
-    lease.term.over = True
+    lease.term.ended = True
     settle(lease, renewal)
-    lease.forsaken()
+    lease.abandon()
     lease.lose(ranges_of(renewal))
 
     with pytest.raises(LockLostError):
@@ -691,7 +691,7 @@ def test_the_locks_are_gone_with_the_session_though_nobody_told_the_lease(
 ):
     owner = Told()
     lease = ten(owner)
-    lease.term.over = True
+    lease.term.ended = True
 
     with pytest.raises(LockLostError):
         lease.acknowledge(4, kind)
@@ -767,7 +767,7 @@ def test_letting_go_of_what_is_gone_already_is_reported_as_failed():
     lease.cursor = 8
     lose(lease)
 
-    lease.let_go()
+    lease.release_remaining()
 
     assert [Run(8, 9, RELEASE)] == owner.forfeits
 

@@ -20,10 +20,10 @@ from sharecons.protocol.log_reader.messages import Fetch, Fetched, FetchedFrom
 from sharecons.protocol.log_reader.reader import (
     MAX_BYTES,
     TOPIC_PATIENCE,
-    Ask,
-    Lost,
-    Piece,
-    Reading,
+    FetchedSlice,
+    LogReader,
+    LostRange,
+    NodeRequest,
 )
 from sharecons.protocol.messages import (
     DescribeTopics,
@@ -45,7 +45,7 @@ BROKERS = {1: Endpoint("one", 1), 2: Endpoint("two", 2)}
 
 def reading(*wanted, timeout=30.0):
     spans = {place: [(first, last, 1)] for place, first, last in wanted}
-    return Reading(spans, NAMES, committed=False, timeout=timeout)
+    return LogReader(spans, NAMES, committed=False, timeout=timeout)
 
 
 def described(leaders, *, topic_id=T, error=0, brokers=BROKERS):
@@ -90,7 +90,7 @@ def test_leaders_are_asked_for_by_the_topics_ids():
 
     ask = only(machine.next_requests(0.0))
 
-    assert Ask(None, DescribeTopics(names=(), ids=(T, U))) == ask
+    assert NodeRequest(None, DescribeTopics(names=(), ids=(T, U))) == ask
     assert [] == machine.next_requests(0.0)
 
 
@@ -115,7 +115,7 @@ def test_the_next_request_leaves_before_anything_is_decoded():
 
     happened = machine.answered(ask, fetched(part(FIRST, records)), 0.0)
 
-    assert [Piece(FIRST, [(5, 29, 1)], memoryview(records), ())] == happened
+    assert [FetchedSlice(FIRST, [(5, 29, 1)], memoryview(records), ())] == happened
     assert 10 == only(machine.next_requests(0.0)).request.partitions[FIRST].offset
 
 
@@ -180,7 +180,7 @@ def test_an_error_has_the_leader_asked_for_anew(answer):
 
     due = machine.next_deadline(1.0)
     asked = only(machine.next_requests(due))
-    assert Ask(None, DescribeTopics(names=(), ids=(T,))) == asked
+    assert NodeRequest(None, DescribeTopics(names=(), ids=(T,))) == asked
     machine.answered(asked, described({0: 2}), due)
     assert 2 == only(machine.next_requests(due)).node_id
 
@@ -251,7 +251,7 @@ def test_an_offset_out_of_range_has_the_leader_asked_where_the_log_begins():
     _, ask = astray((FIRST, 5, 29), (SECOND, 5, 29))
 
     specs = dict.fromkeys((HERE, THERE), OffsetSpec.EARLIEST)
-    assert Ask(1, ListLogOffsets(specs=specs, read_committed=False)) == ask
+    assert NodeRequest(1, ListLogOffsets(specs=specs, read_committed=False)) == ask
 
 
 def test_what_lies_before_the_log_is_lost_and_the_rest_is_read():
@@ -455,7 +455,7 @@ def test_every_wanted_offset_is_given_once_or_told_to_be_lost(
 ):
     places = dict(zip((FIRST, SECOND), of, strict=True))
     spans = dict(zip((FIRST, SECOND), wanted, strict=True))
-    machine = Reading(spans, NAMES, committed=False, timeout=1e9)
+    machine = LogReader(spans, NAMES, committed=False, timeout=1e9)
     came = {FIRST: [], SECOND: []}
     lost = {FIRST: [], SECOND: []}
     at = {place: held[0][0] for place, held in spans.items()}
@@ -472,7 +472,7 @@ def test_every_wanted_offset_is_given_once_or_told_to_be_lost(
             answer = answer_of(ask, places, trouble, room)
             for happened in machine.answered(ask, answer, now):
                 place = happened.share_partition
-                if isinstance(happened, Lost):
+                if isinstance(happened, LostRange):
                     first, last = happened[1:3]
                     lost[place] += range(first, last + 1)
                     at[place] = last + 1

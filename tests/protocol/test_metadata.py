@@ -2,7 +2,7 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.metadata import REFRESH, Routing, TopicTrouble
+from sharecons.protocol.group.metadata import REFRESH, Metadata, TopicError
 from sharecons.protocol.messages import (
     DescribeTopics,
     Endpoint,
@@ -48,23 +48,23 @@ def described(
     )
 
 
-def asked(routing: Routing, now: float) -> DescribeTopics:
+def asked(routing: Metadata, now: float) -> DescribeTopics:
     request = routing.next_request(now)
     assert request is not None
     return request
 
 
 def exchange(
-    routing: Routing, answer: TopicsDescribed, now: float = 0.0
+    routing: Metadata, answer: TopicsDescribed, now: float = 0.0
 ) -> DescribeTopics:
     request = asked(routing, now)
     routing.answered(request, answer, now)
     return request
 
 
-def knowing(*leaders: tuple[int, int]) -> Routing:
+def knowing(*leaders: tuple[int, int]) -> Metadata:
     """Routing that knows the topic, whose partitions are all assigned."""
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
     exchange(routing, described(topic(*leaders)))
     partitions = (SharePartition(TOPIC_ID, i) for i in range(len(leaders)))
@@ -76,14 +76,14 @@ def knowing(*leaders: tuple[int, int]) -> Routing:
 
 
 def test_nothing_is_asked_before_somebody_subscribes():
-    routing = Routing()
+    routing = Metadata()
 
     assert routing.next_request(now=1e9) is None
     assert EVER == routing.next_deadline(now=0.0)
 
 
 def test_the_subscribed_topics_are_described_at_once_by_name():
-    routing = Routing()
+    routing = Metadata()
 
     routing.subscribed((TOPIC, "refunds"), now=3.0)
 
@@ -118,7 +118,7 @@ def test_closing_asks_nothing_more():
 
 
 def test_topics_subscribed_during_a_request_are_described_soon_after_it():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
     under_way = asked(routing, now=0.0)
 
@@ -129,7 +129,7 @@ def test_topics_subscribed_during_a_request_are_described_soon_after_it():
 
 
 def test_topics_subscribed_during_a_request_that_is_lost_are_described_soon():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
     under_way = asked(routing, now=0.0)
 
@@ -140,7 +140,7 @@ def test_topics_subscribed_during_a_request_that_is_lost_are_described_soon():
 
 
 def test_unsubscribing_during_a_request_asks_nothing_more():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
     under_way = asked(routing, now=0.0)
 
@@ -151,7 +151,7 @@ def test_unsubscribing_during_a_request_asks_nothing_more():
 
 
 def test_a_lost_request_is_repeated_with_growing_pauses():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
     pauses = []
     now = 0.0
@@ -168,34 +168,34 @@ def test_a_lost_request_is_repeated_with_growing_pauses():
 
 
 def test_a_missing_topic_is_told_once_and_asked_for_until_it_appears():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
     exchange(routing, described(absent()))
     now = routing.next_deadline(now=0.0)
     exchange(routing, described(absent()), now)
-    troubles, routing.troubles = routing.troubles, []
+    troubles, routing.topic_errors = routing.topic_errors, []
     now = routing.next_deadline(now)
     before = routing.appeared
     exchange(routing, described(topic((1, 5))), now)
 
     assert now < 1.0
-    assert [TopicTrouble(TOPIC, Code.UNKNOWN_TOPIC_OR_PARTITION)] == troubles
-    assert [TopicTrouble(TOPIC, Code.NONE)] == routing.troubles
+    assert [TopicError(TOPIC, Code.UNKNOWN_TOPIC_OR_PARTITION)] == troubles
+    assert [TopicError(TOPIC, Code.NONE)] == routing.topic_errors
     assert (False, True) == (before, routing.appeared)
     assert now + REFRESH == routing.next_deadline(now)
 
 
 def test_a_topic_that_was_there_from_the_start_is_no_news():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
 
     exchange(routing, described(topic((1, 5))))
 
-    assert ([], False) == (routing.troubles, routing.appeared)
+    assert ([], False) == (routing.topic_errors, routing.appeared)
 
 
 def test_a_topics_new_error_is_told():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
     exchange(routing, described(absent()))
 
@@ -203,26 +203,26 @@ def test_a_topics_new_error_is_told():
     exchange(routing, described(forbidden), now=1.0)
 
     codes = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED)
-    assert [TopicTrouble(TOPIC, code) for code in codes] == routing.troubles
+    assert [TopicError(TOPIC, code) for code in codes] == routing.topic_errors
 
 
 def test_a_topics_error_is_told_again_after_subscribing_anew():
-    routing = Routing()
+    routing = Metadata()
     for turn in range(2):
         routing.subscribed((TOPIC,), now=float(turn))
         exchange(routing, described(absent()), now=float(turn))
 
     code = Code.UNKNOWN_TOPIC_OR_PARTITION
-    assert [TopicTrouble(TOPIC, code)] * 2 == routing.troubles
+    assert [TopicError(TOPIC, code)] * 2 == routing.topic_errors
 
 
 def test_the_error_of_a_topic_that_nobody_subscribed_is_nobodys_trouble():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=0.0)
 
     exchange(routing, described(topic((1, 5)), absent("refunds")))
 
-    assert [] == routing.troubles
+    assert [] == routing.topic_errors
 
 
 # Leaders.
@@ -301,7 +301,7 @@ def test_a_partition_without_a_leader_is_asked_for_until_it_has_one():
 
 def test_brokers_that_left_the_cluster_lead_nothing():
     routing = knowing((1, 5), (2, 5))
-    routing.stale(now=1.0)
+    routing.mark_stale(now=1.0)
 
     brokers = {2: BROKERS[2]}
     answer = described(topic((1, 5), (2, 5)), brokers=brokers)
@@ -372,7 +372,7 @@ def test_a_hint_that_is_no_newer_is_not_believed(epoch: int):
 def test_a_hint_of_an_unknown_broker_is_believed_once_its_endpoint_is_told():
     routing = knowing((1, 5))
 
-    routing.endpoints_told({7: Endpoint("broker-7", 9092)})
+    routing.endpoints_learned({7: Endpoint("broker-7", 9092)})
     routing.leader_moved(P0, PartitionLeader(7, 6), now=1.0)
 
     assert {7: frozenset({P0})} == routing.leaders()
@@ -410,7 +410,7 @@ def test_the_leader_that_metadata_still_names_is_taken_back_after_a_hint_of_nobo
 def test_trouble_asks_anew_after_a_moment():
     routing = knowing((1, 5))
 
-    routing.stale(now=1.0)
+    routing.mark_stale(now=1.0)
 
     assert 1.05 == routing.next_deadline(now=1.0)
 
@@ -418,17 +418,17 @@ def test_trouble_asks_anew_after_a_moment():
 def test_trouble_upon_trouble_asks_once():
     routing = knowing((1, 5))
 
-    routing.stale(now=1.0)
-    routing.stale(now=1.04)
+    routing.mark_stale(now=1.0)
+    routing.mark_stale(now=1.04)
 
     assert 1.05 == routing.next_deadline(now=1.04)
 
 
 def test_trouble_puts_off_nothing_that_is_due_earlier():
-    routing = Routing()
+    routing = Metadata()
     routing.subscribed((TOPIC,), now=1.0)
 
-    routing.stale(now=1.0)
+    routing.mark_stale(now=1.0)
 
     assert 1.0 == routing.next_deadline(now=1.0)
 
@@ -438,7 +438,7 @@ def test_trouble_after_unsubscribing_asks_for_no_topic_at_all():
     routing.subscribed((), now=1.0)
     routing.assigned(frozenset(), now=1.0)
 
-    routing.stale(now=2.0)
+    routing.mark_stale(now=2.0)
 
     assert EVER == routing.next_deadline(now=2.0)
 

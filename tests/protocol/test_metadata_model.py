@@ -13,7 +13,7 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.metadata import Routing
+from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.messages import (
     DescribeTopics,
     Endpoint,
@@ -88,7 +88,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def begin(self) -> None:
         self.now = 0.0
         self.cluster = Cluster()
-        self.routing = Routing()
+        self.routing = Metadata()
         self.subscribed: tuple[str, ...] = ()
         self.assigned: frozenset[SharePartition] = frozenset()
         self.under_way: DescribeTopics | None = None
@@ -129,7 +129,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
 
     @rule()
     def something_goes_wrong(self) -> None:
-        self.routing.stale(self.now)
+        self.routing.mark_stale(self.now)
 
     @rule()
     def send(self) -> None:
@@ -163,7 +163,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def a_broker_hints(self, partition: SharePartition, lag: int, told: bool) -> None:
         hint = self.cluster.leader(partition, lag=lag)
         if told and hint.leader_id >= 0:
-            self.routing.endpoints_told({hint.leader_id: endpoint(hint.leader_id)})
+            self.routing.endpoints_learned({hint.leader_id: endpoint(hint.leader_id)})
         before = self.leader_of(partition)
         known = self.epochs.get(partition)
         reachable = hint.leader_id in self.routing.brokers
@@ -229,7 +229,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
             if self.cluster.leader(partition).leader_id < 0:
                 self.cluster.move(partition, 1)
         self.assign(self.assigned & self.partitions_of_what_is_subscribed())
-        self.routing.stale(self.now)
+        self.routing.mark_stale(self.now)
         end = self.now + 10.0
         while self.now < end:
             self.send()

@@ -9,9 +9,9 @@ from sharecons.protocol.admin.models import (
     StateBatch,
 )
 from sharecons.protocol.diagnosis.offset_states import (
-    PartitionInside,
-    Standing,
-    stretches_of,
+    OffsetStatus,
+    PartitionInspection,
+    offset_ranges_of,
 )
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
@@ -30,8 +30,8 @@ def state(start, *batches):
 
 def named(*arguments):
     return [
-        (each.first_offset, each.last_offset, each.standing, each.delivery_count)
-        for each in stretches_of(*arguments)
+        (each.first_offset, each.last_offset, each.status, each.delivery_count)
+        for each in offset_ranges_of(*arguments)
     ]
 
 
@@ -39,10 +39,10 @@ def test_each_offset_from_the_start_to_the_end_has_a_name():
     told = state(10, (10, 11, AVAILABLE, 2), (14, 15, ACKNOWLEDGED, 1))
 
     assert [
-        (10, 11, Standing.OPEN, 2),
-        (12, 13, Standing.OPEN, None),
-        (14, 15, Standing.ACKNOWLEDGED, 1),
-        (16, 19, Standing.ABOVE, None),
+        (10, 11, OffsetStatus.OPEN, 2),
+        (12, 13, OffsetStatus.OPEN, None),
+        (14, 15, OffsetStatus.ACKNOWLEDGED, 1),
+        (16, 19, OffsetStatus.ABOVE, None),
     ] == named(told, 0, 20)
 
 
@@ -51,7 +51,7 @@ def test_a_group_that_has_not_begun_has_no_offsets():
 
 
 def test_without_an_end_it_ends_with_what_was_written():
-    assert [(0, 4, Standing.ARCHIVED, 5)] == named(
+    assert [(0, 4, OffsetStatus.ARCHIVED, 5)] == named(
         state(0, (0, 4, ARCHIVED, 5)), None, None
     )
 
@@ -60,9 +60,9 @@ def test_archiving_is_settled_and_an_unknown_state_has_a_name():
     told = state(0, (0, 4, ARCHIVING, 5), (5, 6, DeliveryState(99), 1))
 
     assert [
-        (0, 4, Standing.ARCHIVING, 5),
-        (5, 6, Standing.UNKNOWN, 1),
-        (7, 9, Standing.ABOVE, None),
+        (0, 4, OffsetStatus.ARCHIVING, 5),
+        (5, 6, OffsetStatus.UNKNOWN, 1),
+        (7, 9, OffsetStatus.ABOVE, None),
     ] == named(told, 0, 10)
 
 
@@ -70,29 +70,29 @@ def test_what_retention_removed_is_not_waited_for():
     told = state(0, (0, 1, ACKNOWLEDGED, 1), (2, 5, AVAILABLE, 1))
 
     assert [
-        (0, 1, Standing.ACKNOWLEDGED, 1),
-        (2, 3, Standing.REMOVED, None),
-        (4, 5, Standing.OPEN, 1),
-        (6, 7, Standing.ABOVE, None),
+        (0, 1, OffsetStatus.ACKNOWLEDGED, 1),
+        (2, 3, OffsetStatus.REMOVED, None),
+        (4, 5, OffsetStatus.OPEN, 1),
+        (6, 7, OffsetStatus.ABOVE, None),
     ] == named(told, 4, 8)
 
 
 def test_the_window_reaches_from_the_start_to_the_last_that_was_written():
     told = state(100, (101, 109, ACKNOWLEDGED, 1))
-    inside = PartitionInside(
-        start_offset=100, end_offset=200, stretches=stretches_of(told, 0, 200)
+    inside = PartitionInspection(
+        start_offset=100, end_offset=200, ranges=offset_ranges_of(told, 0, 200)
     )
 
     assert 10 == inside.window
     assert 100 == inside.first_unsettled
-    assert 9 == inside.count(Standing.ACKNOWLEDGED)
-    assert 91 == inside.count(Standing.OPEN, Standing.ABOVE)
+    assert 9 == inside.count(OffsetStatus.ACKNOWLEDGED)
+    assert 91 == inside.count(OffsetStatus.OPEN, OffsetStatus.ABOVE)
 
 
 def test_delivery_counts_are_those_of_what_is_not_settled():
     told = state(0, (0, 1, AVAILABLE, 2), (2, 2, ARCHIVED, 5), (4, 6, AVAILABLE, 1))
-    inside = PartitionInside(
-        start_offset=0, end_offset=9, stretches=stretches_of(told, 0, 9)
+    inside = PartitionInspection(
+        start_offset=0, end_offset=9, ranges=offset_ranges_of(told, 0, 9)
     )
 
     assert {1: 3, 2: 2} == inside.delivery_counts
@@ -108,7 +108,7 @@ def test_stretches_leave_no_hole_and_never_overlap(pieces, log_start, end):
     for gap, length in pieces:
         batches.append((at + gap, at + gap + length - 1, AVAILABLE, 1))
         at += gap + length
-    stretches = stretches_of(state(5, *batches), log_start, end)
+    stretches = offset_ranges_of(state(5, *batches), log_start, end)
 
     due = 5
     for each in stretches:

@@ -11,15 +11,15 @@ from sharecons.protocol.fetch.prefetch import (
     LEAD,
     MOMENTS,
     PATIENCE,
-    Pace,
+    Prefetch,
 )
 from tests.protocol.making import EVER, P0, batch, part
 from tests.protocol.profile import EXAMPLES, MACHINE
 
 
-def working(*, seconds: float, records: int = 100, allowance: int = 500) -> Pace:
+def working(*, seconds: float, records: int = 100, allowance: int = 500) -> Prefetch:
     """A pace of an application that worked so many records in so many seconds."""
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.allowance = allowance
     pace.acquired(records)
     pace.handed_out(records, now=0.0)
@@ -27,17 +27,17 @@ def working(*, seconds: float, records: int = 100, allowance: int = 500) -> Pace
     return pace
 
 
-def weigh(pace: Pace, *, records: int, size: int) -> None:
+def weigh(pace: Prefetch, *, records: int, size: int) -> None:
     """Note a response of one batch."""
     pace.batches.measure([part(P0, records=batch(records, size // records))])
 
 
 def test_nothing_is_fetched_before_somebody_asks():
-    assert EVER == Pace(500).next_due(now=10.0)
+    assert EVER == Prefetch(500).next_due(now=10.0)
 
 
 def test_a_fetch_leaves_half_of_its_partitions_windows_to_the_next():
-    pace = Pace(10_000)
+    pace = Prefetch(10_000)
     pace.allowance = 10_000
 
     assert 1000 == pace.share(1, partitions=1)
@@ -46,7 +46,7 @@ def test_a_fetch_leaves_half_of_its_partitions_windows_to_the_next():
 
 
 def test_a_fetch_of_many_records_leaves_room_for_two_more():
-    pace = Pace(10_000)
+    pace = Prefetch(10_000)
     pace.allowance = 10_000
 
     assert 2000 == pace.share(1, partitions=3)
@@ -56,7 +56,7 @@ def test_a_fetch_of_many_records_leaves_room_for_two_more():
 
 
 def test_without_overlap_a_fetch_waits_for_the_one_before_and_asks_for_all():
-    pace = Pace(12_000)
+    pace = Prefetch(12_000)
     pace.overlaps = False
     pace.allowance = 12_000
     pace.asked(now=0.0)
@@ -74,7 +74,7 @@ def test_without_overlap_a_fetch_waits_for_the_one_before_and_asks_for_all():
 
 
 def test_many_partitions_of_small_records_share_more_bytes():
-    pace = Pace(2000)
+    pace = Prefetch(2000)
     weigh(pace, records=1000, size=110_000)
 
     assert 1_000_000 == pace.bytes_for(2000, partitions=1, max_bytes=1_000_000)
@@ -84,18 +84,20 @@ def test_many_partitions_of_small_records_share_more_bytes():
 
 
 def test_records_that_would_not_all_fit_get_no_more_bytes():
-    pace = Pace(2000)
+    pace = Prefetch(2000)
     weigh(pace, records=10, size=10_000)
 
     assert 1_000_000 == pace.bytes_for(2000, partitions=500, max_bytes=1_000_000)
 
 
 def test_records_of_unknown_size_get_no_more_bytes():
-    assert 1_000_000 == Pace(2000).bytes_for(2000, partitions=9, max_bytes=1_000_000)
+    assert 1_000_000 == Prefetch(2000).bytes_for(
+        2000, partitions=9, max_bytes=1_000_000
+    )
 
 
 def test_the_first_fetch_asks_for_one_record():
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.waiting = 1
 
     assert 10.0 == pace.next_due(now=10.0)
@@ -103,7 +105,7 @@ def test_the_first_fetch_asks_for_one_record():
 
 
 def test_an_asking_that_did_not_wait_is_remembered_for_a_while():
-    pace = Pace(500)
+    pace = Prefetch(500)
 
     pace.asked(now=10.0)
 
@@ -112,7 +114,7 @@ def test_an_asking_that_did_not_wait_is_remembered_for_a_while():
 
 
 def test_an_asking_is_forgotten_once_it_is_served():
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.asked(now=10.0)
 
     pace.acquired(1)
@@ -122,7 +124,7 @@ def test_an_asking_is_forgotten_once_it_is_served():
 
 
 def test_the_allowance_doubles_each_time_that_a_fast_application_asks_again():
-    pace = Pace(500)
+    pace = Prefetch(500)
     allowances = []
     for turn in range(10):
         pace.acquired(pace.allowance)
@@ -134,7 +136,7 @@ def test_the_allowance_doubles_each_time_that_a_fast_application_asks_again():
 
 
 def test_an_application_that_takes_a_second_for_each_record_never_holds_a_second_one():
-    pace = Pace(500)
+    pace = Prefetch(500)
     for turn in range(10):
         pace.acquired(1)
         pace.handed_out(1, now=float(turn))
@@ -207,14 +209,14 @@ def test_what_comes_is_work_too():
 
 
 def test_who_waits_for_what_comes_is_due_no_more_by_that():
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.waiting = 1
 
     assert EVER == pace.next_due(now=1.0, coming=1)
 
 
 def test_a_fetch_brings_what_fits():
-    pace = Pace(2000)
+    pace = Prefetch(2000)
     unknown = pace.fitting(2000, 8 << 20)
     weigh(pace, records=100, size=100 << 10)
 
@@ -227,7 +229,7 @@ def test_a_fetch_brings_what_fits():
 
 @pytest.mark.parametrize(("partitions", "room"), [(6, True), (5, False)])
 def test_a_third_fetch_wants_room_in_the_windows(partitions: int, room: bool):
-    assert room == Pace(2000).leaves_room(2000, partitions)
+    assert room == Prefetch(2000).leaves_room(2000, partitions)
 
 
 def test_waiting_for_records_is_not_counted_as_work():
@@ -258,7 +260,7 @@ def test_an_application_keeps_up_that_works_what_came_in_moments():
 
 
 def test_an_application_of_unknown_pace_does_not_keep_up():
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.acquired(1)
 
     assert not pace.keeps_up
@@ -273,7 +275,7 @@ def test_nobody_keeps_up_who_wants_no_overlap():
 
 
 def test_nothing_is_fetched_while_the_buffer_holds_the_allowance():
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.waiting = 1
 
     pace.acquired(1)
@@ -282,7 +284,7 @@ def test_nothing_is_fetched_while_the_buffer_holds_the_allowance():
 
 
 def test_what_is_dropped_leaves_the_buffer():
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.waiting = 1
     pace.acquired(1)
 
@@ -328,14 +330,14 @@ def test_an_application_slower_than_foretold_is_given_no_more_until_it_asks():
 def test_leaders_share_the_allowance_and_each_is_asked_for_one_at_least(
     allowance: int, leaders: int, share: int
 ):
-    pace = Pace(500)
+    pace = Prefetch(500)
     pace.allowance = allowance
 
     assert share == pace.share(leaders, partitions=9)
 
 
 def test_full_speed_is_reached_when_the_allowance_is_all_that_the_user_allows():
-    pace = Pace(2)
+    pace = Prefetch(2)
 
     slow = pace.full_speed
     pace.allowance = 2
@@ -351,7 +353,7 @@ def test_full_speed_is_reached_when_the_allowance_is_all_that_the_user_allows():
 def test_the_allowance_never_leaves_its_bounds_nor_more_than_doubles(
     max_records: int, turns: list[tuple[int, float]]
 ):
-    pace = Pace(max_records)
+    pace = Prefetch(max_records)
     now = 0.0
     allowances = [pace.allowance]
     for records, seconds in turns:
@@ -371,7 +373,7 @@ class PaceOfAnApplication(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pace = Pace(100)
+        self.pace = Prefetch(100)
         self.now = 0.0
         self.ready: list[int] = []
         self.in_hand = False

@@ -250,7 +250,7 @@ def test_leader_closes_the_session_to_release_what_a_response_has_lost():
     assert (-1, {}) == (closing.share_session_epoch, closing.acknowledgements)
     assert (0, {P0}) == (again.share_session_epoch, again.added)
     assert not talk.leader.finished
-    assert [] == talk.leader.happened
+    assert [] == talk.leader.events
     assert talk.now > 11.0
 
 

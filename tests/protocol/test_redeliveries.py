@@ -35,8 +35,8 @@ class Outage(Talk):
         came = part(partition, (0, len(deliveries) - 1))
         came.acquired = tuple((i, i, count) for i, count in enumerate(deliveries))
         self.answer(request, fetched(came))
-        (acquired,) = [h.lease for h in self.leader.happened]
-        self.leader.happened.clear()
+        (acquired,) = [h.lease for h in self.leader.events]
+        self.leader.events.clear()
         acquired.unpacked(range(len(deliveries)))
         self.pace.handed_out(acquired.count, self.now)
         return acquired
@@ -88,7 +88,7 @@ def test_pauses_grow_with_the_deliveries_that_are_used_up():
 def test_releases_leave_at_once_although_their_partition_is_paused():
     talk = Outage()
     talk.settle(talk.receive(2))
-    talk.leader.hasten()
+    talk.leader.flush_acks()
 
     request = talk.acknowledge()
 
@@ -190,9 +190,9 @@ def test_a_partition_that_is_taken_away_is_forgotten():
     talk.released_again(2)
     talk.now -= 0.5
 
-    talk.leader.want(frozenset())
+    talk.leader.set_partitions(frozenset())
     assert EVER == talk.leader.next_deadline(talk.now)
-    talk.leader.want(frozenset({P0}))
+    talk.leader.set_partitions(frozenset({P0}))
 
     assert isinstance(talk.next(), ShareFetch)
 
@@ -213,7 +213,7 @@ def test_only_records_on_their_last_delivery_are_archived():
     talk = Outage()
     talk.journal.delivery_limit = 5
     talk.settle(talk.receive(5, 5, 4, 5, 1))
-    talk.leader.hasten()
+    talk.leader.flush_acks()
 
     talk.send()
 
@@ -228,7 +228,7 @@ def test_nothing_is_archived_by_accepting_or_if_the_broker_rejects_it(kind):
     talk = Outage()
     talk.journal.delivery_limit = 5
     talk.settle(talk.receive(5), kind)
-    talk.leader.hasten()
+    talk.leader.flush_acks()
     request = talk.next()
     assert request is not None
     code = Code.FENCED_STATE_EPOCH if kind == RELEASE else Code.NONE

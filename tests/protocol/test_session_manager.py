@@ -115,7 +115,7 @@ def test_a_session_reset_opens_anew_with_every_partition_and_keeps_its_life():
     assert OPENING == session.epoch
     assert (frozenset({P0}), NONE) == session.changes(frozenset({P0}), NONE)
     assert term is session.term
-    assert not term.over
+    assert not term.ended
 
 
 def test_a_lost_session_ends_its_life_and_says_why():
@@ -124,10 +124,10 @@ def test_a_lost_session_ends_its_life_and_says_why():
 
     session.lost("the connection was lost")
 
-    assert (True, "the connection was lost") == (term.over, term.why)
+    assert (True, "the connection was lost") == (term.ended, term.reason)
     assert OPENING == session.epoch
     assert NONE == session.partitions
-    assert not session.term.over
+    assert not session.term.ended
 
 
 class SessionAtALeader(RuleBasedStateMachine):
@@ -178,7 +178,7 @@ class SessionAtALeader(RuleBasedStateMachine):
 
     @invariant()
     def the_life_goes_on(self) -> None:
-        assert not self.session.term.over
+        assert not self.session.term.ended
 
 
 SessionAtALeader.TestCase.settings = MACHINE

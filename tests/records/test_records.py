@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
-from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.leases import Lease, LockScope
 from sharecons.protocol.acknowledge.ranges import Run
-from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.record import DETACHED, AcknowledgeType
 from sharecons.records.batch import decode
 from sharecons.records.compression import Codec
@@ -120,8 +120,8 @@ def test_records_speak_to_their_holder():
         acquired=((0, 1, 1),),
         payload=b"",
         deadline=100.0,
-        term=Term(),
-        owner=Acknowledgements(lambda: None, Journal(lambda: None, lambda: 0.0)),
+        term=LockScope(),
+        owner=AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0)),
     )
     payload = encode([NewRecord(), NewRecord()])
     first, second = decode(payload, lease.acquired, "t", 0, lease).records

@@ -9,7 +9,7 @@ from confluent_kafka import TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from sharecons.spark.fetching import read_ranges
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.testing import EmbeddedBroker
 
 __all__ = ["Logs", "broken", "embedded", "offsets"]
@@ -22,8 +22,8 @@ class Logs(NamedTuple):
 
     def taken(
         self, topic: str, first: int, last: int, partition: int = 0, count: int = 1
-    ) -> Taken:
-        return Taken(topic, self.topic_id(topic), partition, first, last, count)
+    ) -> AcquiredRange:
+        return AcquiredRange(topic, self.topic_id(topic), partition, first, last, count)
 
     def topic_id(self, topic: str) -> bytes:
         admin = self._admin()
@@ -43,11 +43,11 @@ class Logs(NamedTuple):
         for deleted in admin.delete_records(wanted).values():
             deleted.result(10)
 
-    def batches(self, ranges: Iterable[Taken], **options: Any) -> Iterator[Any]:
+    def batches(self, ranges: Iterable[AcquiredRange], **options: Any) -> Iterator[Any]:
         servers = self.bootstrap_servers
         return read_ranges(list(ranges), bootstrap_servers=servers, **options)
 
-    def rows(self, *ranges: Taken, **options: Any) -> list[dict[str, Any]]:
+    def rows(self, *ranges: AcquiredRange, **options: Any) -> list[dict[str, Any]]:
         return [
             row
             for batch in self.batches(ranges, **options)

@@ -1,13 +1,13 @@
 """A place in memory that fails when it is told to."""
 
-from sharecons.spark.storage import Place
+from sharecons.spark.storage import Storage
 
 
 class Killed(BaseException):
     """The process ended here; what is in memory is gone."""
 
 
-class Shelf(Place):
+class Shelf(Storage):
     """Files in a dict. `fate` is what becomes of the next file that is created."""
 
     def __init__(self):

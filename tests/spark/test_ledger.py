@@ -6,7 +6,7 @@ import pytest
 
 from sharecons.protocol.messages import SharePartition
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
-from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.ledger import AcquiredRange, Ledger
 
 ORDERS = bytes(range(16))
 ORDERS_MADE_ANEW = bytes(range(1, 17))
@@ -14,7 +14,7 @@ P0 = SharePartition(ORDERS, 0)
 
 
 def given(first, last, count=1, partition=0, topic_id=ORDERS):
-    return Taken("orders", topic_id, partition, first, last, count)
+    return AcquiredRange("orders", topic_id, partition, first, last, count)
 
 
 def ledger_of(*segments):

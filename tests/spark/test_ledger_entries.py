@@ -11,7 +11,7 @@ from sharecons.protocol.messages import SharePartition
 from sharecons.spark import entries
 from sharecons.spark.entries import Identity
 from sharecons.spark.errors import LedgerError, LedgerLostError
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.loads import Load, Loads
 from tests.protocol.profile import EXAMPLES
 
@@ -32,7 +32,7 @@ loads = st.dictionaries(
     max_size=3,
 )
 parts = st.builds(
-    Taken,
+    AcquiredRange,
     st.text(min_size=1, max_size=10),
     topic_ids,
     st.integers(0, 2**31 - 1),
@@ -54,7 +54,7 @@ def test_segment_is_read_as_it_was_written(segment, at):
 
 
 def test_topic_that_was_made_anew_within_a_segment_keeps_both_its_ids():
-    segment = [Taken("a", bytes([i]) * 16, 0, 0, 9, 1) for i in (1, 2, 1)]
+    segment = [AcquiredRange("a", bytes([i]) * 16, 0, 0, 9, 1) for i in (1, 2, 1)]
     entry = entries.parse(entries.taken("d", 0, segment), "here")
 
     assert segment == list(entry.segment)
@@ -90,7 +90,7 @@ def test_snapshot_is_read_as_it_was_written(remembered, topics, known):
 
 
 def test_entry_that_is_cut_anywhere_is_damaged():
-    data = entries.taken("d", 0, [Taken("a", bytes(16), 0, 0, 9, 1)])
+    data = entries.taken("d", 0, [AcquiredRange("a", bytes(16), 0, 0, 9, 1)])
     for length in range(len(data)):
         with pytest.raises(LedgerLostError, match="entry here is damaged"):
             entries.parse(data[:length], "here")
@@ -130,7 +130,7 @@ def test_only_entries_with_loads_have_the_version_that_older_packages_refuse():
 
 def test_a_range_takes_some_twenty_five_bytes():
     segment = [
-        Taken("orders", bytes(16), i % 6, i * 100, i * 100 + 99, 1)
+        AcquiredRange("orders", bytes(16), i % 6, i * 100, i * 100 + 99, 1)
         for i in range(100_000)
     ]
 

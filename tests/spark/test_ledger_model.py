@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from sharecons.spark.errors import LedgerError, LedgerTakenError
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.store import Store
 from tests.protocol.profile import MACHINE
 from tests.spark.places import Killed, Shelf
@@ -58,7 +58,7 @@ class Group:
     def _taken(self, place):
         partition, offset = place
         count = self.deliveries[place]
-        return Taken("orders", TOPIC_ID, partition, offset, offset, count)
+        return AcquiredRange("orders", TOPIC_ID, partition, offset, offset, count)
 
     def accept(self, session, taken):
         for place in places(taken):

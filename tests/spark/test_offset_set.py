@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.spark.offset_set import Held
+from sharecons.spark.offset_set import OffsetSet
 from tests.protocol.profile import EXAMPLES
 
 ranges = st.tuples(st.integers(0, 40), st.integers(0, 8)).map(
@@ -13,7 +13,7 @@ changes = st.lists(st.tuples(st.sampled_from(["add", "remove"]), ranges), max_si
 
 
 def held_and_set(changes):
-    held, plain = Held(), set()
+    held, plain = OffsetSet(), set()
     for what, (first, last) in changes:
         getattr(held, what)(first, last)
         offsets = range(first, last + 1)
@@ -52,7 +52,7 @@ def test_missing_is_what_a_set_does_not_hold(changes, asked):
 
 
 def test_a_partition_handed_out_in_order_is_one_range():
-    held = Held()
+    held = OffsetSet()
     for offset in range(0, 1000, 10):
         held.add(offset, offset + 9)
 

@@ -21,7 +21,7 @@ from sharecons.spark.pipeline import __main__ as program
 from sharecons.spark.pipeline.chart import picture
 from sharecons.spark.pipeline.session import qualified
 from sharecons.spark.pipeline.settings import parse
-from sharecons.spark.pipeline.stats import BatchFigures, table
+from sharecons.spark.pipeline.stats import BatchStats, table
 from sharecons.spark.store import Store
 from sharecons.testing.kafka.ports import free_ports
 from tests.spark.sparks import environment
@@ -31,7 +31,7 @@ NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", 
 
 
 def figures(batch=0, **more):
-    return BatchFigures(
+    return BatchStats(
         **{
             "batch": batch,
             "at": datetime.now(UTC),

@@ -6,15 +6,20 @@ from hypothesis import strategies as st
 
 from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import GroupOffset
-from sharecons.spark.ledger import Taken
-from sharecons.spark.planning import Admission, Goal, Patience, plan_tasks
+from sharecons.spark.ledger import AcquiredRange
+from sharecons.spark.planning import (
+    AvailableNowTarget,
+    BatchLimits,
+    IdleTimeout,
+    plan_tasks,
+)
 
 ID = bytes(range(16))
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def taken(first, last, partition=0, count=1, topic="orders"):
-    return Taken(topic, ID, partition, first, last, count)
+    return AcquiredRange(topic, ID, partition, first, last, count)
 
 
 def offsets(ranges):
@@ -29,22 +34,22 @@ def offsets(ranges):
 
 
 def test_without_limits_a_batch_covers_all_that_is_held():
-    assert Admission().end(10, 500, overdue=False) == 500
+    assert BatchLimits().end(10, 500, overdue=False) == 500
 
 
 def test_batch_covers_no_more_than_its_most():
-    assert Admission(most=100).end(10, 500, overdue=False) == 110
-    assert Admission(most=100).end(10, 60, overdue=False) == 60
+    assert BatchLimits(most=100).end(10, 500, overdue=False) == 110
+    assert BatchLimits(most=100).end(10, 60, overdue=False) == 60
 
 
 def test_less_than_the_least_waits_until_it_is_overdue():
-    assert Admission(least=100).end(10, 60, overdue=False) == 10
-    assert Admission(least=100).end(10, 60, overdue=True) == 60
-    assert Admission(least=100).end(10, 110, overdue=False) == 110
+    assert BatchLimits(least=100).end(10, 60, overdue=False) == 10
+    assert BatchLimits(least=100).end(10, 60, overdue=True) == 60
+    assert BatchLimits(least=100).end(10, 110, overdue=False) == 110
 
 
 def test_nothing_held_is_nothing_to_cover_however_overdue():
-    assert Admission(most=5, least=3).end(10, 10, overdue=True) == 10
+    assert BatchLimits(most=5, least=3).end(10, 10, overdue=True) == 10
 
 
 # The goal of Trigger.AvailableNow.
@@ -55,13 +60,13 @@ def stands(start, lag=None):
 
 
 def test_goal_of_empty_topics_is_reached_at_once():
-    assert Goal({}, {}, 7).reached
-    assert Goal({P0: (0, 0)}, {}, 7).reached
-    assert Goal({P0: (5, 5)}, {P0: stands(5)}, 7).reached
+    assert AvailableNowTarget({}, {}, 7).reached
+    assert AvailableNowTarget({P0: (0, 0)}, {}, 7).reached
+    assert AvailableNowTarget({P0: (5, 5)}, {P0: stands(5)}, 7).reached
 
 
 def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
-    goal = Goal({P0: (0, 10), P1: (0, 5)}, {}, 0)
+    goal = AvailableNowTarget({P0: (0, 10), P1: (0, 5)}, {}, 0)
     goal.entered([taken(0, 8)])
     goal.entered([taken(0, 4, partition=1)])
     assert not goal.reached
@@ -72,7 +77,7 @@ def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
 
 
 def test_goal_is_reached_when_the_group_has_passed_it_without_us():
-    goal = Goal({P0: (0, 10)}, {P0: stands(3)}, 0)
+    goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(3)}, 0)
     goal.passed({P0: stands(9), P1: stands(50)})
     assert not goal.reached
     goal.passed({P0: stands(10)})
@@ -80,25 +85,27 @@ def test_goal_is_reached_when_the_group_has_passed_it_without_us():
 
 
 def test_goal_is_reached_when_the_group_has_no_lag_though_it_starts_before():
-    goal = Goal({P0: (0, 10)}, {P0: stands(0, 4)}, 0)
+    goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 4)}, 0)
     goal.passed({P0: stands(0, 1)})
     assert not goal.reached
     goal.passed({P0: stands(0, 0)})
     assert goal.reached
-    assert Goal({P0: (0, 10)}, {P0: stands(0, 0)}, 0).reached
+    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 0)}, 0).reached
 
 
 def test_goal_names_the_position_that_what_is_lacking_leads_to():
     # From where the group starts; where its log begins if that is unknown.
-    assert Goal(
+    assert AvailableNowTarget(
         {P0: (0, 10), P1: (2, 5)}, {P0: stands(4), P1: stands(None)}, 100
     ).most == (109)
-    assert Goal({P0: (8, 10)}, {P0: stands(4)}, 0).most == 2
-    assert Goal({P0: (0, 10)}, {P0: stands(4, 2)}, 0).most == 2
+    assert AvailableNowTarget({P0: (8, 10)}, {P0: stands(4)}, 0).most == 2
+    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(4, 2)}, 0).most == 2
 
 
 def test_goal_is_not_reached_while_a_partition_has_no_leader():
-    goal = Goal({P0: (0, 10)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID})
+    goal = AvailableNowTarget(
+        {P0: (0, 10)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
+    )
     goal.entered([taken(0, 9)])
     assert not goal.reached
     assert goal.unknown([P0, P1]) == [P1]
@@ -116,7 +123,9 @@ def test_goal_is_not_reached_while_a_partition_has_no_leader():
 
 
 def test_goal_does_not_grow_by_partitions_that_hold_nothing_for_the_group():
-    goal = Goal({P0: (0, 0)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID})
+    goal = AvailableNowTarget(
+        {P0: (0, 0)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
+    )
 
     assert not goal.see({P1: (0, 5)}, {P1: stands(5)}, [P0, P1])
     assert goal.reached
@@ -125,7 +134,7 @@ def test_goal_does_not_grow_by_partitions_that_hold_nothing_for_the_group():
 def test_goal_forgets_topics_that_are_gone_or_made_anew():
     other = TopicPartition("bills", 0)
     ids = {"orders": ID, "bills": bytes(16)}
-    goal = Goal({P0: (0, 10), other: (0, 5)}, {}, 0, topic_ids=ids)
+    goal = AvailableNowTarget({P0: (0, 10), other: (0, 5)}, {}, 0, topic_ids=ids)
 
     goal.keep({"orders": ID})
     assert goal.most == 10
@@ -139,7 +148,7 @@ def test_goal_forgets_topics_that_are_gone_or_made_anew():
 
 
 def test_patience_waits_again_when_the_goal_grows():
-    patience = Patience(10, most=100)
+    patience = IdleTimeout(10, most=100)
     assert not patience.is_over(100, idle_since=20.0, now=20.0)
     patience.most = 150
 
@@ -149,7 +158,7 @@ def test_patience_waits_again_when_the_goal_grows():
 
 
 def test_patience_ends_when_nothing_came_for_long():
-    patience = Patience(10, most=100)
+    patience = IdleTimeout(10, most=100)
 
     assert not patience.is_over(50, idle_since=5.0, now=14.9)
     assert not patience.is_over(60, idle_since=14.0, now=23.9)
@@ -157,7 +166,7 @@ def test_patience_ends_when_nothing_came_for_long():
 
 
 def test_patience_ends_long_after_enough_came_though_more_comes():
-    patience = Patience(10, most=100)
+    patience = IdleTimeout(10, most=100)
 
     assert not patience.is_over(100, idle_since=20.0, now=20.0)
     assert not patience.is_over(200, idle_since=29.9, now=29.9)

@@ -8,9 +8,9 @@ from sharecons.spark import entries
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.factory import Opened
-from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.options import read_options
-from sharecons.spark.planning import Goal
+from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
 from tests.spark.places import Killed, Shelf
@@ -43,7 +43,7 @@ class FakeDriver:
         self.asked = 0
         self.last_came = self.now
         bounds = {TopicPartition("orders", 0): (0, lacking)} if lacking else {}
-        self.goal = Goal(bounds, {}, self.ledger.end)
+        self.goal = AvailableNowTarget(bounds, {}, self.ledger.end)
 
     def open(self):
         return Opened(self, LEDGER)
@@ -70,7 +70,7 @@ class FakeDriver:
 
     def give(self, count):
         first = self.ledger.end
-        taken = [Taken("orders", ID, 0, first, first + count - 1, 1)]
+        taken = [AcquiredRange("orders", ID, 0, first, first + count - 1, 1)]
         if self.store is not None:
             self.store.append(taken)
         self.ledger.append(taken)
@@ -314,7 +314,7 @@ def test_available_now_with_nothing_there_ends_at_once():
 
 def test_available_now_brings_first_what_the_ledger_held_already():
     ledger = Ledger()
-    ledger.append([Taken("orders", ID, 0, 0, 29, 1)])
+    ledger.append([AcquiredRange("orders", ID, 0, 0, 29, 1)])
 
     assert run_available_now(FakeDriver(ledger)) == [30]
 
@@ -331,7 +331,7 @@ def test_available_now_does_not_run_after_producers():
 def test_available_now_ends_though_others_hold_what_is_lacking_and_producers_go_on():
     driver = FakeDriver()
     places = {TopicPartition("orders", n): (0, 10) for n in (0, 1)}
-    driver.goal = Goal(places, {}, 0)
+    driver.goal = AvailableNowTarget(places, {}, 0)
     driver.coming = [(100 + second, 50) for second in range(1, 100)]
     run_available_now(driver)
 

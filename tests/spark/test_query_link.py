@@ -10,7 +10,7 @@ import pytest
 
 from sharecons.errors import ClosedError
 from sharecons.spark.errors import LedgerLostError, LedgerTakenError
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.load_lock import Address, LoadLock
 from sharecons.spark.query_link import AttachedQuery, OwnedQuery, open_query
 from tests.spark.test_shared_query import Query as CountingQuery
@@ -18,7 +18,7 @@ from tests.spark.test_shared_query import at
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has no flock")
 
-TASKS = [[Taken("orders", bytes(range(16)), 1, 5, 9, 2)], []]
+TASKS = [[AcquiredRange("orders", bytes(range(16)), 1, 5, 9, 2)], []]
 
 
 class Query(CountingQuery):

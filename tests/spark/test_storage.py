@@ -13,12 +13,12 @@ import pytest
 from sharecons.errors import ConfigurationError
 from sharecons.spark import local_storage
 from sharecons.spark.errors import LedgerError, LedgerTakenError
-from sharecons.spark.ledger import Taken
-from sharecons.spark.remote_storage import RenamingPlace
-from sharecons.spark.storage import place_of
+from sharecons.spark.ledger import AcquiredRange
+from sharecons.spark.remote_storage import RenamingStorage
+from sharecons.spark.storage import storage_of
 from sharecons.spark.store import Store
 
-SEGMENT = [Taken("orders", bytes(16), 0, 0, 9, 1)]
+SEGMENT = [AcquiredRange("orders", bytes(16), 0, 0, 9, 1)]
 
 
 @pytest.fixture(params=["path", "file", "memory"])
@@ -31,31 +31,31 @@ def location(request, tmp_path):
 
 
 def test_file_is_read_as_it_was_created(location):
-    place = place_of(location)
+    place = storage_of(location)
     assert [] == place.names()
     place.create("a", b"first")
 
-    assert ["a"] == place_of(location).names()
-    assert b"first" == place_of(location).read("a")
+    assert ["a"] == storage_of(location).names()
+    assert b"first" == storage_of(location).read("a")
 
 
 def test_file_that_is_there_is_not_created(location):
-    place = place_of(location)
+    place = storage_of(location)
     place.names()
     place.create("a", b"first")
 
     with pytest.raises(FileExistsError):
-        place_of(location).create("a", b"second")
-    assert b"first" == place_of(location).read("a")
-    assert ["a"] == place_of(location).names()
+        storage_of(location).create("a", b"second")
+    assert b"first" == storage_of(location).read("a")
+    assert ["a"] == storage_of(location).names()
 
 
 def test_directory_that_is_not_there_is_empty(location):
-    assert [] == place_of(location).names()
+    assert [] == storage_of(location).names()
 
 
 def test_file_that_is_not_there_is_removed_without_a_word(location):
-    place = place_of(location)
+    place = storage_of(location)
     place.names()
     place.create("a", b"")
     place.remove("a")
@@ -67,7 +67,7 @@ def test_file_that_is_not_there_is_removed_without_a_word(location):
 
 
 def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
-    place = place_of(str(tmp_path / "ledger"))
+    place = storage_of(str(tmp_path / "ledger"))
     place.names()
 
     def create(number):
@@ -97,7 +97,7 @@ def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
 )
 def test_place_that_cannot_keep_a_ledger_is_refused(location, words):
     with pytest.raises(ConfigurationError, match=words):
-        place_of(location)
+        storage_of(location)
 
 
 def test_tilde_is_the_home_directory_in_a_path_only(tmp_path, monkeypatch):
@@ -105,14 +105,14 @@ def test_tilde_is_the_home_directory_in_a_path_only(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     for location in ("~/ledger", "./~/ledger", "memory://~/ledger"):
-        place = place_of(location)
+        place = storage_of(location)
         place.names()
         place.create("a", b"")
 
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("a")}
     assert found == {"home/ledger/a", "~/ledger/a"}
     with pytest.raises(ConfigurationError, match="no home directory of that name"):
-        place_of("~no-such-user/ledger")
+        storage_of("~no-such-user/ledger")
 
 
 def test_object_store_that_overwrites_is_found_out(monkeypatch):
@@ -149,7 +149,7 @@ class Hdfs:
 @pytest.fixture
 def hdfs(tmp_path):
     fs = pytest.importorskip("pyarrow.fs")
-    return RenamingPlace(Hdfs(fs), str(tmp_path / "ledger"))
+    return RenamingStorage(Hdfs(fs), str(tmp_path / "ledger"))
 
 
 def test_file_that_is_there_is_not_renamed_over(hdfs):
@@ -208,7 +208,7 @@ def test_file_is_synced_before_it_has_its_name_and_the_name_after(
 
     monkeypatch.setattr(os, "link", linked)
     monkeypatch.setattr(os, "fsync", synced)
-    place_of(str(tmp_path)).create("a", b"first")
+    storage_of(str(tmp_path)).create("a", b"first")
 
     assert ["file", "named", "directory"] == done
 

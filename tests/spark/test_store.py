@@ -9,7 +9,7 @@ from sharecons.spark.errors import (
     LedgerMismatchError,
     LedgerTakenError,
 )
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.store import SWEPT_AT_ONCE, Store
 from tests.spark.places import Killed, Shelf
 
@@ -17,7 +17,7 @@ ORDERS = bytes(range(16))
 
 
 def given(first, last, count=1):
-    return Taken("orders", ORDERS, 0, first, last, count)
+    return AcquiredRange("orders", ORDERS, 0, first, last, count)
 
 
 def opened(shelf, group_id="billing"):

@@ -20,8 +20,8 @@ from sharecons.spark.acquirer import Acquirer
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
 from sharecons.spark.factory import driver_of, open_driver
-from sharecons.spark.group_lag import Standing
-from sharecons.spark.ledger import Ledger, Taken
+from sharecons.spark.group_lag import GroupLag
+from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.options import read_options
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.topics import sort_topics
@@ -93,8 +93,8 @@ def test_topic_that_may_not_be_read_is_an_error_whoever_describes_it(found):
 def test_standing_of_a_topic_that_was_replaced_is_not_that_of_the_new_one():
     new_id = bytes(range(1, 17))
     ledger = Ledger()
-    ledger.append([Taken("orders", ID, 0, 0, 99, 1)])
-    ledger.append(ledger.new([Taken("orders", new_id, 0, 0, 9, 1)], adopt=True))
+    ledger.append([AcquiredRange("orders", ID, 0, 0, 99, 1)])
+    ledger.append(ledger.new([AcquiredRange("orders", new_id, 0, 0, 9, 1)], adopt=True))
     ledger.trim(110)
     looks = GroupWatch(
         None,
@@ -110,9 +110,9 @@ def test_standing_of_a_topic_that_was_replaced_is_not_that_of_the_new_one():
         )
     }
 
-    looks._note(Standing(offsets=offsets, topic_ids={"orders": ID}))
+    looks._note(GroupLag(offsets=offsets, topic_ids={"orders": ID}))
     assert list(ledger.remembered.values()) == [[(0, 9)]]
-    looks._note(Standing(offsets=offsets, topic_ids={"orders": new_id}))
+    looks._note(GroupLag(offsets=offsets, topic_ids={"orders": new_id}))
     assert ledger.remembered == {}
 
 

@@ -23,10 +23,10 @@ from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
 )
-from sharecons.protocol.acknowledge.results import Ticket, results_of
+from sharecons.protocol.acknowledge.results import CommitWaiter, results_of
 from sharecons.protocol.messages import Range, SharePartition
 
-__all__ = ["Piece", "choose", "merged"]
+__all__ = ["AckBatch", "choose", "merged"]
 
 NEAR_ITS_END: Final = 1.0
 """Seconds before a lock's end in which an acknowledgement is not to be trusted:
@@ -51,7 +51,7 @@ class Budget:
 
 
 @final
-class Piece:
+class AckBatch:
     """A part of a lease that is acknowledged together.
 
     Attributes:
@@ -66,8 +66,8 @@ class Piece:
         "lease",
         "passed_over",
         "ranges",
-        "refused",
-        "tickets",
+        "rejected",
+        "waiters",
     )
 
     def __init__(
@@ -76,8 +76,8 @@ class Piece:
         self.lease = lease
         self.ranges = ranges
         self.deadline = deadline
-        self.tickets: tuple[Ticket, ...] = ()
-        self.refused = False
+        self.waiters: tuple[CommitWaiter, ...] = ()
+        self.rejected = False
         self.passed_over = 0
         self.budget = Budget()
 
@@ -100,9 +100,9 @@ class Piece:
                 count += last - first + 1
         return count
 
-    def waited_for(self, tickets: tuple[Ticket, ...]) -> "Piece":
+    def add_waiters(self, tickets: tuple[CommitWaiter, ...]) -> "AckBatch":
         """Note who waits for it too; gives the piece."""
-        self.tickets += tickets
+        self.waiters += tickets
         for ticket in tickets:
             ticket.waiting += 1
         return self
@@ -110,7 +110,7 @@ class Piece:
     def results(self, error: AcknowledgeError | None) -> list[AcknowledgeResult]:
         return results_of(self.lease, runs_of(self.ranges), error)
 
-    def halves(self) -> "list[Piece]":
+    def halves(self) -> "list[AckBatch]":
         """Give its parts; none if it is one offset, or the budget is spent."""
         first = self.ranges[0]
         single = len(self.ranges) == 1 and first.first_offset == first.last_offset
@@ -119,7 +119,7 @@ class Piece:
         self.budget.splits -= 1
         return self._parts(*split(self.ranges))
 
-    def renewals_apart(self) -> "list[Piece]":
+    def split_renewals(self) -> "list[AckBatch]":
         """Give a part that renews, and one that does not; either may be all of it."""
         kinds: dict[bool, list[Run]] = {}
         for run in runs_of(self.ranges):
@@ -132,40 +132,40 @@ class Piece:
             return 2
         return 0 if left < NEAR_ITS_END else 1
 
-    def fits(self, others: Sequence["Piece"]) -> bool:
+    def fits(self, others: Sequence["AckBatch"]) -> bool:
         """True if it may share a request with these of its partition."""
         if not others:
             return True
-        if self.refused or any(other.refused for other in others):
+        if self.rejected or any(other.rejected for other in others):
             return False
         return all(other.lease is self.lease or self._apart(other) for other in others)
 
-    def _apart(self, other: "Piece") -> bool:
+    def _apart(self, other: "AckBatch") -> bool:
         return (
             other.ranges[-1].last_offset < self.ranges[0].first_offset
             or self.ranges[-1].last_offset < other.ranges[0].first_offset
         )
 
-    def _parts(self, *parts: tuple[Range, ...]) -> "list[Piece]":
-        for ticket in self.tickets:
+    def _parts(self, *parts: tuple[Range, ...]) -> "list[AckBatch]":
+        for ticket in self.waiters:
             ticket.waiting += len(parts) - 1
         return [self._part(ranges) for ranges in parts]
 
-    def _part(self, ranges: tuple[Range, ...]) -> "Piece":
-        part = Piece(self.lease, ranges, self.deadline)
-        part.tickets = self.tickets
-        part.refused = self.refused
+    def _part(self, ranges: tuple[Range, ...]) -> "AckBatch":
+        part = AckBatch(self.lease, ranges, self.deadline)
+        part.waiters = self.waiters
+        part.rejected = self.rejected
         part.budget = self.budget
         return part
 
 
 def choose(
-    waiting: Sequence[Piece], now: float
-) -> tuple[dict[SharePartition, list[Piece]], list[Piece]]:
+    waiting: Sequence[AckBatch], now: float
+) -> tuple[dict[SharePartition, list[AckBatch]], list[AckBatch]]:
     """Give those for the next request, by partition, and those that wait on."""
     urgencies = _urgencies(waiting, now)
-    chosen: dict[SharePartition, list[Piece]] = {}
-    left: list[Piece] = []
+    chosen: dict[SharePartition, list[AckBatch]] = {}
+    left: list[AckBatch] = []
     for piece in waiting:
         share_partition = piece.lease.share_partition
         others = chosen.get(share_partition, [])
@@ -178,7 +178,7 @@ def choose(
     return chosen, left
 
 
-def _urgencies(waiting: Sequence[Piece], now: float) -> dict[SharePartition, int]:
+def _urgencies(waiting: Sequence[AckBatch], now: float) -> dict[SharePartition, int]:
     """Say which kind of piece each partition's turn is."""
     urgencies: dict[SharePartition, int] = {}
     overdue: dict[SharePartition, int] = {}
@@ -191,7 +191,7 @@ def _urgencies(waiting: Sequence[Piece], now: float) -> dict[SharePartition, int
     return urgencies | overdue
 
 
-def merged(pieces: Sequence[Piece]) -> tuple[Range, ...]:
+def merged(pieces: Sequence[AckBatch]) -> tuple[Range, ...]:
     """Give the ranges of pieces that share a request."""
     if len(pieces) == 1:
         return pieces[0].ranges

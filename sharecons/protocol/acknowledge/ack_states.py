@@ -22,7 +22,7 @@ from typing import Final, final
 
 from sharecons._record import RENEW, AcknowledgeType
 
-__all__ = ["AFTER_RENEWAL", "FAILED", "FORSAKEN", "KIND", "SENT", "Marks"]
+__all__ = ["AFTER_RENEWAL", "FAILED", "FORSAKEN", "KIND", "SENT", "AckStates"]
 
 OPEN: Final = 0x00
 SENT: Final = 0x10
@@ -89,7 +89,7 @@ _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 
 @final
-class Marks:
+class AckStates:
     """The marks of so many records, all of them open."""
 
     __slots__ = ("_fresh", "_run_kind", "_run_start", "_run_stop", "_written")
@@ -150,7 +150,7 @@ class Marks:
         """Note what was said of a part too late."""
         self._marks[part] = bytes((FAILED | kind,)) * (part.stop - part.start)
 
-    def forsake(self) -> None:
+    def abandon(self) -> None:
         """The locks are gone: nothing is open, or asked for, any more."""
         self._written = self._marks.translate(_FORSAKE)
 
@@ -188,7 +188,7 @@ class Marks:
             return [(0, 1)] if OPEN < self._marks[0] < SENT else []
         return [found.span() for found in _PENDING_RUNS.finditer(self._marks)]
 
-    def forsaken(self, part: slice) -> list[tuple[int, int]]:
+    def abandoned(self, part: slice) -> list[tuple[int, int]]:
         """Where, in a part, locks went before anything was said."""
         return self._found(_FORSAKEN_RUNS, part)
 

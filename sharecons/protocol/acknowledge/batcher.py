@@ -20,37 +20,37 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sharecons.protocol import error_actions
-from sharecons.protocol.acknowledge.ack_batches import Piece, choose, merged
+from sharecons.protocol.acknowledge.ack_batches import AckBatch, choose, merged
 from sharecons.protocol.acknowledge.archived import archived_by
-from sharecons.protocol.acknowledge.leases import Lease, Term
+from sharecons.protocol.acknowledge.leases import Lease, LockScope
 from sharecons.protocol.acknowledge.ranges import Run, ranges_of, runs_of
 from sharecons.protocol.acknowledge.redeliveries import Redeliveries
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
-    Journal,
+    ResultLog,
 )
 from sharecons.protocol.acknowledge.results import (
-    Ticket,
+    CommitWaiter,
     join_results,
     lock_overrun,
     results_of,
 )
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.error_actions import Reaction, reaction
+from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.messages import FetchedPartition, Range, SharePartition
 
 __all__ = [
+    "AckBatcher",
     "AcknowledgeError",
     "AcknowledgeResult",
-    "Acknowledgements",
-    "Journal",
-    "Ticket",
+    "CommitWaiter",
+    "ResultLog",
     "join_results",
 ]
 
 
-class Acknowledgements:
+class AckBatcher:
     """Collects what is said of one leader's records; the owner of their leases.
 
     Attributes:
@@ -60,16 +60,16 @@ class Acknowledgements:
         redeliveries: which partitions' records are released again and again.
     """
 
-    def __init__(self, wake: Callable[[], None], journal: Journal) -> None:
+    def __init__(self, wake: Callable[[], None], journal: ResultLog) -> None:
         self.renewable = True
         self.to_retry = False
         self.redeliveries = Redeliveries()
         self._wake = wake
-        self.journal = journal
+        self.result_log = journal
         self._held: dict[Lease, None] = {}
         self._dirty: list[Lease] = []
-        self._waiting: list[Piece] = []
-        self._under_way: dict[SharePartition, list[Piece]] = {}
+        self._waiting: list[AckBatch] = []
+        self._under_way: dict[SharePartition, list[AckBatch]] = {}
 
     @property
     def pending(self) -> bool:
@@ -82,7 +82,7 @@ class Acknowledgements:
         return bool(self._dirty)
 
     @property
-    def under_way(self) -> bool:
+    def in_flight(self) -> bool:
         """True while a request that carries some is not answered."""
         return bool(self._under_way)
 
@@ -112,25 +112,25 @@ class Acknowledgements:
         self._held[lease] = None
 
     def marked(self, lease: Lease) -> None:
-        if lease.term.over:
+        if lease.term.ended:
             return
         self._wake()  # which may raise
         self._dirty.append(lease)
 
-    def forfeited(self, lease: Lease, runs: Sequence[Run]) -> None:
-        self.journal.results += results_of(lease, runs, _session_lost(lease.term))
-        self.journal.wake()
+    def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
+        self.result_log.results += results_of(lease, runs, _session_lost(lease.term))
+        self.result_log.wake()
 
     # What the leader's requests take, and what becomes of them.
 
-    def freeze(self, ticket: Ticket | None = None) -> None:
+    def freeze(self, ticket: CommitWaiter | None = None) -> None:
         """Turn marks into pieces; a ticket waits for them, and for what went before."""
         dirty, self._dirty = self._dirty, []
         for lease in dirty:
-            self._waiting += self._new_pieces(lease)
+            self._waiting += self._new_batches(lease)
         if ticket is not None:
-            for piece in self._all_pieces():
-                piece.waited_for((ticket,))
+            for piece in self._all_batches():
+                piece.add_waiters((ticket,))
 
     def stop_renewing(self) -> None:
         """Fail what is to be renewed: the session is being closed.
@@ -139,7 +139,7 @@ class Acknowledgements:
         """
         self.freeze()
         while self.renews:
-            parts = [part for p in self._waiting for part in p.renewals_apart()]
+            parts = [part for p in self._waiting for part in p.split_renewals()]
             self._waiting = [part for part in parts if not part.renews]
             self._failed([part for part in parts if part.renews], _CLOSING)
             self.freeze()
@@ -186,21 +186,21 @@ class Acknowledgements:
             self._waiting += pieces
         self._under_way = {}
 
-    def lost(self, term: Term) -> None:
+    def lost(self, term: LockScope) -> None:
         """The session's life is over, and with it the locks of all its leases."""
         self.to_retry = False
         error = _session_lost(term)
         leases = dict.fromkeys([*self._held, *self._dirty])
         self._held = {}
         self._dirty = []
-        failed: list[Piece] = []
-        while pieces := self._all_pieces():
+        failed: list[AckBatch] = []
+        while pieces := self._all_batches():
             failed += pieces
             self._under_way, self._waiting = {}, []
             self._failed(pieces, error)
         leases |= dict.fromkeys(piece.lease for piece in failed)
         for lease in leases:
-            self.journal.results += results_of(lease, lease.forsaken(), error)
+            self.result_log.results += results_of(lease, lease.abandon(), error)
         for piece in failed:
             piece.lease.lose(piece.ranges)
 
@@ -218,7 +218,7 @@ class Acknowledgements:
 
     def _partition_answered(
         self,
-        pieces: list[Piece],
+        pieces: list[AckBatch],
         answer: FetchedPartition,
         renewed_until: float,
         now: float,
@@ -231,21 +231,21 @@ class Acknowledgements:
         error = AcknowledgeError(
             code, code_name(code), answer.acknowledge_message or ""
         )
-        match reaction(error_actions.ACKNOWLEDGE, code):
-            case Reaction.SPLIT:
-                self._refused(pieces, error, now)
-            case Reaction.RETRY:
+        match action_for(error_actions.ACKNOWLEDGE, code):
+            case ErrorAction.SPLIT:
+                self._rejected(pieces, error, now)
+            case ErrorAction.RETRY:
                 self.to_retry = True
                 self._waiting += [p for p in pieces if now < p.deadline]
                 self._failed([p for p in pieces if now >= p.deadline], error)
             case _:
                 self._failed(pieces, error)
 
-    def _refused(
-        self, pieces: list[Piece], error: AcknowledgeError, now: float
+    def _rejected(
+        self, pieces: list[AckBatch], error: AcknowledgeError, now: float
     ) -> None:
         for piece in pieces:
-            piece.refused = True
+            piece.rejected = True
         if len(pieces) > 1:
             # Each by itself: none of them need be at fault.
             self._waiting += pieces
@@ -261,42 +261,43 @@ class Acknowledgements:
             self._failed(pieces, error)
         self._waiting += halves
 
-    def _new_pieces(self, lease: Lease) -> list[Piece]:
+    def _new_batches(self, lease: Lease) -> list[AckBatch]:
         pieces = [
-            Piece(lease, ranges_of(runs), deadline) for deadline, runs in lease.take()
+            AckBatch(lease, ranges_of(runs), deadline)
+            for deadline, runs in lease.take()
         ]
         for piece in pieces:
             if piece.releases or self.redeliveries.watches:
                 self.redeliveries.acknowledged(lease, piece.ranges)
         return pieces
 
-    def _all_pieces(self) -> list[Piece]:
+    def _all_batches(self) -> list[AckBatch]:
         under_way = (piece for pieces in self._under_way.values() for piece in pieces)
         return [*self._waiting, *under_way]
 
-    def _failed(self, pieces: Sequence[Piece], error: AcknowledgeError) -> None:
+    def _failed(self, pieces: Sequence[AckBatch], error: AcknowledgeError) -> None:
         for piece in pieces:
             self._done(piece, error, 0.0)
 
     def _done(
-        self, piece: Piece, error: AcknowledgeError | None, renewed_until: float
+        self, piece: AckBatch, error: AcknowledgeError | None, renewed_until: float
     ) -> None:
         results: list[AcknowledgeResult] = []
-        limit = self.journal.delivery_limit
+        limit = self.result_log.delivery_limit
         if error is None and 0 < limit <= piece.lease.highest_delivery_count:
             runs = runs_of(piece.ranges)
-            self.journal.archived += archived_by(piece.lease, runs, limit)
-        if error is None and not piece.tickets and not self.journal.hears:
-            self.journal.applied += piece.records
+            self.result_log.archived += archived_by(piece.lease, runs, limit)
+        if error is None and not piece.waiters and not self.result_log.has_listener:
+            self.result_log.applied += piece.records
         else:
             results = piece.results(error)
-            self.journal.results += results
+            self.result_log.results += results
         lease = piece.lease
         lease.settled(piece.ranges, renewed_until=renewed_until)
-        if piece.tickets and piece.renews and lease.dirty:
-            for said in self._new_pieces(lease):
-                self._waiting.append(said.waited_for(piece.tickets))
-        for ticket in piece.tickets:
+        if piece.waiters and piece.renews and lease.dirty:
+            for said in self._new_batches(lease):
+                self._waiting.append(said.add_waiters(piece.waiters))
+        for ticket in piece.waiters:
             ticket.waiting -= 1
             ticket.results += results
         if lease in self._held and lease.is_settled:
@@ -317,8 +318,8 @@ _CLOSING: Final = AcknowledgeError(
 )
 
 
-def _session_lost(term: Term) -> AcknowledgeError:
+def _session_lost(term: LockScope) -> AcknowledgeError:
     code = Code.SHARE_SESSION_NOT_FOUND
     return AcknowledgeError(
-        code, code.name, f"{term.why}; the broker lets go what it had not heard of"
+        code, code.name, f"{term.reason}; the broker lets go what it had not heard of"
     )

@@ -33,42 +33,42 @@ from sharecons.protocol.acknowledge.ack_states import (
     FORSAKEN,
     KIND,
     SENT,
-    Marks,
+    AckStates,
 )
 from sharecons.protocol.acknowledge.ranges import GAP, Run, coalesce
-from sharecons.protocol.acknowledge.result_log import Journal
+from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.messages import Range, SharePartition
 
-__all__ = ["Lease", "Owner", "Term"]
+__all__ = ["Lease", "LockScope", "Owner"]
 
 LOST: Final = float("-inf")
 """The deadline of locks that ended with their session."""
 
-_NONE: Final = Marks(0)
+_NONE: Final = AckStates(0)
 """Those of packed leases: nothing can be said of what is not there."""
 
 
 @final
-class Term:
+class LockScope:
     """How long locks hold: until the share session they were acquired in ends."""
 
-    __slots__ = ("over", "why")
+    __slots__ = ("ended", "reason")
 
     def __init__(self) -> None:
-        self.over = False
-        self.why = ""
+        self.ended = False
+        self.reason = ""
 
 
 class Owner(Protocol):
     """Whom a lease tells what was said of its records."""
 
-    journal: Journal
+    result_log: ResultLog
     renewable: bool
 
     def marked(self, lease: "Lease") -> None:
         """Something is to be sent."""
 
-    def forfeited(self, lease: "Lease", runs: Sequence[Run]) -> None:
+    def reject_late_ack(self, lease: "Lease", runs: Sequence[Run]) -> None:
         """Something was said after the locks had gone with the session."""
 
 
@@ -93,14 +93,14 @@ class Lease(AckTarget):
         "_base",
         "_beside",
         "_dense",
-        "_journal",
-        "_marks",
         "_offsets",
         "_owner",
         "_packed",
         "_records",
         "_renewed",
         "_renews",
+        "_result_log",
+        "_states",
         "acquired",
         "count",
         "cursor",
@@ -122,7 +122,7 @@ class Lease(AckTarget):
         acquired: tuple[tuple[int, int, int], ...],
         payload: bytes | memoryview,
         deadline: float,
-        term: Term,
+        term: LockScope,
         owner: Owner,
         lock_duration: float = 0.0,
     ) -> None:
@@ -143,8 +143,8 @@ class Lease(AckTarget):
         self.dirty = False
         self._owner = owner
         self._packed = True
-        self._journal = owner.journal
-        self._marks = _NONE
+        self._result_log = owner.result_log
+        self._states = _NONE
         self._records = 0
         self._offsets: Sequence[int] = ()  # where they are not `_dense`
         self._base = 0
@@ -156,28 +156,30 @@ class Lease(AckTarget):
     @property
     def has_open(self) -> bool:
         """True while the application may still say something of a record."""
-        return self._packed or self._marks.has_open
+        return self._packed or self._states.has_open
 
     @property
     def is_settled(self) -> bool:
         """True once nothing of it is left to say, to send or to hear."""
         if self._packed or self._beside:
             return False
-        return self._marks.are_settled
+        return self._states.are_settled
 
     def is_open(self, offset: int) -> bool:
         """True if nothing was said yet of a record that would settle it."""
-        return self._marks.is_open(self._index(offset))
+        return self._states.is_open(self._index(offset))
 
     def deadline_of(self, offset: int) -> float:
         """When the lock of one record ends; LOST if it ended with the session."""
-        if self.term.over or self._journal.closed:
+        if self.term.ended or self._result_log.closed:
             return LOST
         return self._renewed.get(offset, self.deadline)
 
     def holds(self, offset: int) -> bool:
         """Return whether the lock of a record that is not settled is still held."""
-        return self._journal.clock() < self.deadline_of(offset) and self.is_open(offset)
+        return self._result_log.clock() < self.deadline_of(offset) and self.is_open(
+            offset
+        )
 
     def last_deadline(self) -> float:
         """When the last of its locks ends."""
@@ -191,7 +193,7 @@ class Lease(AckTarget):
         """As `unpacked`, of one acquired range with a record at each offset."""
         self._open_up()
         self._records = self.count
-        self._marks = Marks(self._records)
+        self._states = AckStates(self._records)
         self._base = self.acquired[0][0]
 
     def unpacked(
@@ -204,7 +206,7 @@ class Lease(AckTarget):
         """Take the offsets of its records; tell gaps, and release the unfit."""
         self._open_up()
         self._records = len(offsets)
-        self._marks = Marks(self._records)
+        self._states = AckStates(self._records)
         if offsets:
             self._base = offsets[0]
             self._dense = offsets[-1] - self._base + 1 == self._records
@@ -215,7 +217,7 @@ class Lease(AckTarget):
             self._beside += [Run(first, last, RELEASE) for first, last in unfit]
             self._tell()
 
-    def let_go(self) -> None:
+    def release_remaining(self) -> None:
         """Release what was not handed out."""
         if self._packed:
             self._open_up()
@@ -228,14 +230,14 @@ class Lease(AckTarget):
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Mark one record; see `Record` for what it promises and raises."""
-        journal = self._journal
+        journal = self._result_log
         if journal.this_thread() != journal.thread:
             raise verb_errors.wrong_thread(kind, self._record(offset))
         if (
             self._dense
-            and not self.term.over
+            and not self.term.ended
             and not journal.closed
-            and self._marks.follows(offset - self._base, kind)
+            and self._states.follows(offset - self._base, kind)
         ):
             if not self.dirty:
                 self._tell()
@@ -244,17 +246,17 @@ class Lease(AckTarget):
 
     def _acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         self._check_owner(kind)
-        self._forsake_if_over()
+        self._abandon_if_ended()
         index = self._index(offset)
-        mark = self._marks[index]
+        mark = self._states[index]
         if mark < SENT:
-            self._marks.ask(index, kind)
+            self._states.ask(index, kind)
             self._tell()
         elif mark == SENT | RENEW or mark & AFTER_RENEWAL:
             if mark & KIND != kind:
-                self._marks[index] = AFTER_RENEWAL | kind
+                self._states[index] = AFTER_RENEWAL | kind
         elif mark == FORSAKEN or mark & FAILED:
-            raise verb_errors.lock_lost(kind, self._record(offset), self.term.why)
+            raise verb_errors.lock_lost(kind, self._record(offset), self.term.reason)
         elif mark & KIND != kind:
             raise verb_errors.already_settled(kind, self._record(offset), mark & KIND)
 
@@ -267,14 +269,14 @@ class Lease(AckTarget):
             LockLostError: their locks, or some of them, were lost.
             Others: as `acknowledge`.
         """
-        if self._journal.this_thread() != self._journal.thread:
+        if self._result_log.this_thread() != self._result_log.thread:
             what = self._record(self._offset(start))
             raise verb_errors.wrong_thread(kind, what)
         self._check_owner(kind)
         part = slice(start, stop)
-        if self._forsake_if_over() and self._marks.has_lost(part):
+        if self._abandon_if_ended() and self._states.has_lost(part):
             what = f"records of {self._name}"
-            raise verb_errors.lock_lost(kind, what, self.term.why)
+            raise verb_errors.lock_lost(kind, what, self.term.reason)
         self._say(part, kind)
 
     def acknowledge_implicitly(
@@ -285,7 +287,7 @@ class Lease(AckTarget):
         For what the library does by itself, such as accepting in implicit mode. Once
         the consumer is closed this does nothing: the records were released.
         """
-        if not self._journal.closed:
+        if not self._result_log.closed:
             self._say(slice(start, stop), kind)
 
     # What the batcher does.
@@ -294,10 +296,10 @@ class Lease(AckTarget):
         """Give what is to be sent, by the locks' deadlines, and hold it for sent."""
         self.dirty = False
         runs, self._beside = self._beside, []
-        for start, stop in self._marks.asked():
-            runs += self._runs(start, stop, self._marks[start])
+        for start, stop in self._states.asked():
+            runs += self._runs(start, stop, self._states[start])
         groups = self._by_deadline(runs)
-        self._marks.send()
+        self._states.send()
         return groups
 
     def settled(self, ranges: Iterable[Range], *, renewed_until: float = 0.0) -> None:
@@ -309,15 +311,15 @@ class Lease(AckTarget):
             if start < stop:
                 if renewed_until:
                     self._note_renewals(slice(start, stop), renewed_until)
-                self._marks.settle(start, stop)
-        if self._renews and self._marks.has_asked:
+                self._states.settle(start, stop)
+        if self._renews and self._states.has_asked:
             self._tell()  # it waited for the renewal
 
-    def forsaken(self) -> list[Run]:
+    def abandon(self) -> list[Run]:
         """Its locks are gone; gives what was asked for, not sent, and so has failed."""
         unsent = [run for _, runs in self.take() for run in runs]
         self._open_up()
-        self._marks.forsake()
+        self._states.abandon()
         return sorted(unsent)
 
     def lose(self, ranges: Iterable[Range]) -> None:
@@ -325,7 +327,7 @@ class Lease(AckTarget):
         for first, last, _ in ranges:
             start, stop = self._bounds(first, last)
             if start < stop:
-                self._marks.lose(start, stop)
+                self._states.lose(start, stop)
 
     # Small things.
 
@@ -346,29 +348,29 @@ class Lease(AckTarget):
             self.dirty = True
 
     def _say(self, part: slice, kind: AcknowledgeType) -> None:
-        if self._forsake_if_over():
-            self._forfeit(part, kind)
+        if self._abandon_if_ended():
+            self._reject_late_acks(part, kind)
             return
-        if self._marks.ask_open(part, kind):
+        if self._states.ask_open(part, kind):
             self._tell()
 
-    def _forsake_if_over(self) -> bool:
+    def _abandon_if_ended(self) -> bool:
         """Tell whether the session is over, and the locks with it."""
-        if self.term.over:
-            self._marks.forsake()
-        return self.term.over
+        if self.term.ended:
+            self._states.abandon()
+        return self.term.ended
 
-    def _forfeit(self, part: slice, kind: AcknowledgeType) -> None:
+    def _reject_late_acks(self, part: slice, kind: AcknowledgeType) -> None:
         runs: list[Run] = []
-        for start, stop in self._marks.forsaken(part):
+        for start, stop in self._states.abandoned(part):
             runs += self._runs(start, stop, kind)
             if kind != RENEW:
-                self._marks.settle_as(slice(start, stop), kind)
+                self._states.settle_as(slice(start, stop), kind)
         if runs:
-            self._owner.forfeited(self, runs)
+            self._owner.reject_late_ack(self, runs)
 
     def _check_owner(self, kind: AcknowledgeType) -> None:
-        if self._journal.closed:
+        if self._result_log.closed:
             raise verb_errors.closed(kind, f"a record of {self._name}")
         if kind == RENEW:
             if not self._owner.renewable:
@@ -410,6 +412,6 @@ class Lease(AckTarget):
         return low, bisect_right(self._offsets, last)
 
     def _note_renewals(self, part: slice, until: float) -> None:
-        for start, stop in self._marks.renewing(part):
+        for start, stop in self._states.renewing(part):
             for first, last, _ in self._runs(start, stop, RENEW):
                 self._renewed.update(dict.fromkeys(range(first, last + 1), until))

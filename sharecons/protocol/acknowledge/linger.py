@@ -12,7 +12,7 @@ What lets a record go does not gather: another consumer may be waiting for it.
 
 from typing import Final
 
-__all__ = ["ACK_DELAY", "Gathering"]
+__all__ = ["ACK_DELAY", "AckLinger"]
 
 NEVER: Final = float("inf")
 
@@ -24,7 +24,7 @@ as fast (its JVM without C2), on a fast one the same; with one of seven 0.78 and
 and 0.96 (a process that changed over every quarter of a second)."""
 
 
-class Gathering:
+class AckLinger:
     """Says when; one for each leader.
 
     Attributes:
@@ -46,10 +46,10 @@ class Gathering:
         self.due = NEVER
         self.urgent = False
 
-    def leaves(self, now: float) -> bool:
+    def is_due(self, now: float) -> bool:
         """True if it leaves by itself, where no fetch is due."""
         return self.urgent or now >= self.due
 
-    def rides(self, now: float, following: float) -> bool:
+    def can_piggyback(self, now: float, following: float) -> bool:
         """True if it takes the fetch that is due; the next is so many seconds later."""
         return self.urgent or now + following >= self.due

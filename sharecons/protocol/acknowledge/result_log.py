@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional, final
 
 from sharecons._record import AcknowledgeType
 
-__all__ = ["AcknowledgeError", "AcknowledgeResult", "ArchivedRange", "Journal"]
+__all__ = ["AcknowledgeError", "AcknowledgeResult", "ArchivedRange", "ResultLog"]
 
 
 class AcknowledgeError(NamedTuple):
@@ -58,7 +58,7 @@ def _same_thread() -> int:
 
 
 @final
-class Journal:
+class ResultLog:
     """What the acknowledgements of one consumer, to all its leaders, have in common.
 
     Attributes:
@@ -79,7 +79,7 @@ class Journal:
         "clock",
         "closed",
         "delivery_limit",
-        "hears",
+        "has_listener",
         "results",
         "this_thread",
         "thread",
@@ -97,7 +97,7 @@ class Journal:
         self.thread = this_thread()
         self.closed = False
         self.results: list[AcknowledgeResult] = []
-        self.hears = True
+        self.has_listener = True
         self.applied = 0
         self.delivery_limit = 0
         self.archived: list[ArchivedRange] = []

@@ -15,7 +15,7 @@ from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeResult,
 )
 
-__all__ = ["Ticket", "join_results", "lock_overrun", "results_of", "summarize"]
+__all__ = ["CommitWaiter", "join_results", "lock_overrun", "results_of", "summarize"]
 
 
 # By number: asking the enumeration takes longer than all else here.
@@ -81,7 +81,7 @@ def _short(seconds: float) -> str:
 
 
 @final
-class Ticket:
+class CommitWaiter:
     """What one commit() waits for."""
 
     __slots__ = ("results", "waiting")

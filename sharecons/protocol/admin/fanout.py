@@ -27,7 +27,7 @@ from sharecons.protocol.admin.requests import PartialReply, Reply
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code, code_name
 
-__all__ = ["PASSING", "Errand", "Passing", "outcomes", "parts", "place", "worst_of"]
+__all__ = ["PASSING", "FanOut", "Passing", "outcomes", "parts", "place", "worst_of"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -127,7 +127,7 @@ _NO_TOPIC: Final[Reply[Topic]] = Reply(Code.UNKNOWN_TOPIC_OR_PARTITION, None, No
 
 
 @final
-class Errand(Generic[K, V]):
+class FanOut(Generic[K, V]):
     """The state of one question about many things.
 
     Args:

@@ -22,8 +22,8 @@ from sharecons.protocol.diagnosis.offset_states import (
     ARCHIVED,
     SETTLED,
     UNSETTLED,
-    PartitionInside,
-    Standing,
+    OffsetStatus,
+    PartitionInspection,
 )
 
 __all__ = ["Finding", "GroupFacts", "Reason", "Severity", "duration", "findings_of"]
@@ -90,7 +90,7 @@ class GroupFacts:
 class _Case:
     """A partition, its group, and times in seconds."""
 
-    inside: PartitionInside
+    inside: PartitionInspection
     group: GroupFacts
     now: float
     unchanged: float
@@ -114,7 +114,7 @@ class _Case:
 
 
 def findings_of(
-    inside: PartitionInside,
+    inside: PartitionInspection,
     group: GroupFacts,
     *,
     now: float,
@@ -159,7 +159,7 @@ def _unseen_log(case: _Case) -> Iterator[Finding]:
 
 
 def _removed(case: _Case) -> Iterator[Finding]:
-    if removed := case.inside.count(Standing.REMOVED):
+    if removed := case.inside.count(OffsetStatus.REMOVED):
         text = (
             f"retention removed {_offsets(removed)} before the group settled them; "
             "the log now starts at "
@@ -184,7 +184,7 @@ def _nobody(case: _Case) -> Iterator[Finding]:
 
 def _window(case: _Case) -> Iterator[Finding]:
     limit, window = case.group.record_locks, case.inside.window
-    open_ = case.inside.count(Standing.OPEN)
+    open_ = case.inside.count(OffsetStatus.OPEN)
     if limit is None or not open_ or window < limit * NEARLY:
         return
     if window < limit:
@@ -207,7 +207,7 @@ def _held_up(case: _Case) -> Iterator[Finding]:
     limit = case.group.record_locks
     if limit is not None and case.inside.window >= limit * NEARLY:
         return
-    open_ = case.inside.count(Standing.OPEN)
+    open_ = case.inside.count(OffsetStatus.OPEN)
     if case.settled and open_:
         text = (
             f"{_offsets(case.settled)} settled, and the start offset waits for "
@@ -233,8 +233,8 @@ def _delivery_limit(case: _Case) -> Iterator[Finding]:
 def _archived(case: _Case) -> Iterator[Finding]:
     limit = case.group.delivery_limit
     at_limit = before = 0
-    for each in case.inside.stretches:
-        if each.standing in ARCHIVED:
+    for each in case.inside.ranges:
+        if each.status in ARCHIVED:
             if limit is not None and (each.delivery_count or 0) >= limit:
                 at_limit += each.count
             else:
@@ -260,7 +260,7 @@ def _locks(case: _Case) -> Iterator[Finding]:
     limit, lock = case.group.record_locks, case.group.lock_duration
     if not case.inside.members or case.inside.window or limit is None:
         return
-    if case.inside.count(Standing.ABOVE) < limit:
+    if case.inside.count(OffsetStatus.ABOVE) < limit:
         return
     text = (
         f"nothing from the start offset on was settled or let go; its "
@@ -307,7 +307,7 @@ def _well(case: _Case) -> Finding:
     return _finding(Reason.WORKING, Severity.FINE, text)
 
 
-def _last_of_window(inside: PartitionInside) -> int:
+def _last_of_window(inside: PartitionInspection) -> int:
     return (inside.start_offset or 0) + inside.window - 1
 
 

@@ -27,16 +27,16 @@ __all__ = [
     "ARCHIVED",
     "SETTLED",
     "UNSETTLED",
+    "OffsetRange",
+    "OffsetStatus",
     "Oldest",
-    "PartitionInside",
-    "Standing",
-    "Stretch",
-    "stretches_of",
+    "PartitionInspection",
+    "offset_ranges_of",
     "window_of",
 ]
 
 
-class Standing(enum.Enum):
+class OffsetStatus(enum.Enum):
     """What is known of an offset; the values are those of JSON."""
 
     ACKNOWLEDGED = "acknowledged"
@@ -54,20 +54,20 @@ class Standing(enum.Enum):
     """Not settled, but retention removed the record."""
 
 
-ARCHIVED: Final = (Standing.ARCHIVED, Standing.ARCHIVING)
-SETTLED: Final = (Standing.ACKNOWLEDGED, *ARCHIVED)
-UNSETTLED: Final = (Standing.OPEN, Standing.ABOVE)
+ARCHIVED: Final = (OffsetStatus.ARCHIVED, OffsetStatus.ARCHIVING)
+SETTLED: Final = (OffsetStatus.ACKNOWLEDGED, *ARCHIVED)
+UNSETTLED: Final = (OffsetStatus.OPEN, OffsetStatus.ABOVE)
 
 _STANDINGS: Final = {
-    DeliveryState.ACKNOWLEDGED: Standing.ACKNOWLEDGED,
-    DeliveryState.ARCHIVED: Standing.ARCHIVED,
-    DeliveryState.ARCHIVING: Standing.ARCHIVING,
-    DeliveryState.AVAILABLE: Standing.OPEN,
+    DeliveryState.ACKNOWLEDGED: OffsetStatus.ACKNOWLEDGED,
+    DeliveryState.ARCHIVED: OffsetStatus.ARCHIVED,
+    DeliveryState.ARCHIVING: OffsetStatus.ARCHIVING,
+    DeliveryState.AVAILABLE: OffsetStatus.OPEN,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class OffsetRange:
     """Neighbouring offsets that stand alike; both ends included.
 
     `delivery_count` is None where nothing was written of it.
@@ -75,7 +75,7 @@ class Stretch:
 
     first_offset: int
     last_offset: int
-    standing: Standing
+    status: OffsetStatus
     delivery_count: int | None = None
 
     @property
@@ -92,7 +92,7 @@ class Oldest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionInside:
+class PartitionInspection:
     """A share-partition, from its start offset to the log's end.
 
     Attributes:
@@ -109,20 +109,20 @@ class PartitionInside:
     start_offset: int | None
     log_start_offset: int | None = None
     end_offset: int | None = None
-    stretches: tuple[Stretch, ...] = ()
+    ranges: tuple[OffsetRange, ...] = ()
     oldest: Oldest | None = None
     members: tuple[str, ...] = ()
     written: int | None = None
 
-    def count(self, *standings: Standing) -> int:
+    def count(self, *standings: OffsetStatus) -> int:
         """Count the offsets that stand so."""
-        return sum(each.count for each in self.stretches if each.standing in standings)
+        return sum(each.count for each in self.ranges if each.status in standings)
 
     @property
     def first_unsettled(self) -> int | None:
         """The first offset that is not settled, if there is any."""
         return next(
-            (e.first_offset for e in self.stretches if e.standing in UNSETTLED), None
+            (e.first_offset for e in self.ranges if e.status in UNSETTLED), None
         )
 
     @property
@@ -130,28 +130,28 @@ class PartitionInside:
         """Offsets from the start to the last that was written: in flight at least."""
         if self.start_offset is None:
             return 0
-        return window_of(self.start_offset, self.stretches)
+        return window_of(self.start_offset, self.ranges)
 
     @property
     def delivery_counts(self) -> dict[int, int]:
         """How many offsets that are not settled were delivered how often."""
         counts: dict[int, int] = {}
-        for each in self.stretches:
-            if each.standing is Standing.OPEN and each.delivery_count is not None:
+        for each in self.ranges:
+            if each.status is OffsetStatus.OPEN and each.delivery_count is not None:
                 count = each.delivery_count
                 counts[count] = counts.get(count, 0) + each.count
         return dict(sorted(counts.items()))
 
 
-def window_of(start_offset: int, stretches: Sequence[Stretch]) -> int:
+def window_of(start_offset: int, stretches: Sequence[OffsetRange]) -> int:
     """Return the offsets from the start to the last that was written."""
-    below = [each for each in stretches if each.standing is not Standing.ABOVE]
+    below = [each for each in stretches if each.status is not OffsetStatus.ABOVE]
     return below[-1].last_offset - start_offset + 1 if below else 0
 
 
-def stretches_of(
+def offset_ranges_of(
     state: SharePartitionState, log_start_offset: int | None, end_offset: int | None
-) -> tuple[Stretch, ...]:
+) -> tuple[OffsetRange, ...]:
     """Name what stands how, from the start offset to the log's end.
 
     Without an end it goes to the last offset that was written.
@@ -165,38 +165,40 @@ def stretches_of(
 
 def _named(
     start_offset: int, batches: tuple[StateBatch, ...], end_offset: int | None
-) -> Iterator[Stretch]:
+) -> Iterator[OffsetRange]:
     due = start_offset
     for batch in batches:
         if batch.first_offset > due:
-            yield _stretch(due, batch.first_offset - 1, Standing.OPEN)
+            yield _offset_range(due, batch.first_offset - 1, OffsetStatus.OPEN)
         first = max(due, batch.first_offset)
         if first > batch.last_offset:
             continue
-        standing = _STANDINGS.get(batch.state, Standing.UNKNOWN)
-        yield _stretch(first, batch.last_offset, standing, batch.delivery_count)
+        standing = _STANDINGS.get(batch.state, OffsetStatus.UNKNOWN)
+        yield _offset_range(first, batch.last_offset, standing, batch.delivery_count)
         due = batch.last_offset + 1
     if end_offset is not None and due < end_offset:
-        yield _stretch(due, end_offset - 1, Standing.ABOVE)
+        yield _offset_range(due, end_offset - 1, OffsetStatus.ABOVE)
 
 
-def _cut(stretch: Stretch, log_start_offset: int) -> Iterator[Stretch]:
+def _cut(stretch: OffsetRange, log_start_offset: int) -> Iterator[OffsetRange]:
     """Name apart what lies before the log's start."""
     first, last = stretch.first_offset, stretch.last_offset
-    if stretch.standing not in UNSETTLED or first >= log_start_offset:
+    if stretch.status not in UNSETTLED or first >= log_start_offset:
         yield stretch
         return
-    yield _stretch(first, min(last, log_start_offset - 1), Standing.REMOVED)
+    yield _offset_range(first, min(last, log_start_offset - 1), OffsetStatus.REMOVED)
     if last >= log_start_offset:
-        yield _stretch(log_start_offset, last, stretch.standing, stretch.delivery_count)
+        yield _offset_range(
+            log_start_offset, last, stretch.status, stretch.delivery_count
+        )
 
 
-def _stretch(
-    first: int, last: int, standing: Standing, delivery_count: int | None = None
-) -> Stretch:
-    return Stretch(
+def _offset_range(
+    first: int, last: int, standing: OffsetStatus, delivery_count: int | None = None
+) -> OffsetRange:
+    return OffsetRange(
         first_offset=first,
         last_offset=last,
-        standing=standing,
+        status=standing,
         delivery_count=delivery_count,
     )

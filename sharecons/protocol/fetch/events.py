@@ -17,7 +17,7 @@ from sharecons.errors import (
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.error_actions import Reaction, reaction
+from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.messages import (
     Endpoint,
     FetchedPartition,
@@ -29,20 +29,20 @@ from sharecons.protocol.messages import (
 
 __all__ = [
     "Acquired",
-    "EndpointsTold",
+    "EndpointsLearned",
+    "FatalError",
     "FetchRecovered",
-    "Happened",
+    "LeaderEvent",
     "LeaderMoved",
     "LocksLost",
     "MetadataStale",
-    "Refused",
+    "PartitionError",
     "Stalled",
-    "Strange",
     "Throttled",
-    "Troubled",
-    "acknowledge_failed",
-    "fetch_failed",
-    "refusal",
+    "UnexpectedResponse",
+    "ack_error_event",
+    "fatal_error",
+    "fetch_error_event",
 ]
 
 
@@ -64,7 +64,7 @@ class LeaderMoved(NamedTuple):
     leader: PartitionLeader
 
 
-class EndpointsTold(NamedTuple):
+class EndpointsLearned(NamedTuple):
     endpoints: dict[int, Endpoint]
 
 
@@ -85,7 +85,7 @@ class LocksLost(NamedTuple):
     leases: tuple[Lease, ...]
 
 
-class Troubled(NamedTuple):
+class PartitionError(NamedTuple):
     """An error to raise once; `share_partition` is whose it is."""
 
     share_partition: SharePartition
@@ -93,7 +93,7 @@ class Troubled(NamedTuple):
     message: str | None
 
 
-class Refused(NamedTuple):
+class FatalError(NamedTuple):
     """An error that ends the consumer."""
 
     error: Error
@@ -111,42 +111,42 @@ class Stalled(NamedTuple):
     node_id: int
 
 
-class Strange(NamedTuple):
+class UnexpectedResponse(NamedTuple):
     """The broker said something that it should not; worth a warning."""
 
-    what: str
+    description: str
 
 
-Happened = (
+LeaderEvent = (
     Acquired
-    | EndpointsTold
+    | EndpointsLearned
     | FetchRecovered
     | LeaderMoved
     | LocksLost
     | MetadataStale
-    | Refused
+    | FatalError
     | Stalled
-    | Strange
+    | UnexpectedResponse
     | Throttled
-    | Troubled
+    | PartitionError
 )
 
 
-def fetch_failed(partition: FetchedPartition) -> list[Happened]:
+def fetch_error_event(partition: FetchedPartition) -> list[LeaderEvent]:
     """Say what the error of one partition's fetch means for others, if anything."""
     share_partition = partition.share_partition
-    match reaction(error_actions.FETCH_PARTITION, partition.error):
-        case Reaction.MOVE:
+    match action_for(error_actions.FETCH_PARTITION, partition.error):
+        case ErrorAction.MOVE:
             return [LeaderMoved(share_partition, partition.leader)]
-        case Reaction.DESCRIBE:
+        case ErrorAction.DESCRIBE:
             return [MetadataStale(code_name(partition.error))]
-        case Reaction.REPORT:
-            return [Troubled(share_partition, partition.error, partition.message)]
+        case ErrorAction.REPORT:
+            return [PartitionError(share_partition, partition.error, partition.message)]
         case _:
             return []  # none, or one to be silent of: the next fetch asks again
 
 
-def acknowledge_failed(partition: FetchedPartition) -> list[Happened]:
+def ack_error_event(partition: FetchedPartition) -> list[LeaderEvent]:
     """Say what the error of one partition's acknowledgements means for others."""
     moved = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
     if partition.acknowledge_error in moved and not partition.error:
@@ -154,9 +154,9 @@ def acknowledge_failed(partition: FetchedPartition) -> list[Happened]:
     return []
 
 
-def refusal(
+def fatal_error(
     group_id: str, node_id: int, answer: ShareFetched | ShareAcknowledged
-) -> Refused:
+) -> FatalError:
     """Say that a leader will not serve this member at all."""
     name = code_name(answer.error)
     said = f"{name} ({answer.message})" if answer.message else name
@@ -164,8 +164,8 @@ def refusal(
         f"share group {group_id!r}: node {node_id} refuses to serve this member: {said}"
     )
     if answer.error == Code.UNSUPPORTED_VERSION:
-        return Refused(UnsupportedVersionError(text))
+        return FatalError(UnsupportedVersionError(text))
     if answer.error == Code.GROUP_AUTHORIZATION_FAILED:
         text += "; the principal needs READ on the group"
-        return Refused(AuthorizationError(text, code=answer.error, name=name))
-    return Refused(BrokerError(text, code=answer.error, name=name))
+        return FatalError(AuthorizationError(text, code=answer.error, name=name))
+    return FatalError(BrokerError(text, code=answer.error, name=name))

@@ -29,26 +29,26 @@ from typing import Final
 
 from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import error_actions
-from sharecons.protocol.acknowledge.batcher import AcknowledgeError, Acknowledgements
-from sharecons.protocol.acknowledge.linger import Gathering
+from sharecons.protocol.acknowledge.batcher import AckBatcher, AcknowledgeError
+from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
-from sharecons.protocol.error_actions import Reaction, reaction
+from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.fetch.arrivals import Arrivals
 from sharecons.protocol.fetch.empty_responses import EmptyResponses
 from sharecons.protocol.fetch.events import (
-    EndpointsTold,
-    Happened,
+    EndpointsLearned,
+    FatalError,
+    LeaderEvent,
     LocksLost,
     MetadataStale,
-    Refused,
-    acknowledge_failed,
-    refusal,
+    ack_error_event,
+    fatal_error,
 )
 from sharecons.protocol.fetch.pauses import FetchPauses
-from sharecons.protocol.fetch.prefetch import Pace
-from sharecons.protocol.fetch.request_builder import Requests, Sent
-from sharecons.protocol.fetch.response_handler import Intake
+from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.request_builder import RequestBuilder, Sent
+from sharecons.protocol.fetch.response_handler import ResponseHandler
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
 from sharecons.protocol.fetch.waits import Waits
 from sharecons.protocol.messages import (
@@ -85,19 +85,19 @@ class Leader:
         self,
         node_id: int,
         settings: FetchSettings,
-        pace: Pace,
-        acknowledgements: Acknowledgements,
+        pace: Prefetch,
+        acknowledgements: AckBatcher,
         pauses: FetchPauses | None = None,
     ) -> None:
         self.node_id = node_id
         self.wanted: frozenset[SharePartition] = frozenset()
         self.topics: dict[TopicId, str] = {}
-        self.acknowledgements = acknowledgements
-        self.happened: list[Happened] = []
+        self.batcher = acknowledgements
+        self.events: list[LeaderEvent] = []
         self.leaders = 1
         self.finished = False
         self._settings = settings
-        self._pace = pace
+        self._prefetch = pace
         self._session = ShareSession()
         spread = spread_of(settings.member_id)
         self._pauses = pauses or FetchPauses(spread)
@@ -105,21 +105,21 @@ class Leader:
         self._empties = EmptyResponses(spread, settings.max_wait)
         self._not_before = 0.0
         self._arrivals = Arrivals()
-        self._gathering = Gathering()
+        self._linger = AckLinger()
         self._closing = False
         self._waits = Waits(settings.max_wait)
-        self._requests = Requests(
+        self._requests = RequestBuilder(
             settings,
             self._session,
             pace,
             acknowledgements,
             self._arrivals,
-            self._gathering,
+            self._linger,
             self._waits,
             self._empties,
             self._pauses,
         )
-        self._intake = Intake(
+        self._response_handler = ResponseHandler(
             node_id,
             self._session,
             pace,
@@ -135,16 +135,16 @@ class Leader:
 
     # What the shell tells.
 
-    def want(self, partitions: frozenset[SharePartition]) -> None:
+    def set_partitions(self, partitions: frozenset[SharePartition]) -> None:
         """Fetch these from now on; the others are forgotten with the next fetch."""
         if partitions != self.wanted:
             self._empties.reset()
-            self.acknowledgements.redeliveries.keep_only(partitions)
+            self.batcher.redeliveries.keep_only(partitions)
         self.wanted = partitions
 
-    def hasten(self) -> None:
+    def flush_acks(self) -> None:
         """Somebody waits for acknowledgements: do not let them gather."""
-        self._gathering.urgent = True
+        self._linger.urgent = True
 
     def close(self) -> None:
         """Fetch no more; say what is to be said, and close the session."""
@@ -153,10 +153,10 @@ class Leader:
         if not self._session.is_open and not self._sent:
             self._finish("the consumer was closed")
 
-    def moved_away(self, now: float) -> bool:
+    def is_idle(self, now: float) -> bool:
         """True once nothing is fetched here and nothing more can be said here."""
-        self.acknowledgements.forget_ended(now)
-        busy = self.acknowledgements.held or self.acknowledgements.pending
+        self.batcher.forget_ended(now)
+        busy = self.batcher.held or self.batcher.pending
         return not (self.wanted or busy or self._sent)
 
     # The machine's contract.
@@ -164,9 +164,9 @@ class Leader:
     def next_deadline(self, now: float) -> float:
         if self.finished:
             return NEVER
-        due = self._gathering.due
-        acknowledgements = self.acknowledgements
-        at_once = self._gathering.urgent or due == NEVER or acknowledgements.unseen
+        due = self._linger.due
+        acknowledgements = self.batcher
+        at_once = self._linger.urgent or due == NEVER or acknowledgements.unseen
         if self._closing or (at_once and acknowledgements.pending):
             due = now
         if self.wanted:
@@ -188,7 +188,7 @@ class Leader:
         """
         if not self._may_follow(now) or self._acknowledges(now, fetching=True):
             return None
-        if self.acknowledgements.redeliveries.watches:
+        if self.batcher.redeliveries.watches:
             return None
         request = self._requests.fetch(
             now, self.wanted, self.leaders, backlog=True, behind=True
@@ -198,28 +198,28 @@ class Leader:
     def answered(self, request: Request, answer: Answer, now: float) -> None:
         sent = self._sent.pop(0)
         if answer.endpoints:
-            self.happened.append(EndpointsTold(dict(answer.endpoints)))
+            self.events.append(EndpointsLearned(dict(answer.endpoints)))
         # Of two requests under way, the second does not end the first one's pause.
         self._not_before = max(self._not_before, now + answer.throttle)
-        match reaction(error_actions.FETCH, answer.error):
-            case Reaction.PROCEED:
+        match action_for(error_actions.FETCH, answer.error):
+            case ErrorAction.PROCEED:
                 self._proceed(sent, answer, now)
-            case Reaction.REOPEN:
-                self._open_anew(sent, answer, now, applied=False)
-            case Reaction.LOSE_SESSION:
+            case ErrorAction.REOPEN:
+                self._reopen_session(sent, answer, now, applied=False)
+            case ErrorAction.LOSE_SESSION:
                 self._lose(
                     f"the broker no longer knows the session of node {self.node_id}"
                 )
                 self._pause(now, answer.throttle)
-            case Reaction.REFUSE:
+            case ErrorAction.REFUSE:
                 self._fail_acknowledgements(answer, now)
-                self.happened.append(
-                    refusal(self._settings.group_id, self.node_id, answer)
+                self.events.append(
+                    fatal_error(self._settings.group_id, self.node_id, answer)
                 )
                 self._finish("the broker refuses to serve this member")
             case _:
                 # Whether the broker counted this request is unknown.
-                self._open_anew(sent, answer, now, applied=True)
+                self._reopen_session(sent, answer, now, applied=True)
         if request.share_session_epoch == CLOSING and self._closing:
             self._finish("the session was closed")
         elif request.share_session_epoch == CLOSING:
@@ -233,12 +233,12 @@ class Leader:
         self._sent.clear()
         self._lose(f"the connection to node {self.node_id} was lost: {error}")
         if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
-            self.happened.append(Refused(error))
+            self.events.append(FatalError(error))
             self.finished = True
         elif self._closing:
             self.finished = True
         else:
-            self.happened.append(MetadataStale(f"node {self.node_id}: {error}"))
+            self.events.append(MetadataStale(f"node {self.node_id}: {error}"))
             self._pause(now, 0.0)
 
     # Which request.
@@ -255,7 +255,7 @@ class Leader:
         if fetching:
             backlog = self.backlog
             return self._requests.fetch(now, self.wanted, self.leaders, backlog=backlog)
-        if self.acknowledgements.pending and not self._session.is_open:
+        if self.batcher.pending and not self._session.is_open:
             return self._requests.fetch(
                 now, self.wanted, self.leaders, opening_only=True
             )
@@ -281,7 +281,7 @@ class Leader:
         locked. It releases all others too, so there may be none. A broker that goes on
         returning empty responses at once may return records in another session.
         """
-        acknowledgements = self.acknowledgements
+        acknowledgements = self.batcher
         return (
             (self._requests.has_lost(now) or self._empties.to_reopen)
             and self._session.is_open
@@ -294,23 +294,23 @@ class Leader:
             self._finish("the consumer was closed")
             return None
         # A renewal has no sense any more: its record is given back.
-        self.acknowledgements.stop_renewing()
+        self.batcher.stop_renewing()
         return self._requests.acknowledge(now, closing=True)
 
     def _acknowledges(self, now: float, fetching: bool) -> bool:
         """True if acknowledgements are due by themselves."""
-        acknowledgements = self.acknowledgements
+        acknowledgements = self.batcher
         acknowledgements.freeze()
         if not acknowledgements.pending:
-            self._gathering.end()
+            self._linger.end()
             return False
         if not self._session.is_open:
-            self._gathering.due = now
+            self._linger.due = now
             return False
-        self._gathering.begin(now)
+        self._linger.begin(now)
         if acknowledgements.renews:
             return True
-        return not fetching and self._gathering.leaves(now)
+        return not fetching and self._linger.is_due(now)
 
     def _sending(self, request: Request | None, now: float) -> Request | None:
         if request is not None:
@@ -325,12 +325,12 @@ class Leader:
         if isinstance(request, ShareFetch) and isinstance(answer, ShareFetched):
             if sent.resets == self._session.resets:
                 self._session.fetched()
-            self.acknowledgements.renewable = answer.renewable
-            self.backlog = self._intake.take(
-                sent, request, answer, now, self.topics, self.happened
+            self.batcher.renewable = answer.renewable
+            self.backlog = self._response_handler.handle(
+                sent, request, answer, now, self.topics, self.events
             )
         if request.acknowledgements:
-            self.acknowledgements.answered(
+            self.batcher.answered(
                 answer.partitions,
                 error=None,
                 renewed_until=self._renewed_until(request, now),
@@ -339,10 +339,10 @@ class Leader:
             self._empties.changed()
         for partition in answer.partitions:
             if partition.acknowledge_error:
-                self.happened += acknowledge_failed(partition)
-        self._mind_trouble(request, answer, now)
+                self.events += ack_error_event(partition)
+        self._back_off_on_errors(request, answer, now)
 
-    def _open_anew(
+    def _reopen_session(
         self, sent: Sent, answer: Answer, now: float, *, applied: bool
     ) -> None:
         """The session is out of step; the locks are the member's, and outlive it.
@@ -354,14 +354,14 @@ class Leader:
         if sent.request.acknowledgements and applied:
             self._fail_acknowledgements(answer, now)
         elif sent.request.acknowledgements:
-            self.acknowledgements.resend()
+            self.batcher.resend()
         self._pause(now, answer.throttle)
 
-    def _mind_trouble(self, request: Request, answer: Answer, now: float) -> None:
+    def _back_off_on_errors(self, request: Request, answer: Answer, now: float) -> None:
         """Nothing that failed is asked for again at the speed of a round trip."""
         failed = self._pauses.other_failures(answer.partitions, now)
         idle = failed and not [p for p in answer.partitions if p.acquired]
-        to_retry = self.acknowledgements.to_retry
+        to_retry = self.batcher.to_retry
         if idle or (to_retry and request.acknowledgements):
             self._pause(now, answer.throttle)
         elif not to_retry:
@@ -376,23 +376,23 @@ class Leader:
     def _fail_acknowledgements(self, answer: Answer, now: float) -> None:
         code, message = answer.error, answer.message or ""
         error = AcknowledgeError(code, code_name(code), message)
-        self.acknowledgements.answered((), error=error, renewed_until=0.0, now=now)
+        self.batcher.answered((), error=error, renewed_until=0.0, now=now)
 
     # Trouble.
 
     def _pause(self, now: float, throttle: float) -> None:
         # Closing waits for nothing but what is to be said once more.
-        if not self._closing or self.acknowledgements.to_retry:
+        if not self._closing or self.batcher.to_retry:
             self._not_before = now + max(self._backoff.next_delay(), throttle)
 
     def _lose(self, why: str) -> None:
         term = self._session.term
-        held = self.acknowledgements.held
+        held = self.batcher.held
         self._session.lost(why)
-        self.acknowledgements.lost(term)
-        self._gathering.end()
+        self.batcher.lost(term)
+        self._linger.end()
         if held and not self._closing:
-            self.happened.append(LocksLost(why, held))
+            self.events.append(LocksLost(why, held))
 
     def _finish(self, why: str) -> None:
         self._lose(why)

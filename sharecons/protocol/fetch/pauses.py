@@ -14,7 +14,7 @@ from typing import Final, final
 from sharecons.protocol import error_actions
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
-from sharecons.protocol.error_actions import Reaction, reaction
+from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.messages import FetchedPartition, SharePartition, TopicId
 
 __all__ = ["FetchPauses", "FetchablePartitions"]
@@ -56,7 +56,7 @@ class FetchPauses:
 
         A topic's partitions that fail together share one.
         """
-        if reaction(error_actions.FETCH_PARTITION, code) is not Reaction.REPORT:
+        if action_for(error_actions.FETCH_PARTITION, code) is not ErrorAction.REPORT:
             return
         self.codes[share_partition] = code
         self.changes += 1

@@ -32,7 +32,7 @@ from typing import Final
 from sharecons.protocol.fetch.batch_sizes import BatchSizes
 from sharecons.protocol.messages import FetchedPartition
 
-__all__ = ["Pace"]
+__all__ = ["Prefetch"]
 
 NEVER: Final = float("inf")
 
@@ -89,7 +89,7 @@ is mostly what asking costs. (Taken for the pace, it had each tenth fetch of 1 K
 until all was worked.)"""
 
 
-class Pace:
+class Prefetch:
     """Measures the application, and answers how much to ask the leaders for.
 
     Attributes:

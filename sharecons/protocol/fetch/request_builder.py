@@ -7,12 +7,12 @@ made here is sent: its number is taken, and its acknowledgements are under way.
 from typing import Final, final
 
 from sharecons._record import RELEASE, RENEW
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
-from sharecons.protocol.acknowledge.linger import Gathering
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.fetch.arrivals import MOST_GATHERED, Arrivals
 from sharecons.protocol.fetch.empty_responses import EmptyResponses
 from sharecons.protocol.fetch.pauses import FetchablePartitions, FetchPauses
-from sharecons.protocol.fetch.prefetch import Pace
+from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.quota import Quota
 from sharecons.protocol.fetch.session_manager import CLOSING, OPENING, ShareSession
 from sharecons.protocol.fetch.turns import Turns
@@ -25,7 +25,7 @@ from sharecons.protocol.messages import (
     SharePartition,
 )
 
-__all__ = ["Requests", "Sent"]
+__all__ = ["RequestBuilder", "Sent"]
 
 NEVER: Final = float("inf")
 
@@ -36,17 +36,17 @@ BACKLOG_SHARE: Final = 4
 """A fetch that brought less than this part of what it asked for has found the end."""
 
 
-class Requests:
+class RequestBuilder:
     """Makes them, of what the parts of one leader's machine know."""
 
     def __init__(
         self,
         settings: FetchSettings,
         session: ShareSession,
-        pace: Pace,
-        acknowledgements: Acknowledgements,
+        pace: Prefetch,
+        acknowledgements: AckBatcher,
         arrivals: Arrivals,
-        gathering: Gathering,
+        gathering: AckLinger,
         waits: Waits,
         empties: EmptyResponses,
         pauses: FetchPauses,
@@ -232,9 +232,9 @@ class Requests:
         """Pick what is acknowledged with the fetch that goes out now."""
         if not self._session.is_open:
             return {}  # nothing may be, in the request that opens a session
-        if self._acknowledgements.under_way:
+        if self._acknowledgements.in_flight:
             return {}  # which would be told apart no more
-        rides = self._gathering.rides(now, self._arrivals.between)
+        rides = self._gathering.can_piggyback(now, self._arrivals.between)
         if not (backlog or rides or self._acknowledgements.releases):
             return {}
         self._gathering.end()

@@ -7,22 +7,22 @@ Rule: this file decides nothing about the next request; `pace`, `arrivals`, `wai
 from collections.abc import Mapping
 from typing import final
 
-from sharecons.protocol.acknowledge.batcher import Acknowledgements
+from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.fetch.arrivals import Arrivals
 from sharecons.protocol.fetch.empty_responses import EmptyResponses
 from sharecons.protocol.fetch.events import (
     Acquired,
     FetchRecovered,
-    Happened,
+    LeaderEvent,
     Stalled,
-    Strange,
     Throttled,
-    fetch_failed,
+    UnexpectedResponse,
+    fetch_error_event,
 )
 from sharecons.protocol.fetch.pauses import FetchPauses
-from sharecons.protocol.fetch.prefetch import Pace
-from sharecons.protocol.fetch.request_builder import Requests, Sent
+from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.request_builder import RequestBuilder, Sent
 from sharecons.protocol.fetch.session_manager import ShareSession
 from sharecons.protocol.fetch.waits import Waits
 from sharecons.protocol.messages import (
@@ -33,21 +33,21 @@ from sharecons.protocol.messages import (
     TopicId,
 )
 
-__all__ = ["Intake"]
+__all__ = ["ResponseHandler"]
 
 
 @final
-class Intake:
+class ResponseHandler:
     """Takes the responses of one leader."""
 
     def __init__(
         self,
         node_id: int,
         session: ShareSession,
-        pace: Pace,
-        acknowledgements: Acknowledgements,
+        pace: Prefetch,
+        acknowledgements: AckBatcher,
         arrivals: Arrivals,
-        requests: Requests,
+        requests: RequestBuilder,
         waits: Waits,
         empties: EmptyResponses,
         pauses: FetchPauses,
@@ -62,14 +62,14 @@ class Intake:
         self._empties = empties
         self._pauses = pauses
 
-    def take(
+    def handle(
         self,
         sent: Sent,
         request: ShareFetch,
         answer: ShareFetched,
         now: float,
         topics: Mapping[TopicId, str],
-        happened: list[Happened],
+        happened: list[LeaderEvent],
     ) -> bool:
         """Append leases and errors to `happened`; return whether more may lie ready.
 
@@ -91,13 +91,13 @@ class Intake:
             )
             if share_partition in seen or not asked:
                 what = f"node {self._node_id} answered for {share_partition}, unasked"
-                happened.append(Strange(what))
+                happened.append(UnexpectedResponse(what))
                 continue
             seen.add(share_partition)
             if partition.error:
                 failed = True
                 self._pauses.failed(share_partition, partition.error, now)
-                happened += fetch_failed(partition)
+                happened += fetch_error_event(partition)
             if partition.acquired:
                 lease = self._lease(partition, sent.at, topics)
                 happened.append(Acquired(lease))

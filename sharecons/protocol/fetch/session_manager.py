@@ -24,7 +24,7 @@ for one such life, and what was acquired in it asks it whether it is over.
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from sharecons.protocol.acknowledge.leases import Term
+from sharecons.protocol.acknowledge.leases import LockScope
 from sharecons.protocol.messages import SharePartition
 
 __all__ = ["ShareSession"]
@@ -46,7 +46,7 @@ class ShareSession:
 
     def __init__(self) -> None:
         self.epoch = OPENING
-        self.term = Term()
+        self.term = LockScope()
         self.resets = 0
         self._known: frozenset[SharePartition] = frozenset()
         self._asked: frozenset[SharePartition] = frozenset()
@@ -97,6 +97,6 @@ class ShareSession:
     def lost(self, why: str) -> None:
         """The session ended at the leader's, and every lock taken in it."""
         self.reset()
-        self.term.over = True
-        self.term.why = why
-        self.term = Term()
+        self.term.ended = True
+        self.term.reason = why
+        self.term = LockScope()

@@ -28,7 +28,7 @@ from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import error_actions
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import Code
-from sharecons.protocol.error_actions import Reaction, reaction
+from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.group.heartbeat_status import HeartbeatStatus
 from sharecons.protocol.group.rejections import rejection
 from sharecons.protocol.group.subscription import Subscription
@@ -43,7 +43,7 @@ from sharecons.protocol.messages import (
     SharePartition,
 )
 
-__all__ = ["TRANSITIONS", "Happening", "Membership", "State"]
+__all__ = ["TRANSITIONS", "Membership", "MembershipEvent", "State"]
 
 NEVER: Final = float("inf")
 
@@ -68,7 +68,7 @@ class State(enum.Enum):
     REFUSED = "refused"
 
 
-class Happening(enum.Enum):
+class MembershipEvent(enum.Enum):
     SUBSCRIBED = "subscribed"
     ADMITTED = "admitted"
     FENCED = "fenced"
@@ -77,26 +77,26 @@ class Happening(enum.Enum):
     REFUSED = "refused"
 
 
-TRANSITIONS: Final[Mapping[tuple[State, Happening], State]] = {
-    (State.OUT, Happening.SUBSCRIBED): State.JOINING,
-    (State.OUT, Happening.ASKED_TO_LEAVE): State.OUT,
-    (State.JOINING, Happening.SUBSCRIBED): State.JOINING,
-    (State.JOINING, Happening.ADMITTED): State.MEMBER,
-    (State.JOINING, Happening.FENCED): State.JOINING,
+TRANSITIONS: Final[Mapping[tuple[State, MembershipEvent], State]] = {
+    (State.OUT, MembershipEvent.SUBSCRIBED): State.JOINING,
+    (State.OUT, MembershipEvent.ASKED_TO_LEAVE): State.OUT,
+    (State.JOINING, MembershipEvent.SUBSCRIBED): State.JOINING,
+    (State.JOINING, MembershipEvent.ADMITTED): State.MEMBER,
+    (State.JOINING, MembershipEvent.FENCED): State.JOINING,
     # The join may have been heard although we never saw its answer.
-    (State.JOINING, Happening.ASKED_TO_LEAVE): State.LEAVING,
-    (State.JOINING, Happening.REFUSED): State.REFUSED,
-    (State.MEMBER, Happening.SUBSCRIBED): State.MEMBER,
-    (State.MEMBER, Happening.ADMITTED): State.MEMBER,
-    (State.MEMBER, Happening.FENCED): State.JOINING,
-    (State.MEMBER, Happening.ASKED_TO_LEAVE): State.LEAVING,
-    (State.MEMBER, Happening.REFUSED): State.REFUSED,
+    (State.JOINING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.JOINING, MembershipEvent.REFUSED): State.REFUSED,
+    (State.MEMBER, MembershipEvent.SUBSCRIBED): State.MEMBER,
+    (State.MEMBER, MembershipEvent.ADMITTED): State.MEMBER,
+    (State.MEMBER, MembershipEvent.FENCED): State.JOINING,
+    (State.MEMBER, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.MEMBER, MembershipEvent.REFUSED): State.REFUSED,
     # Subscribed again while the leave is under way: leave first, then join.
-    (State.LEAVING, Happening.SUBSCRIBED): State.LEAVING,
-    (State.LEAVING, Happening.ASKED_TO_LEAVE): State.LEAVING,
-    (State.LEAVING, Happening.LEFT): State.OUT,
-    (State.REFUSED, Happening.SUBSCRIBED): State.REFUSED,
-    (State.REFUSED, Happening.ASKED_TO_LEAVE): State.REFUSED,
+    (State.LEAVING, MembershipEvent.SUBSCRIBED): State.LEAVING,
+    (State.LEAVING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.LEAVING, MembershipEvent.LEFT): State.OUT,
+    (State.REFUSED, MembershipEvent.SUBSCRIBED): State.REFUSED,
+    (State.REFUSED, MembershipEvent.ASKED_TO_LEAVE): State.REFUSED,
 }
 
 Request = FindCoordinator | Heartbeat
@@ -119,7 +119,7 @@ class Membership:
         self.member_id = member_id
         self.state = State.OUT
         self.assignment: frozenset[SharePartition] = frozenset()
-        self.refusal: Error | None = None
+        self.fatal_error: Error | None = None
         self.reported: Error | None = None
         self.coordinator: Endpoint | None = None
         self.heartbeats = HeartbeatStatus()
@@ -131,7 +131,7 @@ class Membership:
         self._due = NEVER
         self._early_until = 0.0
         self._closing = False
-        self._former_self = False
+        self._evicting_previous = False
         self._rejoin_after = 0.0
         self._rejoin_pause = REJOIN_PAUSE
         self._spoken = False  # since we were last out: a coordinator may know us
@@ -152,16 +152,16 @@ class Membership:
         if not topics:
             self._leave(now)
             return
-        self._move(Happening.SUBSCRIBED)
-        self.hurry(now)
+        self._move(MembershipEvent.SUBSCRIBED)
+        self.heartbeat_soon(now)
 
     def forbid(self, topics: frozenset[str], now: float) -> None:
         """Note the topics that may not be read: they would keep the others out."""
         self._subscription.forbidden = topics
         if self._subscription.news(self._announced) is not None:
-            self.hurry(now)
+            self.heartbeat_soon(now)
 
-    def hurry(self, now: float) -> None:
+    def heartbeat_soon(self, now: float) -> None:
         """Ask early for a while: something that bears on the assignment changed."""
         if self.state in (State.JOINING, State.MEMBER):
             self._due = min(self._due, now)
@@ -175,7 +175,7 @@ class Membership:
         self._rejoin_pause = min(2 * self._rejoin_pause, MAX_REJOIN_PAUSE)
         self._fenced(now)
         self._due = now
-        self._former_self = True
+        self._evicting_previous = True
         return True
 
     def close(self, now: float) -> None:
@@ -193,7 +193,7 @@ class Membership:
         if self.coordinator is None:
             return FindCoordinator(group_id=self.group_id)
         self._spoken = True
-        if self.state is State.LEAVING or self._former_self:
+        if self.state is State.LEAVING or self._evicting_previous:
             return self._heartbeat(LEAVE_EPOCH, None, None)
         # Topics and rack travel only when they changed since the coordinator last
         # confirmed them; None means "as before".
@@ -216,29 +216,29 @@ class Membership:
         if self.state is State.LEAVING:
             self._leave_delayed(request, now)
         elif isinstance(error, AuthenticationError | UnsupportedVersionError):
-            self._refuse(error)
+            self._fail(error)
         else:
             self._find_coordinator(now)
 
     # What the answers mean.
 
     def _coordinator_answered(self, answer: CoordinatorFound, now: float) -> None:
-        match reaction(error_actions.HEARTBEAT, answer.error):
-            case Reaction.PROCEED:
+        match action_for(error_actions.HEARTBEAT, answer.error):
+            case ErrorAction.PROCEED:
                 self.coordinator = answer.endpoint
                 self._due = now
             case _ if self.state is State.LEAVING:
                 self._left(now)
-            case Reaction.REFUSE:
-                self._refuse(rejection(self.group_id, answer.error, answer.message))
+            case ErrorAction.REFUSE:
+                self._fail(rejection(self.group_id, answer.error, answer.message))
             case _:
                 self._due = now + self._backoff.next_delay()
 
     def _heartbeat_answered(
         self, request: Heartbeat, answer: HeartbeatAnswer, now: float
     ) -> None:
-        if request.member_epoch == LEAVE_EPOCH and self._former_self:
-            self._former_self = False
+        if request.member_epoch == LEAVE_EPOCH and self._evicting_previous:
+            self._evicting_previous = False
             self._due = now
         elif request.member_epoch == LEAVE_EPOCH:
             # Whatever it says: UNKNOWN_MEMBER_ID means gone already, and an error
@@ -249,21 +249,23 @@ class Membership:
             # is old news, and the leave is still to be sent.
             self._due = now
         else:
-            self._react(request, answer, now)
+            self._handle_error(request, answer, now)
 
-    def _react(self, request: Heartbeat, answer: HeartbeatAnswer, now: float) -> None:
+    def _handle_error(
+        self, request: Heartbeat, answer: HeartbeatAnswer, now: float
+    ) -> None:
         self.heartbeats.failed()
-        match reaction(error_actions.HEARTBEAT, answer.error):
-            case Reaction.PROCEED:
+        match action_for(error_actions.HEARTBEAT, answer.error):
+            case ErrorAction.PROCEED:
                 self._admitted(request, answer, now)
-            case Reaction.REJOIN if not self._is_another_kind(request, answer):
+            case ErrorAction.REJOIN if not self._is_another_kind(request, answer):
                 self._fenced(now)
-                self._former_self = self._is_former_self(request, answer)
-            case Reaction.FIND_COORDINATOR:
+                self._evicting_previous = self._is_previous_member(request, answer)
+            case ErrorAction.FIND_COORDINATOR:
                 self._find_coordinator(now)
-            case Reaction.REJOIN | Reaction.REFUSE:
-                self._refuse(rejection(self.group_id, answer.error, answer.message))
-            case Reaction.REPORT:
+            case ErrorAction.REJOIN | ErrorAction.REFUSE:
+                self._fail(rejection(self.group_id, answer.error, answer.message))
+            case ErrorAction.REPORT:
                 if self._subscription.rejected(answer.error):
                     self.reported = rejection(
                         self.group_id, answer.error, answer.message
@@ -279,7 +281,7 @@ class Membership:
             and request.member_epoch == JOIN_EPOCH
         )
 
-    def _is_former_self(self, request: Heartbeat, answer: HeartbeatAnswer) -> bool:
+    def _is_previous_member(self, request: Heartbeat, answer: HeartbeatAnswer) -> bool:
         """Kafka 4.1 fences a join under an id that it knows under a later epoch.
 
         Such a member leaves in the name of who had the id before, and joins then;
@@ -295,7 +297,7 @@ class Membership:
     ) -> None:
         if self.state is State.JOINING:
             self._early_until = now + EARLY_PERIOD  # however long that took
-        self._move(Happening.ADMITTED)
+        self._move(MembershipEvent.ADMITTED)
         self._backoff.reset()
         self._subscription.admitted()
         self.member_epoch = answer.member_epoch
@@ -319,7 +321,7 @@ class Membership:
         return self._interval
 
     def _fenced(self, now: float) -> None:
-        self._move(Happening.FENCED)
+        self._move(MembershipEvent.FENCED)
         self.member_epoch = JOIN_EPOCH
         self.assignment = frozenset()
         self._announced = None
@@ -341,16 +343,16 @@ class Membership:
         self._announced = None
         self._due = now + max(self._backoff.next_delay(), answer.throttle)
 
-    def _refuse(self, error: Error) -> None:
-        self._move(Happening.REFUSED)
-        self.refusal = error
+    def _fail(self, error: Error) -> None:
+        self._move(MembershipEvent.REFUSED)
+        self.fatal_error = error
         self.assignment = frozenset()
 
     # Leaving.
 
     def _leave(self, now: float) -> None:
         self.heartbeats.failed()
-        self._move(Happening.ASKED_TO_LEAVE)
+        self._move(MembershipEvent.ASKED_TO_LEAVE)
         self.assignment = frozenset()
         if self.state is State.LEAVING:
             self._due = now
@@ -371,18 +373,18 @@ class Membership:
             self._left(now)
 
     def _left(self, now: float) -> None:
-        self._move(Happening.LEFT)
+        self._move(MembershipEvent.LEFT)
         self._spoken = False
         self.member_epoch = JOIN_EPOCH
         self._announced = None
         self._due = NEVER
         if self._subscription.topics:
-            self._move(Happening.SUBSCRIBED)
-            self.hurry(now)
+            self._move(MembershipEvent.SUBSCRIBED)
+            self.heartbeat_soon(now)
 
     # Small things.
 
-    def _move(self, happening: Happening) -> None:
+    def _move(self, happening: MembershipEvent) -> None:
         self.state = TRANSITIONS[self.state, happening]
 
     def _heartbeat(

@@ -35,7 +35,7 @@ from sharecons.protocol.messages import (
     TopicsDescribed,
 )
 
-__all__ = ["Routing", "TopicTrouble"]
+__all__ = ["Metadata", "TopicError"]
 
 NEVER: Final = float("inf")
 NOBODY: Final = -1
@@ -53,14 +53,14 @@ MISSING_LIMIT: Final = 1.0
 before its topic begins within about a second of the topic's creation."""
 
 
-class TopicTrouble(NamedTuple):
+class TopicError(NamedTuple):
     """Metadata has an error for a subscribed topic, or none any more (NONE)."""
 
     topic: str
     code: int
 
 
-class Routing:
+class Metadata:
     """The machine that keeps metadata; its contract is the package's.
 
     Attributes:
@@ -74,7 +74,7 @@ class Routing:
     def __init__(self, spread: float = 1.0) -> None:
         self.brokers: dict[int, Endpoint] = {}
         self.names: dict[TopicId, str] = {}
-        self.troubles: list[TopicTrouble] = []
+        self.topic_errors: list[TopicError] = []
         self.appeared = False
         self.finished = False
         self.described_at = -NEVER
@@ -86,7 +86,7 @@ class Routing:
         self._due = NEVER
         self._stale = False
         self._by_id = False
-        self._troubled_at = -NEVER
+        self._failed_at = -NEVER
         self._hinted: dict[SharePartition, float] = {}
         self._backoff = Backoff(spread, limit=MISSING_LIMIT)
 
@@ -105,14 +105,14 @@ class Routing:
         if self._missing():
             self._due = min(self._due, now)
 
-    def stale(self, now: float) -> None:
+    def mark_stale(self, now: float) -> None:
         """Something that relied on the metadata went wrong."""
-        self._troubled_at = now
+        self._failed_at = now
         if not self._stale and self._is_needed():
             self._stale = True
             self._due = min(self._due, now + self._backoff.next_delay())
 
-    def endpoints_told(self, endpoints: Mapping[int, Endpoint]) -> None:
+    def endpoints_learned(self, endpoints: Mapping[int, Endpoint]) -> None:
         self.brokers.update(endpoints)
 
     def leader_moved(
@@ -129,7 +129,7 @@ class Routing:
             return
         if known is not None and not (leader.leader_id >= 0 and not newer):
             self._leaders[share_partition] = PartitionLeader(NOBODY, known.leader_epoch)
-        self.stale(now)
+        self.mark_stale(now)
 
     def close(self) -> None:
         self.finished = True
@@ -182,7 +182,7 @@ class Routing:
         else:
             # Metadata that goes on naming a leader which denies it is not believed
             # at the speed of a round trip.
-            if now - self._troubled_at > CALM:
+            if now - self._failed_at > CALM:
                 self._backoff.reset()
             self._ask_at(now + REFRESH)
 
@@ -211,7 +211,7 @@ class Routing:
         before = self._codes.get(name, Code.NONE)
         self._codes[name] = code
         if code != before:
-            self.troubles.append(TopicTrouble(name, code))
+            self.topic_errors.append(TopicError(name, code))
             self.appeared |= code == Code.NONE
 
     def _is_needed(self) -> bool:

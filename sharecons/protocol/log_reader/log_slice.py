@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sharecons._record import Record
 
-__all__ = ["LogPiece"]
+__all__ = ["LogSlice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPiece:
+class LogSlice:
     """Records that follow each other in a log.
 
     Attributes:

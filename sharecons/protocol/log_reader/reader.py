@@ -50,7 +50,7 @@ from sharecons.protocol.messages import (
 )
 from sharecons.records.columns_reader import next_offset
 
-__all__ = ["Ask", "Happened", "Lost", "Piece", "Reading"]
+__all__ = ["FetchedSlice", "Happened", "LogReader", "LostRange", "NodeRequest"]
 
 NEVER: Final = float("inf")
 
@@ -69,14 +69,14 @@ Request = Fetch | ListLogOffsets | DescribeTopics
 Answer = Fetched | OffsetsListed | TopicsDescribed
 
 
-class Ask(NamedTuple):
+class NodeRequest(NamedTuple):
     """A request for a node, or for any broker if that is None."""
 
     node_id: int | None
     request: Request
 
 
-class Piece(NamedTuple):
+class FetchedSlice(NamedTuple):
     """Batches of a partition, and what is wanted out of them."""
 
     share_partition: SharePartition
@@ -85,7 +85,7 @@ class Piece(NamedTuple):
     aborted: tuple[tuple[int, int], ...]
 
 
-class Lost(NamedTuple):
+class LostRange(NamedTuple):
     """Offsets that were wanted and cannot be read any more, the last one included."""
 
     share_partition: SharePartition
@@ -94,10 +94,10 @@ class Lost(NamedTuple):
     why: str
 
 
-Happened = Piece | Lost
+Happened = FetchedSlice | LostRange
 
 
-class Reading:
+class LogReader:
     """The machine; as others, but it may have a request under way at each node.
 
     Attributes:
@@ -130,7 +130,7 @@ class Reading:
 
     # What is asked.
 
-    def next_requests(self, now: float) -> list[Ask]:
+    def next_requests(self, now: float) -> list[NodeRequest]:
         """Give what to send now; each is to be `answered`, or `failed`."""
         if self.finished:
             return []
@@ -151,13 +151,13 @@ class Reading:
             times.append(self._describe_at)
         return min(times, default=NEVER)
 
-    def _next_description(self, now: float) -> Iterator[Ask]:
+    def _next_description(self, now: float) -> Iterator[NodeRequest]:
         unled = self._unled()
         if unled and None not in self._busy and now >= self._describe_at:
             ids = dict.fromkeys(cursor.place.topic_id for cursor in unled)
-            yield Ask(None, DescribeTopics(names=(), ids=tuple(sorted(ids))))
+            yield NodeRequest(None, DescribeTopics(names=(), ids=tuple(sorted(ids))))
 
-    def _next_by_node(self, now: float) -> Iterator[Ask]:
+    def _next_by_node(self, now: float) -> Iterator[NodeRequest]:
         led: dict[int, list[Cursor]] = {}
         for cursor in self._cursors.values():
             if cursor.leader is not None and cursor.due <= now:
@@ -165,7 +165,7 @@ class Reading:
         for node_id, cursors in led.items():
             if node_id not in self._busy:
                 astray = [cursor for cursor in cursors if cursor.astray]
-                yield Ask(
+                yield NodeRequest(
                     node_id, self._lookup(astray) if astray else self._fetch(cursors)
                 )
 
@@ -199,7 +199,7 @@ class Reading:
 
     # What came.
 
-    def answered(self, ask: Ask, answer: Answer, now: float) -> list[Happened]:
+    def answered(self, ask: NodeRequest, answer: Answer, now: float) -> list[Happened]:
         self._busy.discard(ask.node_id)
         match answer:
             case Fetched():
@@ -214,7 +214,7 @@ class Reading:
         self._cursors = {p: c for p, c in self._cursors.items() if not c.finished}
         return happened
 
-    def failed(self, ask: Ask, error: Error, now: float) -> None:
+    def failed(self, ask: NodeRequest, error: Error, now: float) -> None:
         """A request got no answer: the node may be gone, and others lead."""
         self._busy.discard(ask.node_id)
         if isinstance(error, UnsupportedVersionError):
@@ -263,7 +263,7 @@ class Reading:
         if after <= cursor.offset:
             return False
         spans = cursor.read(after, len(got.records))
-        pieces.append(Piece(cursor.place, spans, got.records, got.aborted))
+        pieces.append(FetchedSlice(cursor.place, spans, got.records, got.aborted))
         self._cursors[cursor.place] = self._cursors.pop(cursor.place)  # goes last
         return True
 
@@ -289,7 +289,7 @@ class Reading:
                 self._troubled(cursor, f"ListOffsets: {code_name(code)}", now)
             elif begin > cursor.offset:
                 why = f"the log begins at {begin}: retention removed what was before"
-                lost.append(Lost(place, *cursor.lose(begin), why))
+                lost.append(LostRange(place, *cursor.lose(begin), why))
             else:
                 lost += self._found_beyond(cursor, now)
         return lost
@@ -301,7 +301,7 @@ class Reading:
             self._troubled(cursor, "the offset is beyond the log's end", now)
             return []
         why = "the log ends before: an unclean election cut it off"
-        return [Lost(cursor.place, *cursor.lose(None), why)]
+        return [LostRange(cursor.place, *cursor.lose(None), why)]
 
     # Leaders.
 
@@ -344,7 +344,7 @@ class Reading:
             self._troubled(cursor, f"Metadata: {code_name(code)}", now)
             return []
         why = "the topic was deleted (one of that name is another, if there is one)"
-        return [Lost(cursor.place, *cursor.lose(None), why)]
+        return [LostRange(cursor.place, *cursor.lose(None), why)]
 
     # Trouble.
 

@@ -17,12 +17,12 @@ from sharecons.protocol.admin.models import StateBatch
 __all__ = [
     "NOTHING_ABOVE",
     "Direction",
-    "Log",
+    "GroupPosition",
+    "LogBounds",
     "Migration",
+    "MissingPolicy",
     "Move",
-    "Place",
     "Settled",
-    "Unplaced",
 ]
 
 
@@ -33,7 +33,7 @@ class Direction(enum.Enum):
     TO_CONSUMER_GROUP = "to-consumer-group"
 
 
-class Unplaced(enum.Enum):
+class MissingPolicy(enum.Enum):
     """What becomes of partitions in which the source has no place."""
 
     LEAVE = "leave"
@@ -43,7 +43,7 @@ class Unplaced(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class LogBounds:
     """The first offset of a partition's log, and the next one to be written."""
 
     start: int
@@ -67,7 +67,7 @@ NOTHING_ABOVE: Final = Settled(batches=(), count=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class GroupPosition:
     """Where a group stands in a partition: all before `offset` is settled."""
 
     offset: int
@@ -97,7 +97,7 @@ class Move:
     source_offset: int | None
     target_offset: int | None
     offset: int | None
-    log: Log
+    log: LogBounds
     twice: int | None
     acknowledged: int | None
     archived: int | None
@@ -130,7 +130,7 @@ class Migration:
     moves: Mapping[TopicPartition, Move]
     errors: Mapping[TopicPartition, Error]
     obstacles: tuple[Error, ...] = ()
-    unplaced: Unplaced = Unplaced.LEAVE
+    unplaced: MissingPolicy = MissingPolicy.LEAVE
 
     @property
     def twice(self) -> int | None:

@@ -20,11 +20,11 @@ from sharecons.errors import Error, OutdatedPlanError
 from sharecons.protocol.admin.models import DeliveryState, StateBatch
 from sharecons.protocol.migration.models import (
     Direction,
-    Log,
+    GroupPosition,
+    LogBounds,
     Migration,
+    MissingPolicy,
     Move,
-    Place,
-    Unplaced,
 )
 
 __all__ = ["changed", "count", "move"]
@@ -34,12 +34,12 @@ SETTLED: Final = (DeliveryState.ACKNOWLEDGED, *_ARCHIVED)
 
 
 def move(
-    source: Place | None,
-    target: Place | None,
-    log: Log,
+    source: GroupPosition | None,
+    target: GroupPosition | None,
+    log: LogBounds,
     direction: Direction,
     *,
-    unplaced: Unplaced = Unplaced.LEAVE,
+    unplaced: MissingPolicy = MissingPolicy.LEAVE,
     reset: str | None = None,
 ) -> Move:
     """Decide what becomes of a partition.
@@ -48,7 +48,7 @@ def move(
     where that is unknown, as of any consumer group.
     """
     if source is None:
-        return _unplaced(target, log, direction, unplaced, reset)
+        return _without_position(target, log, direction, unplaced, reset)
     return _placed(source, target, log, direction)
 
 
@@ -89,7 +89,10 @@ def count(batches: tuple[StateBatch, ...], state: DeliveryState, since: int) -> 
 
 
 def _placed(
-    source: Place, target: Place | None, log: Log, direction: Direction
+    source: GroupPosition,
+    target: GroupPosition | None,
+    log: LogBounds,
+    direction: Direction,
 ) -> Move:
     offset = min(max(source.offset, log.start), log.end)
     acknowledged, archived, twice = _delivered_again(source, offset)
@@ -113,7 +116,7 @@ def _placed(
 
 
 def _delivered_again(
-    source: Place, offset: int
+    source: GroupPosition, offset: int
 ) -> tuple[int | None, int | None, int | None]:
     batches = source.above.batches
     if batches is not None:
@@ -126,7 +129,7 @@ def _delivered_again(
     return None, None, None
 
 
-def _lost_already(source: Place, log: Log) -> int | None:
+def _lost_already(source: GroupPosition, log: LogBounds) -> int | None:
     """Count what the log dropped before the source settled it."""
     gone = log.start - source.offset
     if source.offset > log.end:
@@ -143,7 +146,7 @@ def _lost_already(source: Place, log: Log) -> int | None:
     return gone - settled
 
 
-def _rewound(target: Place | None, offset: int, log: Log) -> int | None:
+def _rewound(target: GroupPosition | None, offset: int, log: LogBounds) -> int | None:
     """Count what the target settled, and forgets when its place is set anew."""
     if target is None or target.offset == offset:
         return 0
@@ -159,14 +162,16 @@ def _rewound(target: Place | None, offset: int, log: Log) -> int | None:
 # Partitions in which it has none.
 
 
-def _unplaced(
-    target: Place | None,
-    log: Log,
+def _without_position(
+    target: GroupPosition | None,
+    log: LogBounds,
     direction: Direction,
-    unplaced: Unplaced,
+    unplaced: MissingPolicy,
     reset: str | None,
 ) -> Move:
-    offset = {Unplaced.EARLIEST: log.start, Unplaced.LATEST: log.end}.get(unplaced)
+    offset = {MissingPolicy.EARLIEST: log.start, MissingPolicy.LATEST: log.end}.get(
+        unplaced
+    )
     missed, note = (
         _left(target, log, direction, reset)
         if offset is None
@@ -189,7 +194,10 @@ def _unplaced(
 
 
 def _left(
-    target: Place | None, log: Log, direction: Direction, reset: str | None
+    target: GroupPosition | None,
+    log: LogBounds,
+    direction: Direction,
+    reset: str | None,
 ) -> tuple[int | None, str]:
     """Say what becomes of a partition that is left as it is."""
     lacking = "the source has no place"
@@ -212,7 +220,9 @@ def _left(
 # What there is to say.
 
 
-def _notes_of_log(source: Place, log: Log, missed: int | None) -> tuple[str, ...]:
+def _notes_of_log(
+    source: GroupPosition, log: LogBounds, missed: int | None
+) -> tuple[str, ...]:
     if source.offset > log.end:
         return (
             f"the source stands at {source.offset}, beyond the log's end {log.end} "
@@ -230,7 +240,7 @@ def _notes_of_log(source: Place, log: Log, missed: int | None) -> tuple[str, ...
 
 
 def _notes_of_state(
-    source: Place,
+    source: GroupPosition,
     offset: int,
     twice: int | None,
     archived: int | None,
@@ -254,12 +264,14 @@ def _notes_of_state(
     return tuple(notes)
 
 
-def _begun(source: Place, offset: int) -> int:
+def _begun(source: GroupPosition, offset: int) -> int:
     batches = tuple(each for each in source.above.batches or () if each.delivery_count)
     return count(batches, DeliveryState.AVAILABLE, offset)
 
 
-def _notes_of_target(target: Place | None, offset: int, log: Log) -> tuple[str, ...]:
+def _notes_of_target(
+    target: GroupPosition | None, offset: int, log: LogBounds
+) -> tuple[str, ...]:
     rewound = _rewound(target, offset, log)
     if target is None or offset == target.offset:
         return ()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import ceil, floor, log10
 from typing import Final
 
-from sharecons.spark.pipeline.stats import BatchFigures
+from sharecons.spark.pipeline.stats import BatchStats
 
 __all__ = ["picture"]
 
@@ -25,7 +25,7 @@ Lines = dict[tuple[str, str], Sequence[float]]
 """Values by name and colour."""
 
 
-def picture(batches: Sequence[BatchFigures]) -> str:
+def picture(batches: Sequence[BatchStats]) -> str:
     """Draw rows and quarantined records of each batch, and its latency."""
     rows: Lines = {
         ("valid", ROWS): [b.rows for b in batches],

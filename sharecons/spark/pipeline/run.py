@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark.pipeline.settings import Settings
-from sharecons.spark.pipeline.stats import SCHEMA, BatchFigures, measured
+from sharecons.spark.pipeline.stats import SCHEMA, BatchStats, measured
 from sharecons.spark.pipeline.validation import Rows, quarantine_of, validated
 
 __all__ = ["Run"]
@@ -40,7 +40,7 @@ class Run:
     """
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        self.batches: list[BatchFigures] = []
+        self.batches: list[BatchStats] = []
         self._name = uuid.uuid4().hex[:12]
         self._spark = spark
         self._settings = settings
@@ -136,7 +136,7 @@ class Run:
             .parquet(self._settings.place(name))
         )
 
-    def _note(self, figures: BatchFigures) -> None:
+    def _note(self, figures: BatchStats) -> None:
         self.batches.append(figures)
         (
             self._spark.createDataFrame([figures.line()], SCHEMA)

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-__all__ = ["SCHEMA", "BatchFigures", "measured", "table"]
+__all__ = ["SCHEMA", "BatchStats", "measured", "table"]
 
 QUANTILES = (0.5, 0.9, 0.99)
 
@@ -19,7 +19,7 @@ SCHEMA = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchFigures:
+class BatchStats:
     """One batch. Latency is from a record's timestamp to its batch, in seconds.
 
     Attributes:
@@ -44,7 +44,7 @@ class BatchFigures:
         return astuple(self)
 
 
-def measured(judged: DataFrame, batch: int, lag: int, seconds: float) -> BatchFigures:
+def measured(judged: DataFrame, batch: int, lag: int, seconds: float) -> BatchStats:
     """Count one batch, in one pass over it."""
     latency = sql.unix_millis(sql.current_timestamp()) - sql.unix_millis("timestamp")
     quantiles = sql.percentile_approx(latency, list(QUANTILES)).alias("quantiles")
@@ -56,7 +56,7 @@ def measured(judged: DataFrame, batch: int, lag: int, seconds: float) -> BatchFi
         quantiles,
     ).collect()[0]
     p50, p90, p99 = (value / 1000 for value in found["quantiles"] or (0, 0, 0))
-    return BatchFigures(
+    return BatchStats(
         batch=batch,
         at=found["at"],
         rows=found["rows"],
@@ -70,7 +70,7 @@ def measured(judged: DataFrame, batch: int, lag: int, seconds: float) -> BatchFi
     )
 
 
-def table(batches: Sequence[BatchFigures]) -> str:
+def table(batches: Sequence[BatchStats]) -> str:
     """A run in words and numbers, for a terminal."""
     if not batches:
         return "nothing was there\n"

@@ -30,7 +30,7 @@ from sharecons.testing.broker.addresses import brokers_at, joined
 from sharecons.testing.broker.batch_writer import Header
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.control import Control
-from sharecons.testing.broker.exchange import Asked, Journal
+from sharecons.testing.broker.exchange import Journal, LoggedRequest
 from sharecons.testing.broker.faults import Faults
 from sharecons.testing.broker.inspection import Inspection
 from sharecons.testing.broker.memory import MemoryStream, Network, memory_pipe
@@ -119,7 +119,7 @@ class EmbeddedBroker:
         return frozenset(self.cluster.running)
 
     @property
-    def requests(self) -> list[Asked]:
+    def requests(self) -> list[LoggedRequest]:
         """What the brokers were asked until now, in order."""
         return self._journal.all()
 

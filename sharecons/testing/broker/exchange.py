@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 from sharecons.testing.broker.codec import Request, Response, names, response_frame
 from sharecons.testing.broker.context import Context
 
-__all__ = ["Asked", "Exchange", "Journal", "Work"]
+__all__ = ["Exchange", "Journal", "LoggedRequest", "Work"]
 
 REMEMBERED: Final = 100_000
 """Requests; a test looks at hundreds, and a broker in the foreground runs for days."""
@@ -17,7 +17,7 @@ Work: TypeAlias = Callable[[Request, Context], Awaitable[Response | None]]
 """Does what a request asks for, and gives the fields of the answer, if there is one."""
 
 
-class Asked(NamedTuple):
+class LoggedRequest(NamedTuple):
     """What a broker was asked."""
 
     api: str
@@ -33,16 +33,18 @@ class Journal:
     """What the brokers were asked, in order."""
 
     def __init__(self) -> None:
-        self._asked: deque[Asked] = deque(maxlen=REMEMBERED)
+        self._asked: deque[LoggedRequest] = deque(maxlen=REMEMBERED)
 
     def note(self, context: Context) -> None:
         header = context.header
         api = names(header.api_key)
         self._asked.append(
-            Asked(api, header.version, header.client_id, context.node_id, context.now)
+            LoggedRequest(
+                api, header.version, header.client_id, context.node_id, context.now
+            )
         )
 
-    def all(self) -> list[Asked]:
+    def all(self) -> list[LoggedRequest]:
         return list(self._asked)
 
     def clear(self) -> None:

@@ -25,7 +25,7 @@ from sharecons.testing.broker.exchange import Exchange
 from sharecons.testing.broker.refusals import error_code
 from sharecons.testing.broker.signals import Signal
 
-__all__ = ["Fault", "Faults", "Trap", "Where"]
+__all__ = ["Fault", "Faults", "RequestMatcher", "Where"]
 
 Where: TypeAlias = Callable[[Request, Context], bool]
 """Tells whether a request is meant."""
@@ -37,7 +37,7 @@ NAMES: Final = frozenset(api.name for api in APIS.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trap:
+class RequestMatcher:
     """The requests that are meant; its verbs say what is to become of them."""
 
     api: str
@@ -46,7 +46,7 @@ class Trap:
     node: int | None
     client_id: str | None
     where: Where | None
-    add: Callable[["Trap", Action], "Fault"]
+    add: Callable[["RequestMatcher", Action], "Fault"]
 
     def cut(self, *, after: bool = False) -> "Fault":
         """Close the connection; `after` doing what was asked, or without it."""
@@ -104,7 +104,7 @@ class Trap:
 class Fault:
     """A trap that was set. Leaving its `with` block undoes it."""
 
-    trap: Trap
+    trap: RequestMatcher
     action: Action
     remove: Callable[["Fault"], None]
     seen: int = 0
@@ -160,7 +160,7 @@ class Faults:
         node: int | None = None,
         client_id: str | None = None,
         where: Where | None = None,
-    ) -> Trap:
+    ) -> RequestMatcher:
         """Choose requests: the first `times` of an API, or all with None.
 
         Args:
@@ -175,7 +175,7 @@ class Faults:
         """
         if api not in NAMES:
             raise ValueError(f"no API {api!r}; there are {', '.join(sorted(NAMES))}")
-        return Trap(
+        return RequestMatcher(
             api=api,
             times=times,
             after=after,
@@ -205,7 +205,7 @@ class Faults:
                 return
         await exchange.answer()
 
-    def _add(self, trap: Trap, action: Action) -> Fault:
+    def _add(self, trap: RequestMatcher, action: Action) -> Fault:
         fault = Fault(trap, action, self._remove)
         self._run(lambda: self._faults.append(fault))
         return fault
