@@ -64,9 +64,9 @@ def test_what_is_rejected_is_archived_when_it_is_written():
     assert [(0, 3, ARCHIVING, 1)] == group.written
     assert (0, 0) == (group.partition.start_offset, group.state.delivery_complete)
 
-    (given_up,) = group.partition.take_given_up(0.0)
-    assert given_up.run.delivery.is_rejected
-    assert group.partition.archive([given_up])
+    (dead_letter_pending,) = group.partition.take_given_up(0.0)
+    assert dead_letter_pending.run.delivery.is_rejected
+    assert group.partition.archive([dead_letter_pending])
     assert [(0, 3, ARCHIVED, 1)] == group.written
     assert (4, 4) == (group.partition.start_offset, group.state.delivery_complete)
     assert not group.partition.has_given_up
@@ -86,9 +86,9 @@ def test_what_was_delivered_too_often_is_given_up_too(way):
         group.advance(now=30.0)
 
     assert [(0, 3, ARCHIVING, 2)] == group.written
-    (given_up,) = group.partition.take_given_up(30.0)
-    assert (0, 3) == given_up.run[:2]
-    assert not given_up.run.delivery.is_rejected
+    (dead_letter_pending,) = group.partition.take_given_up(30.0)
+    assert (0, 3) == dead_letter_pending.run[:2]
+    assert not dead_letter_pending.run.delivery.is_rejected
 
 
 def test_gaps_aborted_records_and_those_that_the_log_lost_are_archived_at_once():
@@ -134,11 +134,11 @@ def test_parts_of_a_batch_are_given_up_each_for_its_reason():
     group.fetch()
     group.say((0, 4, REJECT, RELEASE, RELEASE, ACCEPT, REJECT))
 
-    given_up = group.partition.take_given_up(0.0)
+    dead_letter_pending = group.partition.take_given_up(0.0)
     assert [(0, 0, True), (1, 2, False), (4, 4, True)] == [
-        (*each.run[:2], each.run.delivery.is_rejected) for each in given_up
+        (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
     ]
-    group.partition.archive(given_up)
+    group.partition.archive(dead_letter_pending)
     assert 5 == group.partition.start_offset
 
 
@@ -153,11 +153,11 @@ def test_a_new_leader_takes_up_what_is_archiving():
     group.move_leader()
     group.partition.resume(group.settings)
 
-    given_up = group.partition.take_given_up(0.0)
+    dead_letter_pending = group.partition.take_given_up(0.0)
     assert [(0, 3, False), (4, 7, True)] == [
-        (*each.run[:2], each.run.delivery.is_rejected) for each in given_up
+        (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
     ]
-    assert group.partition.archive(given_up)
+    assert group.partition.archive(dead_letter_pending)
     assert [(0, 3, ARCHIVED, 2), (4, 7, ARCHIVED, 1)] == group.written
 
 
@@ -165,14 +165,18 @@ def test_what_cannot_be_written_yet_is_tried_again_for_half_a_minute():
     group = Group(4, dead_letters=True, lock_duration=60.0)
     group.fetch()
     group.say((0, 3, REJECT))
-    (given_up,) = group.partition.take_given_up(10.0)
+    (dead_letter_pending,) = group.partition.take_given_up(10.0)
     due = []
-    while (given_up := given_up.later(given_up.due if due else 10.0)) is not None:
-        due.append(given_up.due)
-        group.partition.keep(given_up)
-        assert group.partition.next_deadline() == given_up.due
-        assert [] == group.partition.take_given_up(given_up.due - 0.1)
-        (given_up,) = group.partition.take_given_up(given_up.due)
+    while (
+        dead_letter_pending := dead_letter_pending.later(
+            dead_letter_pending.due if due else 10.0
+        )
+    ) is not None:
+        due.append(dead_letter_pending.due)
+        group.partition.keep(dead_letter_pending)
+        assert group.partition.next_deadline() == dead_letter_pending.due
+        assert [] == group.partition.take_given_up(dead_letter_pending.due - 0.1)
+        (dead_letter_pending,) = group.partition.take_given_up(dead_letter_pending.due)
 
     assert [12.0, 16.0, 24.0, 40.0] == due
 
@@ -181,8 +185,8 @@ def test_tries_that_nobody_made_are_over():
     group = Group(4, dead_letters=True)
     group.fetch()
     group.say((0, 3, REJECT))
-    (given_up,) = group.partition.take_given_up(10.0)
-    waiting = given_up.later(10.0)
+    (dead_letter_pending,) = group.partition.take_given_up(10.0)
+    waiting = dead_letter_pending.later(10.0)
 
     assert 24.0 == waiting.later(20.0).due
     assert waiting.later(40.0) is None
@@ -581,7 +585,7 @@ def test_kafka_writes_the_same(which, request):
     keys = [b"k%d" % number for number in range(5)]
     admin.produce(topic, [b"v"] * 5, 2, keys, [("h", b"1")], compression="gzip")
     with Clients(kafka) as clients:
-        anyio.run(partial(given_up, kafka, topic, group), backend="asyncio")
+        anyio.run(partial(dead_letter_pending, kafka, topic, group), backend="asyncio")
         consumer = clients.consumer()
         consumer.subscribe([letters])
         found = consumed(consumer, 4)
@@ -613,7 +617,7 @@ def test_kafka_writes_the_same(which, request):
     )
 
 
-async def given_up(kafka, topic, group):
+async def dead_letter_pending(kafka, topic, group):
     """Reject two records, one of them without a copy; let two others go too often."""
     async with RawMember(kafka.bootstrap_servers, group) as member:
         partition = (await member.join(topic))[2]

@@ -19,6 +19,7 @@ class Program:
     """A driver program in a session of its own, with its JVM and its workers."""
 
     def __init__(self, said, dies=None, chance=0.0):
+        self.dies = dies
         faults = {"SHARECONS_TEST_CHANCE": str(chance)}
         if dies is not None and ":" in dies:
             faults["SHARECONS_TEST_DIES"] = dies
@@ -42,15 +43,17 @@ class Program:
             self.printed.append(line)
 
     def go(self):
-        """Begin the query, and wait until it runs."""
+        """Begin the query; wait until it runs, or has died where it was to."""
         self.wait_for("ready")
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        self.wait_for("running")
+        self.wait_for("running", may_die=self.dies is not None)
 
-    def wait_for(self, line, within=300):
+    def wait_for(self, line, within=300, may_die=False):
         end = time.monotonic() + within
         while f"{line}\n" not in self.printed:
+            if may_die and self.process.poll() == -signal.SIGKILL:
+                return
             assert self.process.poll() is None, self.said()
             assert time.monotonic() < end, f"no {line!r}, but {self.said()}"
             time.sleep(0.05)

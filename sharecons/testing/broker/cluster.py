@@ -133,7 +133,7 @@ class Cluster:
         """Put a partition on these brokers; its leader stays if it is one of them."""
         removed = set(place.replicas) - set(replicas)
         place.replicas = list(replicas)
-        leader = place.heir(self.running)
+        leader = place.next_leader(self.running)
         if leader != place.leader:
             self.move_leader(topic, place.index, leader)
         elif removed:
@@ -149,7 +149,7 @@ class Cluster:
         """Give new partitions leaders that run."""
         running = self.running
         for place in created:
-            place.leader = place.heir(running)
+            place.leader = place.next_leader(running)
         self.changed.ring()
 
     def _elect(self) -> None:
@@ -157,7 +157,7 @@ class Cluster:
         running = self.running
         for topic in self.topics:
             for place in topic.partitions:
-                leader = place.heir(running)
+                leader = place.next_leader(running)
                 if leader != place.leader:
                     self.move_leader(topic.name, place.index, leader)
         self.changed.ring()

@@ -41,7 +41,7 @@ class Partition:
         """Give the replicas whose brokers run; all of them are in sync."""
         return [node_id for node_id in self.replicas if node_id in running]
 
-    def heir(self, running: Container[int]) -> int:
+    def next_leader(self, running: Container[int]) -> int:
         """Give the one that is to lead: who leads already, if it runs."""
         living = self.living(running)
         if self.leader in living:

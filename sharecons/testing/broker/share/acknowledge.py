@@ -153,5 +153,5 @@ def _delivery(
     if kind is AcknowledgeType.RELEASE:
         return delivery.let_go(settings)
     if kind is AcknowledgeType.REJECT:
-        return delivery.rejected(settings.given_up)
+        return delivery.rejected(settings.dead_letter_pending)
     return delivery.ended(FINAL[kind])

@@ -93,7 +93,7 @@ class GroupSettings:
     """What is given up is written to another topic before it is archived."""
 
     @property
-    def given_up(self) -> State:
+    def dead_letter_pending(self) -> State:
         """What becomes of a record that nobody is to get again."""
         return State.ARCHIVING if self.dead_letters else State.ARCHIVED
 
@@ -129,4 +129,4 @@ class Delivery:
     def let_go(self, settings: GroupSettings) -> "Delivery":
         """Make it available again; at the limit it has had its last chance."""
         is_spent = self.count >= settings.delivery_limit
-        return self.ended(settings.given_up if is_spent else State.AVAILABLE)
+        return self.ended(settings.dead_letter_pending if is_spent else State.AVAILABLE)

@@ -26,6 +26,7 @@ from sharecons.testing.broker.share.acquire import (
     without,
 )
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
+from sharecons.testing.broker.share.dead_letter_pending import DeadLetterPending
 from sharecons.testing.broker.share.deliveries import (
     NEVER,
     AcknowledgementBatch,
@@ -35,7 +36,6 @@ from sharecons.testing.broker.share.deliveries import (
     State,
     StateBatch,
 )
-from sharecons.testing.broker.share.given_up import GivenUp
 from sharecons.testing.broker.share.in_flight import InFlight, Run, Window
 
 __all__ = ["SharePartition"]
@@ -56,7 +56,7 @@ class SharePartition:
         """The offset of the log that was looked at last, without taking anything."""
         self._next_look = NEVER
         """No lock ends before this; the first may end later."""
-        self._given_up: list[GivenUp] = []
+        self._dead_letter_pending: list[DeadLetterPending] = []
 
     @property
     def start_offset(self) -> int:
@@ -69,11 +69,11 @@ class SharePartition:
     @property
     def has_given_up(self) -> bool:
         """Whether records wait to be written elsewhere, or to be tried again."""
-        return bool(self._given_up)
+        return bool(self._dead_letter_pending)
 
     def next_deadline(self) -> float:
         """Say when to look again, if nothing else happens: a lock may end then."""
-        tries = (each.due for each in self._given_up)
+        tries = (each.due for each in self._dead_letter_pending)
         return min(self._next_look, min(tries, default=NEVER))
 
     def next_fetch_offset(self) -> int:
@@ -132,7 +132,7 @@ class SharePartition:
             if run.delivery.state.is_final:
                 self._window.ended(run)
             elif run.delivery.state is State.ARCHIVING:
-                self._given_up.append(GivenUp(batch, run))
+                self._dead_letter_pending.append(DeadLetterPending(batch, run))
             else:
                 self._window.look_again()
         return bool(changes) and self._window.advance_start()
@@ -146,23 +146,25 @@ class SharePartition:
                     if delivery.count < settings.delivery_limit:
                         delivery = delivery.rejected(State.ARCHIVING)
                     again = run._replace(delivery=delivery)
-                    self._given_up.append(GivenUp(batch, again))
+                    self._dead_letter_pending.append(DeadLetterPending(batch, again))
 
-    def take_given_up(self, now: float) -> list[GivenUp]:
+    def take_given_up(self, now: float) -> list[DeadLetterPending]:
         """Give what is to be written elsewhere by now; `archive` it or `keep` it."""
-        due = [each for each in self._given_up if each.due <= now]
-        self._given_up = [each for each in self._given_up if each.due > now]
+        due = [each for each in self._dead_letter_pending if each.due <= now]
+        self._dead_letter_pending = [
+            each for each in self._dead_letter_pending if each.due > now
+        ]
         return due
 
-    def keep(self, given_up: GivenUp) -> None:
+    def keep(self, dead_letter_pending: DeadLetterPending) -> None:
         """Take back what is to be tried again."""
-        self._given_up.append(given_up)
+        self._dead_letter_pending.append(dead_letter_pending)
 
-    def archive(self, given_up: Sequence[GivenUp]) -> bool:
+    def archive(self, dead_letter_pending: Sequence[DeadLetterPending]) -> bool:
         """Be done with what was given up; tell whether the start offset has moved."""
         changes = [
             (each.batch, each.run._replace(delivery=each.run.delivery.ended(ARCHIVED)))
-            for each in given_up
+            for each in dead_letter_pending
         ]
         self._write(changes)
         return self.settle(changes)

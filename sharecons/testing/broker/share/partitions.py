@@ -20,9 +20,9 @@ import anyio
 from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
 from sharecons.testing.broker.log.partition_log import PartitionLog
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
+from sharecons.testing.broker.share.dead_letter_pending import DeadLetterPending
 from sharecons.testing.broker.share.deliveries import GroupSettings
 from sharecons.testing.broker.share.durations import parsed
-from sharecons.testing.broker.share.given_up import GivenUp
 from sharecons.testing.broker.share.in_flight import Run
 from sharecons.testing.broker.share.partition import SharePartition
 from sharecons.testing.broker.signals import Signal
@@ -163,7 +163,7 @@ class SharePartitions:
         if led is None or not led.partition.has_given_up:
             return False
         now = self._clock()
-        done: list[GivenUp] = []
+        done: list[DeadLetterPending] = []
         for each in led.partition.take_given_up(now):
             is_done = self._write(key, led.node_id, each.run)
             if is_done or (later := each.later(now)) is None:

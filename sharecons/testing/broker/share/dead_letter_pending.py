@@ -10,7 +10,7 @@ from typing import Final
 
 from sharecons.testing.broker.share.in_flight import InFlight, Run
 
-__all__ = ["GivenUp"]
+__all__ = ["DeadLetterPending"]
 
 AT_ONCE: Final = float("-inf")
 PAUSES: Final = (2.0, 4.0, 8.0, 16.0)
@@ -18,7 +18,7 @@ PAUSES: Final = (2.0, 4.0, 8.0, 16.0)
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class DeadLetterPending:
     """Neighbours in flight that share a delivery, and wait to be archived."""
 
     batch: InFlight
@@ -26,7 +26,7 @@ class GivenUp:
     tries: int = 0
     due: float = AT_ONCE
 
-    def later(self, now: float) -> "GivenUp | None":
+    def later(self, now: float) -> "DeadLetterPending | None":
         """Put off what could not be written; after the last try there is no later.
 
         Tries that nobody was there to make are over.
