@@ -2,9 +2,9 @@
 
     python tests/lint/prose.py [PATH ...]
 
-Prints each offence with its place and a hint, and exits with 1 if there is any. The rules
-are the two tables below: PROSE for text, NAMES for identifiers. A line that has to break
-a rule (for example a test of a foreign message) ends in `# prose: ok`.
+Prints each offence with its place and a hint, and exits with 1 if there is any. The
+rules are the tables below: PROSE for text, NAMES for identifiers. A line that has to
+break a rule (for example a test of a foreign message) ends in `# prose: ok`.
 """
 
 import ast
@@ -31,7 +31,7 @@ PROSE = {
     r"\bso[- ]manieth\b": "the nth",
     r"\bforsak\w+|\bforsook\b": "abandon, lose",
     r"\bforfeit\w*": "reject, lose",
-    r"\b(?:is|was|are|were) (?:told|heard|asked for)\b": "receives, is sent, is requested",
+    r"\b(?:is|was|are|were) (?:told|heard|asked for)\b": "receives, is requested",
     r"\btells? (?:whether|if|how|what|where|when|which|who)\b": "return, report, show",
     r"\btells? (?:it|them)\b": "report",
     r"\banew\b": "again, from the start",
