@@ -14,12 +14,12 @@ from sharecons.record import ACCEPT
 ERROR = AcknowledgeError(121, "INVALID_RECORD_STATE", "not yours")
 
 
-class Hearer:
-    def __init__(self, calls_back):
-        self.calls_back = calls_back
+class Listener:
+    def __init__(self, has_ack_callback):
+        self.has_ack_callback = has_ack_callback
         self.heard = []
 
-    def acknowledged(self, results):
+    def on_ack_results(self, results):
         self.heard += results
 
 
@@ -34,17 +34,20 @@ def told_of(journal, hearer):
     ]
 
 
-@pytest.mark.parametrize("calls_back", [True, False])
-def test_a_journal_hears_what_somebody_is_called_back_with(calls_back):
+@pytest.mark.parametrize("has_ack_callback", [True, False])
+def test_a_journal_hears_what_somebody_is_called_back_with(has_ack_callback):
     journal = ResultLog(lambda: None, lambda: 0.0)
 
-    AckDispatcher(journal, Counters(), Hearer(calls_back))
+    AckDispatcher(journal, Counters(), Listener(has_ack_callback))
 
-    assert calls_back == journal.has_listener
+    assert has_ack_callback == journal.has_listener
 
 
 def test_what_nobody_hears_of_is_counted_once():
-    journal, hearer = ResultLog(lambda: None, lambda: 0.0), Hearer(calls_back=False)
+    journal, hearer = (
+        ResultLog(lambda: None, lambda: 0.0),
+        Listener(has_ack_callback=False),
+    )
     journal.applied = 5
     journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
@@ -54,7 +57,10 @@ def test_what_nobody_hears_of_is_counted_once():
 
 
 def test_a_callback_is_called_in_a_task():
-    journal, hearer = ResultLog(lambda: None, lambda: 0.0), Hearer(calls_back=True)
+    journal, hearer = (
+        ResultLog(lambda: None, lambda: 0.0),
+        Listener(has_ack_callback=True),
+    )
     journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, None)]
 
     assert (False, [0, 0]) == told_of(journal, hearer)

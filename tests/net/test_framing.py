@@ -24,9 +24,9 @@ def feed(buffer, data):
     """Give the frames that these bytes complete, put in as a socket would."""
     found = []
     while data:
-        room = buffer.room()
-        part, data = data[: len(room)], data[len(room) :]
-        room[: len(part)] = part
+        writable = buffer.writable()
+        part, data = data[: len(writable)], data[len(writable) :]
+        writable[: len(part)] = part
         frame = buffer.received(len(part))
         if frame is not None:
             found.append(frame)
@@ -119,7 +119,7 @@ import resource, sys
 from sharecons.net.io.framing import FrameBuffer
 if sys.argv[1] == "after a frame":
     buffer = FrameBuffer()
-    buffer.room()[:4] = (2 << 20).to_bytes(4, "big")
+    buffer.writable()[:4] = (2 << 20).to_bytes(4, "big")
     buffer.received(4)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
@@ -148,7 +148,7 @@ def test_no_more_is_believed_than_comes():
 
 
 def test_a_frame_longer_than_is_believed(monkeypatch):
-    monkeypatch.setattr(framing, "BELIEVED", 10_000)
+    monkeypatch.setattr(framing, "PREALLOCATION_LIMIT", 10_000)
     content = bytes(range(256)) * 400
 
     assert [content] == feed(FrameBuffer(), framed(content))

@@ -312,7 +312,7 @@ async def test_while_two_are_to_come_nothing_more_is_looked_for(ends):
     wire, theirs = ends
     read = Begun("the first of two", "the end")
     onward = NextFrame(b"begun", 5, begun=read.note("a third"))
-    read.gives[0].begun = read.note("begun", onward)
+    read.gives[0].on_partial = read.note("begun", onward)
 
     async def serve():
         await served_some(theirs)
@@ -331,7 +331,7 @@ async def test_while_two_are_to_come_nothing_more_is_looked_for(ends):
 async def test_while_much_comes_it_is_looked_until_something_is_found(ends):
     wire, theirs = ends
     read = Begun("the end")
-    read.gives[0].begun = read.note("in vain")
+    read.gives[0].on_partial = read.note("in vain")
 
     async def serve():
         await served_some(theirs)
@@ -348,7 +348,7 @@ async def test_while_much_comes_it_is_looked_until_something_is_found(ends):
 async def test_what_an_exchange_would_look_for_ends_with_it(ends):
     wire, theirs = ends
     read = Begun("the end", "the other's end")
-    read.gives[0].begun = read.note("in vain")
+    read.gives[0].on_partial = read.note("in vain")
 
     async def serve():
         await served_some(theirs)
@@ -394,7 +394,7 @@ async def test_what_cannot_be_looked_for_is_raised_where_it_was_asked(ends):
     def broken():
         raise ProtocolError("nothing fits")
 
-    read.gives[0].begun = broken
+    read.gives[0].on_partial = broken
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(served_some, theirs)
 

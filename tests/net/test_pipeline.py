@@ -131,7 +131,7 @@ class SometimesDue(SaslSession):
         self.over = False
 
     @property
-    def due(self):
+    def is_due(self):
         return self.over
 
 
@@ -153,7 +153,7 @@ def test_nothing_is_sent_behind_a_request_while_a_login_is_due():
     onward = asking.read(memoryview(frame(1, ANSWER)[4:]))
     login.over = True
 
-    assert onward.begun() is None
+    assert onward.on_partial() is None
     assert [] == found
     login.over = False
-    assert onward.begun() is not None
+    assert onward.on_partial() is not None

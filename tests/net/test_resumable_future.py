@@ -209,7 +209,7 @@ def test_who_exits_leaves_what_else_comes_to_be_read(loop, ends):
     asking = loop.create_task(
         wire.exchange(b"first", 10, lambda frame: next(reads)(frame))
     )
-    while wire.begun is None:
+    while wire.on_partial is None:
         loop.run_until_complete(asyncio.sleep(0.001))
     sending = loop.run_in_executor(None, theirs.sendall, long[: len(long) // 2])
     loop.run_until_complete(sending)

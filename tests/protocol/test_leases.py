@@ -20,24 +20,26 @@ TERMINAL = (ACCEPT, RELEASE, REJECT)
 PAIRS = list(itertools.product(KINDS, KINDS))
 
 
-class Told:
-    """An owner that writes down what it is told."""
+class RecordingOwner:
+    """An owner that records its calls."""
 
     def __init__(self) -> None:
         self.renewable = True
         self.now = 0.0
-        self.journal = ResultLog(lambda: None, lambda: self.now)
+        self.result_log = ResultLog(lambda: None, lambda: self.now)
         self.marks = 0
         self.forfeits: list[Run] = []
 
     def marked(self, lease: Lease) -> None:
         self.marks += 1
 
-    def forfeited(self, lease: Lease, runs: Sequence[Run]) -> None:
+    def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
         self.forfeits += runs
 
 
-def packed(*acquired: tuple[int, int, int], owner: Told | None = None) -> Lease:
+def packed(
+    *acquired: tuple[int, int, int], owner: RecordingOwner | None = None
+) -> Lease:
     return Lease(
         topic=TOPIC,
         share_partition=P0,
@@ -45,21 +47,21 @@ def packed(*acquired: tuple[int, int, int], owner: Told | None = None) -> Lease:
         payload=b"records",
         deadline=30.0,
         term=LockScope(),
-        owner=owner or Told(),
+        owner=owner or RecordingOwner(),
     )
 
 
-def holding(*offsets: int, owner: Told | None = None) -> Lease:
+def holding(*offsets: int, owner: RecordingOwner | None = None) -> Lease:
     lease = packed((offsets[0], offsets[-1], 1), owner=owner)
     lease.unpacked(offsets)
     return lease
 
 
-def ten(owner: Told | None = None) -> Lease:
+def ten(owner: RecordingOwner | None = None) -> Lease:
     return holding(*range(10), owner=owner)
 
 
-def sparse(owner: Told | None = None) -> Lease:
+def sparse(owner: RecordingOwner | None = None) -> Lease:
     """Records with holes between them, as compaction leaves them."""
     return holding(0, 1, 4, 5, 9, owner=owner)
 
@@ -104,7 +106,7 @@ def test_a_record_locks_end_with_its_lease():
 
 
 def test_a_fresh_lease_has_nothing_to_send():
-    owner = Told()
+    owner = RecordingOwner()
 
     assert [] == ten(owner).take()
     assert 0 == owner.marks
@@ -116,9 +118,9 @@ def test_a_fresh_lease_has_nothing_to_send():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [ten, sparse])
 def test_a_marked_record_is_sent_once(
-    make: Callable[[Told], Lease], kind: AcknowledgeType
+    make: Callable[[RecordingOwner], Lease], kind: AcknowledgeType
 ):
-    owner = Told()
+    owner = RecordingOwner()
     lease = make(owner)
 
     lease.acknowledge(5, kind)
@@ -177,7 +179,7 @@ def test_a_batchs_verb_marks_the_records_of_which_nothing_was_said(
 
 
 def test_a_batchs_verb_with_nothing_left_to_say_tells_nobody():
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge_open(0, 10, ACCEPT)
 
@@ -222,9 +224,9 @@ def test_another_verb_after_sending_is_refused_and_sends_nothing(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_verb_after_the_consumer_closed_says_so(kind: AcknowledgeType):
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
-    owner.journal.closed = True
+    owner.result_log.closed = True
 
     with pytest.raises(ClosedError, match="closed"):
         lease.acknowledge(4, kind)
@@ -235,11 +237,11 @@ def test_a_verb_after_the_consumer_closed_says_so(kind: AcknowledgeType):
 
 
 def test_a_verb_said_in_turn_after_the_consumer_closed_says_so_too():
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(3, ACCEPT)
     lease.acknowledge(4, ACCEPT)
-    owner.journal.closed = True
+    owner.result_log.closed = True
 
     with pytest.raises(ClosedError, match="closed"):
         lease.acknowledge(5, ACCEPT)
@@ -259,7 +261,7 @@ def test_a_verb_said_in_turn_after_the_locks_were_lost_raises():
 
 
 def test_renewing_at_a_broker_that_cannot_says_so():
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     owner.renewable = False
 
@@ -310,7 +312,7 @@ def test_leases_of_which_nothing_is_known_share_nothing():
 
 
 def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
-    owner = Told()
+    owner = RecordingOwner()
     lease = packed(owner=owner)
 
     lease.unpacked(
@@ -474,7 +476,7 @@ def test_only_the_renewed_among_settled_records_get_a_later_deadline():
 def test_a_verb_during_a_renewal_is_sent_once_the_renewal_is_answered(
     kind: AcknowledgeType,
 ):
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
     renewal = take(lease)
@@ -605,7 +607,7 @@ def test_a_forsaken_packed_lease_is_settled_and_holds_no_bytes():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_verb_after_the_locks_were_lost_raises_every_time(kind: AcknowledgeType):
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.term.reason = "the connection to node 1 was lost"
     lose(lease)
@@ -654,7 +656,7 @@ def test_a_record_settled_before_the_locks_were_lost_stays_settled(
 
 
 def test_what_is_accepted_implicitly_after_the_locks_were_lost_is_reported_once():
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(2, ACCEPT)
     take(lease)
@@ -669,7 +671,7 @@ def test_what_is_accepted_implicitly_after_the_locks_were_lost_is_reported_once(
 @pytest.mark.parametrize("state", ["unsent", "sent"])
 @pytest.mark.parametrize("kind", TERMINAL)
 def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: str):
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
     renewal = take(lease) if state == "sent" else []
@@ -689,7 +691,7 @@ def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: st
 def test_the_locks_are_gone_with_the_session_though_nobody_told_the_lease(
     kind: AcknowledgeType,
 ):
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.term.ended = True
 
@@ -704,7 +706,7 @@ def test_the_locks_are_gone_with_the_session_though_nobody_told_the_lease(
 
 
 def test_a_record_is_held_until_its_deadline_which_stays_what_it_was():
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
 
     before = lease.holds(4)
@@ -716,7 +718,7 @@ def test_a_record_is_held_until_its_deadline_which_stays_what_it_was():
 
 
 def test_a_renewed_record_is_held_until_its_new_deadline():
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
     while_renewing = lease.holds(4)
@@ -739,19 +741,19 @@ def test_a_record_is_not_held_once_a_verb_settled_it():
 
 @pytest.mark.parametrize("how", ["session", "closed"])
 def test_lost_records_are_not_held_and_their_deadline_is_past(how: str):
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     if how == "session":
         lose(lease)
     else:
-        owner.journal.closed = True
+        owner.result_log.closed = True
 
     assert not lease.holds(4)
     assert float("-inf") == lease.deadline_of(4)
 
 
 def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
-    owner = Told()
+    owner = RecordingOwner()
     lease = packed(owner=owner)
     lose(lease)
 
@@ -762,7 +764,7 @@ def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
 
 
 def test_letting_go_of_what_is_gone_already_is_reported_as_failed():
-    owner = Told()
+    owner = RecordingOwner()
     lease = ten(owner)
     lease.cursor = 8
     lose(lease)
