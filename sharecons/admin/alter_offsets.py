@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions, missing_topics
-from sharecons.admin.topics import log_offsets
+from sharecons.admin.topics import list_offsets
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import parts, worst_of
@@ -18,7 +18,7 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 
-__all__ = ["alter_offsets", "check_offsets", "delete_offsets"]
+__all__ = ["alter_share_group_offsets", "check_offsets", "delete_share_group_offsets"]
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -45,7 +45,7 @@ def check_offsets(wanted: Wanted) -> None:
             )
 
 
-async def alter_offsets(
+async def alter_share_group_offsets(
     questions: AdminExecutor, group_id: str, wanted: Wanted
 ) -> Results[TopicPartition, int]:
     missing = await missing_partitions(questions, wanted, ALTERING)
@@ -59,7 +59,7 @@ async def alter_offsets(
     return _in_order(wanted, missing, set_to)
 
 
-async def delete_offsets(
+async def delete_share_group_offsets(
     questions: AdminExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
     missing = await missing_topics(questions, topics, DELETING)
@@ -147,10 +147,10 @@ async def _looked_up(
     questions: AdminExecutor, wanted: Wanted
 ) -> Results[TopicPartition, int]:
     specs = {key: spec for key, spec in wanted.items() if isinstance(spec, OffsetSpec)}
-    looked_up = await log_offsets(questions, specs, False)
+    looked_up = await list_offsets(questions, specs, False)
     # There is no record so late: what comes next is meant.
     late = [key for key, found in looked_up.found.items() if found.offset is None]
-    ends = await log_offsets(questions, dict.fromkeys(late, OffsetSpec.LATEST), False)
+    ends = await list_offsets(questions, dict.fromkeys(late, OffsetSpec.LATEST), False)
 
     def offset_of(key: TopicPartition, spec: int | OffsetSpec) -> Outcome[int]:
         if not isinstance(spec, OffsetSpec):

@@ -163,7 +163,7 @@ class ShareGroupAdmin:
         )
         return await groups.list_groups(self._questions(), *names)
 
-    async def describe_groups(
+    async def describe_share_groups(
         self, *group_ids: str, authorized_operations: bool = False
     ) -> Results[str, ShareGroup]:
         """Describe share groups: state, epochs, coordinator, members, assignment.
@@ -173,7 +173,24 @@ class ShareGroupAdmin:
         """
         names = validation.check_group_ids(group_ids)
         questions = self._questions()
-        return await groups.describe_groups(questions, names, authorized_operations)
+        return await groups.describe_share_groups(
+            questions, names, authorized_operations
+        )
+
+    async def describe_group(
+        self, group_id: str, *, authorized_operations: bool = False
+    ) -> ShareGroup:
+        """Describe one share group.
+
+        Raises:
+            BrokerError: the group does not exist or is of another type
+                (GROUP_ID_NOT_FOUND), or its coordinator rejects the request.
+            RequestTimedOutError: its coordinator returned nothing within `timeout`.
+        """
+        described = await self.describe_share_groups(
+            group_id, authorized_operations=authorized_operations
+        )
+        return described[group_id].value
 
     async def describe_consumer_groups(
         self, *group_ids: str, authorized_operations: bool = False
@@ -184,17 +201,17 @@ class ShareGroupAdmin:
             self._questions(), names, authorized_operations
         )
 
-    async def delete_groups(self, *group_ids: str) -> Results[str, None]:
+    async def delete_share_groups(self, *group_ids: str) -> Results[str, None]:
         """Delete share groups, with all that they know; a group of another type stays.
 
         A group with members has a `BrokerError` of NON_EMPTY_GROUP.
         """
         names = validation.check_group_ids(group_ids)
-        return await groups.delete_groups(self._questions(), names)
+        return await groups.delete_share_groups(self._questions(), names)
 
     # Where share groups stand.
 
-    async def list_offsets(
+    async def list_share_group_offsets(
         self, *group_ids: str, partitions: Iterable[TopicPartition] | None = None
     ) -> Results[str, Results[TopicPartition, GroupOffset]]:
         """List start offset, leader epoch and lag of groups, partition by partition.
@@ -204,9 +221,9 @@ class ShareGroupAdmin:
         """
         names = validation.check_group_ids(group_ids)
         wanted = validation.check_partitions(partitions)
-        return await offsets.list_offsets(self._questions(), names, wanted)
+        return await offsets.list_share_group_offsets(self._questions(), names, wanted)
 
-    async def alter_offsets(
+    async def alter_share_group_offsets(
         self, group_id: str, wanted: Mapping[TopicPartition, int | OffsetSpec]
     ) -> Results[TopicPartition, int]:
         """Set start offsets of an empty group; gives the offsets that were set.
@@ -218,15 +235,19 @@ class ShareGroupAdmin:
         validation.check_group_id(group_id)
         validation.check_partitions(wanted)
         alter_offsets.check_offsets(wanted)
-        return await alter_offsets.alter_offsets(self._questions(), group_id, wanted)
+        return await alter_offsets.alter_share_group_offsets(
+            self._questions(), group_id, wanted
+        )
 
-    async def delete_offsets(
+    async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str]
     ) -> Results[str, None]:
         """Make an empty group forget topics; it would begin them anew."""
         validation.check_group_id(group_id)
         names = validation.check_topic_names(topics)
-        return await alter_offsets.delete_offsets(self._questions(), group_id, names)
+        return await alter_offsets.delete_share_group_offsets(
+            self._questions(), group_id, names
+        )
 
     async def read_state(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -273,7 +294,7 @@ class ShareGroupAdmin:
         names = validation.check_group_ids(group_ids)
         return await configs.describe_configs(self._questions(), names)
 
-    async def alter_configs(
+    async def incremental_alter_configs(
         self,
         group_id: str,
         wanted: Mapping[str, str | int | bool | None],
@@ -293,7 +314,7 @@ class ShareGroupAdmin:
             validation.check_string("config name", name)
             if isinstance(value, str):
                 validation.check_string(name, value)
-        return await configs.alter_configs(
+        return await configs.incremental_alter_configs(
             self._questions(), group_id, wanted, validate_only
         )
 
@@ -310,14 +331,16 @@ class ShareGroupAdmin:
 
     # Topics and their logs.
 
-    async def topics(
+    async def describe_topics(
         self, *names: str, authorized_operations: bool = False
     ) -> Results[str, Topic]:
         """Describe topics: ids, partitions, leaders; no names are all of them."""
         wanted = validation.check_topic_names(names)
-        return await topics.topics(self._questions(), wanted, authorized_operations)
+        return await topics.describe_topics(
+            self._questions(), wanted, authorized_operations
+        )
 
-    async def log_offsets(
+    async def list_offsets(
         self,
         partitions: Iterable[TopicPartition] | Mapping[TopicPartition, OffsetSpec],
         spec: OffsetSpec = OffsetSpec.LATEST,
@@ -329,7 +352,7 @@ class ShareGroupAdmin:
         specs = dict.fromkeys(wanted, spec)
         if isinstance(partitions, Mapping):
             specs = dict(partitions)
-        return await topics.log_offsets(self._questions(), specs, read_committed)
+        return await topics.list_offsets(self._questions(), specs, read_committed)
 
     async def read_log(
         self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
@@ -347,7 +370,7 @@ class ShareGroupAdmin:
 
     # Consumer groups' offsets, to move over from and to.
 
-    async def fetch_committed(
+    async def list_consumer_group_offsets(
         self, *group_ids: str, partitions: Iterable[TopicPartition] | None = None
     ) -> Results[str, Results[TopicPartition, CommittedOffset | None]]:
         """Read what consumer groups, classic or new, committed.
@@ -357,9 +380,11 @@ class ShareGroupAdmin:
         """
         names = validation.check_group_ids(group_ids)
         wanted = validation.check_partitions(partitions)
-        return await consumer_offsets.fetch_committed(self._questions(), names, wanted)
+        return await consumer_offsets.list_consumer_group_offsets(
+            self._questions(), names, wanted
+        )
 
-    async def commit_offsets(
+    async def alter_consumer_group_offsets(
         self, group_id: str, wanted: Mapping[TopicPartition, int | CommittedOffset]
     ) -> Results[TopicPartition, None]:
         """Commit for a consumer group without members, as no member of it.
@@ -373,7 +398,7 @@ class ShareGroupAdmin:
             key: CommittedOffset(offset=offset) if isinstance(offset, int) else offset
             for key, offset in wanted.items()
         }
-        return await consumer_offsets.commit_offsets(
+        return await consumer_offsets.alter_consumer_group_offsets(
             self._questions(), group_id, committing
         )
 
@@ -386,9 +411,9 @@ class ShareGroupAdmin:
         questions = self._questions()
         return await cluster.describe_cluster(questions, authorized_operations)
 
-    async def features(self, *, node_id: int | None = None) -> Features:
+    async def describe_features(self, *, node_id: int | None = None) -> Features:
         """Read features and API versions of a broker, any one if `node_id` is None."""
-        return await cluster.features(self._questions(), node_id)
+        return await cluster.describe_features(self._questions(), node_id)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -19,7 +19,7 @@ from sharecons.protocol.admin.requests import (
 )
 from sharecons.protocol.codes import Code
 
-__all__ = ["describe_broker_configs", "describe_cluster", "features"]
+__all__ = ["describe_broker_configs", "describe_cluster", "describe_features"]
 
 
 async def describe_cluster(
@@ -32,7 +32,7 @@ async def describe_cluster(
     return reply.value
 
 
-async def features(questions: AdminExecutor, node_id: int | None) -> Features:
+async def describe_features(questions: AdminExecutor, node_id: int | None) -> Features:
     async def ask(asked: int) -> Reply[Features]:
         reply: Reply[Features] = await questions.ask(asked, DescribeFeatures())
         return reply

@@ -28,7 +28,7 @@ from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
-__all__ = ["alter_configs", "describe_configs"]
+__all__ = ["describe_configs", "incremental_alter_configs"]
 
 Entries = Mapping[str, ConfigEntry]
 Described = Mapping[Resource, Reply[Entries]]
@@ -48,7 +48,7 @@ async def describe_configs(
     return outcomes(replies, "read the configs of", lambda key: f"group {key!r}")
 
 
-async def alter_configs(
+async def incremental_alter_configs(
     questions: AdminExecutor, group_id: str, wanted: Wanted, validate_only: bool
 ) -> Outcome[None]:
     present = (await describe_configs(questions, (group_id,)))[group_id]

@@ -11,13 +11,13 @@ from sharecons.protocol.admin.requests import CommitOffsets, FetchCommitted, Rep
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 
-__all__ = ["commit_offsets", "fetch_committed"]
+__all__ = ["alter_consumer_group_offsets", "list_consumer_group_offsets"]
 
 Told = Mapping[TopicPartition, Reply[CommittedOffset | None]]
 Committed = Results[TopicPartition, CommittedOffset | None]
 
 
-async def fetch_committed(
+async def list_consumer_group_offsets(
     questions: AdminExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
@@ -49,7 +49,7 @@ def _named(group_id: str, one: Outcome[Told]) -> Outcome[Committed]:
     )
 
 
-async def commit_offsets(
+async def alter_consumer_group_offsets(
     questions: AdminExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],

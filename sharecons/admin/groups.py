@@ -26,9 +26,9 @@ from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 
 __all__ = [
-    "delete_groups",
+    "delete_share_groups",
     "describe_consumer_groups",
-    "describe_groups",
+    "describe_share_groups",
     "list_groups",
 ]
 
@@ -48,7 +48,7 @@ async def list_groups(
     return GroupListing(groups=dict(sorted(by_id.items())), errors=listed.errors)
 
 
-async def describe_groups(
+async def describe_share_groups(
     questions: AdminExecutor,
     group_ids: Iterable[str],
     authorized_operations: bool = False,
@@ -118,12 +118,12 @@ async def _describe_consumer_groups(
     return await questions.of_groups(group_ids, "describe consumer", ask)
 
 
-async def delete_groups(
+async def delete_share_groups(
     questions: AdminExecutor, group_ids: Iterable[str]
 ) -> Results[str, None]:
     """Delete those that are share groups: the request itself does not mind types."""
     doing = "delete share"
-    described = await describe_groups(questions, group_ids, doing=doing)
+    described = await describe_share_groups(questions, group_ids, doing=doing)
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
         answer: Mapping[str, Reply[None]] = await questions.ask(

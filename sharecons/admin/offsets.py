@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from sharecons._record import TopicPartition
-from sharecons.admin.groups import describe_groups
+from sharecons.admin.groups import describe_share_groups
 from sharecons.admin.missing import missing_partitions
-from sharecons.admin.topics import log_offsets
+from sharecons.admin.topics import list_offsets
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.fanout import outcomes, worst_of
@@ -20,7 +20,7 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 
-__all__ = ["list_offsets"]
+__all__ = ["list_share_group_offsets"]
 
 Told = Mapping[TopicPartition, Reply[GroupOffset]]
 GroupOffsets = Results[TopicPartition, GroupOffset]
@@ -28,7 +28,7 @@ GroupOffsets = Results[TopicPartition, GroupOffset]
 DOING: Final = "list the offset of"
 
 
-async def list_offsets(
+async def list_share_group_offsets(
     questions: AdminExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
@@ -86,7 +86,7 @@ async def _without_strangers(
     ]
     if not silent:
         return dict(listed)
-    described = await describe_groups(questions, silent)
+    described = await describe_share_groups(questions, silent)
     return {
         key: Outcome(error=described[key].error)
         if key in described and is_code(described[key].error, Code.GROUP_ID_NOT_FOUND)
@@ -116,7 +116,7 @@ async def _with_lag(
     if not untold:
         return Results(listed)
     specs = dict.fromkeys(sorted(untold), OffsetSpec.LATEST)
-    ends = (await log_offsets(questions, specs, False)).found
+    ends = (await list_offsets(questions, specs, False)).found
 
     def reckoned(offsets: GroupOffsets) -> GroupOffsets:
         return Results(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from sharecons._record import TopicPartition
-from sharecons.admin.offsets import list_offsets
+from sharecons.admin.offsets import list_share_group_offsets
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import refusal
 from sharecons.protocol.admin.fanout import place
@@ -125,7 +125,7 @@ async def named_partitions(
 ) -> Results[TopicPartition, SharePartition]:
     """Name the share-partitions by their topics' ids; None are the group's own."""
     if partitions is None:
-        listed = await list_offsets(questions, [group_id], None)
+        listed = await list_share_group_offsets(questions, [group_id], None)
         partitions = tuple(listed[group_id].value)
     if not partitions:
         return Results({})

@@ -11,7 +11,7 @@ import anyio
 from sharecons._record import Record, TopicPartition
 from sharecons.admin.read_log import read_log
 from sharecons.admin.state import named_partitions
-from sharecons.admin.topics import log_offsets
+from sharecons.admin.topics import list_offsets
 from sharecons.errors import Error, RequestTimedOutError
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.models import OffsetSpec
@@ -89,10 +89,10 @@ async def _replay(
     states: ShareStates,
 ) -> dict[TopicPartition, Error]:
     """Tell `states` all records of these partitions; gives those that failed."""
-    earliest = await log_offsets(
+    earliest = await list_offsets(
         questions, dict.fromkeys(wanted, OffsetSpec.EARLIEST), False
     )
-    latest = await log_offsets(
+    latest = await list_offsets(
         questions, dict.fromkeys(earliest.found, OffsetSpec.LATEST), False
     )
     failed = {**earliest.errors, **latest.errors}

@@ -9,10 +9,10 @@ from sharecons.protocol.admin.models import LogOffset, OffsetSpec, Topic
 from sharecons.protocol.admin.requests import ListLogOffsets, Reply
 from sharecons.protocol.admin.results import Results
 
-__all__ = ["log_offsets", "topics"]
+__all__ = ["describe_topics", "list_offsets"]
 
 
-async def topics(
+async def describe_topics(
     questions: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
 ) -> Results[str, Topic]:
     """Ask once: what is told of a topic is told at once, leaders or not."""
@@ -23,7 +23,7 @@ async def topics(
     return outcomes(replies, "describe", lambda name: f"topic {name!r}")
 
 
-async def log_offsets(
+async def list_offsets(
     questions: AdminExecutor,
     specs: Mapping[TopicPartition, OffsetSpec],
     read_committed: bool,

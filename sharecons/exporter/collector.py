@@ -125,7 +125,9 @@ class Collector:
         ids = [key for key in listing.groups if is_chosen(key, self._patterns)]
         if not ids:
             return {}
-        described = trouble.found("groups", await self._admin.describe_groups(*ids))
+        described = trouble.found(
+            "groups", await self._admin.describe_share_groups(*ids)
+        )
         offsets = await self._offsets(ids, trouble)
         partitions = sorted({key for each in offsets.values() for key in each})
         starts = await self._log(partitions, OffsetSpec.EARLIEST, trouble)
@@ -173,7 +175,9 @@ class Collector:
         return complete
 
     async def _offsets(self, ids: list[str], trouble: _Trouble) -> Offsets:
-        listed = trouble.found("offsets", await self._admin.list_offsets(*ids))
+        listed = trouble.found(
+            "offsets", await self._admin.list_share_group_offsets(*ids)
+        )
         return {
             group_id: {
                 key: offset
@@ -186,7 +190,7 @@ class Collector:
     async def _log(
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec, trouble: _Trouble
     ) -> Ends:
-        found = await self._admin.log_offsets(partitions, spec)
+        found = await self._admin.list_offsets(partitions, spec)
         return {
             key: one.offset
             for key, one in trouble.found("logs", found).items()

@@ -36,8 +36,8 @@ async def log_bounds(
     """Ask where logs start, and where they end."""
     wanted = tuple(keys)
     starts, ends = await side_by_side(
-        admin.log_offsets(wanted, OffsetSpec.EARLIEST),
-        admin.log_offsets(wanted, OffsetSpec.LATEST),
+        admin.list_offsets(wanted, OffsetSpec.EARLIEST),
+        admin.list_offsets(wanted, OffsetSpec.LATEST),
     )
     return starts.value, ends.value
 

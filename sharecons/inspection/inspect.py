@@ -113,9 +113,9 @@ async def inspect_group(
         Others as the methods of `ShareGroupAdmin`.
     """
     # By itself: where nobody answers, one question is enough to see it.
-    group = (await admin.describe_groups(group_id))[group_id].value
+    group = await admin.describe_group(group_id)
     listed, configs = await side_by_side(
-        admin.list_offsets(group_id), admin.describe_configs(group_id)
+        admin.list_share_group_offsets(group_id), admin.describe_configs(group_id)
     )
     known = listed.value[group_id].value
     wanted = _wanted(group_id, known, partitions, set(topics))

@@ -76,7 +76,7 @@ async def peek(
         BrokerError: there is no such topic or group.
         Others as the methods of `ShareGroupAdmin`.
     """
-    known = (await admin.topics(topic))[topic].value.partitions
+    known = (await admin.describe_topics(topic))[topic].value.partitions
     keys = [TopicPartition(topic, n) for n in sorted(partitions or known)]
     logs, begins = await side_by_side(
         log_bounds(admin, keys), _begins(admin, keys, start, last, group_id)
@@ -111,7 +111,7 @@ async def _begins(
     if last is not None:
         return dict.fromkeys(keys, lambda low, high: max(low, high - last))
     if group_id is not None:
-        listed = (await admin.list_offsets(group_id))[group_id].value.found
+        listed = (await admin.list_share_group_offsets(group_id))[group_id].value.found
         if not any(key in listed for key in keys):
             raise ConfigurationError(
                 f"group {group_id!r} does not read topic {keys[0].topic!r}"
@@ -125,7 +125,7 @@ async def _begins(
         }
     if isinstance(start, int):
         return dict.fromkeys(keys, lambda low, high: start)
-    found = (await admin.log_offsets(keys, start)).found
+    found = (await admin.list_offsets(keys, start)).found
     return {
         key: _at_least(each.offset)
         for key, each in found.items()

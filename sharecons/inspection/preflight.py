@@ -51,7 +51,9 @@ async def check_cluster(
     cluster = await admin.describe_cluster()
     spoken = await _features(admin, cluster)
     checks = [check_reached(cluster), *check_features(spoken)]
-    known = await admin.topics(SHARE_GROUP_STATE, *names, authorized_operations=True)
+    known = await admin.describe_topics(
+        SHARE_GROUP_STATE, *names, authorized_operations=True
+    )
     checks.append(check_state_topic(known[SHARE_GROUP_STATE], len(cluster.brokers)))
     for name in names:
         checks += _topic(name, known[name])
@@ -67,7 +69,7 @@ async def _features(
 
     async def ask(node_id: int) -> None:
         try:
-            spoken[node_id] = Outcome(await admin.features(node_id=node_id))
+            spoken[node_id] = Outcome(await admin.describe_features(node_id=node_id))
         except Error as error:
             spoken[node_id] = Outcome(error=error)
 
@@ -90,7 +92,7 @@ def _topic(name: str, described: Outcome[Topic]) -> Iterator[Check]:
 
 async def _groups(admin: ShareGroupAdmin, group_ids: tuple[str, ...]) -> list[Check]:
     described, configs = await side_by_side(
-        admin.describe_groups(*group_ids, authorized_operations=True),
+        admin.describe_share_groups(*group_ids, authorized_operations=True),
         admin.describe_configs(*group_ids),
     )
     listed = await admin.list_groups(types=())

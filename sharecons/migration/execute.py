@@ -67,11 +67,11 @@ async def _write(
     admin: ShareGroupAdmin, planned: Migration, wanted: Mapping[TopicPartition, int]
 ) -> Moved:
     if planned.direction is Direction.TO_SHARE_GROUP:
-        return await admin.alter_offsets(planned.target, wanted)
+        return await admin.alter_share_group_offsets(planned.target, wanted)
     # Without a leader epoch: that of the last record read is not known, and a wrong
     # one would make consumers believe that the log was cut.
     commits = {key: CommittedOffset(offset=offset) for key, offset in wanted.items()}
-    written = await admin.commit_offsets(planned.target, commits)
+    written = await admin.alter_consumer_group_offsets(planned.target, commits)
     return Results(
         {key: Outcome(wanted[key], one.error) for key, one in written.items()}
     )

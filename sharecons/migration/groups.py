@@ -78,7 +78,7 @@ async def look_at(
 async def _described(
     admin: ShareGroupAdmin, *ids: str
 ) -> tuple[Mapping[str, Group], Mapping[str, Group]]:
-    share = await admin.describe_groups(*ids)
+    share = await admin.describe_share_groups(*ids)
     consumer = await admin.describe_consumer_groups(*ids)
     return _there(share), _there(consumer)
 

@@ -92,7 +92,7 @@ async def _partitions(
     """Make partitions of topics' names."""
     wanted = tuple(topics)
     names = [each for each in wanted if isinstance(each, str)]
-    described = (await admin.topics(*names)).check() if names else Results({})
+    described = (await admin.describe_topics(*names)).check() if names else Results({})
     partitions: dict[TopicPartition, None] = {}
     for each in wanted:
         if isinstance(each, TopicPartition):
@@ -108,7 +108,7 @@ async def _with_neighbours(admin: ShareGroupAdmin, known: Places) -> Places:
     names = dict.fromkeys(key.topic for key in known)
     if not names:
         return known
-    described = await admin.topics(*names)
+    described = await admin.describe_topics(*names)
     more = {
         TopicPartition(name, number): Outcome[GroupPosition | None](None)
         for name, topic in described.found.items()

@@ -30,7 +30,7 @@ async def committed_places(
 
     What a transaction is about to commit is waited for, as long as the admin waits.
     """
-    fetched = await admin.fetch_committed(group_id, partitions=partitions)
+    fetched = await admin.list_consumer_group_offsets(group_id, partitions=partitions)
     return fetched[group_id].value.map(_committed)
 
 
@@ -42,7 +42,7 @@ async def share_places(
     admin: ShareGroupAdmin, group_id: str, partitions: Partitions
 ) -> Places:
     """Read a share group's places; None as `partitions` is all that it knows of."""
-    listed = await admin.list_offsets(group_id, partitions=partitions)
+    listed = await admin.list_share_group_offsets(group_id, partitions=partitions)
     if is_code(listed[group_id].error, Code.GROUP_ID_NOT_FOUND):
         return Results({key: Outcome(None) for key in partitions or ()})
     offsets = listed[group_id].value
@@ -85,7 +85,7 @@ async def _counts(
     if not partitions:
         return {}
     before = await _ends(admin, partitions)
-    listed = await admin.list_offsets(group_id, partitions=partitions)
+    listed = await admin.list_share_group_offsets(group_id, partitions=partitions)
     after = await _ends(admin, partitions)
     if listed[group_id].error is not None:
         return {}
@@ -100,7 +100,7 @@ async def _counts(
 async def _ends(
     admin: ShareGroupAdmin, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    found = (await admin.log_offsets(partitions, OffsetSpec.LATEST)).found
+    found = (await admin.list_offsets(partitions, OffsetSpec.LATEST)).found
     return {key: one.offset for key, one in found.items() if one.offset is not None}
 
 
@@ -109,8 +109,8 @@ async def logs(
 ) -> Results[TopicPartition, LogBounds]:
     """Look up where the partitions' logs begin and end."""
     keys = tuple(partitions)
-    starts = await admin.log_offsets(keys, OffsetSpec.EARLIEST)
-    ends = await admin.log_offsets(keys, OffsetSpec.LATEST)
+    starts = await admin.list_offsets(keys, OffsetSpec.EARLIEST)
+    ends = await admin.list_offsets(keys, OffsetSpec.LATEST)
     return Results({key: _log(starts[key], ends[key]) for key in keys})
 
 

@@ -52,7 +52,7 @@ async def read_group_lag(
     """
     asked_with = dict(topic_ids)
     try:
-        listed = (await admin.list_offsets(group_id))[group_id].value
+        listed = (await admin.list_share_group_offsets(group_id))[group_id].value
     except Error as error:
         _log.debug("standing of the group unknown", group=group_id, reason=str(error))
         return GroupLag()
@@ -72,9 +72,9 @@ async def read_bounds(
     asked = tuple(partitions)
     if not asked:
         return {}
-    first = (await admin.log_offsets(asked, OffsetSpec.EARLIEST)).found
+    first = (await admin.list_offsets(asked, OffsetSpec.EARLIEST)).found
     # A leader that did not answer would be waited for once more.
-    after = (await admin.log_offsets(list(first), OffsetSpec.LATEST)).found
+    after = (await admin.list_offsets(list(first), OffsetSpec.LATEST)).found
     bounds: dict[TopicPartition, tuple[int, int]] = {}
     for place in after:
         begin, end = first[place].offset, after[place].offset

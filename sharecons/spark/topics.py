@@ -122,7 +122,7 @@ class TopicWatch:
 
     async def _describe(self) -> Topics:
         return sort_topics(
-            await self._admin.topics(*self._names, authorized_operations=True)
+            await self._admin.describe_topics(*self._names, authorized_operations=True)
         )
 
     def _judge(self, topics: Topics) -> None:

@@ -21,7 +21,7 @@ async def test_the_cluster_is_described(admin, kafka):
 
 
 async def test_features_say_that_share_groups_are_on(admin):
-    features = await admin.features()
+    features = await admin.describe_features()
 
     assert 1 == features.share_version
     assert 78 in features.apis
@@ -30,8 +30,10 @@ async def test_features_say_that_share_groups_are_on(admin):
 async def test_topics_are_described_and_the_misspelt_one_named(admin, kafka):
     topic = kafka.admin.create_topic(3)
 
-    described = await admin.topics(topic, "no-such-topic", authorized_operations=True)
-    everything = await admin.topics()
+    described = await admin.describe_topics(
+        topic, "no-such-topic", authorized_operations=True
+    )
+    everything = await admin.describe_topics()
 
     found = described[topic].value
     assert [0, 1, 2] == list(found.partitions)
@@ -46,11 +48,11 @@ async def test_what_is_committed_is_fetched(admin, kafka, group):
     topic = kafka.admin.create_topic(2)
     first, second, none = (TopicPartition(topic, n) for n in (0, 1, 9))
 
-    committed = await admin.commit_offsets(
+    committed = await admin.alter_consumer_group_offsets(
         group, {first: 5, none: CommittedOffset(offset=1)}
     )
-    everything = (await admin.fetch_committed(group))[group].value
-    named = await admin.fetch_committed(group, partitions=[first, second])
+    everything = (await admin.list_consumer_group_offsets(group))[group].value
+    named = await admin.list_consumer_group_offsets(group, partitions=[first, second])
 
     assert committed[first].ok
     assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(committed[none])
@@ -60,8 +62,8 @@ async def test_what_is_committed_is_fetched(admin, kafka, group):
 
 async def test_nothing_is_committed_for_a_share_group(admin, kafka, group):
     here = TopicPartition(kafka.admin.create_topic(), 0)
-    (await admin.alter_offsets(group, {here: 0})).check()
+    (await admin.alter_share_group_offsets(group, {here: 0})).check()
 
-    committed = await admin.commit_offsets(group, {here: 1})
+    committed = await admin.alter_consumer_group_offsets(group, {here: 1})
 
     assert "GROUP_ID_NOT_FOUND" == code_of(committed[here])

@@ -11,9 +11,11 @@ RESET = "share.auto.offset.reset"
 
 
 async def test_configs_are_set_and_set_back(admin, group):
-    done = await admin.alter_configs(group, {RESET: "earliest", LOCK: 20000})
+    done = await admin.incremental_alter_configs(
+        group, {RESET: "earliest", LOCK: 20000}
+    )
     first = (await admin.describe_configs(group))[group].value
-    undone = await admin.alter_configs(group, {RESET: None})
+    undone = await admin.incremental_alter_configs(group, {RESET: None})
     then = (await admin.describe_configs(group))[group].value
 
     assert done.ok
@@ -25,7 +27,9 @@ async def test_configs_are_set_and_set_back(admin, group):
 
 
 async def test_what_is_only_validated_is_not_set(admin, group):
-    done = await admin.alter_configs(group, {RESET: "earliest"}, validate_only=True)
+    done = await admin.incremental_alter_configs(
+        group, {RESET: "earliest"}, validate_only=True
+    )
 
     assert done.ok
     assert "latest" == (await admin.describe_configs(group))[group].value[RESET].value
@@ -46,7 +50,7 @@ async def test_what_brokers_would_refuse_is_not_sent(
     admin, group, name, value, complaint
 ):
     with pytest.raises(ConfigurationError, match=complaint):
-        await admin.alter_configs(group, {name: value})
+        await admin.incremental_alter_configs(group, {name: value})
 
 
 async def test_brokers_tell_their_bounds(admin):

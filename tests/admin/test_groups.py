@@ -13,7 +13,7 @@ async def test_a_group_with_a_member_is_described(admin, kafka, group):
     topic = kafka.admin.create_topic(2)
     kafka.admin.produce(topic, ["a"] * 5, partition=0)
     async with held(kafka, group, topic, 5) as (consumer, _):
-        results = await admin.describe_groups(group, authorized_operations=True)
+        results = await admin.describe_share_groups(group, authorized_operations=True)
 
     described = results[group].value
     (member,) = described.members
@@ -28,9 +28,11 @@ async def test_a_group_with_a_member_is_described(admin, kafka, group):
 
 async def test_operations_are_told_only_if_asked_for(admin, kafka, group):
     topic = kafka.admin.create_topic()
-    (await admin.alter_offsets(group, {TopicPartition(topic, 0): 0})).check()
+    (
+        await admin.alter_share_group_offsets(group, {TopicPartition(topic, 0): 0})
+    ).check()
 
-    described = await admin.describe_groups(group)
+    described = await admin.describe_share_groups(group)
 
     assert described[group].value.authorized_operations is None
 
@@ -40,10 +42,10 @@ async def test_unknown_groups_and_those_of_another_type_hide_nothing(
 ):
     topic = kafka.admin.create_topic()
     here, classic = TopicPartition(topic, 0), f"{group}-classic"
-    (await admin.alter_offsets(group, {here: 0})).check()
-    (await admin.commit_offsets(classic, {here: 0})).check()
+    (await admin.alter_share_group_offsets(group, {here: 0})).check()
+    (await admin.alter_consumer_group_offsets(classic, {here: 0})).check()
 
-    described = await admin.describe_groups("nobody", group, classic)
+    described = await admin.describe_share_groups("nobody", group, classic)
 
     assert "Empty" == described[group].value.state
     assert "GROUP_ID_NOT_FOUND" == code_of(described["nobody"])
@@ -56,8 +58,8 @@ async def test_unknown_groups_and_those_of_another_type_hide_nothing(
 async def test_groups_are_listed_by_state_and_type(admin, kafka, group):
     topic = kafka.admin.create_topic()
     here, classic = TopicPartition(topic, 0), f"{group}-classic"
-    (await admin.alter_offsets(group, {here: 0})).check()
-    (await admin.commit_offsets(classic, {here: 0})).check()
+    (await admin.alter_share_group_offsets(group, {here: 0})).check()
+    (await admin.alter_consumer_group_offsets(classic, {here: 0})).check()
 
     everything = await admin.list_groups(types=())
     share = await admin.list_groups()
@@ -78,10 +80,10 @@ async def test_only_empty_share_groups_are_deleted(admin, kafka, group):
     kafka.admin.produce(topic, ["a"] * 3)
     here = TopicPartition(topic, 0)
     busy, classic = f"{group}-busy", f"{group}-classic"
-    (await admin.alter_offsets(group, {here: 0})).check()
-    (await admin.commit_offsets(classic, {here: 0})).check()
+    (await admin.alter_share_group_offsets(group, {here: 0})).check()
+    (await admin.alter_consumer_group_offsets(classic, {here: 0})).check()
     async with held(kafka, busy, topic, 3):
-        deleted = await admin.delete_groups(group, busy, classic, "nobody")
+        deleted = await admin.delete_share_groups(group, busy, classic, "nobody")
         left = await admin.list_groups(types=())
 
     assert deleted[group].ok
@@ -96,7 +98,7 @@ async def test_only_empty_share_groups_are_deleted(admin, kafka, group):
 async def test_a_classic_group_is_described_with_its_kind(admin, kafka, group):
     topic = kafka.admin.create_topic()
     offset = CommittedOffset(offset=3, metadata="noted")
-    await admin.commit_offsets(group, {TopicPartition(topic, 0): offset})
+    await admin.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): offset})
 
     described = await admin.describe_consumer_groups(group, "nobody")
 
@@ -112,7 +114,7 @@ async def test_a_group_that_a_consumer_left_is_empty(admin, kafka, group):
     kafka.admin.produce(topic, ["a"])
     await settled(kafka, group, topic, 1, lambda record: record.accept())
 
-    described = await admin.describe_groups(group)
+    described = await admin.describe_share_groups(group)
 
     assert ("Empty", ()) == (
         described[group].value.state,

@@ -31,7 +31,7 @@ async def test_start_offset_and_lag_are_what_was_settled(admin, kafka, group):
         for record in records[:10] + records[30:40]:
             record.accept()
         await consumer.commit()
-        listed = (await admin.list_offsets(group))[group].value
+        listed = (await admin.list_share_group_offsets(group))[group].value
 
     assert 80 == listed[here].value.lag
     assert 0 <= listed[here].value.start_offset <= 10
@@ -80,7 +80,7 @@ async def test_state_is_told_to_the_offset_and_reading_fences_nobody(
 async def test_state_of_what_is_not_there_has_errors_of_its_own(admin, kafka, group):
     topic = kafka.admin.create_topic()
     here = TopicPartition(topic, 0)
-    (await admin.alter_offsets(group, {here: 4})).check()
+    (await admin.alter_share_group_offsets(group, {here: 4})).check()
     there, nowhere = TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)
 
     state = await admin.read_state(group, [here, there, nowhere])
@@ -98,11 +98,11 @@ async def test_offsets_are_set_partition_by_partition(admin, kafka, group):
     kafka.admin.produce(topic, ["a"] * 10, partition=1)
     first, second, third, none = (TopicPartition(topic, n) for n in (0, 1, 2, 9))
 
-    altered = await admin.alter_offsets(
+    altered = await admin.alter_share_group_offsets(
         group,
         {first: 5, second: OffsetSpec.LATEST, third: OffsetSpec.EARLIEST, none: 1},
     )
-    listed = (await admin.list_offsets(group))[group].value
+    listed = (await admin.list_share_group_offsets(group))[group].value
 
     assert {first: 5, second: 10, third: 0} == altered.found
     assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(altered[none])
@@ -123,7 +123,7 @@ async def test_a_time_means_the_first_record_from_then_on(
     kafka.admin.produce(topic, ["a"] * 10)
     here = TopicPartition(topic, 0)
 
-    altered = await admin.alter_offsets(group, {here: spec})
+    altered = await admin.alter_share_group_offsets(group, {here: spec})
 
     assert {here: expected} == altered.found
 
@@ -133,8 +133,8 @@ async def test_a_group_with_members_keeps_its_offsets(admin, kafka, group):
     kafka.admin.produce(topic, ["a"] * 3)
     here = TopicPartition(topic, 0)
     async with held(kafka, group, topic, 3):
-        altered = await admin.alter_offsets(group, {here: 1})
-        deleted = await admin.delete_offsets(group, [topic])
+        altered = await admin.alter_share_group_offsets(group, {here: 1})
+        deleted = await admin.delete_share_group_offsets(group, [topic])
 
     assert "NON_EMPTY_GROUP" == code_of(altered[here])
     assert altered[here].error is altered.common_error
@@ -143,12 +143,12 @@ async def test_a_group_with_members_keeps_its_offsets(admin, kafka, group):
 
 async def test_offsets_are_forgotten_topic_by_topic(admin, kafka, group):
     one, other = kafka.admin.create_topic(), kafka.admin.create_topic()
-    await admin.alter_offsets(
+    await admin.alter_share_group_offsets(
         group, {TopicPartition(one, 0): 0, TopicPartition(other, 0): 0}
     )
 
-    deleted = await admin.delete_offsets(group, [one, "no-such-topic"])
-    left = (await admin.list_offsets(group))[group].value
+    deleted = await admin.delete_share_group_offsets(group, [one, "no-such-topic"])
+    left = (await admin.list_share_group_offsets(group))[group].value
 
     assert deleted[one].ok
     assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(deleted["no-such-topic"])
@@ -161,9 +161,9 @@ async def test_offsets_of_named_partitions_also_those_that_are_not_there(
     topic = kafka.admin.create_topic()
     here, there = TopicPartition(topic, 0), TopicPartition(topic, 7)
     nowhere = TopicPartition("no-such-topic", 0)
-    (await admin.alter_offsets(group, {here: 3})).check()
+    (await admin.alter_share_group_offsets(group, {here: 3})).check()
 
-    listed = await admin.list_offsets(
+    listed = await admin.list_share_group_offsets(
         group, "nobody", partitions=[there, here, nowhere]
     )
 
@@ -178,16 +178,16 @@ async def test_offsets_of_named_partitions_also_those_that_are_not_there(
 @pytest.mark.parametrize("offset", [-1, 1.5, True, "earliest"])
 async def test_what_is_no_offset_is_refused_before_asking(admin, group, offset):
     with pytest.raises(ConfigurationError, match="t-0: an offset is a number"):
-        await admin.alter_offsets(group, {TopicPartition("t", 0): offset})
+        await admin.alter_share_group_offsets(group, {TopicPartition("t", 0): offset})
 
 
-async def test_log_offsets_at_either_end_and_by_time(admin, kafka):
+async def test_list_offsets_earliest_latest_and_by_time(admin, kafka):
     topic = kafka.admin.create_topic(2)
     kafka.admin.produce(topic, ["a"] * 10, partition=0)
     here, empty, none = (TopicPartition(topic, n) for n in (0, 1, 5))
 
-    latest = await admin.log_offsets([here, empty, none])
-    mixed = await admin.log_offsets(
+    latest = await admin.list_offsets([here, empty, none])
+    mixed = await admin.list_offsets(
         {here: OffsetSpec.EARLIEST, empty: OffsetSpec.MAX_TIMESTAMP}
     )
 

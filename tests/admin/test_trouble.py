@@ -9,6 +9,7 @@ import pytest
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.errors import (
     AuthorizationError,
+    BrokerError,
     ClosedError,
     ConfigurationError,
     ConnectionFailedError,
@@ -45,7 +46,7 @@ async def broker():
 @pytest.fixture
 async def admin(broker):
     async with admin_of(broker) as admin:
-        (await admin.alter_offsets("g", {HERE: 2})).check()
+        (await admin.alter_share_group_offsets("g", {HERE: 2})).check()
         broker.forget_requests()
         yield admin
 
@@ -60,25 +61,33 @@ def asked(broker, api):
 
 READS = [
     ("ListGroups", lambda admin: admin.list_groups()),
-    ("ShareGroupDescribe", lambda admin: admin.describe_groups("g")),
-    ("DescribeShareGroupOffsets", lambda admin: admin.list_offsets("g")),
+    ("ShareGroupDescribe", lambda admin: admin.describe_share_groups("g")),
+    ("DescribeShareGroupOffsets", lambda admin: admin.list_share_group_offsets("g")),
     ("ReadShareGroupState", lambda admin: admin.read_state("g")),
     ("ReadShareGroupStateSummary", lambda admin: admin.read_state_summary("g")),
-    ("ListOffsets", lambda admin: admin.log_offsets([HERE])),
-    ("OffsetFetch", lambda admin: admin.fetch_committed("g")),
-    ("Metadata", lambda admin: admin.topics("orders")),
-    ("FindCoordinator", lambda admin: admin.describe_groups("g")),
+    ("ListOffsets", lambda admin: admin.list_offsets([HERE])),
+    ("OffsetFetch", lambda admin: admin.list_consumer_group_offsets("g")),
+    ("Metadata", lambda admin: admin.describe_topics("orders")),
+    ("FindCoordinator", lambda admin: admin.describe_share_groups("g")),
     ("DescribeConfigs", lambda admin: admin.describe_configs("g")),
     ("DescribeCluster", lambda admin: admin.describe_cluster()),
 ]
 CHANGES = [
-    ("AlterShareGroupOffsets", lambda admin: admin.alter_offsets("g", {HERE: 5})),
-    ("DeleteShareGroupOffsets", lambda admin: admin.delete_offsets("g", ["orders"])),
-    ("DeleteGroups", lambda admin: admin.delete_groups("g")),
-    ("OffsetCommit", lambda admin: admin.commit_offsets("c", {HERE: 5})),
+    (
+        "AlterShareGroupOffsets",
+        lambda admin: admin.alter_share_group_offsets("g", {HERE: 5}),
+    ),
+    (
+        "DeleteShareGroupOffsets",
+        lambda admin: admin.delete_share_group_offsets("g", ["orders"]),
+    ),
+    ("DeleteGroups", lambda admin: admin.delete_share_groups("g")),
+    ("OffsetCommit", lambda admin: admin.alter_consumer_group_offsets("c", {HERE: 5})),
     (
         "IncrementalAlterConfigs",
-        lambda admin: admin.alter_configs("g", {"share.delivery.count.limit": 7}),
+        lambda admin: admin.incremental_alter_configs(
+            "g", {"share.delivery.count.limit": 7}
+        ),
     ),
 ]
 every_question = pytest.mark.parametrize(
@@ -143,27 +152,62 @@ async def test_a_coordinator_that_is_not_ready_is_asked_again(
 
 
 async def test_a_coordinator_that_moved_is_found(broker, admin):
-    first = await admin.describe_groups("g")
-    old = first["g"].value.coordinator.node_id
+    old = (await admin.describe_group("g")).coordinator.node_id
     broker.move_coordinator("g", to=old % 3 + 1)
-    then = await admin.describe_groups("g")
+    described = await admin.describe_group("g")
 
-    assert old % 3 + 1 == then["g"].value.coordinator.node_id
+    assert old % 3 + 1 == described.coordinator.node_id
+
+
+async def test_describe_group_returns_the_description_of_one_group(broker, admin):
+    described = await admin.describe_group("g", authorized_operations=True)
+
+    assert ("g", "Empty", ()) == (
+        described.group_id,
+        described.state,
+        described.members,
+    )
+    assert broker.coordinator("g") == described.coordinator.node_id
+    assert {"READ", "DELETE", "DESCRIBE"} <= described.authorized_operations
+
+
+async def test_describe_group_raises_the_error_of_an_unknown_group(broker, admin):
+    with pytest.raises(BrokerError, match="Group unknown not found") as caught:
+        await admin.describe_group("unknown")
+
+    assert "GROUP_ID_NOT_FOUND" == caught.value.name
+
+
+async def test_describe_group_raises_the_error_of_a_group_of_another_type(
+    broker, admin
+):
+    (await admin.alter_consumer_group_offsets("c", {HERE: 5})).check()
+
+    with pytest.raises(BrokerError, match="not a share group"):
+        await admin.describe_group("c")
+
+
+async def test_describe_group_without_a_coordinator_raises_at_the_timeout(broker):
+    broker.faults.on("ShareGroupDescribe", times=None).refuse("NOT_COORDINATOR")
+    async with admin_of(broker, timeout=7) as admin:
+        with pytest.raises(RequestTimedOutError, match="within 7 s.*NOT_COORDINATOR"):
+            await admin.describe_group("g")
 
 
 async def test_a_coordinator_that_died_is_replaced(broker, admin):
     old = broker.coordinator("g")
-    await admin.describe_groups("g")
+    await admin.describe_share_groups("g")
     broker.stop_broker(old)
 
-    assert (await admin.describe_groups("g"))["g"].value.coordinator.node_id != old
+    described = await admin.describe_group("g")
+    assert described.coordinator.node_id != old
 
 
 async def test_a_leader_that_moved_is_found(broker, admin):
-    await admin.log_offsets([HERE])
+    await admin.list_offsets([HERE])
     broker.move_leader("orders", 0, to=broker.leader("orders") % 3 + 1)
 
-    assert 10 == (await admin.log_offsets([HERE]))[HERE].value.offset
+    assert 10 == (await admin.list_offsets([HERE]))[HERE].value.offset
 
 
 async def test_one_partition_without_an_answer_hides_no_other(broker, admin):
@@ -171,7 +215,7 @@ async def test_one_partition_without_an_answer_hides_no_other(broker, admin):
     silent = broker.leader("orders", 0)
     others = [p for p in partitions if broker.leader("orders", p.partition) != silent]
     with broker.faults.on("ListOffsets", times=None, node=silent).stall():
-        found = await admin.log_offsets(partitions)
+        found = await admin.list_offsets(partitions)
 
     assert isinstance(found[HERE].error, RequestTimedOutError)
     assert others
@@ -182,7 +226,7 @@ async def test_what_never_passes_ends_with_the_time_and_what_was_last_heard(brok
     async with admin_of(broker, timeout=7) as admin:
         broker.faults.on("ShareGroupDescribe", times=None).refuse("NOT_COORDINATOR")
         began = anyio.current_time()
-        described = await admin.describe_groups("g")
+        described = await admin.describe_share_groups("g")
         took = anyio.current_time() - began
 
     assert 7 == pytest.approx(took, abs=0.1)
@@ -217,7 +261,7 @@ async def test_a_broker_that_does_not_list_is_named(broker, admin):
 async def test_a_group_deleted_by_a_try_whose_answer_was_lost_is_deleted(broker, admin):
     broker.faults.on("DeleteGroups").cut(after=True)
 
-    assert (await admin.delete_groups("g"))["g"].ok
+    assert (await admin.delete_share_groups("g"))["g"].ok
     assert 2 == len(asked(broker, "DeleteGroups"))
 
 
@@ -229,7 +273,7 @@ async def test_a_cluster_that_died_is_waited_for_as_long_as_there_is_time(broker
         began = anyio.current_time()
         with pytest.raises(ConnectionFailedError):
             await admin.describe_cluster()
-        described = await admin.describe_groups("g")
+        described = await admin.describe_share_groups("g")
 
     assert 4 <= anyio.current_time() - began <= 10.1
     assert isinstance(described["g"].error, RequestTimedOutError)
@@ -288,7 +332,9 @@ async def test_who_has_no_right_is_told_at_once(broker, admin, kind, api):
 async def test_who_may_not_read_the_brokers_bounds_may_set_configs(broker, admin):
     deny(broker, CLUSTER, NAMES[CLUSTER])
 
-    assert (await admin.alter_configs("g", {"share.delivery.count.limit": 7})).ok
+    assert (
+        await admin.incremental_alter_configs("g", {"share.delivery.count.limit": 7})
+    ).ok
 
 
 async def test_an_older_kafka_says_what_would_serve(broker, admin):
@@ -299,7 +345,7 @@ async def test_an_older_kafka_says_what_would_serve(broker, admin):
 
     broker.faults.on("ApiVersions", times=None).respond(without_share_groups)
     async with admin_of(broker) as old:
-        described = await old.describe_groups("g")
+        described = await old.describe_share_groups("g")
 
     assert isinstance(described["g"].error, UnsupportedVersionError)
     assert "Kafka 4.1 or newer" in str(described["g"].error)
@@ -321,7 +367,7 @@ async def test_a_broker_that_tells_no_lag_has_it_reckoned(broker, admin):
 
     broker.faults.on("ApiVersions", times=None).respond(as_kafka_4_1)
     async with admin_of(broker) as old:
-        listed = (await old.list_offsets("g"))["g"].value
+        listed = (await old.list_share_group_offsets("g"))["g"].value
         summary = await old.read_state_summary("g")
 
     assert (2, 8) == (listed[HERE].value.start_offset, listed[HERE].value.lag)
@@ -354,12 +400,12 @@ async def test_many_questions_side_by_side(broker, admin):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda admin: admin.describe_groups(""),
+        lambda admin: admin.describe_share_groups(""),
         lambda admin: admin.list_groups(types="share"),
-        lambda admin: admin.list_offsets("g", partitions=["orders"]),
-        lambda admin: admin.delete_offsets("g", "orders"),
-        lambda admin: admin.alter_configs("g", {}),
-        lambda admin: admin.log_offsets([("orders", -1)]),
+        lambda admin: admin.list_share_group_offsets("g", partitions=["orders"]),
+        lambda admin: admin.delete_share_group_offsets("g", "orders"),
+        lambda admin: admin.incremental_alter_configs("g", {}),
+        lambda admin: admin.list_offsets([("orders", -1)]),
     ],
 )
 async def test_arguments_that_make_no_sense_are_refused(admin, ask):
@@ -368,9 +414,9 @@ async def test_arguments_that_make_no_sense_are_refused(admin, ask):
 
 
 async def test_asking_about_nothing_asks_nothing_that_matters(broker, admin):
-    assert 0 == len(await admin.describe_groups())
-    assert 0 == len(await admin.list_offsets())
-    assert 0 == len(await admin.log_offsets([]))
-    assert 0 == len(await admin.alter_offsets("g", {}))
+    assert 0 == len(await admin.describe_share_groups())
+    assert 0 == len(await admin.list_share_group_offsets())
+    assert 0 == len(await admin.list_offsets([]))
+    assert 0 == len(await admin.alter_share_group_offsets("g", {}))
     assert 0 == len(await admin.describe_configs())
     assert [] == [each for each in broker.requests if each.api != "ApiVersions"]

@@ -17,10 +17,12 @@ QUESTIONS = [
     pytest.param(ask, id=name)
     for name, ask in {
         "list_groups": lambda admin: admin.list_groups(),
-        "describe_groups": lambda admin: admin.describe_groups("g"),
-        "list_offsets": lambda admin: admin.list_offsets("g"),
-        "alter_configs": lambda admin: admin.alter_configs("g", {"a": 1}),
-        "log_offsets": lambda admin: admin.log_offsets([HERE]),
+        "describe_share_groups": lambda admin: admin.describe_share_groups("g"),
+        "list_share_group_offsets": lambda admin: admin.list_share_group_offsets("g"),
+        "incremental_alter_configs": lambda admin: admin.incremental_alter_configs(
+            "g", {"a": 1}
+        ),
+        "list_offsets": lambda admin: admin.list_offsets([HERE]),
         "describe_cluster": lambda admin: admin.describe_cluster(),
     }.items()
 ]

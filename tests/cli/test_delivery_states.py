@@ -64,7 +64,7 @@ def broker():
 
 async def stand(servers):
     async with ShareGroupAdmin(servers) as admin:
-        (await admin.alter_offsets(GROUP, {ORDERS: 0})).check()
+        (await admin.alter_share_group_offsets(GROUP, {ORDERS: 0})).check()
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def stand(broker):
 
         async def alter():
             async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
-                (await admin.alter_offsets(group, wanted)).check()
+                (await admin.alter_share_group_offsets(group, wanted)).check()
 
         anyio.run(alter)
         return group
@@ -131,7 +131,11 @@ def test_groups_of_other_types_are_listed_when_asked_for(broker, ask, topic, gro
 
     async def commit():
         async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
-            (await admin.commit_offsets(classic, {TopicPartition(topic, 0): 1})).check()
+            (
+                await admin.alter_consumer_group_offsets(
+                    classic, {TopicPartition(topic, 0): 1}
+                )
+            ).check()
 
     anyio.run(commit)
     every = {
@@ -366,7 +370,11 @@ def test_a_group_of_another_type_is_not_reset(broker, ask, topic):
 
     async def commit():
         async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
-            (await admin.commit_offsets(classic, {TopicPartition(topic, 0): 1})).check()
+            (
+                await admin.alter_consumer_group_offsets(
+                    classic, {TopicPartition(topic, 0): 1}
+                )
+            ).check()
 
     anyio.run(commit)
     answer = ask("reset-offsets", classic, "--topic", topic, "--to-latest", "--dry-run")

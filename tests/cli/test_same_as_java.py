@@ -84,7 +84,7 @@ async def _cleared(made):
     """Leave a Kafka that is not ours without our groups."""
     names = [made.named(name, side)[0] for name in ("{g}", "{h}") for side in "jo"]
     async with ours.ShareGroupAdmin(made.bootstrap_servers) as admin:
-        await admin.delete_groups(made.busy, made.classic, *names)
+        await admin.delete_share_groups(made.busy, made.classic, *names)
 
 
 def _occupy(stack, kafka, made):
@@ -126,8 +126,8 @@ def _occupy(stack, kafka, made):
 
 
 async def _is_settled(admin, group):
-    found = (await admin.describe_groups(group))[group].value
-    offsets = (await admin.list_offsets(group))[group].value.found
+    found = (await admin.describe_share_groups(group))[group].value
+    offsets = (await admin.list_share_group_offsets(group))[group].value.found
     return len(found.members) == 2 and 0 == sum(
         each.lag or 0 for each in offsets.values()
     )
@@ -148,7 +148,7 @@ def fresh(ground):
         async with ours.ShareGroupAdmin(ground.bootstrap_servers) as admin:
             for side in ("j", "o"):
                 (g,), (h,) = (ground.named(name, side) for name in ("{g}", "{h}"))
-                await admin.delete_groups(g, h)
+                await admin.delete_share_groups(g, h)
                 await _stand(admin, g, {(ground.topic, 0): 10, (ground.topic, 1): 2})
                 await _stand(admin, h, {(ground.topic, 0): 5, (ground.other, 1): 1})
 
@@ -157,7 +157,7 @@ def fresh(ground):
 
 async def _stand(admin, group, offsets):
     wanted = {ours.TopicPartition(*key): offset for key, offset in offsets.items()}
-    (await admin.alter_offsets(group, wanted)).check()
+    (await admin.alter_share_group_offsets(group, wanted)).check()
 
 
 @pytest.fixture(scope="module")

@@ -268,10 +268,10 @@ async def test_admin_refuses_illegal_topic_names(topic: str, rule: str) -> None:
     admin = ShareGroupAdmin("localhost:1")
     partition = TopicPartition(topic, 0)
     for call in (
-        lambda: admin.topics(topic),
-        lambda: admin.delete_offsets("billing", [topic]),
-        lambda: admin.alter_offsets("billing", {partition: 0}),
-        lambda: admin.log_offsets([partition]),
+        lambda: admin.describe_topics(topic),
+        lambda: admin.delete_share_group_offsets("billing", [topic]),
+        lambda: admin.alter_share_group_offsets("billing", {partition: 0}),
+        lambda: admin.list_offsets([partition]),
         lambda: admin.read_state("billing", [partition]),
     ):
         with pytest.raises(ConfigurationError, match=rule):
@@ -285,14 +285,16 @@ async def test_admin_refuses_strings_that_no_request_can_carry(text: str) -> Non
         ShareGroupAdmin("localhost:1", client_id=text)
     admin = ShareGroupAdmin("localhost:1")
     for call in (
-        lambda: admin.describe_groups(text),
-        lambda: admin.delete_groups(text),
+        lambda: admin.describe_share_groups(text),
+        lambda: admin.delete_share_groups(text),
         lambda: admin.list_groups(states=[text]),
-        lambda: admin.fetch_committed(text),
+        lambda: admin.list_consumer_group_offsets(text),
         lambda: admin.describe_broker_configs(text),
-        lambda: admin.alter_configs(text, {}),
-        lambda: admin.alter_configs("billing", {text: "1"}),
-        lambda: admin.alter_configs("billing", {"share.auto.offset.reset": text}),
+        lambda: admin.incremental_alter_configs(text, {}),
+        lambda: admin.incremental_alter_configs("billing", {text: "1"}),
+        lambda: admin.incremental_alter_configs(
+            "billing", {"share.auto.offset.reset": text}
+        ),
     ):
         with pytest.raises(ConfigurationError, match=r"surrogate|at most"):
             await call()

@@ -291,9 +291,9 @@ async def test_peer_that_never_answers_holds_up_closing_until_its_time_limit(bro
 
 async def test_admin_used_in_another_event_loop_is_rejected(broker):
     async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
-        await admin.topics()
-        for call in (admin.topics, admin.aclose):
+        await admin.describe_topics()
+        for call in (admin.describe_topics, admin.aclose):
             error = await elsewhere(partial(anyio.run, call))
             assert isinstance(error, WrongThreadError), error
             assert "another admin" in str(error)
-        assert "orders" in await admin.topics()
+        assert "orders" in await admin.describe_topics()

@@ -101,7 +101,7 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
 
 async def test_an_empty_partition_has_no_lag_and_no_age(admin, kafka, topic, group):
     there = TopicPartition(topic, 1)
-    (await admin.alter_offsets(group, {there: 0})).check()
+    (await admin.alter_share_group_offsets(group, {there: 0})).check()
     shown = await collected(admin, group)
     here = {"group": group, "topic": topic, "partition": "1"}
 
@@ -115,11 +115,11 @@ async def test_the_age_is_that_of_the_first_record_not_settled(
     admin, kafka, topic, group
 ):
     there = TopicPartition(topic, 0)
-    (await admin.alter_offsets(group, {there: 40})).check()
+    (await admin.alter_share_group_offsets(group, {there: 40})).check()
     collecting = Collector(admin, [group])
     first = (await collecting.collect()).groups[group].partitions[there]
     again = (await collecting.collect()).groups[group].partitions[there]
-    (await admin.alter_offsets(group, {there: 60})).check()
+    (await admin.alter_share_group_offsets(group, {there: 60})).check()
     moved = (await collecting.collect()).groups[group].partitions[there]
 
     assert (40, 60) == (first.oldest.offset, moved.oldest.offset)
@@ -130,7 +130,7 @@ async def test_the_age_is_that_of_the_first_record_not_settled(
 
 async def test_a_group_without_members_is_stalled(admin, kafka, topic, group):
     places = {TopicPartition(topic, 0): 40, TopicPartition(topic, 1): 0}
-    (await admin.alter_offsets(group, places)).check()
+    (await admin.alter_share_group_offsets(group, places)).check()
     shown = await collected(admin, group)
     stalled = f"{GROUP}stalled"
 
@@ -141,7 +141,7 @@ async def test_a_group_without_members_is_stalled(admin, kafka, topic, group):
 async def test_patterns_choose_groups(admin, kafka, topic, group):
     there = TopicPartition(topic, 0)
     for name in (f"{group}-a", f"{group}-b"):
-        (await admin.alter_offsets(name, {there: 0})).check()
+        (await admin.alter_share_group_offsets(name, {there: 0})).check()
 
     one = await Collector(admin, [f"{group}-a"]).collect()
     both = await Collector(admin, [f"{group}-*"]).collect()
@@ -177,7 +177,11 @@ class TestInTrouble:
     async def groups(self, admin, topic, group):
         names = [f"{group}-{letter}" for letter in "abc"]
         for name in names:
-            (await admin.alter_offsets(name, {TopicPartition(topic, 0): 10})).check()
+            (
+                await admin.alter_share_group_offsets(
+                    name, {TopicPartition(topic, 0): 10}
+                )
+            ).check()
         return names
 
     async def test_without_the_right_to_states_the_rest_is_told(
@@ -202,7 +206,7 @@ class TestInTrouble:
         self, admin, kafka, faults, topic, group, state
     ):
         there = TopicPartition(topic, 0)
-        (await admin.alter_offsets(group, {there: 10})).check()
+        (await admin.alter_share_group_offsets(group, {there: 10})).check()
 
         async def respond(request, context):
             answer = await read_share_group_state.handle(request, context)
@@ -231,9 +235,9 @@ class TestInTrouble:
 
     async def test_a_full_window_is_stalled(self, admin, faults, topic, group):
         there = TopicPartition(topic, 0)
-        (await admin.alter_offsets(group, {there: 0})).check()
+        (await admin.alter_share_group_offsets(group, {there: 0})).check()
         wanted = {"share.partition.max.record.locks": 100}
-        (await admin.alter_configs(group, wanted)).value  # noqa: B018 (raises)
+        (await admin.incremental_alter_configs(group, wanted)).value  # noqa: B018 (raises)
 
         async def respond(request, context):
             answer = await read_share_group_state.handle(request, context)

@@ -73,7 +73,7 @@ def write_states(broker, topic_id):
 
 async def test_without_cluster_action_the_records_are_read(broker, admin):
     await a_group(broker, admin)
-    topic = (await admin.topics("orders"))["orders"].value
+    topic = (await admin.describe_topics("orders"))["orders"].value
     write_states(broker, topic.topic_id)
     forbid(broker, CLUSTER_ACTION)
     seen = await inspect_group(admin, "billing")

@@ -25,7 +25,11 @@ def groups(kafka, topic):
 
     async def commit():
         async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
-            (await admin.commit_offsets(old, {TopicPartition(topic, 0): 40})).check()
+            (
+                await admin.alter_consumer_group_offsets(
+                    old, {TopicPartition(topic, 0): 40}
+                )
+            ).check()
 
     anyio.run(commit)
     return old, new

@@ -55,15 +55,15 @@ def places(topic, *offsets):
 
 
 async def commit(admin, group, offsets):
-    (await admin.commit_offsets(group, offsets)).check()
+    (await admin.alter_consumer_group_offsets(group, offsets)).check()
 
 
 async def start(admin, group, offsets):
-    (await admin.alter_offsets(group, offsets)).check()
+    (await admin.alter_share_group_offsets(group, offsets)).check()
 
 
 async def started(admin, group):
-    listed = await admin.list_offsets(group)
+    listed = await admin.list_share_group_offsets(group)
     return {
         key: one.start_offset
         for key, one in listed[group].value.found.items()
@@ -72,7 +72,7 @@ async def started(admin, group):
 
 
 async def committed(admin, group):
-    fetched = await admin.fetch_committed(group)
+    fetched = await admin.list_consumer_group_offsets(group)
     return {key: one.offset for key, one in fetched[group].value.found.items() if one}
 
 

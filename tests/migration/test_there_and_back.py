@@ -84,7 +84,7 @@ async def test_the_account_names_partitions(kafka, topic):
     shared, classic = f"shared-{topic}", f"classic-{topic}"
     async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
         starts = {TopicPartition(topic, n): 0 for n in range(PARTITIONS)}
-        (await admin.alter_offsets(shared, starts)).check()
+        (await admin.alter_share_group_offsets(shared, starts)).check()
 
         held = set()
 

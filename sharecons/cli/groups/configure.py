@@ -45,7 +45,7 @@ async def configure(admin: ShareGroupAdmin, request: Request) -> Exit:
 
 async def _set(admin: ShareGroupAdmin, group: str, request: Request) -> Outcome[None]:
     try:
-        return await admin.alter_configs(
+        return await admin.incremental_alter_configs(
             group, request.configs, validate_only=request.dry_run
         )
     except ConfigurationError as error:

@@ -28,7 +28,7 @@ async def delete(admin: ShareGroupAdmin, request: Request) -> Exit:
     if request.dry_run:
         results = await _foreseen(admin, groups)
     else:
-        results = await admin.delete_groups(*groups)
+        results = await admin.delete_share_groups(*groups)
     done = "would be deleted" if request.dry_run else "deleted"
     rows = [_row("group", name, one.error, done) for name, one in results.items()]
     if not rows and not others:
@@ -59,7 +59,7 @@ async def delete_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     """Make a group forget topics, each for itself."""
     group = request.group
     topics = [choice.topic for choice in request.topics or ()]
-    results = await admin.delete_offsets(group, topics)
+    results = await admin.delete_share_group_offsets(group, topics)
     rows = [
         {"group": group, **_row("topic", name, one.error, "deleted")}
         for name, one in results.items()

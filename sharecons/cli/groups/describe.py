@@ -16,7 +16,7 @@ __all__ = ["describe", "members", "offsets", "state"]
 async def offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     """Show where groups stand, partition by partition."""
     groups, others = await which(admin, request)
-    listed = await admin.list_offsets(*sorted(groups))
+    listed = await admin.list_share_group_offsets(*sorted(groups))
     shown: list[Row] = []
     for group, found in listed.found.items():
         shown += rows.offset_rows(group, found.found)
@@ -33,7 +33,7 @@ async def offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
 async def members(admin: ShareGroupAdmin, request: Request) -> Exit:
     """Show members, and what is assigned to them."""
     groups, others = await which(admin, request)
-    described = await admin.describe_groups(*sorted(groups))
+    described = await admin.describe_share_groups(*sorted(groups))
     found = described.found.values()
     shown = [row for group in found for row in rows.member_rows(group)]
     columns = rows.VERBOSE_MEMBERS if request.verbose else rows.MEMBERS
@@ -47,7 +47,7 @@ async def members(admin: ShareGroupAdmin, request: Request) -> Exit:
 async def state(admin: ShareGroupAdmin, request: Request) -> Exit:
     """Show states, coordinators, and epochs."""
     groups, others = await which(admin, request)
-    described = await admin.describe_groups(
+    described = await admin.describe_share_groups(
         *sorted(groups), authorized_operations=request.verbose
     )
     found = described.found.values()
@@ -68,10 +68,10 @@ def _note_empty(groups: Iterable[ShareGroup]) -> None:
 async def describe(admin: ShareGroupAdmin, request: Request) -> Exit:
     """Show all of it: states, members, and offsets."""
     groups, others = await which(admin, request)
-    described = await admin.describe_groups(
+    described = await admin.describe_share_groups(
         *sorted(groups), authorized_operations=request.verbose
     )
-    listed = await admin.list_offsets(*described.found)
+    listed = await admin.list_share_group_offsets(*described.found)
     stands = {
         group: rows.offset_rows(group, listed[group].value.found)
         if listed[group].ok

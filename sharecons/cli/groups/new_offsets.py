@@ -39,7 +39,7 @@ async def _of_spec(
     admin: ShareGroupAdmin, partitions: Collection[TopicPartition], spec: OffsetSpec
 ) -> Offsets:
     """Look up a time; where no record is so late, the end of the log."""
-    found = await admin.log_offsets(partitions, spec)
+    found = await admin.list_offsets(partitions, spec)
     late = [key for key, each in found.found.items() if each.offset is None]
     ends = await _ends(admin, late)
     if late:
@@ -52,7 +52,7 @@ async def _within(
     admin: ShareGroupAdmin, wanted: Mapping[TopicPartition, int]
 ) -> Offsets:
     """Keep offsets within their logs, as Kafka's own tool does."""
-    firsts = await admin.log_offsets(wanted.keys(), OffsetSpec.EARLIEST)
+    firsts = await admin.list_offsets(wanted.keys(), OffsetSpec.EARLIEST)
     ends = await _ends(admin, wanted.keys())
     offsets: dict[TopicPartition, Outcome[int]] = {}
     low: list[TopicPartition] = []
@@ -94,7 +94,7 @@ async def _ends(
 ) -> Offsets:
     if not partitions:
         return Results({})
-    found = await admin.log_offsets(partitions, OffsetSpec.LATEST)
+    found = await admin.list_offsets(partitions, OffsetSpec.LATEST)
     return found.map(lambda each: each.offset or 0)
 
 

@@ -109,7 +109,9 @@ async def _groups(admin: ShareGroupAdmin) -> Mapping[str, str]:
 
 
 async def _topics(admin: ShareGroupAdmin) -> Mapping[str, str]:
-    return {name: "topic" for name, topic in (await admin.topics()).found.items()}
+    return {
+        name: "topic" for name, topic in (await admin.describe_topics()).found.items()
+    }
 
 
 def _hint(name: str, kinds: Mapping[str, str]) -> str:

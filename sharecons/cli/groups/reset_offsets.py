@@ -49,7 +49,7 @@ async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
     if offsets.errors:
         return await _refused(admin, request, {}, list(offsets.errors.values()))
     if not request.dry_run and partitions:
-        offsets = await admin.alter_offsets(group, offsets.found)
+        offsets = await admin.alter_share_group_offsets(group, offsets.found)
     rows = _rows(group, offsets.found, present)
     others = list(offsets.errors.values())
     if request.export:
@@ -71,7 +71,7 @@ async def _refused(
 
 async def _hindrance(admin: ShareGroupAdmin, group: str) -> Error | None:
     """Tell why a group may not be reset; one that is not there may be: it is made."""
-    described = (await admin.describe_groups(group))[group]
+    described = (await admin.describe_share_groups(group))[group]
     if described.error is None:
         if described.value.state in ("Empty", "Dead"):
             return None
@@ -86,7 +86,7 @@ async def _hindrance(admin: ShareGroupAdmin, group: str) -> Error | None:
 async def _present(
     admin: ShareGroupAdmin, group: str
 ) -> dict[TopicPartition, int | None]:
-    listed = (await admin.list_offsets(group))[group]
+    listed = (await admin.list_share_group_offsets(group))[group]
     if listed.error is not None:
         return {}
     return {key: offset.start_offset for key, offset in listed.value.found.items()}
@@ -101,7 +101,7 @@ async def _chosen(
     choices = _known(present) if request.topics is None else request.topics
     if not choices:
         return [], {}, []
-    topics = await admin.topics(*dict.fromkeys(each.topic for each in choices))
+    topics = await admin.describe_topics(*dict.fromkeys(each.topic for each in choices))
     chosen: dict[TopicPartition, None] = {}
     others: list[Error] = []
     for choice in choices:

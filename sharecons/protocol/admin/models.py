@@ -147,7 +147,7 @@ class GroupOffset:
     """Where a share group stands in a partition (KIP-932, KIP-1226).
 
     All are None for a partition that the group has not begun to read; `lag` alone
-    where it cannot be told: then use `ShareGroupAdmin.log_offsets`.
+    where it cannot be told: then use `ShareGroupAdmin.list_offsets`.
     """
 
     start_offset: int | None

@@ -91,11 +91,13 @@ class Sides:
         with is written down, and given out with the next assignment.
         """
         async with ShareGroupAdmin(self._servers) as admin:
-            topic = (await admin.topics(self._topic))[self._topic].value
+            topic = (await admin.describe_topics(self._topic))[self._topic].value
             places = [
                 TopicPartition(self._topic, number) for number in topic.partitions
             ]
-            (await admin.alter_offsets(group, dict.fromkeys(places, 0))).check()
+            (
+                await admin.alter_share_group_offsets(group, dict.fromkeys(places, 0))
+            ).check()
 
     def _ours(self, reader: Any, group: str, ledger: Path, **more: str) -> Any:
         options = {
