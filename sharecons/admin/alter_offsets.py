@@ -46,12 +46,12 @@ def check_offsets(wanted: Wanted) -> None:
 
 
 async def alter_share_group_offsets(
-    questions: AdminExecutor, group_id: str, wanted: Wanted
+    executor: AdminExecutor, group_id: str, wanted: Wanted
 ) -> Results[TopicPartition, int]:
-    missing = await missing_partitions(questions, wanted, ALTERING)
+    missing = await missing_partitions(executor, wanted, ALTERING)
     there = {key: spec for key, spec in wanted.items() if key not in missing}
-    found = await _looked_up(questions, there)
-    altered = await _altered(questions, group_id, found.found)
+    found = await _looked_up(executor, there)
+    altered = await _altered(executor, group_id, found.found)
     set_to = {
         key: Outcome(one.value, altered[key].error) if one.ok else one
         for key, one in found.items()
@@ -60,16 +60,16 @@ async def alter_share_group_offsets(
 
 
 async def delete_share_group_offsets(
-    questions: AdminExecutor, group_id: str, topics: tuple[str, ...]
+    executor: AdminExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
-    missing = await missing_topics(questions, topics, DELETING)
+    missing = await missing_topics(executor, topics, DELETING)
     there = tuple(topic for topic in topics if topic not in missing)
-    deleted = await _deleted(questions, group_id, there)
+    deleted = await _deleted(executor, group_id, there)
     return _in_order(topics, missing, deleted)
 
 
 async def _altered(
-    questions: AdminExecutor, group_id: str, offsets: Mapping[TopicPartition, int]
+    executor: AdminExecutor, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, None]:
     if not offsets:
         return Results({})
@@ -78,14 +78,14 @@ async def _altered(
     async def ask(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
-        reply = await questions.ask(node_id, request)
+        reply = await executor.ask(node_id, request)
         if reply.code != Code.NONE:
             return {group_id: reply._replace(value=None)}
         # Other brokers know them: the coordinator will in a moment.
         unknown = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
         return {group_id: worst_of(reply.value, unknown)}
 
-    answered = await questions.of_groups([group_id], "set the offsets of", ask)
+    answered = await executor.of_groups([group_id], "set the offsets of", ask)
     return parts(
         answered[group_id],
         offsets,
@@ -95,7 +95,7 @@ async def _altered(
 
 
 async def _deleted(
-    questions: AdminExecutor, group_id: str, topics: tuple[str, ...]
+    executor: AdminExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
     if not topics:
         return Results({})
@@ -105,7 +105,7 @@ async def _deleted(
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Deleted]]:
         nonlocal unsure
         try:
-            reply: Reply[Deleted] = await questions.ask(node_id, request)
+            reply: Reply[Deleted] = await executor.ask(node_id, request)
         except ConnectionFailedError:
             unsure = True
             raise
@@ -114,7 +114,7 @@ async def _deleted(
         told = reply.value
         return {group_id: worst_of(_gone(told) if unsure else told)}
 
-    answered = await questions.of_groups([group_id], "delete offsets of", ask)
+    answered = await executor.of_groups([group_id], "delete offsets of", ask)
     return parts(
         answered[group_id],
         topics,
@@ -144,13 +144,13 @@ def _in_order(
 
 
 async def _looked_up(
-    questions: AdminExecutor, wanted: Wanted
+    executor: AdminExecutor, wanted: Wanted
 ) -> Results[TopicPartition, int]:
     specs = {key: spec for key, spec in wanted.items() if isinstance(spec, OffsetSpec)}
-    looked_up = await list_offsets(questions, specs, False)
+    looked_up = await list_offsets(executor, specs, False)
     # There is no record so late: what comes next is meant.
     late = [key for key, found in looked_up.found.items() if found.offset is None]
-    ends = await list_offsets(questions, dict.fromkeys(late, OffsetSpec.LATEST), False)
+    ends = await list_offsets(executor, dict.fromkeys(late, OffsetSpec.LATEST), False)
 
     def offset_of(key: TopicPartition, spec: int | OffsetSpec) -> Outcome[int]:
         if not isinstance(spec, OffsetSpec):

@@ -23,49 +23,49 @@ __all__ = ["describe_broker_configs", "describe_cluster", "describe_features"]
 
 
 async def describe_cluster(
-    questions: AdminExecutor, authorized_operations: bool
+    executor: AdminExecutor, authorized_operations: bool
 ) -> ClusterDescription:
     request = DescribeCluster(authorized_operations=authorized_operations)
-    reply: Reply[ClusterDescription] = await questions.ask_any(request)
+    reply: Reply[ClusterDescription] = await executor.ask_any(request)
     if reply.code != Code.NONE or reply.value is None:
         raise refusal("describe", "the cluster", reply.code, reply.message)
     return reply.value
 
 
-async def describe_features(questions: AdminExecutor, node_id: int | None) -> Features:
+async def describe_features(executor: AdminExecutor, node_id: int | None) -> Features:
     async def ask(asked: int) -> Reply[Features]:
-        reply: Reply[Features] = await questions.ask(asked, DescribeFeatures())
+        reply: Reply[Features] = await executor.ask(asked, DescribeFeatures())
         return reply
 
     if node_id is None:
-        node_id = await _any_node(questions)
-    told = await questions.of_brokers([node_id], "read the features of", ask)
+        node_id = await _any_node(executor)
+    told = await executor.of_brokers([node_id], "read the features of", ask)
     if node_id not in told:
         raise _unknown(node_id)
     return told[node_id].value
 
 
 async def describe_broker_configs(
-    questions: AdminExecutor, names: tuple[str, ...], node_id: int | None
+    executor: AdminExecutor, names: tuple[str, ...], node_id: int | None
 ) -> Mapping[str, ConfigEntry]:
     if node_id is None:
-        node_id = await _any_node(questions)
+        node_id = await _any_node(executor)
     resource = Resource(ResourceKind.BROKER, str(node_id))
     request = DescribeConfigs(resources=(resource,), names=names or None)
 
     async def ask(asked: int) -> Reply[Mapping[str, ConfigEntry]]:
-        answer = await questions.ask(asked, request)
+        answer = await executor.ask(asked, request)
         reply: Reply[Mapping[str, ConfigEntry]] = answer[resource]
         return reply
 
-    told = await questions.of_brokers([node_id], "read the configs of", ask)
+    told = await executor.of_brokers([node_id], "read the configs of", ask)
     if node_id not in told:
         raise _unknown(node_id)
     return told[node_id].value
 
 
-async def _any_node(questions: AdminExecutor) -> int:
-    answer = await questions.brokers.ask_topics((), questions.deadline)
+async def _any_node(executor: AdminExecutor) -> int:
+    answer = await executor.brokers.ask_topics((), executor.deadline)
     return min(answer.brokers)
 
 

@@ -38,42 +38,42 @@ APPLIED_WITHIN: Final = 5.0
 
 
 async def describe_configs(
-    questions: AdminExecutor, group_ids: tuple[str, ...]
+    executor: AdminExecutor, group_ids: tuple[str, ...]
 ) -> Results[str, Entries]:
     resources = tuple(Resource(ResourceKind.GROUP, name) for name in group_ids)
     request = DescribeConfigs(resources=resources, names=None)
-    answer: Described = await questions.ask_any(request) if resources else {}
+    answer: Described = await executor.ask_any(request) if resources else {}
     silent: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no answer", None)
     replies = {each.name: answer.get(each, silent) for each in resources}
     return outcomes(replies, "read the configs of", lambda key: f"group {key!r}")
 
 
 async def incremental_alter_configs(
-    questions: AdminExecutor, group_id: str, wanted: Wanted, validate_only: bool
+    executor: AdminExecutor, group_id: str, wanted: Wanted, validate_only: bool
 ) -> Outcome[None]:
-    present = (await describe_configs(questions, (group_id,)))[group_id]
+    present = (await describe_configs(executor, (group_id,)))[group_id]
     values = {} if present.error else _values(present.value)
-    spelt = check_configs(wanted, read_bounds(await _limits(questions)), values)
+    spelt = check_configs(wanted, read_bounds(await _limits(executor)), values)
     request = AlterConfigs(
         resource=Resource(ResourceKind.GROUP, group_id),
         configs=spelt,
         validate_only=validate_only,
     )
-    reply = await _altered(questions, request)
+    reply = await _altered(executor, request)
     if reply.code != Code.NONE:
         doing = "set the configs of"
         what = f"group {group_id!r}"
         return Outcome(error=refusal(doing, what, reply.code, reply.message))
     if present.error is None and not validate_only:
-        await _applied(questions, group_id, spelt)
+        await _applied(executor, group_id, spelt)
     return Outcome(None)
 
 
-async def _limits(questions: AdminExecutor) -> Mapping[str, str | None]:
+async def _limits(executor: AdminExecutor) -> Mapping[str, str | None]:
     """The brokers' bounds; where they may not be read, the brokers will say no."""
     names = tuple(bound for name in read_bounds({}) for bound in bound_names(name))
     try:
-        return _values(await describe_broker_configs(questions, names, None))
+        return _values(await describe_broker_configs(executor, names, None))
     except Error:
         return {}
 
@@ -82,18 +82,18 @@ def _values(entries: Entries) -> dict[str, str | None]:
     return {name: entry.value for name, entry in entries.items()}
 
 
-async def _altered(questions: AdminExecutor, request: AlterConfigs) -> Reply[None]:
+async def _altered(executor: AdminExecutor, request: AlterConfigs) -> Reply[None]:
     backoff = Backoff()
     while True:
-        reply: Reply[None] = await questions.ask_any(request)
+        reply: Reply[None] = await executor.ask_any(request)
         delay = backoff.next_delay()
-        if reply.code not in PASSING or delay >= questions.deadline.left:
+        if reply.code not in PASSING or delay >= executor.deadline.left:
             return reply
         await anyio.sleep(delay)
 
 
 async def _applied(
-    questions: AdminExecutor, group_id: str, spelt: Mapping[str, str | None]
+    executor: AdminExecutor, group_id: str, spelt: Mapping[str, str | None]
 ) -> None:
     """Wait until the group's coordinator shows what was set; brokers differ for a bit.
 
@@ -103,14 +103,14 @@ async def _applied(
     request = DescribeConfigs(resources=(resource,), names=tuple(spelt))
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Entries]]:
-        answer: Described = await questions.ask(node_id, request)
+        answer: Described = await executor.ask(node_id, request)
         code, message, entries = answer[resource]
         if code == Code.NONE and entries is not None and not _shows(entries, spelt):
             return {group_id: Reply(Code.OFFSET_NOT_AVAILABLE, "not applied yet", None)}
         return {group_id: Reply(code, message, entries)}
 
     with anyio.move_on_after(APPLIED_WITHIN):
-        await questions.of_groups([group_id], "see the configs of", ask)
+        await executor.of_groups([group_id], "see the configs of", ask)
 
 
 def _shows(entries: Entries, spelt: Mapping[str, str | None]) -> bool:

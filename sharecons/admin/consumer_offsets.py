@@ -18,16 +18,16 @@ Committed = Results[TopicPartition, CommittedOffset | None]
 
 
 async def list_consumer_group_offsets(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, Committed]:
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Told]]:
         request = FetchCommitted(groups=dict.fromkeys(keys, partitions))
-        answer: Mapping[str, Reply[Told]] = await questions.ask(node_id, request)
+        answer: Mapping[str, Reply[Told]] = await executor.ask(node_id, request)
         return {key: _whole(reply) for key, reply in answer.items()}
 
-    fetched = await questions.of_groups(group_ids, "fetch the offsets of", ask)
+    fetched = await executor.of_groups(group_ids, "fetch the offsets of", ask)
     return Results({key: _named(key, one) for key, one in fetched.items()})
 
 
@@ -50,14 +50,14 @@ def _named(group_id: str, one: Outcome[Told]) -> Outcome[Committed]:
 
 
 async def alter_consumer_group_offsets(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:
     doing = "commit the offset of"
-    missing = await missing_partitions(questions, offsets, doing)
+    missing = await missing_partitions(executor, offsets, doing)
     there = {key: offset for key, offset in offsets.items() if key not in missing}
-    committed = await _committed(questions, group_id, there)
+    committed = await _committed(executor, group_id, there)
     return Results(
         {
             key: Outcome(error=missing[key]) if key in missing else committed[key]
@@ -67,7 +67,7 @@ async def alter_consumer_group_offsets(
 
 
 async def _committed(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:
@@ -78,12 +78,12 @@ async def _committed(
     async def ask(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
-        answer: Mapping[TopicPartition, Reply[None]] = await questions.ask(
+        answer: Mapping[TopicPartition, Reply[None]] = await executor.ask(
             node_id, request
         )
         return {group_id: worst_of(answer, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
 
-    answered = await questions.of_groups([group_id], "commit for", ask)
+    answered = await executor.of_groups([group_id], "commit for", ask)
     return parts(
         answered[group_id],
         offsets,

@@ -34,22 +34,22 @@ __all__ = [
 
 
 async def list_groups(
-    questions: AdminExecutor, states: Collection[str], types: Collection[str]
+    executor: AdminExecutor, states: Collection[str], types: Collection[str]
 ) -> GroupListing:
     request = ListGroups(states=tuple(states), types=tuple(types))
 
     async def ask(node_id: int) -> Reply[tuple[ListedGroup, ...]]:
-        answer: Reply[tuple[ListedGroup, ...]] = await questions.ask(node_id, request)
+        answer: Reply[tuple[ListedGroup, ...]] = await executor.ask(node_id, request)
         return answer
 
-    listed = await questions.of_brokers(None, "list the groups of", ask)
+    listed = await executor.of_brokers(None, "list the groups of", ask)
     groups = (group for groups in listed.found.values() for group in groups)
     by_id = {group.group_id: group for group in groups}
     return GroupListing(groups=dict(sorted(by_id.items())), errors=listed.errors)
 
 
 async def describe_share_groups(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_ids: Iterable[str],
     authorized_operations: bool = False,
     doing: str = "describe share",
@@ -57,33 +57,33 @@ async def describe_share_groups(
     async def ask(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[ShareGroup]]:
-        answer: Mapping[str, Reply[ShareGroup]] = await questions.ask(
+        answer: Mapping[str, Reply[ShareGroup]] = await executor.ask(
             node_id,
             DescribeShareGroups(
                 group_ids=keys, authorized_operations=authorized_operations
             ),
         )
-        coordinator = _known(questions, node_id)
+        coordinator = _known(executor, node_id)
         return {
             key: reply._replace(value=replace(reply.value, coordinator=coordinator))
             for key, reply in answer.items()
             if reply.value is not None
         }
 
-    return await questions.of_groups(group_ids, doing, ask)
+    return await executor.of_groups(group_ids, doing, ask)
 
 
 async def describe_consumer_groups(
-    questions: AdminExecutor, group_ids: Iterable[str], authorized_operations: bool
+    executor: AdminExecutor, group_ids: Iterable[str], authorized_operations: bool
 ) -> Results[str, ConsumerGroup]:
     """Ask for new groups first; what is none may be a classic one."""
     wanted = tuple(group_ids)
     new = await _describe_consumer_groups(
-        questions, wanted, DescribeConsumerGroups, authorized_operations
+        executor, wanted, DescribeConsumerGroups, authorized_operations
     )
     others = [key for key, error in new.errors.items() if _may_be_classic(error)]
     classic = await _describe_consumer_groups(
-        questions, others, DescribeClassicGroups, authorized_operations
+        executor, others, DescribeClassicGroups, authorized_operations
     )
     return Results({key: classic.get(key, new[key]) for key in new})
 
@@ -96,7 +96,7 @@ def _may_be_classic(error: Error) -> bool:
 
 
 async def _describe_consumer_groups(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_ids: Iterable[str],
     request: type[DescribeConsumerGroups] | type[DescribeClassicGroups],
     authorized_operations: bool,
@@ -104,34 +104,34 @@ async def _describe_consumer_groups(
     async def ask(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[ConsumerGroup]]:
-        answer: Mapping[str, Reply[ConsumerGroup]] = await questions.ask(
+        answer: Mapping[str, Reply[ConsumerGroup]] = await executor.ask(
             node_id,
             request(group_ids=keys, authorized_operations=authorized_operations),
         )
-        coordinator = _known(questions, node_id)
+        coordinator = _known(executor, node_id)
         return {
             key: reply._replace(value=replace(reply.value, coordinator=coordinator))
             for key, reply in answer.items()
             if reply.value is not None
         }
 
-    return await questions.of_groups(group_ids, "describe consumer", ask)
+    return await executor.of_groups(group_ids, "describe consumer", ask)
 
 
 async def delete_share_groups(
-    questions: AdminExecutor, group_ids: Iterable[str]
+    executor: AdminExecutor, group_ids: Iterable[str]
 ) -> Results[str, None]:
     """Delete those that are share groups: the request itself does not mind types."""
     doing = "delete share"
-    described = await describe_share_groups(questions, group_ids, doing=doing)
+    described = await describe_share_groups(executor, group_ids, doing=doing)
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
-        answer: Mapping[str, Reply[None]] = await questions.ask(
+        answer: Mapping[str, Reply[None]] = await executor.ask(
             node_id, DeleteGroups(group_ids=keys)
         )
         return {key: _deleted(reply) for key, reply in answer.items()}
 
-    deleted = await questions.of_groups(described.found, doing, ask)
+    deleted = await executor.of_groups(described.found, doing, ask)
     failed = {key: Outcome[None](error=e) for key, e in described.errors.items()}
     return Results({key: failed.get(key) or deleted[key] for key in described})
 
@@ -144,5 +144,5 @@ def _deleted(reply: Reply[None]) -> Reply[None]:
     return reply
 
 
-def _known(questions: AdminExecutor, node_id: int) -> Broker:
-    return questions.brokers.broker(node_id) or NOBODY
+def _known(executor: AdminExecutor, node_id: int) -> Broker:
+    return executor.brokers.broker(node_id) or NOBODY

@@ -18,14 +18,14 @@ __all__ = ["missing_partitions", "missing_topics"]
 
 
 async def missing_partitions(
-    questions: AdminExecutor, partitions: Iterable[TopicPartition], doing: str
+    executor: AdminExecutor, partitions: Iterable[TopicPartition], doing: str
 ) -> dict[TopicPartition, Error]:
     """Give those that are not there, each with its error."""
     keys = tuple(partitions)
     names = {key.topic for key in keys}
     if not names:
         return {}
-    topics = (await questions.brokers.ask_topics(names, questions.deadline)).topics
+    topics = (await executor.brokers.ask_topics(names, executor.deadline)).topics
     placed = {key: place(topics, key) for key in keys}
     return {
         key: refusal(doing, f"{key.topic}-{key.partition}", code, message)
@@ -35,13 +35,13 @@ async def missing_partitions(
 
 
 async def missing_topics(
-    questions: AdminExecutor, names: Iterable[str], doing: str
+    executor: AdminExecutor, names: Iterable[str], doing: str
 ) -> dict[str, Error]:
     """Give those that are not there, each with its error."""
     wanted = tuple(names)
     if not wanted:
         return {}
-    topics = (await questions.brokers.ask_topics(wanted, questions.deadline)).topics
+    topics = (await executor.brokers.ask_topics(wanted, executor.deadline)).topics
     return {
         name: refusal(doing, f"topic {name!r}", code, message)
         for name, (code, message, _) in topics.items()

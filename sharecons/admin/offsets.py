@@ -29,21 +29,21 @@ DOING: Final = "list the offset of"
 
 
 async def list_share_group_offsets(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, GroupOffsets]:
-    missing = await missing_partitions(questions, partitions or (), DOING)
+    missing = await missing_partitions(executor, partitions or (), DOING)
     there = partitions and tuple(key for key in partitions if key not in missing)
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Told]]:
         request = DescribeShareOffsets(groups=dict.fromkeys(keys, there))
-        answer: Mapping[str, Reply[Told]] = await questions.ask(node_id, request)
+        answer: Mapping[str, Reply[Told]] = await executor.ask(node_id, request)
         return {key: _whole(reply) for key, reply in answer.items()}
 
-    listed = await questions.of_groups(group_ids, "list the offsets of", ask)
+    listed = await executor.of_groups(group_ids, "list the offsets of", ask)
     named = {key: _named(key, one) for key, one in listed.items()}
-    lagging = await _with_lag(questions, await _without_strangers(questions, named))
+    lagging = await _with_lag(executor, await _without_strangers(executor, named))
     if partitions is None:
         return lagging
     wanted = partitions
@@ -76,7 +76,7 @@ def _named(group_id: str, one: Outcome[Told]) -> Outcome[GroupOffsets]:
 
 
 async def _without_strangers(
-    questions: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
+    executor: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
 ) -> dict[str, Outcome[GroupOffsets]]:
     """Find groups that are not there: of those, brokers say nothing, without error."""
     silent = [
@@ -86,7 +86,7 @@ async def _without_strangers(
     ]
     if not silent:
         return dict(listed)
-    described = await describe_share_groups(questions, silent)
+    described = await describe_share_groups(executor, silent)
     return {
         key: Outcome(error=described[key].error)
         if key in described and is_code(described[key].error, Code.GROUP_ID_NOT_FOUND)
@@ -100,7 +100,7 @@ def _is_nothing(offset: Outcome[GroupOffset]) -> bool:
 
 
 async def _with_lag(
-    questions: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
+    executor: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
 ) -> Results[str, GroupOffsets]:
     """Reckon the lag where the broker has none to tell (Kafka 4.1).
 
@@ -116,7 +116,7 @@ async def _with_lag(
     if not untold:
         return Results(listed)
     specs = dict.fromkeys(sorted(untold), OffsetSpec.LATEST)
-    ends = (await list_offsets(questions, specs, False)).found
+    ends = (await list_offsets(executor, specs, False)).found
 
     def reckoned(offsets: GroupOffsets) -> GroupOffsets:
         return Results(

@@ -29,12 +29,12 @@ MOST_BYTES: Final = 8 << 20
 
 
 async def read_log(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     offsets: Mapping[TopicPartition, int],
     max_bytes: int,
 ) -> Results[TopicPartition, LogSlice]:
     """Read once from each offset; leaders are asked side by side."""
-    named = await _named(questions, offsets)
+    named = await _named(executor, offsets)
     ids = named.found
 
     async def ask(
@@ -49,7 +49,7 @@ async def read_log(
                 ids[key]: FetchFrom(ANY_EPOCH, offsets[key], max_bytes) for key in keys
             },
         )
-        answer: Fetched = await questions.ask(node_id, request)
+        answer: Fetched = await executor.ask(node_id, request)
         told = {part.share_partition: part for part in answer.partitions}
         if answer.error != Code.NONE:
             return {key: Reply(answer.error, None, None) for key in keys}
@@ -59,7 +59,7 @@ async def read_log(
             if ids[key] in told
         }
 
-    read = await questions.of_partitions(ids, DOING, ask)
+    read = await executor.of_partitions(ids, DOING, ask)
     missing: dict[TopicPartition, Outcome[LogSlice]] = {
         key: Outcome(error=error) for key, error in named.errors.items()
     }
@@ -67,10 +67,10 @@ async def read_log(
 
 
 async def _named(
-    questions: AdminExecutor, offsets: Mapping[TopicPartition, int]
+    executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, SharePartition]:
     names = {key.topic for key in offsets}
-    answer = await questions.brokers.ask_topics(names, questions.deadline)
+    answer = await executor.brokers.ask_topics(names, executor.deadline)
     replies: dict[TopicPartition, Reply[SharePartition]] = {}
     for key in offsets:
         told = answer.topics[key.topic]

@@ -27,69 +27,69 @@ DOING: Final = "read the state of"
 
 
 async def read_state(
-    questions: AdminExecutor, group_id: str, partitions: Partitions | None
+    executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartitionState]:
     """Read states under the leader epoch that their coordinator knows already.
 
     The coordinator takes whatever epoch is higher to be a new leader's, and fences the
     leader that it has; so the epoch is asked for first, and again if it grew meanwhile.
     """
-    named = await named_partitions(questions, group_id, partitions)
+    named = await named_partitions(executor, group_id, partitions)
 
     async def ask(
         node_id: int, keys: Partitions
     ) -> Mapping[TopicPartition, Reply[SharePartitionState]]:
         wanted = tuple(named.found[key] for key in keys)
-        summaries = await _summaries(questions, node_id, group_id, wanted)
+        summaries = await _summaries(executor, node_id, group_id, wanted)
         epochs = {
             each: reply.value.leader_epoch
             for each, reply in summaries.items()
             if _has_begun(reply) and reply.value is not None
         }
-        states = await _states(questions, node_id, group_id, epochs)
+        states = await _states(executor, node_id, group_id, epochs)
         return {
             key: states.get(each) or _outline(summaries[each])
             for key, each in zip(keys, wanted, strict=True)
             if each in summaries
         }
 
-    read = await questions.of_share_partitions(group_id, named.found, DOING, ask)
+    read = await executor.of_share_partitions(group_id, named.found, DOING, ask)
     return _joined(named, read)
 
 
 async def read_state_summary(
-    questions: AdminExecutor, group_id: str, partitions: Partitions | None
+    executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, StateSummary]:
-    named = await named_partitions(questions, group_id, partitions)
+    named = await named_partitions(executor, group_id, partitions)
 
     async def ask(
         node_id: int, keys: Partitions
     ) -> Mapping[TopicPartition, Reply[StateSummary]]:
         wanted = tuple(named.found[key] for key in keys)
-        summaries = await _summaries(questions, node_id, group_id, wanted)
+        summaries = await _summaries(executor, node_id, group_id, wanted)
         return {
             key: summaries[each]
             for key, each in zip(keys, wanted, strict=True)
             if each in summaries
         }
 
-    read = await questions.of_share_partitions(group_id, named.found, DOING, ask)
+    read = await executor.of_share_partitions(group_id, named.found, DOING, ask)
     return _joined(named, read)
 
 
 async def _summaries(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     node_id: int,
     group_id: str,
     wanted: tuple[SharePartition, ...],
 ) -> Summaries:
     request = ReadStateSummary(group_id=group_id, partitions=wanted)
-    answer: Summaries = await questions.ask(node_id, request)
+    answer: Summaries = await executor.ask(node_id, request)
     return answer
 
 
 async def _states(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     node_id: int,
     group_id: str,
     leader_epochs: Mapping[SharePartition, int],
@@ -97,7 +97,7 @@ async def _states(
     if not leader_epochs:
         return {}
     request = ReadState(group_id=group_id, leader_epochs=leader_epochs)
-    answer: States = await questions.ask(node_id, request)
+    answer: States = await executor.ask(node_id, request)
     return answer
 
 
@@ -121,16 +121,16 @@ def _outline(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
 
 
 async def named_partitions(
-    questions: AdminExecutor, group_id: str, partitions: Partitions | None
+    executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartition]:
     """Name the share-partitions by their topics' ids; None are the group's own."""
     if partitions is None:
-        listed = await list_share_group_offsets(questions, [group_id], None)
+        listed = await list_share_group_offsets(executor, [group_id], None)
         partitions = tuple(listed[group_id].value)
     if not partitions:
         return Results({})
     names = (partition.topic for partition in partitions)
-    topics = (await questions.brokers.ask_topics(names, questions.deadline)).topics
+    topics = (await executor.brokers.ask_topics(names, executor.deadline)).topics
     return Results({key: _share_partition(key, topics) for key in partitions})
 
 

@@ -38,7 +38,7 @@ PIECE: Final = 1 << 20
 
 
 async def read_state_records(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_id: str,
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[TopicPartition, RecordedState | None]:
@@ -47,10 +47,10 @@ async def read_state_records(
     Only those partitions of the state topic are read that their keys go to, each from
     its beginning to where it ended a moment ago.
     """
-    named = await named_partitions(questions, group_id, partitions)
-    homes = await _homes(questions, group_id, named.found)
+    named = await named_partitions(executor, group_id, partitions)
+    homes = await _homes(executor, group_id, named.found)
     states = ShareStates()
-    failed = await _replay(questions, group_id, set(homes.values()), states)
+    failed = await _replay(executor, group_id, set(homes.values()), states)
 
     def outcome(key: TopicPartition) -> Outcome[RecordedState | None]:
         if (home := homes.get(key)) is None:
@@ -63,13 +63,11 @@ async def read_state_records(
 
 
 async def _homes(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_id: str,
     share_partitions: Mapping[TopicPartition, SharePartition],
 ) -> dict[TopicPartition, TopicPartition]:
-    answer = await questions.brokers.ask_topics(
-        (SHARE_GROUP_STATE,), questions.deadline
-    )
+    answer = await executor.brokers.ask_topics((SHARE_GROUP_STATE,), executor.deadline)
     topic = answer.topics[SHARE_GROUP_STATE].value
     count = len(topic.partitions) if topic is not None else 0
     return {
@@ -83,17 +81,17 @@ async def _homes(
 
 
 async def _replay(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     group_id: str,
     wanted: Iterable[TopicPartition],
     states: ShareStates,
 ) -> dict[TopicPartition, Error]:
     """Tell `states` all records of these partitions; gives those that failed."""
     earliest = await list_offsets(
-        questions, dict.fromkeys(wanted, OffsetSpec.EARLIEST), False
+        executor, dict.fromkeys(wanted, OffsetSpec.EARLIEST), False
     )
     latest = await list_offsets(
-        questions, dict.fromkeys(earliest.found, OffsetSpec.LATEST), False
+        executor, dict.fromkeys(earliest.found, OffsetSpec.LATEST), False
     )
     failed = {**earliest.errors, **latest.errors}
     starts = earliest.found
@@ -105,17 +103,17 @@ async def _replay(
     }
     backoff = Backoff()
     while reading:
-        if not questions.deadline.left:
-            return {**failed, **dict.fromkeys(reading, _too_late(questions))}
+        if not executor.deadline.left:
+            return {**failed, **dict.fromkeys(reading, _too_late(executor))}
         before = dict(reading)
-        pieces = await read_log(questions, reading, PIECE)
+        pieces = await read_log(executor, reading, PIECE)
         failed |= pieces.errors
         for key, piece in pieces.found.items():
             for record in piece.records:
                 _tell(states, group_id, record)
             reading[key] = piece.next_offset
         if reading == before:
-            await anyio.sleep(min(backoff.next_delay(), questions.deadline.left))
+            await anyio.sleep(min(backoff.next_delay(), executor.deadline.left))
         reading = {
             key: at
             for key, at in reading.items()
@@ -135,8 +133,8 @@ def _tell(states: ShareStates, group_id: str, record: Record) -> None:
     states.told(key, value, record.timestamp)
 
 
-def _too_late(questions: AdminExecutor) -> Error:
+def _too_late(executor: AdminExecutor) -> Error:
     return RequestTimedOutError(
         f"{SHARE_GROUP_STATE} was not read to its end within "
-        f"{questions.deadline.timeout:g} s; give it more time"
+        f"{executor.deadline.timeout:g} s; give it more time"
     )

@@ -13,18 +13,18 @@ __all__ = ["describe_topics", "list_offsets"]
 
 
 async def describe_topics(
-    questions: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
+    executor: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
 ) -> Results[str, Topic]:
     """Ask once: what is told of a topic is told at once, leaders or not."""
-    answer = await questions.brokers.ask_topics(
-        names or None, questions.deadline, authorized_operations=authorized_operations
+    answer = await executor.brokers.ask_topics(
+        names or None, executor.deadline, authorized_operations=authorized_operations
     )
     replies = {name: answer.topics[name] for name in names or sorted(answer.topics)}
     return outcomes(replies, "describe", lambda name: f"topic {name!r}")
 
 
 async def list_offsets(
-    questions: AdminExecutor,
+    executor: AdminExecutor,
     specs: Mapping[TopicPartition, OffsetSpec],
     read_committed: bool,
 ) -> Results[TopicPartition, LogOffset]:
@@ -34,9 +34,9 @@ async def list_offsets(
         request = ListLogOffsets(
             specs={key: specs[key] for key in keys}, read_committed=read_committed
         )
-        answer: Mapping[TopicPartition, Reply[LogOffset]] = await questions.ask(
+        answer: Mapping[TopicPartition, Reply[LogOffset]] = await executor.ask(
             node_id, request
         )
         return answer
 
-    return await questions.of_partitions(specs, "look up the offset of", ask)
+    return await executor.of_partitions(specs, "look up the offset of", ask)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 def standings(inside):
     return {
         offset: each.standing
-        for each in inside.stretches
+        for each in inside.ranges
         for offset in range(each.first_offset, each.last_offset + 1)
     }
 
