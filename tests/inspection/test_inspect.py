@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 def standings(inside):
     return {
-        offset: each.standing
+        offset: each.status
         for each in inside.ranges
         for offset in range(each.first_offset, each.last_offset + 1)
     }
