@@ -1,5 +1,5 @@
 """Configuration: checked arguments, security, and Kafka's properties files.
 
-Read `settings` (where a configuration comes from), `security` (TLS and SASL),
-`validation` (checks of arguments), then `properties`.
+`settings` loads a configuration, `security` holds TLS and SASL, `validation` checks
+arguments. The package `properties` reads Kafka's properties files.
 """

@@ -1,6 +1,7 @@
-"""The consumer: joins a share group, buffers leases, and hands out their records.
+"""The consumer: joins a share group, buffers leases, and returns their records.
 
-Read `share_consumer` (the public class), `lifecycle` (start and close), `iterators` and
-`receive` (the loops), `delivery_queue` (the buffer of leases), `implicit_acks`,
-`deserializers`. `group_setup` checks the cluster before the consumer joins.
+`share_consumer` is the public class, `lifecycle` starts and closes it, `group_setup`
+checks the cluster before it joins. The loops are in `iterators`, `receive` and
+`polling`; `readers` and `delivery_queue` share records between them, with
+`ready_queue`, `decoding` and `deserializers`; `implicit_acks` accepts records.
 """

@@ -15,12 +15,7 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.implicit_acks import Unacknowledged
 from sharecons.consumer.readers import Reader, Readers
 from sharecons.consumer.ready_queue import count_last_deliveries, insert
-from sharecons.errors import (
-    ClosedError,
-    ConsumerStateError,
-    Error,
-    NotSubscribedError,
-)
+from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
 from sharecons.net.io.callbacks import called_back, log_unraised

@@ -1,17 +1,20 @@
-"""Decides: the state machines of KIP-932, without socket, clock, chance or log.
+"""State machines of KIP-932, without sockets, clocks, random numbers or logs.
 
-The machines' contract, said once:
+`messages` are requests and responses, `codes` Kafka's error codes, `error_actions` what
+to do about each, `backoff` and `open_enum` helpers, `reported_errors` what the
+application has been told. The packages: `group`, `fetch`, `acknowledge`, `log_reader`,
+`sasl`, `admin`, `diagnosis`, `migration`.
 
-- `next_request(now)` gives the request that is to go out now, or None.
-- `answered(request, answer, now)` and `failed(request, error, now)` tell what
-  became of it. Exactly one of them follows each request, before the next one; but
-  `Leader.next_behind` may give one that is answered after that which is under way,
-  and fails with it.
-- `next_deadline(now)` is when `next_request` may have something to give although
-  nothing else happened; infinity when only an event can change its mind.
-- `finished` is true when no request will ever come again.
+Every machine has the same contract:
 
-Whatever else is called between those (a subscription, an acknowledgement) may
-change the next request: who calls it rings the driver's bell. Times are
-seconds, on one clock that never goes back.
+- `next_request(now)` returns the request to send now, or None.
+- `answered(request, answer, now)` or `failed(request, error, now)` follows each
+  request, before the next one. Only `Leader.next_behind` returns a second request while
+  one is in flight; it is answered after the first, and fails with it.
+- `next_deadline(now)` is when `next_request` may return something although nothing else
+  has happened; infinity if only an event can change that.
+- `finished` is true when no request will ever follow.
+
+Other calls (a subscription, an acknowledgement) may change the next request: the caller
+then sets the driver's event. Times are seconds, on one clock that never goes back.
 """

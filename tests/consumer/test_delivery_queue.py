@@ -18,7 +18,8 @@ from sharecons.metrics.counters import Counters
 from sharecons.net.io.event_waiter import EventWaiter
 from sharecons.net.io.wakeup import Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
-from sharecons.protocol.acknowledge.leases import Lease, LockScope
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.record import Record

@@ -4,7 +4,8 @@ from sharecons.errors import LockLostError
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import PATIENCE, SPLITS
 from sharecons.protocol.acknowledge.batcher import AckBatcher
-from sharecons.protocol.acknowledge.leases import Lease, LockScope
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.ranges import GAP
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,

@@ -9,7 +9,8 @@ from sharecons.errors import (
     RecordStateError,
     UnsupportedVersionError,
 )
-from sharecons.protocol.acknowledge.leases import Lease, LockScope
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.ranges import GAP, Run, ranges_of
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType

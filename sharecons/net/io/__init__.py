@@ -1,6 +1,8 @@
-"""Bytes in and out: sockets, TLS, SASL, frames, and waking tasks.
+"""Input and output: sockets, TLS, SASL, frames, and waking tasks.
 
-Read `transport` (what a connection needs of the network), `tcp`, `frame_protocol` and
-`framing` (bytes to frames), `pipeline` (requests in flight), `sasl`, `tls`. `wakeup`,
-`event`, `event_waiter` and `resumable_future` wake tasks; `clock` is the loop's clock.
+`transport` is what a connection needs of the network; `tcp`, `frame_protocol` and
+`framing` turn bytes into frames; `pipeline` keeps requests in flight; `idle_watch`
+notices lost connections; `sasl` and `tls` secure them. `wakeup`, `event`,
+`event_waiter` and `resumable_future` wake tasks, `clock` is the event loop's clock,
+`callbacks` runs the application's functions.
 """

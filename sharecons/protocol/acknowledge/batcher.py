@@ -22,7 +22,8 @@ from typing import Final
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import AckBatch, choose, merged
 from sharecons.protocol.acknowledge.archived import archived_by
-from sharecons.protocol.acknowledge.leases import Lease, LockScope
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.ranges import Run, ranges_of, runs_of
 from sharecons.protocol.acknowledge.redeliveries import Redeliveries
 from sharecons.protocol.acknowledge.result_log import (

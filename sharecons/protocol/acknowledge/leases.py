@@ -1,24 +1,18 @@
 """A lease: the records that one answer acquired of one partition, and their state.
 
-Rule 1: what became of each acquired record is noted here, and nowhere else.
-Rule 2: a lease does not know how its acknowledgements travel. Nor does it know its
-records, only their offsets: they hold it, and a circle would keep the memory of both
-until the garbage collector comes by.
+The state of each acquired record is kept here and nowhere else. A lease does not know
+how acknowledgements are sent. It holds offsets, not records: records refer to their
+lease, and a cycle would keep the memory of both until the garbage collector runs.
 
-Theory of operation
--------------------
-Each record has a mark, its state (`marks`). Nothing happens per record in an implicit
-loop: the loop moves `cursor`, and what lies behind it is accepted a slice at a time.
+Each record has a state (`ack_states`). An implicit loop does nothing per record: it
+moves `cursor`, and the records behind it are accepted a slice at a time. Offsets
+without a record (gaps), and records that cannot be returned, are queued beside the
+states.
 
-Offsets without a record (gaps), and those that could not be shown to the
-application, are queued beside the marks.
-
-`deadline` is when the lock ends at the latest that we may believe: the request's
-own time plus the lock's length, though the lock began later. A renewed record has
-a later one of its own. When the session ends the locks end with it, and the lease
-is forsaken: the application's verbs raise from then on. Acknowledgements that the
-application made before, and those that the library makes by itself in implicit mode,
-are reported as failed.
+`deadline` is the time of the request plus the lock duration; the lock begins later, so
+it ends no earlier. A renewed record has a later deadline of its own. When the session
+ends, its locks end: the lease is abandoned, and the record's verbs raise from then on.
+Earlier acknowledgements of the application, and implicit ones, are reported as failed.
 """
 
 from bisect import bisect_left, bisect_right
@@ -35,28 +29,18 @@ from sharecons.protocol.acknowledge.ack_states import (
     SENT,
     AckStates,
 )
+from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.ranges import GAP, Run, coalesce
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.messages import Range, SharePartition
 
-__all__ = ["Lease", "LockScope", "Owner"]
+__all__ = ["Lease", "Owner"]
 
 LOST: Final = float("-inf")
 """The deadline of locks that ended with their session."""
 
 _NONE: Final = AckStates(0)
 """Those of packed leases: nothing can be said of what is not there."""
-
-
-@final
-class LockScope:
-    """How long locks hold: until the share session they were acquired in ends."""
-
-    __slots__ = ("ended", "reason")
-
-    def __init__(self) -> None:
-        self.ended = False
-        self.reason = ""
 
 
 class Owner(Protocol):

@@ -1,6 +1,8 @@
 """Fetching from one partition leader with ShareFetch and ShareAcknowledge.
 
-Read `leader` (the state machine), `session_manager` (session epochs),
-`request_builder`, `response_handler` and `events` (what responses lead to). `prefetch`,
-`waits`, `arrivals` and `turns` decide when to fetch, how much, and which partitions.
+`leader` is the state machine, `session_manager` counts session epochs,
+`request_builder` and `response_handler` make requests and read responses, `events` are
+what responses lead to. `prefetch`, `batch_sizes`, `quota`, `waits`, `arrivals`,
+`turns`, `pauses` and `empty_responses` decide when to fetch, how much, and which
+partitions.
 """

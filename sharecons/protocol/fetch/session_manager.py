@@ -24,7 +24,7 @@ for one such life, and what was acquired in it asks it whether it is over.
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from sharecons.protocol.acknowledge.leases import LockScope
+from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.messages import SharePartition
 
 __all__ = ["ShareSession"]

@@ -1,5 +1,5 @@
 """Membership of a share group.
 
-Read `heartbeat` (joining, heartbeats, leaving), `subscription`, `rejections`, then
-`metadata` (topic ids and partition leaders).
+`heartbeat` joins, sends heartbeats and leaves, with `subscription`, `heartbeat_status`
+and `rejections`; `metadata` knows topic ids and partition leaders.
 """
