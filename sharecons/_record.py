@@ -73,6 +73,9 @@ class AckTarget:
     def deadline_of(self, offset: int) -> float:
         raise NotImplementedError
 
+    def remaining_of(self, offset: int) -> float:
+        raise NotImplementedError
+
     def holds(self, offset: int) -> bool:
         raise NotImplementedError
 
@@ -92,6 +95,9 @@ class _Detached(AckTarget):
 
     def deadline_of(self, offset: int) -> float:
         return float("-inf")
+
+    def remaining_of(self, offset: int) -> float:
+        return 0.0
 
     def holds(self, offset: int) -> bool:
         return False
@@ -165,6 +171,11 @@ class Record:
         lost with its connection, or the consumer is closed.
         """
         return self._holder.deadline_of(self.offset)
+
+    @property
+    def lock_remaining(self) -> float:
+        """Seconds until `lock_deadline`; 0.0 if it has passed or the lock is lost."""
+        return self._holder.remaining_of(self.offset)
 
     @property
     def held(self) -> bool:

@@ -38,6 +38,11 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         return min(record.lock_deadline for record in self._records)
 
     @property
+    def lock_remaining(self) -> float:
+        """Seconds until `lock_deadline`; 0.0 if it has passed or a lock is lost."""
+        return min(record.lock_remaining for record in self._records)
+
+    @property
     def held(self) -> bool:
         """True while all its records that are not settled are held, if there are any.
 

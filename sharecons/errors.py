@@ -13,7 +13,7 @@
     │   └── DeserializationError               a deserializer raised
     ├── CallbackError                          on_acknowledged raised
     ├── ConnectionFailedError                  no broker, or a broken connection
-    │   ├── RequestTimedOutError               no answer in time
+    │   ├── RequestTimedOutError (also TimeoutError) no answer in time
     │   └── ProtocolError                      an answer that is not Kafka's
     ├── AuthenticationError                    a broker does not know us, or we it
     ├── BrokerError                            the broker answered with an error code
@@ -28,7 +28,7 @@ A class exists only where a caller would act differently; what else there is to
 know is an attribute. A test compares this drawing with the classes.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from sharecons.record import Record
@@ -59,9 +59,25 @@ __all__ = [
     "WrongThreadError",
 ]
 
+ErrorT = TypeVar("ErrorT", bound=BaseException)
+
+RETRIABLE_CODES: Final = frozenset(
+    [
+        *(2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75),
+        *(78, 80, 83, 84, 88, 89, 100, 103, 106, 122, 123, 133),
+    ]
+)
+"""Kafka's error codes whose exception is a RetriableException in Kafka 4.4."""
+
 
 class Error(Exception):
-    """The base of all errors of sharecons; every other exception is a bug to report."""
+    """The base of all errors of sharecons; every other exception is a bug to report.
+
+    Attributes:
+        retriable: whether the same call may succeed later without a change.
+    """
+
+    retriable: bool = False
 
 
 class ConfigurationError(Error, ValueError):
@@ -166,13 +182,17 @@ class CallbackError(Error):
 class ConnectionFailedError(Error):
     """A broker cannot be reached, or the connection to it broke."""
 
+    retriable = True
 
-class RequestTimedOutError(ConnectionFailedError):
+
+class RequestTimedOutError(ConnectionFailedError, TimeoutError):
     """A broker did not answer in time; whether it acted is unknown."""
 
 
 class ProtocolError(ConnectionFailedError):
     """What came back is not what Kafka would say; the connection was dropped."""
+
+    retriable = False
 
 
 class AuthenticationError(Error):
@@ -188,12 +208,14 @@ class BrokerError(Error):
     Attributes:
         code: Kafka's number for it.
         name: Kafka's name for it.
+        retriable: whether Kafka calls this code retriable.
     """
 
     def __init__(self, message: str, *, code: int, name: str) -> None:
         super().__init__(message)
         self.code = code
         self.name = name
+        self.retriable = code in RETRIABLE_CODES
 
 
 class AuthorizationError(BrokerError):
@@ -223,3 +245,21 @@ class OutdatedPlanError(Error):
 
 class CommitTimeoutError(Error, TimeoutError):
     """`commit()` ran out of time; the requests go on, the callback gets the results."""
+
+    retriable = True
+
+
+def fresh(error: ErrorT) -> ErrorT:
+    """Return a new exception like a stored one, with the stored one as its cause.
+
+    Raising the stored exception itself would extend its traceback each time, and tasks
+    would share it. The new `BackgroundTaskError` has the cause of the first one. An
+    exception that is not from sharecons (an exit) is returned unchanged.
+    """
+    if not isinstance(error, Error):
+        return error
+    again = type(error).__new__(type(error), *error.args)
+    vars(again).update(vars(error))
+    is_wrapper = isinstance(error, BackgroundTaskError)
+    again.__cause__ = error.__cause__ if is_wrapper else error
+    return again

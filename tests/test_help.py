@@ -61,7 +61,7 @@ def test_help_shows_what_the_verbs_do(kind: type) -> None:
     shown = pydoc.render_doc(kind, renderer=pydoc.plaintext)
 
     assert "Attributes:" in shown
-    for verb in (*VERBS, "lock_deadline"):
+    for verb in (*VERBS, "lock_deadline", "lock_remaining"):
         first_line = (inspect.getdoc(getattr(kind, verb)) or "").splitlines()[0]
         assert first_line
         assert first_line in shown

@@ -200,15 +200,24 @@ def check_topic(name: str, topic: str) -> str:
     raise ConfigurationError(f"{name}: topic name {topic[:80]!r} {rule}")
 
 
-def check_topics(topics: Sequence[str], *, name: str = "topics") -> tuple[str, ...]:
+def check_topics(
+    topics: Iterable[str | Iterable[str]], *, name: str = "topics"
+) -> tuple[str, ...]:
+    """Return the names; a list of names counts as its names."""
+    names: list[str] = []
     for topic in topics:
+        if isinstance(topic, str | bytes) or not isinstance(topic, Iterable):
+            names.append(topic)  # checked below
+        else:
+            names.extend(topic)
+    for topic in names:
         if not isinstance(topic, str) or not topic.strip():
             raise ConfigurationError(f"{name} must be names, {topic!r} is none")
         check_topic(name, topic)
-    if len(set(topics)) != len(topics):
-        twice = sorted({topic for topic in topics if topics.count(topic) > 1})
+    if len(set(names)) != len(names):
+        twice = sorted({topic for topic in names if names.count(topic) > 1})
         raise ConfigurationError(f"{name} given twice: {', '.join(twice)}")
-    return tuple(topics)
+    return tuple(names)
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> str:

@@ -1,8 +1,6 @@
-"""What was delivered to the application, and what is ready to be.
+"""The queue between the member, which adds leases, and the application's readers.
 
-The one place between the member's tasks, which put leases in, and the readers of
-the application, which take records out (`readers`). Decisions on it are plain calls,
-with no await inside: a cancelled reader loses nothing.
+All decisions are plain calls, without an await: a cancelled reader loses nothing.
 """
 
 from collections import deque
@@ -15,6 +13,7 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.implicit_acks import Unacknowledged
 from sharecons.consumer.readers import Reader, Readers
 from sharecons.consumer.ready_queue import count_last_deliveries, insert
+from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
@@ -29,12 +28,10 @@ from sharecons.protocol.fetch.prefetch import Prefetch
 __all__ = ["SLICE", "DeliveryQueue"]
 
 SLICE: Final = 0.005
-"""How long a loop may run without letting others run; acknowledgements of what it
-has passed leave at the same pace."""
+"""Seconds that a loop runs before other tasks run, and between implicit accepts."""
 
 GRACE: Final = 1.0
-"""Seconds for a task to reject a record that could not be deserialized, while other
-tasks ask for records."""
+"""Seconds for a task to reject a record that could not be deserialized."""
 
 Acknowledged = Callable[[list[AcknowledgeResult]], object]
 
@@ -75,7 +72,7 @@ class DeliveryQueue:
         self.new_waiter = new_waiter
         self._ready: deque[Lease] = deque()
         self._errors: deque[Exception] = deque()
-        self._fatal_error: BaseException | None = None
+        self._fatal_error: StoredError | None = None
         self._pause_at = clock()
         self._check_caller = check_caller
         self._log = get_logger(__name__)
@@ -112,9 +109,8 @@ class DeliveryQueue:
         self._errors.append(error)
         self._readers.wake()
 
-    def on_fatal_error(self, error: BaseException) -> None:
-        self._fatal_error = self._fatal_error or error
-        self._readers.wake_all()
+    def on_fatal_error(self, error: Error) -> None:
+        self.fail(StoredError(error))
 
     @property
     def has_ack_callback(self) -> bool:
@@ -133,6 +129,11 @@ class DeliveryQueue:
             log_unraised(error)
         else:
             self.on_error(error)
+
+    def fail(self, error: StoredError) -> None:
+        """Raise this in every reader and later call; the first such error counts."""
+        self._fatal_error = self._fatal_error or error
+        self._readers.wake_all()
 
     # What readers do.
 
@@ -161,7 +162,7 @@ class DeliveryQueue:
     def raise_fatal_error(self) -> None:
         """Raise what ended the consumer, if anything did."""
         if self._fatal_error is not None:
-            raise self._fatal_error
+            self._fatal_error.throw()
 
     def settle_previous(self, reader: Reader) -> None:
         """Settle what the reader was given before; `asking.ask` goes on from here.

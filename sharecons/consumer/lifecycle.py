@@ -13,6 +13,7 @@ from typing import Final, Literal, Self
 import anyio
 
 from sharecons.config import validation
+from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
 from sharecons.net.background import Background, current_task
 from sharecons.net.io.callbacks import EXITS
@@ -42,8 +43,7 @@ class Lifecycle(ABC):
         self._state: Literal["new", "starting", "open", "closing", "closed"] = "new"
         self._starting: anyio.CancelScope | None = None
         self._background: Background | None = None
-        self._crash: BaseException | None = None
-        self._crash_traceback: TracebackType | None = None
+        self._crash: StoredError | None = None
         self._entered_by: object = None
         self._loop_guard: LoopGuard | None = None
 
@@ -69,8 +69,8 @@ class Lifecycle(ABC):
         """Reject acknowledgements from now on: they can no longer be sent."""
 
     @abstractmethod
-    def _failed(self, crash: BaseException) -> None:
-        """Raise this in whatever waits, and in each later call for records."""
+    def _failed(self, crash: StoredError) -> None:
+        """Raise this in every waiting task and in each later call for records."""
 
     @abstractmethod
     def _stopped(self) -> None:
@@ -227,21 +227,17 @@ class Lifecycle(ABC):
         self._stopped()
 
     def _crashed(self, what: str, error: BaseException) -> None:
-        if isinstance(error, EXITS):
-            self._crash = error
-        else:
-            text = f"{what}: {error!r}; start another consumer"
-            self._crash = BackgroundTaskError(text)
-            self._crash.__cause__ = error
-        self._crash_traceback = self._crash.__traceback__
+        if not isinstance(error, EXITS):
+            failed = BackgroundTaskError(f"{what}: {error!r}; start another consumer")
+            failed.__cause__ = error
+            error = failed
+        self._crash = StoredError(error)
         self._abandon()
         self._failed(self._crash)
 
     def _raise_unseen_crash(self) -> None:
-        crash = self._crash
-        # Raising an exception extends its traceback.
-        if crash is not None and crash.__traceback__ is self._crash_traceback:
-            raise crash
+        if self._crash is not None and not self._crash.was_raised:
+            self._crash.throw()
 
     def _check_open(self) -> None:
         """See that the consumer can be used.
@@ -257,7 +253,7 @@ class Lifecycle(ABC):
             raise ClosedError("the consumer is closed")
         self._check_caller()
         if self._crash is not None:
-            raise self._crash
+            self._crash.throw()
 
     def _check_caller(self) -> None:
         if self._loop_guard is not None:

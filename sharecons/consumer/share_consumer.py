@@ -9,7 +9,7 @@ records; the record's verbs mark the lease; `protocol.acknowledgements` gathers
 the marks, and the next request of `protocol.leader` carries them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Generic, Literal
 
 import anyio
@@ -24,6 +24,7 @@ from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import BatchIterator
+from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, CommitTimeoutError
 from sharecons.metrics.counters import Counters
 from sharecons.net.background import Background
@@ -64,7 +65,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     to one of them.
 
     Args:
-        topics: names of topics to consume; more by `subscribe`.
+        topics: names of topics to consume, or lists of names; `subscribe` replaces
+            them.
         group_id: the share group. An id that is not in use makes a new group.
         bootstrap_servers: `host:port`, several with commas or as a sequence.
         acknowledgement: "implicit" or "explicit".
@@ -107,7 +109,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
     def __init__(
         self,
-        *topics: str,
+        *topics: str | Iterable[str],
         group_id: str,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         acknowledgement: Literal["implicit", "explicit"] = "implicit",
@@ -223,25 +225,24 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._deliveries.raise_fatal_error()
         self._deliveries.accept_passed()
         try:
-            with anyio.fail_after(timeout):
+            with anyio.move_on_after(timeout):
                 return await self._member.commit()
         except ClosedError:
             self._deliveries.raise_fatal_error()
             raise
-        except TimeoutError as error:
-            raise CommitTimeoutError(
-                f"results of acknowledgements still under way after {timeout:g} s; "
-                "they are sent all the same, and on_acknowledged gets the results"
-            ) from error
+        raise CommitTimeoutError(
+            f"acknowledgements of group {self.group_id!r} are still in flight after "
+            f"{timeout:g} s; on_acknowledged receives their results"
+        )
 
     # The subscription.
 
-    def subscribe(self, *topics: str) -> None:
+    def subscribe(self, *topics: str | Iterable[str]) -> None:
         """Consume these topics from now on, in place of those before.
 
         Records of other topics that are here already are released; what was
-        acknowledged is sent. No topics: as `unsubscribe()`. A topic that does not
-        exist is waited for.
+        acknowledged is sent. Names may be given one by one or as a list. No topics, or
+        an empty list: as `unsubscribe()`. A topic that does not exist is waited for.
 
         Raises:
             ConfigurationError: Kafka does not allow a name, or it is given twice.
@@ -339,8 +340,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     def _abandon(self) -> None:
         self._member.abandon()
 
-    def _failed(self, crash: BaseException) -> None:
-        self._deliveries.on_fatal_error(crash)
+    def _failed(self, crash: StoredError) -> None:
+        self._deliveries.fail(crash)
 
     def _stopped(self) -> None:
         self._member.stopped()

@@ -25,7 +25,7 @@ from sharecons.consumer.group_setup import (
     prepare_group,
     read_delivery_limit,
 )
-from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
+from sharecons.errors import AuthorizationError, ConnectionFailedError, Error, fresh
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
 from sharecons.net.cluster import Cluster
@@ -145,7 +145,7 @@ class Acquirer:
             Error: what it had trouble with, or that no partition was assigned to it.
         """
         if self.trouble is not None:
-            raise self.trouble
+            raise fresh(self.trouble)
         member = self._member
         assigned = member is not None and member.membership.assignment
         if not assigned and not self.figures.acquired:

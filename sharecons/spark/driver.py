@@ -17,7 +17,7 @@ from anyio.from_thread import BlockingPortal
 from anyio.to_thread import run_sync
 
 from sharecons.admin.client import ShareGroupAdmin
-from sharecons.errors import ClosedError, ConnectionFailedError
+from sharecons.errors import ClosedError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event import AutoResetEvent
@@ -248,7 +248,7 @@ class Driver:
             ClosedError: `stop` or `stop_soon` did.
         """
         if self._error is not None:
-            raise self._error
+            raise fresh(self._error)
         if self._stopping:
             raise ClosedError("the source was told to end; start the query again")
 

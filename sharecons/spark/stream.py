@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from sharecons.errors import Error
+from sharecons.errors import Error, fresh
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.factory import Opened, open_driver
 from sharecons.spark.ledger import AcquiredRange
@@ -143,7 +143,7 @@ class StreamQuery:
             elif self._driver.ended or gathering.is_enough(held, idle_since, now):
                 return held
         if self._over_by is not None and position >= self._over_at:
-            raise self._over_by
+            raise fresh(self._over_by)
         return max(self._over_at, position)
 
     def _conclude(self, held: int) -> None:

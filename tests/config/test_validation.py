@@ -257,6 +257,26 @@ async def test_subscribe_refuses_illegal_topic_names(
         assert consumer.subscription == ("orders",)
 
 
+@pytest.mark.anyio
+async def test_subscribe_accepts_names_and_lists_of_names(
+    share_broker: EmbeddedBroker,
+) -> None:
+    servers = share_broker.bootstrap_servers
+    async with ShareConsumer(
+        ["orders", "refunds"], group_id="billing", bootstrap_servers=servers
+    ) as consumer:
+        assert consumer.subscription == ("orders", "refunds")
+        consumer.subscribe(["orders"], "returns")
+        assert consumer.subscription == ("orders", "returns")
+        with pytest.raises(ConfigurationError, match="given twice: orders"):
+            consumer.subscribe(("orders", "refunds"), "orders")
+        with pytest.raises(ConfigurationError, match="b'orders'"):
+            consumer.subscribe([b"orders"])  # type: ignore[list-item]
+        assert consumer.subscription == ("orders", "returns")
+        consumer.subscribe([])
+        assert consumer.subscription == ()
+
+
 @pytest.mark.parametrize("topic", ["a" * 249, "...", "-", "A.b_c-9"])
 def test_topic_name_that_kafka_allows_is_accepted(topic: str) -> None:
     ShareConsumer(topic, group_id="billing")

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
 
@@ -464,9 +465,14 @@ async def test_crash_reaches_the_loop_and_every_later_call(broker):
         crash(broker, network)
         with pytest.raises(BackgroundTaskError, match="broken network") as caught:
             await read_on(consumer)
-        for call in (consumer.poll, consumer.commit):
-            with pytest.raises(BackgroundTaskError):
+        depths = set()
+        for call in (consumer.poll, consumer.commit) * 5:
+            with pytest.raises(BackgroundTaskError) as again:
                 await call()
+            assert again.value is not caught.value
+            assert again.value.__cause__ is caught.value.__cause__
+            depths.add(len(traceback.extract_tb(again.value.__traceback__)))
+        assert max(depths) < 8, "a traceback grows from call to call"
         for plain in (consumer.unsubscribe, consumer.batches):
             with pytest.raises(BackgroundTaskError):
                 plain()

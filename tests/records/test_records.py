@@ -134,6 +134,7 @@ def test_records_speak_to_their_holder():
     said = [Run(0, 0, AcknowledgeType.ACCEPT), Run(1, 1, AcknowledgeType.REJECT)]
     assert [(100.0, said)] == lease.take()
     assert 100.0 == second.lock_deadline
+    assert 100.0 == second.lock_remaining
 
 
 def test_records_pickle():

@@ -255,6 +255,7 @@ async def test_renewing_outlasts_the_lock(admin: Admin) -> None:
             await anyio.sleep(0.7)
             record.renew()
             assert [r.error for r in await consumer.commit()] == [None]
+            assert 0.5 < record.lock_remaining <= 1.5
         assert record.lock_deadline > before + 2
         record.accept()
         assert [r.error for r in await consumer.commit()] == [None]

@@ -38,6 +38,7 @@ async def test_records_of_a_killed_broker_are_lost_though_no_request_is_in_fligh
         await until(lambda: not held[0].held, within=2)
 
         assert {record.lock_deadline for record in held} == {float("-inf")}
+        assert {record.lock_remaining for record in held} == {0.0}
         for record in held:
             for verb in (record.renew, record.accept, record.release, record.reject):
                 with pytest.raises(LockLostError, match="delivered again"):

@@ -1,18 +1,16 @@
-"""A lease: the records that one answer acquired of one partition, and their state.
+"""A lease: the records of one partition that one response acquired, and their state.
 
-The state of each acquired record is kept here and nowhere else. A lease does not know
-how acknowledgements are sent. It holds offsets, not records: records refer to their
-lease, and a cycle would keep the memory of both until the garbage collector runs.
+A lease does not know how acknowledgements are sent. It holds offsets, not records:
+records refer to their lease, and a cycle would wait for the garbage collector.
 
 Each record has a state (`ack_states`). An implicit loop does nothing per record: it
-moves `cursor`, and the records behind it are accepted a slice at a time. Offsets
-without a record (gaps), and records that cannot be returned, are queued beside the
-states.
+moves `cursor`, and the records behind it are accepted a slice at a time. Gaps (offsets
+without a record) and undecodable records are queued beside the states.
 
 `deadline` is the time of the request plus the lock duration; the lock begins later, so
 it ends no earlier. A renewed record has a later deadline of its own. When the session
-ends, its locks end: the lease is abandoned, and the record's verbs raise from then on.
-Earlier acknowledgements of the application, and implicit ones, are reported as failed.
+ends, its locks end: the lease is abandoned, and the record's verbs raise from then on;
+earlier and implicit acknowledgements are reported as failed.
 """
 
 from bisect import bisect_left, bisect_right
@@ -39,8 +37,7 @@ __all__ = ["Lease", "Owner"]
 LOST: Final = float("-inf")
 """The deadline of locks that ended with their session."""
 
-_NONE: Final = AckStates(0)
-"""Those of packed leases: nothing can be said of what is not there."""
+_NONE: Final = AckStates(0)  # of leases that are not decoded yet
 
 
 class Owner(Protocol):
@@ -61,15 +58,15 @@ class Lease(AckTarget):
     """Records of one partition, acquired together.
 
     Attributes:
-        topic, share_partition: whose records they are.
+        topic, share_partition: the partition.
         acquired: ranges of first offset, last offset, delivery count, ascending.
-        count: how many offsets were acquired, with or without a record.
+        count: number of acquired offsets, with or without a record.
         highest_delivery_count: of any of them.
-        payload: the answer's bytes, until `unpacked`.
-        cursor: how many of its records were handed out.
-        deadline: when the acquisition lock ends, for records not renewed.
-        lock_duration: seconds from the acquisition to the deadline.
-        term: the session's life in which they were acquired.
+        payload: the bytes of the response, until `unpacked`.
+        cursor: number of records that were returned to the application.
+        deadline, lock_duration: when locks that were not renewed end, and the seconds
+            from the acquisition until then.
+        term: the session in which they were acquired.
         dirty: there is something to send, and the owner knows.
     """
 
@@ -159,11 +156,13 @@ class Lease(AckTarget):
             return LOST
         return self._renewed.get(offset, self.deadline)
 
+    def remaining_of(self, offset: int) -> float:
+        """Return the seconds until `deadline_of`; 0.0 if it has passed."""
+        return max(0.0, self.deadline_of(offset) - self._result_log.clock())
+
     def holds(self, offset: int) -> bool:
         """Return whether the lock of a record that is not settled is still held."""
-        return self._result_log.clock() < self.deadline_of(offset) and self.is_open(
-            offset
-        )
+        return self.remaining_of(offset) > 0.0 and self.is_open(offset)
 
     def last_deadline(self) -> float:
         """When the last of its locks ends."""

@@ -7,7 +7,7 @@ Rule 2: nothing here knows what was asked.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar, cast, final
 
-from sharecons.errors import Error
+from sharecons.errors import Error, fresh
 
 __all__ = ["Outcome", "Results"]
 
@@ -39,7 +39,7 @@ class Outcome(Generic[T]):
     def value(self) -> T:
         """The value; where there is none, the error is raised."""
         if self.error is not None:
-            raise self.error
+            raise fresh(self.error)
         return cast("T", self._value)
 
     def __eq__(self, other: object) -> bool:
@@ -101,7 +101,7 @@ class Results(Mapping[K, Outcome[V]]):
     def check(self) -> "Results[K, V]":
         """Give itself; if something did not go well, raise the first error."""
         for error in self.errors.values():
-            raise error
+            raise fresh(error)
         return self
 
     def map(self, change: Callable[[V], T]) -> "Results[K, T]":

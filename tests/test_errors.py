@@ -1,0 +1,125 @@
+"""Errors: retries, types, and errors that are raised more than once."""
+
+import traceback
+
+import pytest
+
+from sharecons import errors
+from sharecons.errors import (
+    AuthenticationError,
+    BackgroundTaskError,
+    BrokerError,
+    CommitTimeoutError,
+    ConfigurationError,
+    ConnectionFailedError,
+    CorruptRecordsError,
+    GroupError,
+    ProtocolError,
+    RequestTimedOutError,
+    fresh,
+)
+from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.codes import Code
+
+# Kafka 4.4's `Errors` whose exception is a RetriableException.
+RETRIABLE = {
+    *(2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78),
+    *(80, 83, 84, 88, 89, 100, 103, 106, 122, 123, 133),
+}
+
+STORED = [
+    ConnectionFailedError("no broker"),
+    RequestTimedOutError("no answer"),
+    CommitTimeoutError("still under way"),
+    GroupError("full", code=81, name="GROUP_MAX_SIZE_REACHED"),
+    CorruptRecordsError(
+        "bad CRC", topic="orders", partition=1, first_offset=2, last_offset=3
+    ),
+]
+
+
+def raised(error):
+    try:
+        raise fresh(error)
+    except type(error) as again:
+        return again
+
+
+@pytest.mark.parametrize("error", STORED, ids=lambda error: type(error).__name__)
+def test_fresh_error_has_type_message_attributes_and_cause(error):
+    again = raised(error)
+
+    assert type(again) is type(error)
+    assert again is not error
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+    assert again.__cause__ is error
+
+
+def test_fresh_error_raised_often_keeps_tracebacks_short():
+    error = ConnectionFailedError("no broker")
+
+    for _ in range(50):
+        again = raised(error)
+
+    assert len(traceback.extract_tb(again.__traceback__)) == 1
+    assert error.__traceback__ is None
+
+
+def test_fresh_background_error_has_the_cause_of_the_first():
+    error = BackgroundTaskError("a task failed")
+    error.__cause__ = ZeroDivisionError()
+
+    assert raised(error).__cause__ is error.__cause__
+
+
+def test_fresh_of_an_exit_is_the_exit_itself():
+    leave = SystemExit(3)
+
+    assert fresh(leave) is leave
+
+
+def test_results_raise_a_new_error_at_each_access():
+    results = Results({"a": Outcome(None, ConnectionFailedError("no broker"))})
+
+    for access in (lambda: results["a"].value, results.check):
+        for _ in range(3):
+            with pytest.raises(ConnectionFailedError, match="no broker") as caught:
+                access()
+            assert caught.value.__cause__ is results["a"].error
+
+    assert results["a"].error.__traceback__ is None
+
+
+def test_request_timeout_is_a_timeout_error():
+    assert issubclass(RequestTimedOutError, TimeoutError)
+    assert issubclass(RequestTimedOutError, ConnectionFailedError)
+
+
+@pytest.mark.parametrize(
+    ("error", "retriable"),
+    [
+        (ConnectionFailedError("no broker"), True),
+        (RequestTimedOutError("no answer"), True),
+        (CommitTimeoutError("still under way"), True),
+        (ProtocolError("not Kafka"), False),
+        (AuthenticationError("unknown user"), False),
+        (ConfigurationError("max_records is 0"), False),
+    ],
+)
+def test_retriable_follows_the_kind_of_error(error, retriable):
+    assert error.retriable is retriable
+
+
+@pytest.mark.parametrize("code", range(-1, 140))
+def test_retriable_broker_errors_are_those_of_kafka(code):
+    error = BrokerError("failed", code=code, name="NAME")
+
+    assert error.retriable is (code in RETRIABLE)
+
+
+def test_every_error_says_whether_it_is_retriable():
+    kinds = [getattr(errors, name) for name in errors.__all__ if name[0].isupper()]
+
+    assert all(isinstance(kind.retriable, bool) for kind in kinds)
+    assert Code.NOT_COORDINATOR in errors.RETRIABLE_CODES
