@@ -1,17 +1,17 @@
-"""A Kafka that fits in a test: brokers in this process, over TCP or over memory.
+"""An embedded Kafka for tests: brokers in this process, over TCP or over memory.
 
-It speaks the protocol well enough that librdkafka, aiokafka and Kafka's own tools take
-it for Kafka, and serves share groups whole. It shares no code with the client that it
-is to check. From the socket inwards:
+The brokers implement enough of the protocol for librdkafka, aiokafka and Kafka's own
+tools, and all of share groups. They share no code with the client that they test. From
+the socket inwards:
 
-    embedded.py     `EmbeddedBroker`, and what a test may tell it (control.py)
-    host.py         the event loop that it runs on, in a thread or not
-    addresses.py    where brokers listen, and what clients are given
-    node.py         a port (sockets.py), or none (memory.py), and who comes in
-    connection.py   one client: frames in turn
-    exchange.py     one request and its answer
-    faults.py       what it is told to do wrong (actions.py, refusals.py)
+    embedded.py     `EmbeddedBroker`, and what a test can change by hand (control.py)
+    runner.py       the event loop that the brokers run on, in a thread or not
+    addresses.py    the addresses that brokers bind and advertise
+    node.py         one broker, on a port (sockets.py) or over memory (memory.py)
+    connection.py   one client: frames in order
+    exchange.py     one request and its response
+    faults.py       fault injection (actions.py, error_responses.py)
     codec.py        frames to messages and back (kio)
-    apis.py         which API goes to which of handlers/
+    apis.py         the API keys, their versions and their handlers/
     cluster.py      the state that handlers read and change
 """

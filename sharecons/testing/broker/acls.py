@@ -1,10 +1,11 @@
-"""Who may do what (ACLs): everybody everything, until an ACL says otherwise.
+"""Access control lists. Without ACLs, every operation is allowed.
 
-As Kafka's StandardAuthorizer with allow.everyone.if.no.acl.found=true. An ACL of a
-resource changes three things: whom it denies is denied; else whom it allows is
-allowed; and whoever it does not speak of is denied, since the resource has ACLs now.
+The rules are those of Kafka's StandardAuthorizer with
+allow.everyone.if.no.acl.found=true: a resource without ACLs is open. Once a resource
+has ACLs, an operation is denied if a DENY rule matches, else allowed if an ALLOW rule
+matches, else denied.
 
-Clients do not authenticate, so all of them are one principal on one host.
+Clients do not authenticate: all of them are one principal on one host.
 """
 
 import enum
@@ -34,7 +35,7 @@ WILDCARD: Final = "*"
 
 
 class _Code(enum.IntEnum):
-    """Numbers in messages; those of a time to come are UNKNOWN, as Kafka reads them."""
+    """Numbers in messages; unknown ones are read as UNKNOWN, as in Kafka."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self:
@@ -95,7 +96,7 @@ IMPLIED: Final = {
     ),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
-"""What is allowed along with others; what is denied is denied alone."""
+"""Operations that are allowed along with others. DENY rules imply nothing."""
 
 OPERATIONS: Final = {
     Resource.TOPIC: (
@@ -125,12 +126,12 @@ OPERATIONS: Final = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""What can be done to a resource, as far as a response has bits for it."""
+"""The operations of a resource for which a response has a bit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acl:
-    """One rule; it is its own identity, and so is there once."""
+    """One rule. Equal rules are stored once."""
 
     resource: Resource
     name: str
@@ -142,7 +143,7 @@ class Acl:
 
     @property
     def is_vague(self) -> bool:
-        """Tell whether it is a filter rather, and no rule."""
+        """Whether this is a filter, which cannot be stored as a rule."""
         return (
             self.resource is Resource.ANY
             or self.pattern in (Pattern.ANY, Pattern.MATCH)
@@ -158,7 +159,7 @@ class Acl:
         return self.name in (name, WILDCARD)
 
     def speaks_of(self, operation: Operation) -> bool:
-        """Tell whether it is about us, and about what we want to do."""
+        """Return whether the rule matches the clients' principal and the operation."""
         if self.principal not in PRINCIPALS or self.host not in HOSTS:
             return False
         if self.operation in (Operation.ALL, operation):
@@ -169,7 +170,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
-    """Which ACLs are meant: None, and ANY, is any."""
+    """A filter for ACLs; None and ANY match everything."""
 
     resource: Resource
     name: str | None
@@ -197,7 +198,7 @@ class AclFilter:
 
 
 def acl_of(creation: Request) -> Acl:
-    """Read a rule from CreateAcls."""
+    """Return the rule that a CreateAcls request creates."""
     return Acl(
         resource=Resource(creation.resource_type),
         name=creation.resource_name,
@@ -210,7 +211,7 @@ def acl_of(creation: Request) -> Acl:
 
 
 def filter_of(wanted: Request) -> AclFilter:
-    """Read a filter from DescribeAcls or DeleteAcls."""
+    """Return the filter of a DescribeAcls or DeleteAcls request."""
     return AclFilter(
         resource=Resource(wanted.resource_type_filter),
         name=wanted.resource_name_filter,
@@ -239,18 +240,18 @@ class Access:
             self._acls.pop(acl, None)
 
     def denies(self, operation: str, resource: str, name: str) -> bool:
-        """Tell whether clients are denied an operation.
+        """Return whether clients are denied an operation.
 
         `operation` is READ, WRITE, DESCRIBE and so on, `resource` is TOPIC, GROUP,
         CLUSTER or TRANSACTIONAL_ID.
         """
-        # Asked for every partition of every fetch, and nearly always of no ACL at all.
+        # Called for every partition of every fetch; nearly always there are no ACLs.
         if not self._acls:
             return False
         return self._denies(Operation[operation], Resource[resource], name)
 
     def allowed(self, resource: str, name: str) -> int:
-        """Give what clients may do to a topic, a group or the cluster, in bits."""
+        """Return the operations allowed on a topic, a group or the cluster, as bits."""
         bits = 0
         for operation in OPERATIONS[Resource[resource]]:
             if not self.denies(operation.name, resource, name):

@@ -1,4 +1,4 @@
-"""What a broker can be told to do with a request, instead of answering it."""
+"""What a fault does with a request instead of only answering it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
@@ -29,12 +29,12 @@ __all__ = [
 Answering: TypeAlias = Callable[
     [Request, Context], Response | None | Awaitable[Response | None]
 ]
-"""A test's own handler."""
+"""A test's own handler; returns the fields of the response, or None for none."""
 
 
 class Action(Protocol):
     async def __call__(self, exchange: Exchange, undone: Signal, /) -> None:
-        """Deal with a request; `undone` is told when the fault is taken back."""
+        """Handle a request; `undone` is notified when the fault is removed."""
         ...
 
 
@@ -67,7 +67,7 @@ async def refuse(
 
 
 async def throttle(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
-    """Answer, say that it was too much, and be deaf for a time (KIP-219)."""
+    """Respond with a throttle time and read nothing for that long (KIP-219)."""
     response = await exchange.done()
     if response is None:
         return
@@ -98,5 +98,5 @@ async def corrupt(
 
 
 def garble(frame: bytes) -> bytes:
-    """Turn every bit of an answer but its length and correlation id."""
+    """Invert every bit of a response except its length and correlation id."""
     return frame[:8] + bytes(byte ^ 0xFF for byte in frame[8:])

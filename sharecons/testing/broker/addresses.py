@@ -1,4 +1,4 @@
-"""Addresses: where brokers listen, and by which address clients reach them."""
+"""The addresses that brokers bind, and those by which clients reach them."""
 
 import ipaddress
 from typing import Final
@@ -17,7 +17,7 @@ def joined(host: str, port: int) -> str:
 
 
 def parsed(text: str) -> tuple[str, int]:
-    """Read `HOST:PORT` or `HOST`; the port is 0 if there is none.
+    """Parse `HOST:PORT` or `HOST`; the port is 0 if there is none.
 
     Raises:
         ValueError: it is neither.
@@ -38,16 +38,16 @@ def parsed(text: str) -> tuple[str, int]:
 
 
 def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[Broker]:
-    """Return brokers with the ids from 1 on, at consecutive ports.
+    """Return brokers with node ids from 1 on, at consecutive ports.
 
     Args:
-        count: how many.
-        host: where they listen.
-        port: of the first; 0 for a free one for each.
-        advertise: the first one's address for clients, if it is another one.
+        count: the number of brokers.
+        host: the address to bind.
+        port: the first broker's port; 0 chooses a free port for each broker.
+        advertise: the first broker's address for clients, if it is another one.
 
     Raises:
-        ValueError: there are no such addresses.
+        ValueError: a port is out of range, or clients cannot connect to `advertise`.
     """
     if count < 1:
         raise ValueError(f"brokers must be at least 1, not {count}")
@@ -58,7 +58,9 @@ def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[
     if advertise is not None:
         shown, first = parsed(advertise)
         if _wildcard(shown):
-            raise ValueError(f"clients cannot connect to {shown}: advertise another")
+            raise ValueError(
+                f"clients cannot connect to {shown}: advertise another address"
+            )
     return [
         Broker(
             number + 1,
@@ -72,7 +74,7 @@ def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[
 
 
 def _wildcard(host: str) -> int:
-    """Return the IP version of a host that is every address, or 0."""
+    """Return the IP version of a wildcard address (0.0.0.0 or ::), or 0."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Changing the settings of topics, groups and brokers, as either of two APIs says it.
+"""Changes of the settings of topics, groups and brokers, for two APIs.
 
-Each resource by itself: all of its changes are made, or none. Brokers (one, or "" for
-all) take only what may change while they run. What a change touches holds from the next
-request on.
+For each resource, either all changes are made or none. Brokers (one, or "" for all)
+take only settings that can change while they run. A change takes effect with the next
+request.
 """
 
 from collections import Counter
@@ -23,11 +23,11 @@ from sharecons.testing.broker.settings.changes import Change, ConfigError
 __all__ = ["Wanted", "alter"]
 
 Wanted: TypeAlias = Callable[[Request, Mapping[str, str]], list[Change]]
-"""Gives what a resource of the request is to have changed, where so much is set."""
+"""Returns the changes to a resource of the request, given its present settings."""
 
 
 def alter(request: Request, context: Context, wanted: Wanted) -> Response:
-    """Change settings, and give the answer."""
+    """Change settings and return the response."""
     times = Counter(_key(resource) for resource in request.resources)
     responses = []
     for resource in request.resources:

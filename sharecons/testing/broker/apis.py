@@ -1,8 +1,8 @@
-"""Every API that the broker serves: its key, the versions, and its handler.
+"""Every API that the broker serves: its key, its versions and its handler.
 
-Versions are those that Kafka 4.3 announces, as far as the codec has them; older ones
-went with Kafka 4.0 (KIP-896). A handler answers `handle(request, context)` with the
-fields of the response, or with None where there is to be no answer (Produce, acks=0).
+Versions are those that Kafka 4.3 announces, as far as the codec has them; Kafka 4.0
+removed older ones (KIP-896). A handler's `handle(request, context)` returns the fields
+of the response, or None if there is no response (Produce with acks=0).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,7 +23,7 @@ class Api:
     key: int
     versions: range
     module: str
-    """Of `sharecons.testing.broker.handlers`; read when it is first asked for."""
+    """A module of `sharecons.testing.broker.handlers`, imported at its first use."""
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
-"""What Produce does with each batch: look at it, ask the coordinator, write it.
+"""Produce, batch by batch: validate it, verify its transaction, append it.
 
-`append_as_leader` is also how `EmbeddedBroker.produce()` writes.
+`EmbeddedBroker.produce()` also appends by `append_as_leader`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,12 +43,12 @@ WITHOUT_START: Final = (
     ErrorCode.message_too_large,
     ErrorCode.not_leader_or_follower,
 )
-"""Errors for which Kafka does not tell where the log starts."""
+"""Errors for which Kafka's response has no log start offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """A batch on its way into a partition's log."""
+    """A batch to append to a partition's log."""
 
     topic: Topic
     partition: Partition
@@ -66,7 +66,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of one partition's batch."""
+    """The result of appending one partition's batch."""
 
     code: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -74,16 +74,16 @@ class Result:
     appended: Appended = NOWHERE
     start_offset: int = -1
     leader: Partition | None = None
-    """The partition, if somebody else leads it."""
+    """The partition, if another broker is its leader."""
 
 
 def to_append(
     topic: Topic, partition: Partition, batches: Sequence[bytes], version: int
 ) -> Append:
-    """See that what is to be written is one batch, of the format.
+    """Return the one batch of a partition, with its header.
 
     Raises:
-        AppendError: it is not.
+        AppendError: there is not exactly one batch, or its format is not allowed.
     """
     if len(batches) != 1:
         raise AppendError(
@@ -102,9 +102,9 @@ def to_append(
 def admit(
     appends: Iterable[Append], transactional_id: str, support: Support, context: Context
 ) -> Mapping[Place, Result]:
-    """Ask the coordinator for what is written in a transaction; give the refusals.
+    """Verify the batches of a transaction with the coordinator; return the errors.
 
-    What goes on in a log already need not be asked for.
+    A batch of a transaction that is already open in the log needs no verification.
     """
     asked = [
         each
@@ -137,7 +137,7 @@ def _refused(code: ErrorCode) -> Result:
 def write(
     append: Append, acks: int, support: Support, context: Context, now_ms: int
 ) -> Result:
-    """Write a batch, if this broker leads its partition."""
+    """Append a batch, if this broker is the leader of its partition."""
     partition, log = append.partition, append.partition.log
     try:
         appended = append_as_leader(
@@ -169,10 +169,10 @@ def append_as_leader(
     acks: int = ALL_REPLICAS,
     transaction_version: int = 0,
 ) -> Appended:
-    """Write a batch as the broker `node_id`, under the settings of the topic.
+    """Append a batch as the broker `node_id`, by the settings of the topic.
 
     Raises:
-        AppendError: it may not be written; nothing has changed.
+        AppendError: the batch is rejected; nothing has changed.
     """
     _check_partition(append, node_id, cluster, acks)
     return append.partition.log.append(
@@ -185,10 +185,10 @@ def append_as_leader(
 
 
 def check_append(append: Append, cluster: Cluster, now_ms: int) -> None:
-    """Check whether the partition's leader would write a batch of a plain producer.
+    """Check whether the partition's leader would append a batch without a transaction.
 
     Raises:
-        AppendError: it would not.
+        AppendError: the batch would be rejected.
     """
     _check_partition(append, append.partition.leader, cluster, ALL_REPLICAS)
     check(append.data, append.header, _rules(append, cluster), now_ms)

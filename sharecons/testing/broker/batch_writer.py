@@ -1,7 +1,7 @@
-"""Records to batches, for a test that writes straight into a log, and for dead letters.
+"""Encoding of record batches: records that a test produces, and dead letters.
 
-The record batch of magic 2 ("Message sets" and "Record batches" in Kafka's protocol
-guide), uncompressed; the log itself gives offsets and leader epochs.
+Batches have magic 2 ("Message sets" and "Record batches" in Kafka's protocol guide) and
+are uncompressed; the log sets offsets and leader epochs.
 """
 
 import struct
@@ -19,15 +19,15 @@ MAGIC: Final = 2
 BEFORE_CRC: Final = struct.Struct(">qiib")  # offset, length, leader epoch, magic
 AFTER_CRC: Final = struct.Struct(">hiqqqhii")
 NOBODY: Final = (-1, -1, -1)  # producer id, producer epoch, first sequence
-HEADER: Final = 61  # bytes, of a batch
-VARINT: Final = 5  # bytes, of a 32-bit number at most
-VARINTS: Final = 2 + 5 * VARINT  # attributes, no time, five numbers
-SIZE: Final = 256 * 1024  # of a batch, about; max.message.bytes is 1 MiB
+HEADER: Final = 61  # bytes of a batch
+VARINT: Final = 5  # bytes of a 32-bit number at most
+VARINTS: Final = 2 + 5 * VARINT  # attributes, timestamp delta 0, five numbers
+SIZE: Final = 256 * 1024  # bytes of a batch, about; max.message.bytes is 1 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A record that nobody has written yet."""
+    """A record to write."""
 
     value: bytes | None
     key: bytes | None = None
@@ -43,11 +43,11 @@ def batches_of(
     """Yield records in batches of about 256 KiB.
 
     Args:
-        records: what to write, in order.
-        timestamp: every record's, in milliseconds.
-        most: the largest number of records in a batch.
-        max_bytes: the largest size of a batch with several records; a larger record
-            has a batch of its own.
+        records: the records to write, in order.
+        timestamp: the timestamp of all records, in milliseconds.
+        most: the maximum number of records in a batch.
+        max_bytes: the maximum size of a batch with several records; a larger record
+            gets its own batch.
     """
     waiting: list[NewRecord] = []
     size = HEADER
@@ -66,7 +66,7 @@ def batches_of(
 
 
 def fitting(records: Iterable[NewRecord], timestamp: int, most: int) -> Iterator[bytes]:
-    """Give records in batches of so many bytes at the most, but of one at the least."""
+    """Yield batches of at most `most` bytes, or of one larger record."""
     waiting: list[NewRecord] = []
     size = HEADER
     for record in records:
@@ -81,7 +81,7 @@ def fitting(records: Iterable[NewRecord], timestamp: int, most: int) -> Iterator
 
 
 def batch_of(records: Sequence[NewRecord], timestamp: int) -> bytes:
-    """Give a batch; the time is in milliseconds, and every record's."""
+    """Encode a batch; `timestamp` is that of all records, in milliseconds."""
     body = b"".join(_record(index, record) for index, record in enumerate(records))
     last = len(records) - 1
     checked = (
@@ -93,7 +93,7 @@ def batch_of(records: Sequence[NewRecord], timestamp: int) -> bytes:
 
 
 def _longest(record: NewRecord) -> int:
-    """Return the largest size in bytes that the record may have in a batch."""
+    """Return the maximum size in bytes that the record may have in a batch."""
     size = VARINTS + len(record.value or b"") + len(record.key or b"")
     for name, value in record.headers:
         size += 2 * VARINT + len(name.encode()) + len(value or b"")
@@ -104,8 +104,8 @@ def _record(index: int, record: NewRecord) -> bytes:
     headers = (_sized(name.encode()) + _sized(value) for name, value in record.headers)
     content = b"".join(
         (
-            b"\0",  # attributes: none are in use
-            _varint(0),  # milliseconds after the batch's first
+            b"\0",  # attributes: unused
+            _varint(0),  # milliseconds after the batch's first timestamp
             _varint(index),
             _sized(record.key),
             _sized(record.value),
@@ -123,7 +123,7 @@ def _sized(content: bytes | None) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Write a number of up to 64 bits: zigzag, seven bits a byte."""
+    """Encode a number of up to 64 bits: zigzag, seven bits per byte."""
     left = (number << 1) ^ (number >> 63)
     written = bytearray()
     while left > 0x7F:

@@ -1,6 +1,6 @@
-"""All that the brokers of one cluster know; every broker sees the same of it.
+"""The state of a cluster, which all its brokers share.
 
-State only, and no waiting: handlers read and change it between two awaits.
+It is state only and never waits: handlers read and change it between two awaits.
 """
 
 import uuid
@@ -25,22 +25,22 @@ __all__ = ["Broker", "Cluster"]
 
 @dataclass(slots=True)
 class Broker:
-    """A broker with an id, and the address that clients get."""
+    """A broker's node id and addresses."""
 
     node_id: int
     host: str
     port: int
-    """0 until it listens, if a free port is wanted."""
+    """0 until the broker has bound a free port."""
     running: bool = False
     rack: str | None = None
     listens_at: tuple[str, int] | None = None
-    """Where it listens, if that is another address."""
+    """The address that the broker binds, if it differs from the advertised one."""
     is_anywhere: bool = False
-    """It listens at all addresses; clients get the one that they have connected to."""
+    """It binds a wildcard address; clients get the address they have connected to."""
 
 
 class Cluster:
-    """Brokers, topics, groups: one of each kind of state, by its own name."""
+    """The brokers, topics, groups and other state of a cluster."""
 
     def __init__(
         self, brokers: list[Broker], settings: Mapping[str, str] | None = None
@@ -59,23 +59,23 @@ class Cluster:
         self.transactions = Transactions()
         self.fetch_sessions = FetchSessions()
         self.changed = Signal()
-        """Told when leaders or coordinators have moved, or topics have gone."""
+        """Notified when leaders or coordinators move, and when topics are deleted."""
 
     @property
     def running(self) -> list[int]:
-        """The node ids of the brokers that can be reached."""
+        """The node ids of the brokers that run."""
         return [broker.node_id for broker in self.brokers.values() if broker.running]
 
     @property
     def nodes(self) -> Nodes:
-        """The node ids of all brokers, those that can be reached apart."""
+        """The node ids of all brokers, running and stopped."""
         running = self.running
         stopped = [node_id for node_id in self.brokers if node_id not in running]
         return Nodes(running, stopped)
 
     @property
     def controller(self) -> int:
-        """The node that is told to clients as the controller; any would do."""
+        """The node id that metadata reports as the controller; any would do."""
         return min(self.running, default=-1)
 
     def broker_started(self, node_id: int) -> None:
@@ -102,7 +102,7 @@ class Cluster:
         self._lead(topic.grow(replicas))
 
     def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic, and all that groups remember of it."""
+        """Delete a topic and its state in all groups."""
         self.topics.delete(topic)
         self.share_partitions.delete_topic(topic.topic_id)
         self.groups.delete_topic(topic.name)
@@ -112,14 +112,14 @@ class Cluster:
         """Make a broker the leader of a partition, as an election does.
 
         Raises:
-            LookupError: there is no such topic or partition, or no such broker runs.
+            LookupError: the topic, the partition or a running broker does not exist.
         """
         found = self.topics.named(topic)
         place = found.partition(partition) if found else None
         if found is None or place is None:
-            raise LookupError(f"no partition {partition} of a topic {topic!r}")
+            raise LookupError(f"topic {topic!r} has no partition {partition}")
         if node_id not in (*self.running, NO_LEADER):
-            raise LookupError(f"no broker {node_id} runs")
+            raise LookupError(f"broker {node_id} does not exist or is stopped")
         if place.leader == node_id:
             return
         if node_id not in (*place.replicas, NO_LEADER):
@@ -130,30 +130,30 @@ class Cluster:
         self.changed.ring()
 
     def put(self, topic: str, place: Partition, replicas: Sequence[int]) -> None:
-        """Put a partition on these brokers; its leader stays if it is one of them."""
+        """Reassign a partition's replicas; its leader stays if it is one of them."""
         removed = set(place.replicas) - set(replicas)
         place.replicas = list(replicas)
         leader = place.next_leader(self.running)
         if leader != place.leader:
             self.move_leader(topic, place.index, leader)
         elif removed:
-            # A replica that is gone may not fetch on: KIP-320 fences by the epoch.
+            # A removed replica must not serve fetches: KIP-320 fences by the epoch.
             place.leader_epoch += 1
         self.changed.ring()
 
     def connection_closed(self, connection: Hashable) -> None:
-        """Let go of what lives as long as a connection: the share sessions."""
+        """End the share sessions of a connection."""
         self.share_sessions.connection_closed(connection)
 
     def _lead(self, created: Sequence[Partition]) -> None:
-        """Give new partitions leaders that run."""
+        """Choose running leaders for new partitions."""
         running = self.running
         for place in created:
             place.leader = place.next_leader(running)
         self.changed.ring()
 
     def _elect(self) -> None:
-        """Give each partition without a living leader its first living replica."""
+        """Make the first running replica the leader where the leader has stopped."""
         running = self.running
         for topic in self.topics:
             for place in topic.partitions:

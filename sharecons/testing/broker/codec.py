@@ -1,13 +1,13 @@
-"""Frames to messages and back, in any version of any API: all that knows kio.
+"""Encoding and decoding of messages, in any version of any API, by kio.
 
-A request is kio's own entity, read only: `request.topics[0].name`. What a version does
-not have yet is missing from it; ask with `of(request, "name", default)`.
+A request is kio's own entity, read only: `request.topics[0].name`. It lacks the fields
+that its version does not have; read those by `of(request, "name", default)`.
 
-A response is written as plain mappings, in the words of the newest version: lists of
-mappings for arrays of structs, numbers for error codes, seconds for durations,
-milliseconds since the epoch for times. Each version takes the fields that it has;
-those left out get Kafka's default, or nothing (0, "", no elements, null where it may
-be). A name that no version has is a mistake, and raised.
+A response is written as plain mappings with the field names of the newest version:
+lists of mappings for arrays of structs, numbers for error codes, seconds for durations,
+milliseconds since the epoch for times. Each version takes the fields that it has. An
+absent field gets Kafka's default, else zero (0, "", no elements, null where that is
+allowed). A name that no version has raises TypeError.
 """
 
 import io
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 Request: TypeAlias = Any
-"""One of kio's entities, or a part of one."""
+"""One of kio's entities, or a part of it."""
 
 Response: TypeAlias = Mapping[str, Any]
-"""Fields of a response, or of a part of one; see above."""
+"""Fields of a response or of a part of it; see the module's docstring."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ZEROS: Final[Mapping[str, Any]] = {
@@ -64,14 +64,14 @@ _CONVERSIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "timedelta_i64": lambda seconds: timedelta(milliseconds=round(seconds * 1000)),
 }
 
-# kio's own functions take kio's own types, which none of this can name.
+# kio's functions take type variables that cannot be named here.
 _reader: Any = cache(entity_reader)
 _writer: Any = cache(entity_writer)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before a request's body."""
+    """The header of a request."""
 
     api_key: int
     version: int
@@ -80,41 +80,41 @@ class Header:
 
 
 def versions(api_key: int) -> range:
-    """Give the versions of an API that the codec knows."""
+    """Return the versions of an API that the codec has."""
     known = sorted(schema_name_map[api_key_map[api_key]])
     return range(known[0], known[-1] + 1)
 
 
 def read_request(frame: bytes) -> tuple[Header, Request]:
-    """Read a whole request.
+    """Decode a whole request.
 
     Raises:
-        ValueError: these bytes are none, or of an API or version that nobody knows.
+        ValueError: the frame is invalid, or its API or version is unknown.
     """
     api_key, version = _int16(frame, 0), _int16(frame, 2)
     try:
         kind: Any = load_request_schema(api_key, version)
         header, size = _reader(kind.__header_schema__)(frame, 0)
         request, _ = _reader(kind)(frame, size)
-    except Exception as error:  # the codec is native: whatever it raises is garbage
+    except Exception as error:  # native codec: any exception means an invalid frame
         raise ValueError(
-            f"no request of API {api_key}, version {version}: {error!r}"
+            f"invalid request: API key {api_key}, version {version}: {error!r}"
         ) from error
     client_id = header.client_id or ""
     return Header(api_key, version, int(header.correlation_id), client_id), request
 
 
 def read_header(frame: bytes) -> Header:
-    """Read as much of a header as every version has; the client id is left empty."""
+    """Decode the header fields that every version has; the client id stays empty."""
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
     return Header(_int16(frame, 0), _int16(frame, 2), correlation_id, "")
 
 
 def response_frame(header: Header, response: Response, version: int) -> bytes:
-    """Write a whole response, its length included, in the version given.
+    """Encode a whole response with its length, in the version given.
 
     Raises:
-        TypeError: no version of it has a field of that name.
+        TypeError: no version of the response has a field of that name.
     """
     kind: Any = load_response_schema(header.api_key, version)
     buffer = io.BytesIO()
@@ -129,17 +129,17 @@ def response_frame(header: Header, response: Response, version: int) -> bytes:
 
 
 def response_fields(api_key: int, version: int) -> frozenset[str]:
-    """Give the names of a response's own fields in a version."""
+    """Return the names of a response's top-level fields in a version."""
     return frozenset(_fields(load_response_schema(api_key, version)))
 
 
 def of(message: Request, name: str, default: Any) -> Any:
-    """Give a field that older versions do not have."""
+    """Return a field of a message, or `default` if the version does not have it."""
     return getattr(message, name, default)
 
 
 def names(api_key: int) -> str:
-    """Give an API's name, as Kafka's messages spell it: ShareFetch."""
+    """Return an API's name as in Kafka's message definitions: ShareFetch."""
     return "".join(word.capitalize() for word in api_key_map[api_key].split("_"))
 
 
@@ -162,7 +162,7 @@ def _fields(kind: Any) -> Mapping[str, Callable[[Response], Any]]:
 
 @cache
 def _names(api_key: int, struct: str) -> frozenset[str]:
-    """The fields of a struct in all versions of a response."""
+    """Return the fields of a struct in all versions of a response."""
     found: set[str] = set()
     for version in versions(api_key):
         module = import_module(load_response_schema(api_key, version).__module__)
@@ -172,7 +172,7 @@ def _names(api_key: int, struct: str) -> frozenset[str]:
 
 
 def _field(field: Field[Any]) -> Callable[[Response], Any]:
-    """How a field's value is found among the values given."""
+    """Return a function that gets a field's value from the mapping and converts it."""
     name, convert, default = field.name, _conversion(field), _default(field)
 
     def write(values: Response) -> Any:
@@ -215,7 +215,7 @@ def _default(field: Field[Any]) -> Callable[[], Any]:
 
 
 def _tuple_in(declared: Any) -> Any:
-    """The array of a field that may be null."""
+    """Return the array type of a nullable field."""
     arrays = (part for part in get_args(declared) if get_origin(part) is tuple)
     return next(arrays, None)
 

@@ -1,8 +1,8 @@
-"""Settings of brokers, topics and groups: which value holds, and where it is from.
+"""The settings of brokers, topics and groups: their values and where those are set.
 
-A value is looked for where it was set last: on the topic or the group itself, on one
-broker, on all brokers, at the brokers' start; else it is Kafka's default. The tables
-are in settings/. A topic keeps its own settings with it; all others are kept here.
+A value is the first that is set of: the topic or the group itself, one broker, all
+brokers, the brokers' start; else it is Kafka's default. The tables of settings are in
+settings/. A topic stores its own settings; all others are stored here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,10 +35,10 @@ GROUP_TYPES: Final = ("consumer", "share", "streams")
 
 
 class Configs:
-    """Settings; `settings` are the brokers' from the start.
+    """All settings; `settings` are those the brokers start with.
 
     Raises:
-        ValueError: one of them cannot be so.
+        ValueError: a value is invalid.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
@@ -48,63 +48,63 @@ class Configs:
         self._groups: dict[str, dict[str, str]] = {}
 
     def group(self, group_id: str, name: str) -> str:
-        """Give a group's setting, as it holds now: `share.delivery.count.limit`."""
+        """Return a group's setting, such as `share.delivery.count.limit`."""
         own = self._groups.get(group_id, {})
         return own.get(name) or self._inherited(GROUPS[name])
 
     def topic(self, config: Mapping[str, str], name: str) -> str:
-        """Give a topic's setting, given what was set for the topic."""
+        """Return a topic's setting; `config` is what is set on the topic itself."""
         own = config.get(name)
         return self._inherited(TOPICS[name]) if own is None else own
 
     def broker(self, name: str, node_id: int | None = None) -> str:
-        """Give a setting of all brokers, or of one: `auto.create.topics.enable`."""
+        """Return a setting of all brokers or of one: `auto.create.topics.enable`."""
         for synonym in self._of_brokers(name, node_id):
             return synonym.value
         return BROKERS[name].default or ""
 
     @property
     def groups(self) -> list[str]:
-        """The ids of groups that something was set for."""
+        """The ids of the groups that have settings of their own."""
         return [group_id for group_id, config in self._groups.items() if config]
 
     @property
     def has_dead_letters(self) -> bool:
-        """Whether any group has a topic for what it gives up (KIP-1191)."""
+        """Whether any group has a dead letter topic (KIP-1191)."""
         return any(config.get(DEAD_LETTERS) for config in self._groups.values())
 
     def of_group(self, group_id: str) -> Mapping[str, str]:
-        """Give what is set on a group itself."""
+        """Return the settings of the group itself."""
         return self._groups.get(group_id, {})
 
     def of_broker(self, node: str) -> Mapping[str, str]:
-        """Give what was changed on one broker while it ran, or on all of them ("")."""
+        """Return the settings changed at runtime, of one broker or of all ("")."""
         return self._brokers.get(node, {})
 
     def set_group(self, group_id: str, config: Mapping[str, str]) -> None:
         """Set some of a group's settings.
 
         Raises:
-            ConfigError: they may not be set so.
+            ConfigError: a name or a value is invalid.
         """
         changes = [Change(name, 0, value) for name, value in config.items()]
         self.alter_group(group_id, changes)
 
     def check_topic(self, config: Mapping[str, str]) -> None:
-        """See whether a topic may be set so.
+        """Check the settings of a topic.
 
         Raises:
-            ConfigError: it may not.
+            ConfigError: a name or a value is invalid.
         """
         check_values(config, TOPICS, "topic")
 
     def altered_topic(
         self, config: Mapping[str, str], changes: Iterable[Change]
     ) -> dict[str, str]:
-        """Give a topic's settings after a change; the caller keeps them.
+        """Return a topic's settings after a change; the caller stores them.
 
         Raises:
-            ConfigError: they may not be so.
+            ConfigError: the result is invalid.
         """
         result = changed(config, changes, TOPICS)
         self.check_topic(result)
@@ -116,7 +116,7 @@ class Configs:
         """Change a group's settings.
 
         Raises:
-            ConfigError: they may not be so.
+            ConfigError: the result is invalid.
         """
         result = changed(self._groups.get(group_id, {}), changes, GROUPS)
         check_values(result, GROUPS, "group")
@@ -132,7 +132,7 @@ class Configs:
         """Change one broker's settings, or those of all ("").
 
         Raises:
-            ConfigError: they may not be so.
+            ConfigError: the result is invalid, or a setting cannot change at runtime.
         """
         changes = list(changes)
         known = (BROKERS.get(change.name) for change in changes)
@@ -149,7 +149,7 @@ class Configs:
             self._brokers[node] = result
 
     def describe_topic(self, config: Mapping[str, str], node_id: int) -> list[Entry]:
-        """Give all settings of a topic, as one of the brokers sees them."""
+        """Return all settings of a topic, as one of the brokers sees them."""
         return [
             self._entry(setting, config, Source.TOPIC, node_id)
             for setting in TOPICS.values()
@@ -165,7 +165,7 @@ class Configs:
         ]
 
     def describe_broker(self, node_id: int, fixed: Mapping[str, str]) -> list[Entry]:
-        """Give all settings of a broker; `fixed` are those that are its own."""
+        """Return all settings of a broker; `fixed` are those that only it has."""
         found = [
             self._broker_entry(setting, node_id, fixed)
             for setting in BROKERS.values()
@@ -180,7 +180,7 @@ class Configs:
         ]
 
     def describe_all_brokers(self) -> list[Entry]:
-        """Give what is set on all brokers at once, and nothing else."""
+        """Return the settings that are set on all brokers at once."""
         found = []
         for name, value in self._brokers.get(ALL_BROKERS, {}).items():
             synonyms = [Synonym(name, value, Source.ALL_BROKERS)]
@@ -200,7 +200,7 @@ class Configs:
     def _brokers_of(
         self, node_id: int | None
     ) -> Iterator[tuple[Source, Mapping[str, str]]]:
-        """Give what is set on brokers, the strongest first."""
+        """Yield the settings of brokers by source, the highest precedence first."""
         if node_id is not None:
             yield Source.BROKER, self._brokers.get(str(node_id), {})
         yield Source.ALL_BROKERS, self._brokers.get(ALL_BROKERS, {})
@@ -282,7 +282,7 @@ def _check_dead_letters(config: Mapping[str, str]) -> None:
 
 
 def _in_milliseconds(settings: Mapping[str, str]) -> dict[str, str]:
-    """Say in milliseconds what was set in hours; a smaller unit holds over a larger."""
+    """Convert hours and minutes to milliseconds; the smaller unit has precedence."""
     result: dict[str, str] = {}
     for name, (target, factor) in LONGER_UNITS.items():
         if name in settings:

@@ -1,8 +1,8 @@
-"""One client's connection: its requests are answered in turn, one at a time.
+"""One client's connection: requests are answered in order, one at a time.
 
-As Kafka does it: a request that waits at the broker (a long poll) holds up those
-that were sent after it on the same connection. Reading goes on meanwhile, so that a
-client's end is noticed at once; what the connection held is let go that moment.
+As in Kafka, a request that waits at the broker (a long poll) blocks later requests of
+its connection. Reading continues, so that a closed connection is noticed and its
+sessions end at once.
 """
 
 from collections import deque
@@ -17,15 +17,15 @@ from sharecons.testing.broker.signals import Signal
 __all__ = ["Answer", "Connection"]
 
 Answer: TypeAlias = Callable[[bytes, "Connection"], Awaitable[None]]
-"""Answers one request on the connection that it came by."""
+"""Answers one request frame of a connection."""
 
-LONGEST: Final = 256 * 1024 * 1024  # of a request; Kafka's default is 100 MiB
+LONGEST: Final = 256 * 1024 * 1024  # bytes of a request; Kafka's default is 100 MiB
 CHUNK: Final = 1 << 20
 _ENDS: Final = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
 class Connection:
-    """Frames from one client, and answers to it."""
+    """The frames of one client, and the responses to it."""
 
     def __init__(
         self, stream: ByteStream, answer: Answer, peer: str, host: str | None = None
@@ -33,7 +33,7 @@ class Connection:
         self.peer = peer  # the client's host, as DescribeGroups shows it
         self.host = host  # the broker's address that the client has connected to
         self.gone = False
-        self.changed = Signal()  # told when the client is gone
+        self.changed = Signal()  # notified when the client has disconnected
         self._stream = stream
         self._answer = answer
         self._frames: deque[bytes] = deque()
@@ -42,7 +42,7 @@ class Connection:
         self._scope = anyio.CancelScope()
 
     async def serve(self) -> None:
-        """Answer requests until one side ends it."""
+        """Answer requests until one side closes the connection."""
         with self._scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read)
@@ -50,13 +50,13 @@ class Connection:
                 tasks.cancel_scope.cancel()
 
     def cut(self) -> None:
-        """End it now; an answer under way is not finished."""
+        """Close the connection now, even if a response is incomplete."""
         self._is_cut = True
         self._left()
         self._scope.cancel()
 
     async def send(self, frame: bytes) -> None:
-        """Send an answer; a client that has gone does not get it."""
+        """Send a response, unless the client has disconnected."""
         if self._is_cut:
             return
         try:
@@ -77,7 +77,7 @@ class Connection:
         while len(buffer) >= 4:
             length = int.from_bytes(buffer[:4], "big", signed=True)
             if not 8 <= length <= LONGEST:
-                raise ValueError(f"a request of {length} bytes")
+                raise ValueError(f"invalid request length: {length} bytes")
             if len(buffer) < 4 + length:
                 return
             self._frames.append(bytes(buffer[4 : 4 + length]))
@@ -86,7 +86,7 @@ class Connection:
 
     async def _answer_all(self) -> None:
         while True:
-            # A cut cancels at the next await, which a handler need not have.
+            # `cut` cancels at the next await, and a handler may have none.
             while self._frames and not self._is_cut:
                 await self._answer(self._frames.popleft(), self)
             if self.gone:

@@ -1,4 +1,4 @@
-"""What a handler knows beside its request: who asks, when, and whom it may ask."""
+"""What a handler gets besides its request: the cluster, the connection, the time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ __all__ = ["ClientGoneError", "Context"]
 
 
 class ClientGoneError(Exception):
-    """Nobody waits for this answer any more."""
+    """The client has disconnected and waits for no response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One request's surroundings."""
+    """The context of one request."""
 
     header: Header
     cluster: Cluster
@@ -36,25 +36,25 @@ class Context:
         return anyio.current_time()
 
     def address_of(self, broker: Broker) -> tuple[str, int]:
-        """Return the host and the port by which the client reaches a broker.
+        """Return the host and port by which the client reaches a broker.
 
-        A broker that listens at all addresses is reached by the address that the client
-        has connected to now.
+        For a broker that binds a wildcard address, this is the address that the client
+        has connected to.
         """
         host = self.connection.host if broker.is_anywhere else None
         return host or broker.host, broker.port
 
     def endpoint(self, broker: Broker) -> Response:
-        """Return the address of a broker as most responses have it."""
+        """Return a broker's address with the field names of most responses."""
         host, port = self.address_of(broker)
         rack = broker.rack
         return {"node_id": broker.node_id, "host": host, "port": port, "rack": rack}
 
     async def wait(self, signals: Iterable[Signal], until: float) -> None:
-        """Wait for something to change, or for a time to come.
+        """Wait for one of the signals, or until a time.
 
         Raises:
-            ClientGoneError: the client has closed its connection.
+            ClientGoneError: the client has disconnected.
         """
         if not self.connection.gone:
             await wait_for_any((*signals, self.connection.changed), until)

@@ -1,4 +1,4 @@
-"""What a test does to a cluster by hand, past the protocol."""
+"""Direct changes to a cluster by a test, without the protocol."""
 
 import itertools
 import uuid
@@ -30,7 +30,7 @@ __all__ = ["Control"]
 
 
 class Control:
-    """A test's hands on the cluster's state."""
+    """Changes a cluster's state; call it on the event loop of the brokers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -70,8 +70,8 @@ class Control:
         """Write records; `now` is the log's own time, in milliseconds.
 
         Raises:
-            TypeError, ValueError: an argument is not as `produce` documents it.
-            Refusal: a broker would not write one of the batches; none is written.
+            TypeError, ValueError: an argument is invalid; see `EmbeddedBroker.produce`.
+            Refusal: a broker would reject one of the batches; none is written.
         """
         found = self._topic(topic)
         values = check_produce(
@@ -117,14 +117,14 @@ class Control:
         return records
 
     def _refusal(self, append: Append, error: AppendError) -> Refusal:
-        """Return the error of `produce`: where, which setting, what is wrong."""
+        """Return the error of `produce`: partition, setting and reason."""
         topic, index = append.place
         reasons = [f"topic {topic!r}, partition {index}"]
         if error.setting is not None:
             value = self._cluster.configs.topic(append.topic.config, error.setting)
             reasons.append(f"{error.setting}={value}")
         if append.partition.leader == NO_LEADER:
-            reasons.append("it has no leader, because no broker with a replica runs")
+            reasons.append("no leader, because all brokers with a replica are stopped")
         else:
             reasons.append(next(iter(error.record_errors.values()), error.message))
         return Refusal(error.code, ": ".join(reasons))
@@ -167,7 +167,7 @@ class Control:
     def forget_member(self, group_id: str, member_id: str) -> None:
         group = self._cluster.groups.get(group_id)
         if not isinstance(group, ShareGroup):
-            raise LookupError(f"no share group {group_id!r}")
+            raise LookupError(f"share group {group_id!r} does not exist")
         group.forget(member_id)
 
     def _choose(self, topic: Topic, key: bytes | None) -> int:
@@ -177,13 +177,13 @@ class Control:
     def _topic(self, name: str) -> Topic:
         topic = self._cluster.topics.named(name)
         if topic is None:
-            raise LookupError(f"no topic {name!r}")
+            raise LookupError(f"topic {name!r} does not exist")
         return topic
 
     def _partition(self, topic: str, index: int) -> Partition:
         partition = self._topic(topic).partition(index)
         if partition is None:
-            raise LookupError(f"no partition {index} of topic {topic!r}")
+            raise LookupError(f"topic {topic!r} has no partition {index}")
         return partition
 
 

@@ -1,9 +1,9 @@
-"""Which broker coordinates a group, a transaction, a share partition's state.
+"""The coordinators of groups, transactions and share group state.
 
-Kafka hashes a key to a partition of an internal topic, whose leader coordinates. Here
-a key is hashed to one of the brokers that run when it is first asked for, and stays
-there as long as that broker runs: one that comes back gets nothing back, as a leader
-does not either before the next preferred election.
+Kafka hashes a key to a partition of an internal topic, whose leader coordinates. Here a
+key is hashed to one of the running brokers at its first use, and stays there until that
+broker stops. A broker that starts again gets no keys back, as a leader gets none before
+the next preferred election.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ SHARE: Final = 2
 
 
 class Coordinators:
-    """A broker for each key, the same as long as that broker runs."""
+    """The coordinator of each key."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[int, str], int] = {}
         self.moved = Signal()
-        """Told when a key has been given to another broker by `move`."""
+        """Notified when `move` has changed a coordinator."""
 
     def of(self, key_type: int, key: str, running: Sequence[int]) -> int:
-        """Give the node id of a key's coordinator; -1 if no broker runs.
+        """Return the node id of a key's coordinator; -1 if no broker runs.
 
-        Key types as in FindCoordinator: 0 groups, 1 transactions, 2 share state.
+        Key types are those of FindCoordinator: 0 groups, 1 transactions, 2 share state.
         """
         if not running:
             return -1
@@ -41,6 +41,6 @@ class Coordinators:
         return self._nodes[key_type, key]
 
     def move(self, key_type: int, key: str, node_id: int) -> None:
-        """Make a broker the coordinator of a key, from now on."""
+        """Make a broker the coordinator of a key."""
         self._nodes[key_type, key] = node_id
         self.moved.ring()

@@ -1,4 +1,4 @@
-"""New topics, and new partitions of old ones: what is asked is seen through first."""
+"""Creation of topics and of more partitions; a request is validated before it acts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ Replicas = list[list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic that somebody wants; -1 leaves a number to the broker's settings."""
+    """A topic to create; -1 uses the broker's default."""
 
     name: str
     partitions: int = BY_DEFAULT
     replication: int = BY_DEFAULT
     assignments: Sequence[tuple[int, Sequence[int]]] = ()
-    """Partitions and their replicas, for those who choose themselves."""
+    """Partitions and their replicas, if the request assigns them."""
     config: Mapping[str, str | None] = field(default_factory=dict)
-    """The topic's own settings; what is null is refused."""
+    """The topic's own settings; null values are rejected."""
 
     @property
     def given(self) -> dict[str, str]:
@@ -39,17 +39,17 @@ def create_topic(cluster: Cluster, wanted: NewTopic) -> Topic:
     """Create a topic.
 
     Raises:
-        Refusal: there can be no such topic, or there is one already.
+        Refusal: the request is invalid, or the topic exists.
     """
     replicas = plan_topic(cluster, wanted)
     return cluster.add_topic(wanted.name, replicas, wanted.given)
 
 
 def plan_topic(cluster: Cluster, wanted: NewTopic) -> Replicas:
-    """Give where a topic's partitions would be.
+    """Return the replicas of a new topic's partitions.
 
     Raises:
-        Refusal: there can be no such topic, or there is one already.
+        Refusal: the request is invalid, or the topic exists.
     """
     _check_name(cluster, wanted.name)
     _check_config(cluster, wanted)
@@ -76,10 +76,10 @@ def add_partitions(
     *,
     validate_only: bool = False,
 ) -> None:
-    """Give a topic more partitions, until it has so many.
+    """Add partitions to a topic until it has `count`.
 
     Raises:
-        Refusal: there is no such topic, or it cannot have so many.
+        Refusal: there is no such topic, or the request is invalid.
     """
     topic = cluster.topics.named(name)
     if topic is None:
@@ -123,7 +123,7 @@ def _check_config(cluster: Cluster, wanted: NewTopic) -> None:
 
 
 def _assigned(cluster: Cluster, wanted: NewTopic) -> Replicas:
-    """Give the replicas that were chosen by hand."""
+    """Return the replicas that the request assigns."""
     if wanted.replication != BY_DEFAULT:
         raise Refusal(
             ErrorCode.invalid_request,

@@ -1,4 +1,4 @@
-"""A partition and who has it, as two APIs tell it."""
+"""A partition with its leader and replicas, as two APIs describe it."""
 
 from collections.abc import Sequence
 

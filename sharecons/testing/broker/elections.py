@@ -1,7 +1,7 @@
-"""Who leads a partition, and where it is, when an operator says so.
+"""Leader elections and partition reassignments by an operator.
 
-A reassignment takes effect at once, since there is nothing to be copied; so none is
-ever under way.
+A reassignment takes effect at once, since there is nothing to copy; so none is ever in
+progress.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ UNCLEAN: Final = 1
 
 
 def elect(cluster: Cluster, topic: str, index: int, election_type: int) -> None:
-    """Make the first replica the leader, or any one where there is no leader.
+    """Make the first replica the leader (or any replica, if there is no leader).
 
     Raises:
-        Refusal: this cannot be, or need not.
+        Refusal: the election is not possible or not needed.
     """
     place = _partition(
         cluster,
@@ -36,7 +36,7 @@ def elect(cluster: Cluster, topic: str, index: int, election_type: int) -> None:
     if wanted:
         raise Refusal(ErrorCode.election_not_needed, NOT_NEEDED)
     if election_type == UNCLEAN:
-        # A replica that lives leads already: all of them have the whole log.
+        # A running replica is always the leader: all replicas have the whole log.
         raise Refusal(ErrorCode.eligible_leaders_not_available, NO_ELIGIBLE_LEADER)
     if first not in cluster.running:
         raise Refusal(ErrorCode.preferred_leader_not_available, NO_PREFERRED_LEADER)
@@ -51,10 +51,10 @@ def reassign(
     *,
     may_resize: bool = True,
 ) -> None:
-    """Put a partition on other brokers; None is to end what is under way.
+    """Move a partition to other brokers; None cancels a reassignment in progress.
 
     Raises:
-        Refusal: this cannot be.
+        Refusal: the partition is unknown, or the assignment is invalid.
     """
     place = _partition(
         cluster,

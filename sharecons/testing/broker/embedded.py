@@ -1,4 +1,4 @@
-"""`EmbeddedBroker`: a Kafka in this process.
+"""`EmbeddedBroker`: Kafka brokers in this process.
 
 In an async test it runs beside the test, on the same event loop:
 
@@ -7,13 +7,13 @@ In an async test it runs beside the test, on the same event loop:
             "orders", group_id="g", bootstrap_servers=kafka.bootstrap_servers
         )
 
-In a plain one, or for clients that block, in a thread of its own:
+In a synchronous test, or for blocking clients, in its own thread:
 
     with EmbeddedBroker(brokers=3) as kafka:
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-All that is told to it is a plain call, in both ways and from any thread, and is done
-when the call returns.
+All methods but `wait_until_settled` are synchronous in both modes, can be called from
+any thread, and have taken effect when they return.
 """
 
 import time
@@ -45,26 +45,26 @@ FIRST_PORT: Final = 9092
 
 
 class EmbeddedBroker:
-    """A cluster of brokers, from entering the `with` block until leaving it.
+    """A cluster of brokers, which run from entering the `with` block until leaving it.
 
     Args:
-        brokers: how many; their ids count from 1.
-        host: the address where they listen.
-        port: of the first, the others at those that follow; free ones if it is 0.
+        brokers: the number of brokers; their node ids start at 1.
+        host: the address to bind.
+        port: the first broker's port; the others follow. 0 chooses free ports.
         advertise: the address by which clients reach the first broker, `HOST:PORT` or
             `HOST`; the others have the ports that follow. By default it is `host` and
             `port`. With a wildcard host (0.0.0.0 or ::) each client gets the address
             by which it has connected, and `bootstrap_servers` has the loopback address.
         topics: topics to create, and their numbers of partitions.
-        settings: brokers' settings by Kafka's names, over Kafka's defaults.
-        listen: whether to open ports at all; without, clients come in by `connect`
-            or `network`, which also serve on a virtual clock.
+        settings: brokers' settings by Kafka's names; others have Kafka's defaults.
+        listen: whether to open ports. Without ports, clients connect by `connect` or
+            `network`, which also work on a virtual clock.
 
     Raises:
-        SettingError: the brokers have no such setting, or it takes no such value.
+        SettingError: a broker setting is unknown, or its value is invalid.
         ValueError: `brokers`, `port` or `advertise` is out of range.
-        OSError: entered, and somebody else has a port.
-        Refusal: entered, and there can be no such topic.
+        OSError: when entered: a port is in use.
+        Refusal: when entered: a topic cannot be created.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class EmbeddedBroker:
         self._host = Host(self._start, self._close)
         self._call = self._host.call
         self.faults = Faults(self._call)
-        """What is to go wrong: `faults.on("ShareFetch").cut()`."""
+        """Fault injection: `faults.on("ShareFetch").cut()`."""
         self._topics = dict(topics or {})
         self._listen = listen
         self._journal = Journal()
@@ -98,16 +98,16 @@ class EmbeddedBroker:
         }
         self._tasks: TaskGroup
 
-    # What is there to be seen.
+    # Addresses, requests, leaders.
 
     @property
     def bootstrap_servers(self) -> str:
-        """Every broker's address, as clients take them."""
+        """The addresses of all brokers, for a client's configuration."""
         return ",".join(self.brokers.values())
 
     @property
     def brokers(self) -> Mapping[int, str]:
-        """Every broker's address, by its node id."""
+        """The address of every broker, by node id."""
         return {
             node_id: joined(broker.host, broker.port)
             for node_id, broker in self.cluster.brokers.items()
@@ -115,24 +115,24 @@ class EmbeddedBroker:
 
     @property
     def running(self) -> frozenset[int]:
-        """The ids of the brokers that can be reached."""
+        """The node ids of the brokers that run."""
         return frozenset(self.cluster.running)
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """What the brokers were asked until now, in order."""
+        """The requests that the brokers have received so far, in order."""
         return self._journal.all()
 
     def forget_requests(self) -> None:
-        """Begin `requests` anew."""
+        """Clear `requests`."""
         self._journal.clear()
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Give the node id of a partition's leader; -1 if there is none."""
+        """Return the node id of a partition's leader; -1 if there is none."""
         return self._call(partial(self._control.leader, topic, partition))
 
     def coordinator(self, group_id: str) -> int:
-        """Give the node id of a group's coordinator; -1 if there is none."""
+        """Return the node id of a group's coordinator; -1 if there is none."""
         return self._call(partial(self._control.coordinator, group_id))
 
     # Topics and records.
@@ -144,17 +144,17 @@ class EmbeddedBroker:
         replication: int | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """Create a topic, on as many brokers as there are if not told otherwise.
+        """Create a topic. By default, every broker has a replica.
 
         Raises:
-            SettingError: `config` has a name or a value that topics do not take.
-            Refusal: Kafka would not.
+            SettingError: a topic setting is unknown, or its value is invalid.
+            Refusal: Kafka would not create the topic.
         """
         create = self._control.create_topic
         self._call(partial(create, name, partitions, replication, config or {}))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic, and all that groups remember of it."""
+        """Delete a topic and its state in all groups."""
         self._call(partial(self._control.delete_topic, name))
 
     def produce(
@@ -168,25 +168,25 @@ class EmbeddedBroker:
         batch: int | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Write records as a producer with acks=all, with the rights of a superuser.
+        """Write records as a producer with acks=all and all permissions.
 
         The settings of the topic hold as for any producer: `max.message.bytes`,
         `message.timestamp.type`, `message.timestamp.before.max.ms` and `.after.max.ms`,
         `cleanup.policy=compact` (each record needs a key) and `min.insync.replicas`.
 
         Args:
-            partition: where to; if not given, the key decides, and records without
-                one go to all partitions in turn.
+            partition: the partition to write to. By default the key decides, and
+                records without a key go to all partitions in turn.
             keys: one for each value.
-            headers: every record's.
-            batch: at most so many records in a batch. No batch is larger than
+            headers: the headers of every record.
+            batch: the maximum number of records in a batch. No batch is larger than
                 `max.message.bytes`.
-            timestamp: every record's, in milliseconds since the epoch; now if not
-                given. With `message.timestamp.type=LogAppendTime` it is always now.
+            timestamp: the timestamp of every record, in milliseconds since the epoch;
+                by default now. With `message.timestamp.type=LogAppendTime` always now.
 
         Raises:
             LookupError: there is no such topic or partition.
-            TypeError, ValueError: an argument is not as above.
+            TypeError, ValueError: an argument is invalid.
             Refusal: the settings of the topic do not allow one of the records, or the
                 partition has no leader; nothing is written.
         """
@@ -209,7 +209,7 @@ class EmbeddedBroker:
     ) -> tuple[RecordSnapshot, ...]:
         """Return the records of a topic, or of one partition, by partition and offset.
 
-        Deleted records are not among them, those of aborted transactions are.
+        Deleted records are left out; records of aborted transactions are included.
 
         Raises:
             LookupError: there is no such topic or partition.
@@ -218,26 +218,26 @@ class EmbeddedBroker:
         return self._call(partial(self._inspection.records, topic, partition))
 
     def corrupt_batch(self, topic: str, partition: int, offset: int) -> None:
-        """Damage the batch that an offset is in, so that its checksum is wrong."""
+        """Damage the batch that contains an offset, so that its checksum is wrong."""
         self._call(partial(self._control.corrupt_batch, topic, partition, offset))
 
     # Brokers, leaders, coordinators.
 
     def stop_broker(self, node_id: int) -> None:
-        """Stop a broker as if it were killed; others lead what it has led."""
+        """Stop a broker as if it were killed; other brokers become leaders."""
         self._call(self._node(node_id).stop)
 
     def start_broker(self, node_id: int) -> None:
         """Start a broker that was stopped, at the same port.
 
         Raises:
-            OSError: somebody else has the port now.
+            OSError: the port is in use.
         """
         node = self._node(node_id)
         self._call(lambda: node.start(self._tasks, listen=self._listen))
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Make a broker the leader of a partition; locks are lost."""
+        """Make a broker the leader of a partition; acquisition locks are lost."""
         self._call(partial(self._control.move_leader, topic, partition, to))
 
     def move_coordinator(self, group_id: str, to: int) -> None:
@@ -250,12 +250,13 @@ class EmbeddedBroker:
         """Set a group's own settings, such as share.record.lock.duration.ms.
 
         Raises:
-            SettingError: a name or a value that groups do not take; none is set.
+            SettingError: a group setting is unknown, or its value is invalid; none
+                is set.
         """
         self._call(partial(self._control.set_group_config, group_id, config))
 
     def group(self, group_id: str) -> GroupSnapshot:
-        """Return the members of a share group, and its state of each offset in flight.
+        """Return a share group's members, and its state of each offset in flight.
 
         Raises:
             LookupError: there is no such share group.
@@ -267,14 +268,14 @@ class EmbeddedBroker:
     ) -> None:
         """Wait until a share group has settled all records, or those of one topic.
 
-        A record is settled if it is acknowledged or archived.
+        A record is settled once it is acknowledged or archived.
 
         Args:
             timeout: in seconds.
 
         Raises:
             TimeoutError: not all records are settled; the message says which.
-            LookupError: there is no such topic, or this is no share group.
+            LookupError: the topic does not exist, or the group is not a share group.
         """
         unsettled = partial(self._inspection.unsettled, group_id, topic)
         await settling.wait(group_id, partial(self._call, unsettled), timeout)
@@ -282,7 +283,7 @@ class EmbeddedBroker:
     def wait_until_settled_sync(
         self, group_id: str, topic: str | None = None, timeout: float = 10.0
     ) -> None:
-        """Do as `wait_until_settled` does, in a thread without an event loop.
+        """Block as `wait_until_settled` waits, in a thread without an event loop.
 
         Raises:
             RuntimeError: an event loop runs in this thread.
@@ -293,26 +294,26 @@ class EmbeddedBroker:
     def expire_locks(
         self, group_id: str, topic: str | None = None, partition: int | None = None
     ) -> None:
-        """End the locks of a group's records now: of all, a topic, a partition."""
+        """Expire the acquisition locks of a group, a topic of it, or a partition."""
         self._call(partial(self._control.expire_locks, group_id, topic, partition))
 
     def forget_session(self, group_id: str, member_id: str) -> None:
-        """End a member's share sessions, on every broker."""
+        """End a member's share sessions on every broker."""
         self._call(partial(self._control.forget_session, group_id, member_id))
 
     def forget_member(self, group_id: str, member_id: str) -> None:
-        """Take a member out of its group, as its session's time-out does."""
+        """Remove a member from its group, as its session timeout does."""
         self._call(partial(self._control.forget_member, group_id, member_id))
 
     # Connections without sockets.
 
     def connect(self, where: int) -> MemoryStream:
-        """Connect to a broker, by its port or its node id, over memory.
+        """Connect to a broker over memory, by its port or its node id.
 
-        Only on the event loop that the brokers run on.
+        Call it on the event loop that the brokers run on.
 
         Raises:
-            ConnectionRefusedError: no such broker, or it is stopped.
+            ConnectionRefusedError: the broker does not exist or is stopped.
         """
         for node in self._nodes.values():
             broker = node.broker
@@ -324,26 +325,26 @@ class EmbeddedBroker:
 
     @property
     def network(self) -> Network:
-        """For `ShareConsumer(network=…)`, to connect over memory."""
+        """For `ShareConsumer(network=…)`: connects over memory."""
         return Network(self.connect)
 
-    # Its life.
+    # Start and stop.
 
     async def start(self) -> None:
-        """Start on this event loop, as `async with` does; any task may `stop` it.
+        """Start on this event loop, as `async with` does; any task may call `stop`.
 
         Raises:
-            OSError: another process has a port.
+            OSError: a port is in use.
             Refusal: Kafka would not create one of the topics.
-            RuntimeError: it runs already, or the event loop has a virtual clock and
-                `listen` is not False.
+            RuntimeError: it is running already, or the event loop has a virtual clock
+                and `listen` is not False.
         """
         if self._listen:
             virtual_time.check_real_time("EmbeddedBroker with ports")
         await self._host.begin()
 
     async def stop(self) -> None:
-        """Stop all brokers; does nothing if they do not run."""
+        """Stop all brokers; do nothing if they are not running."""
         await self._host.end()
 
     async def __aenter__(self) -> Self:
@@ -386,7 +387,7 @@ class EmbeddedBroker:
         try:
             return self._nodes[node_id]
         except KeyError:
-            raise LookupError(f"no broker {node_id}") from None
+            raise LookupError(f"broker {node_id} does not exist") from None
 
 
 def _milliseconds() -> int:

@@ -1,4 +1,4 @@
-"""One request and its answer, in steps that a fault can come between."""
+"""One request and its response, in steps between which a fault can act."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -11,26 +11,26 @@ from sharecons.testing.broker.context import Context
 __all__ = ["Exchange", "Journal", "LoggedRequest", "Work"]
 
 REMEMBERED: Final = 100_000
-"""Requests; a test looks at hundreds, and a broker in the foreground runs for days."""
+"""Requests kept: tests need hundreds, and a broker in the foreground runs for days."""
 
 Work: TypeAlias = Callable[[Request, Context], Awaitable[Response | None]]
-"""Does what a request asks for, and gives the fields of the answer, if there is one."""
+"""Handles a request; returns the fields of the response, or None for none."""
 
 
 class LoggedRequest(NamedTuple):
-    """What a broker was asked."""
+    """A request that a broker has received."""
 
     api: str
-    """As Kafka's messages spell it: ShareFetch."""
+    """The name in Kafka's message definitions: ShareFetch."""
     version: int
     client_id: str
     node_id: int
     at: float
-    """Seconds, on the clock of the broker's event loop."""
+    """Seconds on the clock of the broker's event loop."""
 
 
 class Journal:
-    """What the brokers were asked, in order."""
+    """The requests that the brokers have received, in order."""
 
     def __init__(self) -> None:
         self._asked: deque[LoggedRequest] = deque(maxlen=REMEMBERED)
@@ -53,28 +53,28 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     request: Request
     context: Context
     work: Work
     version: int
-    """Of the answer; the request's but where nobody could read that."""
+    """The response's version: the request's, or 0 if that one is unsupported."""
 
     @property
     def api(self) -> str:
         return names(self.context.header.api_key)
 
     async def answer(self) -> None:
-        """Do what it asks for, and answer."""
+        """Handle the request and send the response."""
         await self.send(await self.done())
 
     async def done(self) -> Response | None:
-        """Do what it asks for."""
+        """Handle the request; return the response, which is not sent."""
         return await self.work(self.request, self.context)
 
     async def send(self, response: Response | None) -> None:
-        """Send an answer; None where there is to be none."""
+        """Send a response; do nothing if it is None."""
         if response is not None:
             await self.context.connection.send(self.frame(response))
 

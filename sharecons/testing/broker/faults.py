@@ -1,12 +1,12 @@
-"""What the brokers are told to do wrong: which requests, how often, and what.
+"""Fault injection: choose requests, and what goes wrong with them.
 
     broker.faults.on("ShareFetch", times=2).refuse("NOT_LEADER_OR_FOLLOWER")
     with broker.faults.on("ShareAcknowledge", node=1).stall():
         ...
 
-A fault waits for the requests that it is meant for and takes each in turn, until it
-has had as many as it was told, or is undone. Of several the eldest takes a request, and
-the others do not see it.
+A fault takes each request that matches it, until it has taken `times` of them or is
+undone. Of several matching faults the oldest takes a request, and the others do not
+count it.
 """
 
 import math
@@ -28,17 +28,17 @@ from sharecons.testing.broker.signals import Signal
 __all__ = ["Fault", "Faults", "RequestMatcher", "Where"]
 
 Where: TypeAlias = Callable[[Request, Context], bool]
-"""Tells whether a request is meant."""
+"""Returns whether a request matches."""
 
 Run: TypeAlias = Callable[[Callable[[], None]], None]
-"""Runs something where the brokers run, from any thread."""
+"""Runs a function on the event loop of the brokers, from any thread."""
 
 NAMES: Final = frozenset(api.name for api in APIS.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestMatcher:
-    """The requests that are meant; its verbs say what is to become of them."""
+    """The requests that a fault is for; its methods add a fault for them."""
 
     api: str
     times: int | None
@@ -49,48 +49,48 @@ class RequestMatcher:
     add: Callable[["RequestMatcher", Action], "Fault"]
 
     def cut(self, *, after: bool = False) -> "Fault":
-        """Close the connection; `after` doing what was asked, or without it."""
+        """Close the connection: `after` handling the request, or instead of it."""
         return self.add(self, partial(actions.cut, after=after))
 
     def lose(self) -> "Fault":
-        """Do what was asked, and never answer."""
+        """Handle the request, and send no response."""
         return self.add(self, actions.lose)
 
     def stall(self, seconds: float = math.inf) -> "Fault":
-        """Let the request lie for a time, or until it is undone; then answer it."""
+        """Hold the request for a time or until the fault is undone; then answer it."""
         return self.add(self, partial(actions.stall, seconds=seconds))
 
     def delay(self, seconds: float) -> "Fault":
-        """Do what was asked at once, and answer later."""
+        """Handle the request at once, and send the response later."""
         return self.add(self, partial(actions.delay, seconds=seconds))
 
     def refuse(self, code: ErrorCode | int | str, *, each: bool = False) -> "Fault":
-        """Answer with an error, by its number or its name in Kafka.
+        """Respond with an error, given by its number or its name in Kafka.
 
-        It is the whole answer's where that has an error; else, or with `each`, that
-        of each topic, partition or group that was asked for.
+        It is set at the top of the response, if that has an error field; else, or with
+        `each`, in each topic, partition or group of the request.
         """
         refusing = partial(actions.refuse, code=error_code(code), each=each)
         return self.add(self, refusing)
 
     def throttle(self, seconds: float) -> "Fault":
-        """Answer, and ask for a pause that the broker itself keeps."""
+        """Respond with a throttle time, during which the broker reads nothing."""
         return self.add(self, partial(actions.throttle, seconds=seconds))
 
     def answer_twice(self) -> "Fault":
-        """Send the answer a second time."""
+        """Send the response twice."""
         return self.add(self, actions.answer_twice)
 
     def respond(self, by: Answering) -> "Fault":
-        """Have the test answer: `by(request, context)` gives the answer's fields."""
+        """Respond with the fields that `by(request, context)` returns."""
         return self.add(self, partial(actions.respond, by=by))
 
     def corrupt(self, change: Callable[[bytes], bytes] = actions.garble) -> "Fault":
-        """Change the answer's bytes, all of them if not told how."""
+        """Change the bytes of the response; by default all of them."""
         return self.add(self, partial(actions.corrupt, change=change))
 
     def takes(self, exchange: Exchange) -> bool:
-        """Tell whether a request is one of those that are meant."""
+        """Return whether a request matches."""
         context = exchange.context
         return (
             self.api == exchange.api
@@ -102,34 +102,34 @@ class RequestMatcher:
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """A trap that was set. Leaving its `with` block undoes it."""
+    """An active fault. Leaving its `with` block undoes it."""
 
     trap: RequestMatcher
     action: Action
     remove: Callable[["Fault"], None]
     seen: int = 0
-    """How many requests were meant, those passed over by `after` among them."""
+    """The number of matching requests, including those that `after` skips."""
     undone: Signal = field(default_factory=Signal)
 
     @property
     def hits(self) -> int:
-        """How many requests it has taken."""
+        """The number of requests that it has taken."""
         return max(0, self.seen - self.trap.after)
 
     @property
     def spent(self) -> bool:
-        """Whether it has taken all that it was to take."""
+        """Whether it has taken as many requests as it should."""
         return self.trap.times is not None and self.hits >= self.trap.times
 
     def hit(self, exchange: Exchange) -> bool:
-        """Count a request; tells whether this takes it."""
+        """Count a matching request; return whether the fault takes it."""
         if self.spent or not self.trap.takes(exchange):
             return False
         self.seen += 1
         return self.seen > self.trap.after
 
     def undo(self) -> None:
-        """Take no more requests, and go on with those that are held up."""
+        """Take no more requests, and continue those that are held."""
         self.remove(self)
 
     def __enter__(self) -> Self:
@@ -145,7 +145,7 @@ class Fault:
 
 
 class Faults:
-    """All that is to go wrong. May be used from any thread."""
+    """The faults of a cluster. May be used from any thread."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -164,17 +164,19 @@ class Faults:
         """Choose requests: the first `times` of an API, or all with None.
 
         Args:
-            api: as Kafka's messages spell it: ShareFetch.
-            after: how many to leave alone first.
-            node: the broker that is asked; any if not given.
-            client_id: of who asks.
-            where: `where(request, context)` tells whether a request is meant.
+            api: the name in Kafka's message definitions: ShareFetch.
+            after: the number of matching requests to skip first.
+            node: the broker that receives the request; None for any.
+            client_id: the client id of the sender; None for any.
+            where: `where(request, context)` returns whether a request matches.
 
         Raises:
             ValueError: there is no such API.
         """
         if api not in NAMES:
-            raise ValueError(f"no API {api!r}; there are {', '.join(sorted(NAMES))}")
+            raise ValueError(
+                f"unknown API {api!r}; known are {', '.join(sorted(NAMES))}"
+            )
         return RequestMatcher(
             api=api,
             times=times,
@@ -187,7 +189,7 @@ class Faults:
 
     @property
     def waiting(self) -> list[Fault]:
-        """Those that take the next request that is meant for them."""
+        """The faults that still take requests."""
         return list(self._faults)
 
     def clear(self) -> None:
@@ -196,7 +198,7 @@ class Faults:
             fault.undo()
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answer a request, or do with it what a fault says."""
+        """Answer a request, or apply the first fault that takes it."""
         for fault in self.waiting:
             if fault.hit(exchange):
                 if fault.spent:

@@ -1,9 +1,8 @@
-"""Fetch sessions (KIP-227): what a consumer wants, remembered from fetch to fetch.
+"""Incremental fetch sessions (KIP-227): a consumer's partitions, kept between fetches.
 
-A session is opened by a full fetch, of epoch 0. Each fetch after it has the next epoch
-and names only what has changed; its answer has only partitions with news: records, an
-error, or an offset that has moved. A fetch of epoch -1 has no session, and ends the
-one it names.
+A full fetch, of epoch 0, opens a session. Each later fetch has the next epoch and names
+only changed partitions; its response has only partitions with records, an error or a
+changed offset. A fetch of epoch -1 has no session, and ends the one it names.
 """
 
 import itertools
@@ -17,7 +16,7 @@ from sharecons.testing.broker.codec import ErrorCode
 __all__ = ["FetchSessionError", "FetchSessions", "Fetching", "News", "Spot", "Wanted"]
 
 Spot: TypeAlias = tuple[str | uuid.UUID | None, int]
-"""A topic, by name or by id as the version has it, and a partition."""
+"""A topic, by name or by id depending on the version, and a partition."""
 
 FULL: Final = 0
 FINAL: Final = -1
@@ -26,7 +25,7 @@ SLOTS: Final = 1000  # Kafka's max.incremental.fetch.session.cache.slots
 
 
 class FetchSessionError(Exception):
-    """No fetch in this session, or not this one."""
+    """The session does not exist, or the fetch does not belong to it."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -35,7 +34,7 @@ class FetchSessionError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a consumer wants of one partition."""
+    """What a consumer fetches from one partition."""
 
     spot: Spot
     offset: int
@@ -45,7 +44,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What of a partition's answer decides whether it is sent."""
+    """The part of a partition's response that decides whether it is sent."""
 
     high_watermark: int
     start_offset: int
@@ -60,13 +59,13 @@ class _Remembered:
     start_offset: int = -1
 
     def takes(self, news: News) -> bool:
-        """Take what there is to tell; say whether it is worth telling."""
+        """Store the status; return whether the response has to have the partition."""
         changed = (news.high_watermark, news.start_offset) != (
             self.high_watermark,
             self.start_offset,
         )
         self.start_offset = news.start_offset
-        # So that a partition is told of again once its error has gone.
+        # -1, so that the partition is sent again once the error has ended.
         self.high_watermark = -1 if news.is_error else news.high_watermark
         return changed or news.has_records or news.is_error
 
@@ -92,7 +91,7 @@ class _Session:
 
 @dataclass(slots=True)
 class Fetching:
-    """One fetch: what it is about, and the session that it is part of."""
+    """One fetch: its partitions, and its session if it has one."""
 
     wanted: list[Wanted]
     owner: Hashable
@@ -102,7 +101,7 @@ class Fetching:
 
 
 class FetchSessions:
-    """The sessions at all brokers; a broker that stops forgets its own."""
+    """The sessions of all brokers; a broker that stops loses its own."""
 
     def __init__(self, slots: int = SLOTS) -> None:
         self._slots = slots
@@ -118,10 +117,10 @@ class FetchSessions:
         *,
         by_id: bool,
     ) -> Fetching:
-        """Begin a fetch at a broker, the owner; `session` is an id and an epoch.
+        """Begin a fetch at the broker `owner`; `session` is an id and an epoch.
 
         Raises:
-            FetchSessionError: there is no such session, or this is not its next fetch.
+            FetchSessionError: the session does not exist, or the epoch is not its next.
         """
         session_id, epoch = session
         if epoch in (FULL, FINAL):
@@ -146,7 +145,7 @@ class FetchSessions:
     def finish(
         self, fetching: Fetching, news: Mapping[Spot, News]
     ) -> tuple[int, set[Spot]]:
-        """Give the session's id, and which partitions the answer is to have."""
+        """Return the session's id, and the partitions that the response has."""
         if fetching.session is not None:
             return fetching.session.session_id, _told(fetching.session, news)
         if fetching.opens:
@@ -170,9 +169,9 @@ class FetchSessions:
 
 
 def _told(session: _Session, news: Mapping[Spot, News]) -> set[Spot]:
-    """Give the partitions with news; those with records go to the end of the queue.
+    """Return the partitions to send; those with records move to the end of the order.
 
-    An answer has room for only so much, and whoever is first gets it.
+    A response has a maximum size, which the first partitions use up.
     """
     told = set()
     for spot, each in news.items():

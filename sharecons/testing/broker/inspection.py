@@ -1,4 +1,4 @@
-"""Reads records and the state of share groups for a test, past the protocol.
+"""Snapshots of records and share groups for a test, without the protocol.
 
 A group is settled once each record below the end of each of its partitions is
 acknowledged or archived.
@@ -51,7 +51,7 @@ class Inspection:
         if partition is not None:
             place = found.partition(partition)
             if place is None:
-                raise LookupError(f"no partition {partition} of topic {topic!r}")
+                raise LookupError(f"topic {topic!r} has no partition {partition}")
             places = [place]
         return tuple(each for place in places for each in _records(found, place))
 
@@ -73,10 +73,10 @@ class Inspection:
         )
 
     def unsettled(self, group_id: str, topic: str | None) -> list[str]:
-        """Return what is not settled, for an error message; nothing if all is.
+        """Return the unsettled records as lines of an error message; empty if none.
 
         Raises:
-            LookupError: there is no such topic, or the group is no share group.
+            LookupError: the topic does not exist, or the group is not a share group.
         """
         topics = None if topic is None else {self._topic(topic).name}
         if self._cluster.groups.get(group_id) is None:
@@ -127,7 +127,7 @@ class Inspection:
         return start, list(_filled(start, runs))
 
     def _partitions(self, group: ShareGroup) -> list[tuple[Topic, Partition]]:
-        """Return the partitions that the group has state of, or is to have."""
+        """Return the partitions that the group has state of, or has subscribed to."""
         topics = self._cluster.topics
         known = {
             (each.topic_id, each.partition)
@@ -161,14 +161,14 @@ class Inspection:
     def _share_group(self, group_id: str) -> ShareGroup:
         group = self._cluster.groups.get(group_id)
         if not isinstance(group, ShareGroup):
-            raise LookupError(f"no share group {group_id!r}")
+            raise LookupError(f"share group {group_id!r} does not exist")
         group.advance(anyio.current_time())
         return group
 
     def _topic(self, name: str) -> Topic:
         topic = self._cluster.topics.named(name)
         if topic is None:
-            raise LookupError(f"no topic {name!r}")
+            raise LookupError(f"topic {name!r} does not exist")
         return topic
 
 

@@ -1,4 +1,4 @@
-"""Who leads a partition, and what somebody else is answered (KIP-320, KIP-951)."""
+"""Leader checks, and the leader that a response names (KIP-320, KIP-951)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -15,10 +15,10 @@ NO_EPOCH: Final = -1
 def fault_of_leader(
     place: Partition, leader_epoch: int, node_id: int, *, any_replica: bool = False
 ) -> ErrorCode:
-    """Say why a broker is not the one that a client means; `none` if it is.
+    """Return the error of a broker that a client takes for the leader, or `none`.
 
-    `leader_epoch` is the one that the client knows, or -1. A broker that has no replica
-    knows no epochs either. With `any_replica` it need not be the leader (KIP-392).
+    `leader_epoch` is the client's, or -1 for unknown. A broker without a replica does
+    not know the epoch. With `any_replica` it need not be the leader (KIP-392).
     """
     if node_id not in place.replicas:
         return ErrorCode.not_leader_or_follower
@@ -36,7 +36,7 @@ def current_leader(place: Partition) -> Response:
 
 
 def node_endpoints(context: Context, leaders: Iterable[int]) -> list[Response]:
-    """Give the addresses of leaders, as far as they run."""
+    """Return the addresses of those leaders that run."""
     brokers = context.cluster.brokers
     running = [brokers[node_id] for node_id in sorted(set(leaders) - {-1})]
     return [context.endpoint(broker) for broker in running if broker.running]

@@ -1,5 +1,5 @@
-"""Connections without sockets: for a clock that jumps, which would jump past bytes
-that are under way in the system.
+"""Connections over memory, for a virtual clock: it would jump past bytes that are
+under way in a socket.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Address(Protocol):
-    """Where a client wants to connect to."""
+    """The address that a client connects to."""
 
     @property
     def host(self) -> str: ...
@@ -24,7 +24,7 @@ class Address(Protocol):
 
 
 class _Way:
-    """Bytes on their way from one end to the other."""
+    """The bytes of one direction of a connection."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -44,7 +44,7 @@ class _Way:
 
 
 class MemoryStream(ByteStream):
-    """One end of a connection; what it says is there at once, however much it is."""
+    """One end of a connection; sent bytes arrive at once, however many there are."""
 
     def __init__(self, outbound: _Way, inbound: _Way) -> None:
         self._outbound = outbound
@@ -83,7 +83,7 @@ class MemoryStream(ByteStream):
 
 
 class MemoryWire:
-    """A connection as `ShareConsumer(network=…)` wants it: in frames."""
+    """A connection for `ShareConsumer(network=…)`, in frames."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -93,7 +93,7 @@ class MemoryWire:
         await self._stream.send(data)
 
     async def receive(self) -> memoryview:
-        """Receive the next answer, without its length."""
+        """Receive the next response, without its length."""
         await self._fill(4)
         length = int.from_bytes(self._received[:4], "big")
         await self._fill(4 + length)
@@ -150,6 +150,6 @@ class Network:
 
 
 def memory_pipe() -> tuple[MemoryStream, MemoryStream]:
-    """Give both ends of a connection."""
+    """Return both ends of a connection."""
     there, back = _Way(), _Way()
     return MemoryStream(there, back), MemoryStream(back, there)

@@ -1,4 +1,4 @@
-"""One broker of the cluster: where it listens, and how it answers a request."""
+"""One broker of the cluster: its port, its connections, its handling of requests."""
 
 import logging
 from typing import Final
@@ -31,7 +31,7 @@ log = logging.getLogger("sharecons.testing.broker")
 
 
 class Node:
-    """The server of one broker; it may be started again after it was stopped."""
+    """The server of one broker; it can be started again after it was stopped."""
 
     def __init__(
         self, broker: Broker, cluster: Cluster, faults: Faults, journal: Journal
@@ -44,10 +44,10 @@ class Node:
         self._connections: set[Connection] = set()
 
     def start(self, tasks: TaskGroup, *, listen: bool = True) -> None:
-        """Open the port, and serve who comes in by it, in tasks of that group.
+        """Open the port, and serve its clients in tasks of that group.
 
         Raises:
-            OSError: somebody else has the port.
+            OSError: the port is in use.
         """
         if self.broker.running:
             return
@@ -60,13 +60,13 @@ class Node:
         self._cluster.broker_started(self.broker.node_id)
 
     def stop(self) -> None:
-        """Close the port and every connection, as a process that is killed."""
+        """Close the port and every connection, as when a process is killed."""
         if self.broker.running:
             self.close()
             self._cluster.broker_stopped(self.broker.node_id)
 
     def close(self) -> None:
-        """Close the port and every connection, and leave the cluster as it is."""
+        """Close the port and every connection; the cluster's state stays."""
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):
@@ -75,9 +75,9 @@ class Node:
     async def serve(
         self, stream: ByteStream, peer: str = "127.0.0.1", host: str | None = None
     ) -> None:
-        """Serve a client at the other end of any stream of bytes.
+        """Serve the client at the other end of a byte stream.
 
-        `host` is the address that it has connected to, if there is one.
+        `host` is the address that the client has connected to, if there is one.
         """
         connection = Connection(stream, self._answer, f"/{peer}", host)
         self._connections.add(connection)
@@ -105,7 +105,7 @@ class Node:
             listener.close()
 
     async def _answer(self, frame: bytes, connection: Connection) -> None:
-        """Answer one request, unless it is told to do something else."""
+        """Answer one request, or apply a fault to it."""
         try:
             header, request = _understood(frame)
         except ValueError as error:
@@ -123,7 +123,7 @@ class Node:
 
 
 async def respond(request: Request, context: Context) -> bytes | None:
-    """Do what a request asks for, and give the frame of the response."""
+    """Handle a request; return the frame of the response, or None for none."""
     exchange = Exchange(request, context, _work, context.version)
     response = await exchange.done()
     return None if response is None else exchange.frame(response)
@@ -138,30 +138,30 @@ async def _work(request: Request, context: Context) -> Response | None:
     except ClientGoneError:
         raise
     except Exception:
-        # A client would wait for an answer, and so would the test: this one shows.
+        # Without a response the client, and so the test, would wait for ever.
         log.exception("broker %d cannot answer %s", context.node_id, api.name)
         return refusal(request, context.header, ErrorCode.unknown_server_error)
 
 
 def _understood(frame: bytes) -> tuple[Header, Request]:
-    """Read a request; it is None if it is ApiVersions in a version yet to come.
+    """Decode a request; it is None for ApiVersions in an unsupported version.
 
     Raises:
-        ValueError: nobody can answer this.
+        ValueError: the API or its version is not supported, or the frame is invalid.
     """
     header = read_header(frame)
     api: Api | None = APIS.get(header.api_key)
     if api is None:
-        raise ValueError(f"API {header.api_key} is not served")
+        raise ValueError(f"API key {header.api_key} is not supported")
     if header.version not in api.versions:
         if header.api_key == API_VERSIONS:
             return header, None
-        raise ValueError(f"{api.name} {header.version} is not served")
+        raise ValueError(f"{api.name} version {header.version} is not supported")
     return read_request(frame)
 
 
 def _unsupported(api: Api) -> Response:
-    """Answer a newer ApiVersions: in the first version, as everybody can read it."""
+    """Return an ApiVersions error in version 0, which every client can read."""
     served = {
         "api_key": api.key,
         "min_version": api.versions[0],

@@ -1,7 +1,7 @@
-"""Which brokers a new partition is put on, and what may not be asked of that.
+"""Replica placement of new partitions, and checks of manual assignments.
 
-Kafka begins at a broker drawn by lot; here partition 0 begins at the first broker that
-runs, and each further one at the next, so that a test knows who leads what.
+Kafka starts at a random broker. Here partition 0 starts at the first running broker and
+each further one at the next, so that a test can predict the leaders.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ __all__ = ["Nodes", "Refusal", "check_assignment", "place"]
 
 
 class Refusal(Exception):
-    """What was asked for cannot be: the code to answer with, and the words."""
+    """A request that a broker rejects: the error code and message of the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
@@ -34,10 +34,10 @@ class Nodes:
 
 
 def place(nodes: Nodes, partitions: range, replication: int) -> list[list[int]]:
-    """Give each partition its replicas: those that run first, and in turn.
+    """Return the replicas of each partition: running brokers first, in turn.
 
     Raises:
-        Refusal: there are not as many brokers, or none that runs.
+        Refusal: there are too few brokers, or none that runs.
     """
     if fault := _fault_of_replication(nodes, replication):
         raise Refusal(ErrorCode.invalid_replication_factor, fault)
@@ -50,10 +50,10 @@ def place(nodes: Nodes, partitions: range, replication: int) -> list[list[int]]:
 def check_assignment(
     nodes: Nodes, replicas: Sequence[int], replication: int | None
 ) -> None:
-    """See whether a partition can be put where somebody wants it.
+    """Check a manual replica assignment of one partition.
 
     Raises:
-        Refusal: it cannot.
+        Refusal: the assignment is invalid.
     """
     if fault := _fault_of_assignment(nodes, replicas, replication):
         raise Refusal(ErrorCode.invalid_replica_assignment, fault)

@@ -1,4 +1,4 @@
-"""What Fetch does for each partition: look who leads it, and read."""
+"""Fetch, partition by partition: check the leader and read the log."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ANY_REPLICA_SINCE: Final = 11  # the version of Fetch (KIP-392)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a fetch may read."""
+    """The limits of a fetch."""
 
     max_bytes: int
     committed_only: bool
@@ -25,19 +25,19 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What was read of one partition, or why nothing was."""
+    """The records read from one partition, or an error."""
 
     wanted: Wanted
     code: ErrorCode = ErrorCode.none
     place: Partition | None = None
-    """The partition, if it was found and may be read."""
+    """The partition, if it exists and may be read."""
     high_watermark: int = -1
     last_stable_offset: int = -1
     start_offset: int = -1
     records: bytes = b""
     aborted: Sequence[tuple[int, int]] | None = None
     is_past_end: bool = False
-    """Committed records end before what is wanted, which no fetch waits for."""
+    """The fetch offset is past the last committed record: the fetch does not wait."""
 
     @property
     def news(self) -> News:
@@ -56,10 +56,10 @@ def topic_of(wanted: Wanted, context: Context) -> Topic | None:
 
 
 def read_all(wanted: Iterable[Wanted], limits: Limits, context: Context) -> list[Read]:
-    """Read partitions, one after the other, until there is no room in the answer.
+    """Read partitions in order until the response is full.
 
-    The first batch of all is given even if it alone is larger than that (KIP-74). What
-    cannot be asked for at all comes last.
+    The first batch is returned even if it alone exceeds the limit (KIP-74). Partitions
+    that do not exist or are not authorized come last.
     """
     reads: list[Read] = []
     refused: list[Read] = []
@@ -97,7 +97,7 @@ def _find(wanted: Wanted, context: Context) -> Partition | Read:
 
 
 def _refused(wanted: Wanted, code: ErrorCode) -> Read:
-    # No transactions instead of null, which it is for partitions that are there.
+    # An empty list: null is for partitions that exist.
     return Read(wanted=wanted, code=code, aborted=[])
 
 
@@ -112,8 +112,8 @@ def _read(
     records = log.read(wanted.offset, end, room, first_whole=is_first)
     aborted = None
     if limits.committed_only:
-        # Also of what comes behind these records: Kafka looks at its index, which has
-        # no more than an entry for every 4 KiB.
+        # Kafka's list also covers later records: it looks at its index, which has at
+        # most one entry for every 4 KiB.
         aborted = log.aborted(wanted.offset, end) if records else []
     return Read(
         wanted=wanted,

@@ -1,7 +1,7 @@
-"""Answers that say no, for any API, without asking its handler.
+"""Error responses for any API, without its handler.
 
-Where an answer has an error of its own, that is set, as Kafka does it; where only its
-parts have (a topic, a partition, a group), each part that was asked for is refused.
+If the response has an error field of its own, that is set, as Kafka does it; else the
+error is set in each part (topic, partition, group) of the request.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,12 +22,12 @@ __all__ = ["error_code", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A list in an answer that mirrors a list of the request."""
+    """A list in the response that mirrors a list of the request."""
 
     answered: str
     asked: str
     keys: Mapping[str, str]
-    """What a part is known by: its name in the answer, and in the request."""
+    """The fields that identify a part: the response's name, and the request's."""
     inner: "_Parts | None" = None
     error: str = "error_code"
 
@@ -43,7 +43,7 @@ _TOPICS: Final = _parts("topics", "topics", "name", "topic_id", inner=_INDICES)
 _OF_SHARE: Final = _parts("responses", "topics", "topic_id", inner=_INDICES)
 _RESOURCE: Final = ("resource_type", "resource_name")
 
-# A part that is a plain string in the request is known by "".
+# The name "" stands for a part that is a plain string or number in the request.
 _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
     "Produce": (
         _parts(
@@ -147,9 +147,9 @@ _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
 def refusal(
     request: Request, header: Header, code: ErrorCode, *, each: bool = False
 ) -> Response:
-    """Give the fields of an answer that refuses a request.
+    """Return the fields of a response with an error.
 
-    With `each`, its parts are refused even where the answer has an error of its own.
+    With `each`, the error is set in the parts even if the response has its own error.
     """
     known = response_fields(header.api_key, header.version)
     parts = [
@@ -166,10 +166,10 @@ def refusal(
 
 
 def error_code(code: ErrorCode | int | str) -> ErrorCode:
-    """Give an error by its number, or by its name in Kafka: NOT_COORDINATOR.
+    """Return an error by its number, or by its name in Kafka: NOT_COORDINATOR.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such error.
     """
     if not isinstance(code, str):
         return ErrorCode(code)
@@ -195,7 +195,7 @@ def _refused(
 
 
 def _known(part: _Parts, asked: Request) -> Iterable[tuple[str, object]]:
-    """What tells a part from others: its name or id, whichever was asked by."""
+    """Yield the fields that identify a part: its name or id, as in the request."""
     for answered, name in part.keys.items():
         value = asked if name == "" else getattr(asked, name, None)
         if value is not None:

@@ -1,4 +1,4 @@
-"""What has settings of its own: a topic, a broker, a group; and who may see them."""
+"""Resources with settings (topic, broker, group) and the permission to access them."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ DENIALS: Final = {
 
 
 def check_access(cluster: Cluster, operation: str, kind: int, name: str) -> None:
-    """See whether clients may see or change these settings.
+    """Check whether clients may see or change a resource's settings.
 
     Raises:
         ConfigError: they may not.
@@ -45,10 +45,10 @@ def check_access(cluster: Cluster, operation: str, kind: int, name: str) -> None
 
 
 def check_topic_name(name: str) -> None:
-    """See whether a topic may be called so.
+    """Check a topic's name.
 
     Raises:
-        ConfigError: it may not.
+        ConfigError: the name is invalid.
     """
     if fault := fault_of_name(name):
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""Where brokers run: on the event loop of who enters, or on one in a thread.
+"""Runs brokers on the caller's event loop, or on an event loop in a thread.
 
-On the event loop of who enters they run in a task of their own, so that any task may
-end them: test fixtures, async generators and exit stacks begin in one task and end in
+On the caller's event loop they run in a task of their own, so that any task may stop
+them: test fixtures, async generators and exit stacks start in one task and end in
 another, which anyio's task groups do not allow.
 """
 
@@ -26,11 +26,11 @@ _RUNNING: Final[set["asyncio.Task[None]"]] = set()
 
 
 class Host:
-    """Runs something as long as it is entered, and calls into it from any thread.
+    """Runs the brokers and calls into their event loop from any thread.
 
     Args:
-        start: starts it, with a group for its tasks; may raise OSError or Refusal.
-        close: ends it, all but the tasks.
+        start: starts the brokers, given a task group; may raise OSError or Refusal.
+        close: closes the brokers, but not their tasks.
     """
 
     def __init__(
@@ -48,18 +48,18 @@ class Host:
         self._stack = ExitStack()
 
     def call(self, do: Callable[[], T]) -> T:
-        """Run something on the event loop, from whatever thread.
+        """Run a function on the event loop, from any thread.
 
         Raises:
-            RuntimeError: it does not run, or not in this process.
+            RuntimeError: the brokers are not running, or run in another process.
         """
         if self._pid not in (None, os.getpid()):
             raise RuntimeError(
-                f"the embedded broker runs in process {self._pid}, which has forked "
-                "this one: use it there"
+                f"the embedded broker runs in process {self._pid}, the parent of this "
+                "one: use the object there, or connect to bootstrap_servers"
             )
         if self._thread is None:
-            raise RuntimeError("the embedded broker does not run: enter it first")
+            raise RuntimeError("the embedded broker is not running: enter it first")
         if self._thread == threading.get_ident():
             return do()
         return self._portal.call(do)
@@ -68,11 +68,11 @@ class Host:
         """Start on this event loop.
 
         Raises:
-            RuntimeError: it runs already.
-            OSError, Refusal: what `start` raised.
+            RuntimeError: the brokers are running already.
+            OSError, Refusal: raised by `start`.
         """
         if self._thread is not None:
-            raise RuntimeError("the embedded broker runs already")
+            raise RuntimeError("the embedded broker is running already")
         self._thread, self._pid = threading.get_ident(), os.getpid()
         self._scope = anyio.CancelScope()
         self._begun, self._ended = anyio.Event(), anyio.Event()
@@ -87,9 +87,9 @@ class Host:
             self._raise_failure()
 
     async def end(self) -> None:
-        """End; does nothing if it does not run.
+        """Stop; do nothing if the brokers are not running.
 
-        Raises: what made a broker crash.
+        Raises the exception that made a broker crash.
         """
         if self._thread is None:
             return
@@ -99,7 +99,7 @@ class Host:
         self._raise_failure()
 
     def begin_in_thread(self, entered: AbstractAsyncContextManager[object]) -> None:
-        """Have a thread run an event loop that enters something; it is to `begin`."""
+        """Run an event loop in a thread and enter `entered` there, which starts."""
         with ExitStack() as stack:
             portal = stack.enter_context(
                 anyio.from_thread.start_blocking_portal("asyncio")
@@ -108,7 +108,7 @@ class Host:
             self._stack = stack.pop_all()
 
     def end_thread(self) -> None:
-        """End what `begin_in_thread` began; does nothing in a forked process."""
+        """Stop the thread; do nothing in a forked process."""
         if self._pid in (None, os.getpid()):
             self._stack.close()
 
@@ -122,7 +122,7 @@ class Host:
                     await self._serve(tasks)
         except anyio.get_cancelled_exc_class():
             raise
-        except BaseException as error:  # noqa: BLE001 (raised by `begin` or `end`)
+        except BaseException as error:  # noqa: BLE001 (raised by `start` or `stop`)
             self._failure = _only(error)
         finally:
             self._thread = None
@@ -145,7 +145,7 @@ class Host:
 
 
 def _spawn(run: Callable[[], Coroutine[Any, Any, None]], done: anyio.Event) -> None:
-    """Run in a task that is no child of this one, and set `done` once it has ended."""
+    """Run in a task without a parent, and set `done` once it has ended."""
     trio: Any = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_run():
         trio.lowlevel.spawn_system_task(run)
@@ -153,11 +153,11 @@ def _spawn(run: Callable[[], Coroutine[Any, Any, None]], done: anyio.Event) -> N
     task = asyncio.get_running_loop().create_task(run())
     _RUNNING.add(task)
     task.add_done_callback(_RUNNING.discard)
-    task.add_done_callback(lambda _: done.set())  # it may be cancelled unstarted
+    task.add_done_callback(lambda _: done.set())  # even if cancelled before its start
 
 
 def _only(error: BaseException) -> BaseException:
-    """Return the one exception of nested groups that have one."""
+    """Unwrap nested exception groups that contain one exception."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""Waits until a share group is settled."""
+"""Waiting until a share group is settled."""
 
 import asyncio
 import sys
@@ -12,9 +12,9 @@ import anyio.lowlevel
 __all__ = ["wait", "wait_sync"]
 
 POLL: Final = 0.01
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 SHOWN: Final = 20
-"""Lines of an error message."""
+"""The maximum number of reasons in an error message."""
 
 
 async def wait(

@@ -1,4 +1,4 @@
-"""Waiting for what may happen in several places, or for a time to come."""
+"""Waiting for one of several changes, or until a time."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ __all__ = ["Signal", "wait_for_any"]
 
 
 class Signal:
-    """Told when something has changed; whoever waits for it looks again."""
+    """Wakes its waiters when something has changed; they check the state again."""
 
     def __init__(self) -> None:
         self._waiting: set[anyio.Event] = set()
@@ -26,7 +26,7 @@ class Signal:
 
 
 async def wait_for_any(signals: Iterable[Signal], until: float) -> None:
-    """Wait until one of them is told, or for a time of anyio's clock."""
+    """Wait until one of the signals is notified, or until a time of anyio's clock."""
     event = anyio.Event()
     signals = list(signals)
     for signal in signals:

@@ -1,6 +1,6 @@
-"""What tests look at: the records of a topic, and the state of a share group.
+"""Snapshots for tests: the records of a topic, and the state of a share group.
 
-All values are immutable copies; they do not follow what happens later.
+All values are immutable copies; they do not follow later changes.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""TCP as the brokers need it: ports open and close at once, without an await.
+"""TCP for the brokers: ports open and close at once, without an await.
 
-anyio's own listeners open and close in their own time. Here a broker that was told to
-stop refuses the next connection, and one that was told to start takes it.
+anyio's listeners open and close later. Here a stopped broker rejects the next
+connection at once, and a started broker accepts it.
 """
 
 import errno
@@ -26,10 +26,10 @@ _open: Final[weakref.WeakSet[socket.socket]] = weakref.WeakSet()
 
 
 def _close_in_child() -> None:
-    """Close the sockets that a forked process has of its parent.
+    """Close the parent's sockets in a forked process.
 
-    Else they would stay open after the parent has closed them, and clients would wait
-    for a broker that is gone.
+    Otherwise they stay open after the parent has closed them, and clients wait for a
+    broker that is gone.
     """
     _forking.release()
     for each in list(_open):
@@ -43,8 +43,8 @@ if hasattr(os, "register_at_fork"):
         after_in_child=_close_in_child,
     )
 
-# Below what systems hand out to outgoing connections: from there a client that tries
-# to reach a stopped broker could be given the broker's own port.
+# Below the range for outgoing connections: from that range, a client that connects to a
+# stopped broker could itself be given the broker's port.
 FREE: Final = range(20_000, 32_000)
 TRIES: Final = 200
 BACKLOG: Final = 512
@@ -102,7 +102,7 @@ class Listener:
     """An open port.
 
     Raises:
-        OSError: somebody else has it.
+        OSError: the port is in use.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -111,7 +111,7 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
 
     async def accept(self) -> tuple[SocketStream, str, str]:
-        """Wait for a client; return the connection, the client's host, and ours.
+        """Wait for a client; return its connection, its host, and the local host.
 
         Raises:
             ClosedResourceError: the port is closed.
@@ -125,11 +125,11 @@ class Listener:
                     connected, address = self._socket.accept()
                     _open.add(connected)
             except (BlockingIOError, ConnectionAbortedError):
-                continue  # it has gone again
+                continue  # the client has disconnected
             return SocketStream(connected), address[0], connected.getsockname()[0]
 
     def close(self) -> None:
-        """Refuse clients from now on."""
+        """Reject clients from now on."""
         if self._socket.fileno() >= 0:
             _close(self._socket)
 
@@ -155,7 +155,7 @@ def _bound(host: str, port: int) -> socket.socket:
                 return bound
         except OSError as error:
             if port or error.errno != errno.EADDRINUSE:
-                # Python adds what it was about to do; the address says enough.
+                # Python adds the attempted call to the message; the address is enough.
                 reason = str(error.strerror).partition(" (while")[0]
                 where = joined(host, port)
                 raise OSError(error.errno, f"{where}: {reason}") from error
@@ -163,13 +163,13 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _family(host: str) -> socket.AddressFamily:
-    """Return IPv4 unless the host has addresses of IPv6 only."""
+    """Return IPv4, unless the host has only IPv6 addresses."""
     if not host:
         return socket.AF_INET
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
-        return socket.AF_INET  # binding says what is wrong with the name
+        return socket.AF_INET  # binding reports an invalid name
     families = {family for family, *_ in found}
     return socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
 

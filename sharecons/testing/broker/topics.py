@@ -1,8 +1,7 @@
-"""Topics, their partitions, and who leads them.
+"""Topics, their partitions and leaders.
 
-Replicas are a fiction: all brokers share a partition's one log, and only its leader
-serves it. So a leader that moves takes nothing with it but what a leader keeps in
-memory (the locks of share groups).
+There are no copies: all brokers share a partition's one log, and only the leader serves
+it. A new leader lacks only what a leader keeps in memory: the locks of share groups.
 """
 
 import re
@@ -22,27 +21,27 @@ LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 INTERNAL: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state")
 )
-"""What Kafka's coordinators keep in topics, and these brokers do not."""
+"""Topics that hold the state of Kafka's coordinators; unused by these brokers."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Partition:
-    """One partition: its log, and its place in the cluster."""
+    """A partition: its log, replicas and leader."""
 
     index: int
     replicas: list[int]
     """Node ids; the first is the preferred leader."""
     leader: int
-    """A node id, or -1 while no replica's broker runs."""
+    """A node id, or -1 while no broker with a replica runs."""
     leader_epoch: int = 0
     log: PartitionLog = field(default_factory=PartitionLog)
 
     def living(self, running: Container[int]) -> list[int]:
-        """Give the replicas whose brokers run; all of them are in sync."""
+        """Return the replicas whose brokers run; all of them are in sync."""
         return [node_id for node_id in self.replicas if node_id in running]
 
     def next_leader(self, running: Container[int]) -> int:
-        """Give the one that is to lead: who leads already, if it runs."""
+        """Return the present leader if it runs, else the first running replica."""
         living = self.living(running)
         if self.leader in living:
             return self.leader
@@ -88,9 +87,9 @@ class Topics:
         return None if topic_id is None else self._by_id.get(topic_id)
 
     def colliding(self, name: str) -> Topic | None:
-        """Give a topic that metrics could not tell from one of this name.
+        """Return a topic whose name collides with `name` in metrics, or None.
 
-        Kafka writes dots as underscores there, so it allows only one of the two.
+        Kafka replaces dots by underscores in metrics, so it allows only one of the two.
         """
         if "." not in name and "_" not in name:
             return None
@@ -122,7 +121,7 @@ class Topics:
 
 
 def fault_of_name(name: str) -> str | None:
-    """Say why no topic can have this name; None if one can."""
+    """Return why a topic name is invalid, or None if it is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):

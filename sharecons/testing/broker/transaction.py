@@ -1,14 +1,14 @@
-"""One transactional id: who its producer is, and how far its transaction has come.
+"""One transactional id: its producer and the state of its transaction.
 
-Transactions come in two versions. In version 1 a producer keeps its epoch from one
-transaction to the next; in version 2 (KIP-890, "Bump Epoch on Each Transaction") each
-end bumps it, so that what is late of one transaction never gets into the next. Which
-one it is, the end tells: EndTxn 5 is version 2. What the coordinator ends by itself
-fences the producer, and so bumps the epoch in either.
+Transactions have two versions. In version 1 a producer keeps its epoch from one
+transaction to the next. In version 2 (KIP-890, "Bump Epoch on Each Transaction") each
+end bumps it, so that delayed requests of one transaction never affect the next. The
+version follows from the end: EndTxn 5 is version 2. When the coordinator itself ends a
+transaction, it fences the producer, and so bumps the epoch in both versions.
 
-Real Kafka writes markers while the producer goes on, and so knows states in between
-(PrepareCommit, PrepareAbort) in which it answers CONCURRENT_TRANSACTIONS. Here a
-transaction and its markers end at once.
+Kafka writes markers asynchronously and so has states in between (PrepareCommit,
+PrepareAbort) in which it returns CONCURRENT_TRANSACTIONS. Here a transaction and its
+markers end at once.
 """
 
 import enum
@@ -21,12 +21,13 @@ from sharecons.testing.broker.codec import ErrorCode
 __all__ = ["NOBODY", "Ending", "Place", "Producer", "State", "Transaction"]
 
 Place: TypeAlias = tuple[str, int]
-"""A topic's name and a partition."""
+"""A topic's name and a partition index."""
 
-NONE: Final = -1  # no producer id, no epoch
+NONE: Final = -1
+"""No producer id, or no epoch."""
 
 LAST_EPOCH: Final = 2**15 - 2
-"""The last that a producer gets: one more is kept, to fence it with."""
+"""The last epoch that a producer gets; the next one is kept for fencing it."""
 
 
 class State(enum.Enum):
@@ -49,7 +50,7 @@ NOBODY: Final = Producer(NONE, NONE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What is to be done at a transaction's end: markers, and a group's offsets."""
+    """What the end of a transaction affects: partitions' logs, and groups' offsets."""
 
     producer_id: int
     marker_epoch: int
@@ -60,26 +61,26 @@ class Ending:
 
 @dataclass(slots=True)
 class Transaction:
-    """The transactions of one transactional id, one after the other."""
+    """The present transaction of a transactional id, or the last one."""
 
     producer: Producer
     timeout: float
     state: State = State.EMPTY
     deadline: float | None = None
-    """When the one under way is aborted."""
+    """When the open transaction is aborted."""
     places: set[Place] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     _last_epoch: int = NONE
-    """The epoch before, of the same producer, which may not have got its answer."""
+    """The producer's epoch before this one; it may have missed the response."""
     _previous_id: int = NONE
 
     @property
     def is_exhausted(self) -> bool:
-        """Tell whether the next epoch needs a producer id of its own."""
+        """Whether the next epoch needs a new producer id."""
         return self.producer.epoch >= LAST_EPOCH
 
     def refusal(self, producer: Producer) -> ErrorCode:
-        """Say why a producer may not add to the transaction; `none` if it may."""
+        """Return why a producer may not add to the transaction, or `none`."""
         if producer.producer_id != self.producer.producer_id:
             return ErrorCode.invalid_producer_id_mapping
         if producer.epoch != self.producer.epoch:
@@ -87,7 +88,7 @@ class Transaction:
         return ErrorCode.none
 
     def knows(self, expected: Producer) -> bool:
-        """Tell whether a producer that comes again was here last (KIP-360)."""
+        """Return whether a returning producer was the last one (KIP-360)."""
         return (
             self.producer.epoch == NONE
             or expected.producer_id == self.producer.producer_id
@@ -98,7 +99,7 @@ class Transaction:
         )
 
     def begin(self, places: Iterable[Place], groups: Iterable[str], now: float) -> None:
-        """Add to the transaction; it begins with the first that is added."""
+        """Add partitions and groups; the first of them opens the transaction."""
         if self.state is not State.ONGOING:
             self.state = State.ONGOING
             self.deadline = now + self.timeout
@@ -109,10 +110,10 @@ class Transaction:
     def initialise(
         self, expected: Producer | None, timeout: float, fresh_id: int
     ) -> ErrorCode:
-        """Give the next epoch out, while no transaction is under way.
+        """Bump the epoch for a producer, while no transaction is open.
 
-        A producer that says who it was gets the epoch again that it may have missed.
-        `fresh_id` is for the case that this id has no epochs left.
+        A producer that sends its last epoch again gets the same new epoch: it may have
+        missed the response. `fresh_id` is used if this producer id has no epochs left.
         """
         current = self.producer
         known = expected is None or expected.epoch == current.epoch
@@ -129,14 +130,14 @@ class Transaction:
         return ErrorCode.none
 
     def fence(self) -> Ending:
-        """Abort what is under way, so that its producer can do no more."""
+        """Abort the open transaction and fence its producer."""
         self._become(Producer(self.producer.producer_id, self.producer.epoch + 1), NONE)
         return self.complete(committed=False, bumps=False, fresh_id=None)
 
     def judge(
         self, producer: Producer, committed: bool, version: int
     ) -> tuple[ErrorCode, bool]:
-        """Say what a producer's wish to end comes to: an error, or done before."""
+        """Check a producer's EndTxn: return the error, and whether it is a repeat."""
         again = version >= 2 and self._has_ended_before(producer)
         if producer.producer_id != self.producer.producer_id and not again:
             return ErrorCode.invalid_producer_id_mapping, False
@@ -148,13 +149,13 @@ class Transaction:
         if again or version < 2:
             error = ErrorCode.none if ended_so else ErrorCode.invalid_txn_state
             return error, ended_so
-        # Nothing was added: there is nothing to commit, but something to give up.
+        # Nothing was added: commit is an error, abort is not.
         return (ErrorCode.invalid_txn_state if committed else ErrorCode.none), False
 
     def complete(self, committed: bool, bumps: bool, fresh_id: int | None) -> Ending:
-        """End the transaction; with `bumps`, in the epoch that comes next.
+        """End the transaction; `bumps` writes markers with the next epoch.
 
-        `fresh_id` is the producer's from now on, where its old one has no epochs left.
+        `fresh_id` is the producer id from now on, if the old one has no epochs left.
         """
         producer = self.producer
         marker_epoch = producer.epoch + 1 if bumps else producer.epoch
@@ -181,7 +182,7 @@ class Transaction:
         self._last_epoch = last_epoch
 
     def _has_ended_before(self, producer: Producer) -> bool:
-        """Tell whether an end comes again, after it has bumped the epoch."""
+        """Return whether this repeats an end that has already bumped the epoch."""
         if self.state not in (State.COMMITTED, State.ABORTED):
             return False
         bumped = producer.epoch + 1

@@ -1,4 +1,4 @@
-"""What every request about a transactional id is checked for first."""
+"""The check that every request with a transactional id starts with."""
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
@@ -8,14 +8,14 @@ __all__ = ["refusal"]
 
 
 def refusal(context: Context, transactional_id: str) -> ErrorCode:
-    """Say why this broker does nothing for a transactional id; `none` if it does."""
+    """Return why this broker rejects a transactional id, or `none`."""
     cluster = context.cluster
     if cluster.access.denies("WRITE", "TRANSACTIONAL_ID", transactional_id):
         return ErrorCode.transactional_id_authorization_failed
     coordinator = cluster.coordinators.of(
         TRANSACTION, transactional_id, cluster.running
     )
-    # An empty id has no coordinator, and everyone knows that it is none.
+    # An empty id has no coordinator; every broker rejects it as invalid.
     if transactional_id and coordinator != context.node_id:
         return ErrorCode.not_coordinator
     return ErrorCode.none

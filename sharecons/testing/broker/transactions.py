@@ -1,8 +1,8 @@
-"""Producer ids, and the transactions of all transactional ids: their coordinator.
+"""The transaction coordinator: producer ids, and all transactional ids.
 
-Time-outs are lazy: whoever asks for something that an abort would change calls
-`advance` first. What an end has to do beyond this state, markers in logs and offsets of
-groups, comes out as an `Ending`, for markers.py.
+Timeouts are lazy: callers of methods whose result an abort would change call `advance`
+first. The effects of an end outside this state, markers in logs and offsets of groups,
+are returned as an `Ending`; txn_markers.py applies it.
 """
 
 import enum
@@ -31,23 +31,23 @@ __all__ = [
     "Transactions",
 ]
 
-LONGEST: Final = 900.0  # seconds: Kafka's transaction.max.timeout.ms
+LONGEST: Final = 900.0  # seconds; Kafka's transaction.max.timeout.ms
 
 
 class Support(enum.IntEnum):
-    """What a client's request to write in a transaction supports (KIP-890)."""
+    """The features of a client that writes in a transaction (KIP-890)."""
 
     OLD = 0
-    """What it writes to has been added; old error codes."""
+    """Partitions and groups are added beforehand; old error codes."""
     ABORTABLE = 1
-    """The same, and it knows TRANSACTION_ABORTABLE."""
+    """The same, and the client knows TRANSACTION_ABORTABLE."""
     ADDING = 2
-    """To write is to add: transactions of version 2."""
+    """Writing to a partition adds it: transactions of version 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Initialised:
-    """The answer to InitProducerId, and what is to be done beside it."""
+    """The result of InitProducerId."""
 
     error: ErrorCode
     producer: Producer = NOBODY
@@ -56,16 +56,16 @@ class Initialised:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The answer to EndTxn, and what is to be done beside it."""
+    """The result of EndTxn."""
 
     error: ErrorCode
     producer: Producer = NOBODY
-    """Who the producer is in its next transaction."""
+    """The producer of the next transaction."""
     ending: Ending | None = None
 
 
 class Transactions:
-    """Every transactional id of the cluster."""
+    """All transactional ids of the cluster."""
 
     def __init__(self) -> None:
         self._known: dict[str, Transaction] = {}
@@ -73,7 +73,7 @@ class Transactions:
 
     @property
     def next_deadline(self) -> float:
-        """When the next transaction is aborted, on the clock of `now`."""
+        """The time of the next abort, on the clock of `now`."""
         return min(
             (
                 each.deadline
@@ -84,7 +84,7 @@ class Transactions:
         )
 
     def advance(self, now: float) -> list[Ending]:
-        """Abort the transactions that have taken too long."""
+        """Abort the transactions that have timed out."""
         return [
             each.fence()
             for each in self._known.values()
@@ -99,10 +99,10 @@ class Transactions:
     def initialise(
         self, transactional_id: str, timeout: float, expected: Producer | None
     ) -> Initialised:
-        """Make somebody the producer of a transactional id, and nobody else.
+        """Initialise the producer of a transactional id, and fence the previous one.
 
-        A transaction under way is aborted first, and the producer asked to come again,
-        as Kafka does it. `expected` is who the producer says it has been (KIP-360).
+        If a transaction is open, it is aborted and the producer has to retry, as in
+        Kafka. `expected` is the producer's last id and epoch, if it had one (KIP-360).
         """
         if not transactional_id:
             return Initialised(ErrorCode.invalid_request)
@@ -129,19 +129,19 @@ class Transactions:
         places: Iterable[Place],
         now: float,
     ) -> ErrorCode:
-        """Add partitions to a producer's transaction, which may begin with them."""
+        """Add partitions to a producer's transaction, and open it if necessary."""
         return self._add(transactional_id, producer, places, (), now)
 
     def add_group(
         self, transactional_id: str, producer: Producer, group_id: str, now: float
     ) -> ErrorCode:
-        """Add a group, whose offsets are committed along with the transaction."""
+        """Add a group, whose offsets are committed with the transaction."""
         return self._add(transactional_id, producer, (), (group_id,), now)
 
     def verify(
         self, transactional_id: str, producer: Producer, places: Iterable[Place]
     ) -> Mapping[Place, ErrorCode]:
-        """Tell which partitions have been added (KIP-890, "Verification")."""
+        """Return an error for each partition that was not added (KIP-890)."""
         known, refusal = self._look_up(transactional_id, producer)
         if known is None or refusal:
             return dict.fromkeys(places, refusal)
@@ -159,9 +159,9 @@ class Transactions:
         support: Support,
         now: float,
     ) -> Mapping[Place, ErrorCode]:
-        """See that a producer may write to partitions, and add them if that is its way.
+        """Verify that a producer may write to partitions, or add them (version 2).
 
-        The errors are those that the leaders of the partitions answer.
+        The errors are those that the partitions' leaders return.
         """
         if support is Support.ADDING:
             error = self.add_partitions(transactional_id, producer, places, now)
@@ -179,10 +179,10 @@ class Transactions:
         support: Support,
         now: float,
     ) -> ErrorCode:
-        """See that a producer may commit for a group, and add the group if need be.
+        """Verify that a producer may commit offsets for a group, or add the group.
 
-        Once the transaction ends, `transaction_ended` of the group is called. The error
-        is the one that the group's coordinator answers.
+        When the transaction ends, the group's `transaction_ended` is called. The error
+        is the one that the group coordinator returns.
         """
         if support is Support.ADDING:
             error = self.add_group(transactional_id, producer, group_id, now)
@@ -197,7 +197,7 @@ class Transactions:
     ) -> Ended:
         """Commit or abort a producer's transaction.
 
-        An end that comes again, since its answer was lost, is answered as before.
+        If the producer sends it again, it gets the same response as before.
         """
         if not transactional_id:
             return Ended(ErrorCode.invalid_request)
@@ -237,7 +237,7 @@ class Transactions:
 
 
 def _as_leaders_say(error: ErrorCode, support: Support) -> ErrorCode:
-    """Translate what the coordinator says to what clients know from leaders."""
+    """Translate the transaction coordinator's error to that of a leader."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
     if error is ErrorCode.transaction_abortable and support is Support.OLD:

@@ -1,4 +1,4 @@
-"""What the end of a transaction does to logs and groups."""
+"""Applies the end of transactions to logs and groups."""
 
 from collections.abc import Iterable
 
@@ -10,14 +10,14 @@ __all__ = ["abort_late", "settle"]
 
 
 def abort_late(cluster: Cluster, now: float, now_ms: int) -> None:
-    """Abort the transactions that have taken too long until now."""
+    """Abort the transactions that have timed out."""
     settle(cluster, cluster.transactions.advance(now), now_ms)
 
 
 def settle(cluster: Cluster, endings: Iterable[Ending], now_ms: int) -> None:
-    """Write the markers of transactions that have ended, and tell the groups.
+    """Write the markers of ended transactions, and notify the groups.
 
-    A partition that has been deleted meanwhile gets none.
+    Partitions that have been deleted meanwhile are skipped.
     """
     for ending in endings:
         for topic, partition in sorted(ending.places):

@@ -1,4 +1,4 @@
-"""The time of day, which records and deletions are stamped with."""
+"""The time of day, for the timestamps of records."""
 
 import time
 
@@ -6,5 +6,5 @@ __all__ = ["milliseconds"]
 
 
 def milliseconds() -> int:
-    """Give the milliseconds since the epoch, as records have them."""
+    """Return milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
