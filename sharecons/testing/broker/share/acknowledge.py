@@ -1,9 +1,8 @@
-"""What a member's acknowledgements of a share partition come to: all of them, or none.
+"""Acknowledgements of one share partition: validated together, all or none applied.
 
-The type for an offset decides what becomes of its record; offsets before the start
-offset are passed over in silence. Anything else that the member does not hold makes the
-whole of the partition fail (KIP-932, "Acknowledging"). Nothing is applied here: the
-leader is to write it first.
+Offsets before the start offset are ignored. If the member has not acquired one of the
+other offsets, the whole partition fails (KIP-932, "Acknowledging"). This module changes
+no states but renewed locks: the leader first writes the changes, then applies them.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from sharecons.testing.broker.share.in_flight import InFlight, Run, Window
 __all__ = ["Change", "decided"]
 
 Change = tuple[InFlight, Run]
-"""Where something changes, and to what."""
+"""A batch in flight, and the new delivery of some of its offsets."""
 
 FINAL: Final = {
     AcknowledgeType.GAP: State.ARCHIVED,
@@ -34,8 +33,8 @@ NOT_THE_OWNER: Final = "The record is acquired by another member."
 UNDER_WAY: Final = "The record is acknowledged twice in one request."
 NO_RENEWAL: Final = "Renewing acquisition locks is not enabled for the group."
 NOT_IN_FLIGHT: Final = "The records are not in flight."
-NOTHING_THERE: Final = "The records are in flight no more."
-PAST_THE_END: Final = "The request goes past what is in flight."
+NOTHING_THERE: Final = "The records are no longer in flight."
+PAST_THE_END: Final = "The request goes past the records in flight."
 
 
 def decided(
@@ -45,11 +44,11 @@ def decided(
     settings: GroupSettings,
     now: float,
 ) -> list[Change]:
-    """Decide what is to change.
+    """Return the changes that the acknowledgements make.
 
     Raises:
-        AcknowledgeError: nothing is to change; batches may have been split, though,
-            and locks renewed, as Kafka's leaders do.
+        AcknowledgeError: nothing changes; but batches may have been split and locks
+            renewed, as Kafka's leaders do.
     """
     changes: list[Change] = []
     renewed_until = now + settings.lock_duration
@@ -88,7 +87,7 @@ def _held(
     member: str,
     decided_to: int,
 ) -> list[Run]:
-    """Give what is acknowledged of a batch in flight, all of it held by the member."""
+    """Return the acknowledged offsets of a batch in flight, all of the member's own."""
     if found.whole is not None:
         _check(found.whole, member)
     first = max(batch.first_offset, start_offset)
@@ -123,7 +122,7 @@ def _changed(
             delivery = _delivery(run.delivery, kind, settings)
             changes.append((found, part._replace(delivery=delivery)))
         elif settings.may_renew:
-            # A lock is in memory only, so that there is nothing to write first.
+            # Locks are only in memory: a renewal is not written.
             renewed = run.delivery.renewed(renewed_until)
             found.put(part._replace(delivery=renewed))
         else:
@@ -134,7 +133,7 @@ def _changed(
 def _by_type(
     run: Run, batch: AcknowledgementBatch
 ) -> list[tuple[Run, AcknowledgeType]]:
-    """Divide neighbours where the type changes."""
+    """Split neighbours where the acknowledgement type changes."""
     if len(batch.types) == 1:
         return [(run, AcknowledgeType(batch.types[0]))]
     parts: list[tuple[Run, AcknowledgeType]] = []

@@ -1,13 +1,13 @@
-"""What one fetch acquires of a share partition, out of the batches that it has read.
+"""Acquisition of records of a share partition by one fetch, from the batches read.
 
-Kafka acquires whole batches of the log, as far as they begin within the number of
-records that was asked for (KIP-932, "Batching"); or, with the acquire mode record_limit
-of KIP-1206, no record more than that number. What is available again is handed out in
-the batches in which it was acquired first.
+Kafka acquires whole batches of the log that begin within the maximum number of records
+(KIP-932, "Batching"); in the acquire mode record_limit of KIP-1206, it never acquires
+more than that number. Records that are available again are acquired in the batches in
+which they were first acquired.
 
-A record that has failed often may be one that kills its consumers. From half of the
-delivery limit on, a fetch gets a half, a quarter and so on of a batch, and nothing
-beside it; a record on its last delivery comes alone.
+A record that has failed often may be one that crashes its consumers. From half of the
+delivery limit on, a fetch acquires a half, a quarter and so on of a batch, and no other
+records; a record on its last delivery is acquired alone.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ __all__ = ["Acquisition", "LogBatch", "Wanted", "without"]
 
 
 class LogBatch(Protocol):
-    """A batch of the log, as far as acquiring looks at it."""
+    """The attributes of a log batch that acquisition needs."""
 
     @property
     def base_offset(self) -> int: ...
@@ -37,17 +37,17 @@ class LogBatch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a member asks for."""
+    """The parameters of a fetch."""
 
     member: str
     max_records: int
     batch_size: int = 500
-    """How many records an acquired range is to hold, before the next one begins."""
+    """The minimum number of records of an acquired range before the next one begins."""
     record_limit: bool = False
 
 
 class Acquisition:
-    """The work of one fetch on a window; used once."""
+    """The acquisition by one fetch; used once."""
 
     def __init__(
         self,
@@ -81,19 +81,19 @@ class Acquisition:
             self._acquire_new(base, last, most)
 
     def _limits(self, fetch_offset: int, last: int) -> tuple[int, int]:
-        """Give the last offset that may be acquired, and how many records."""
+        """Return the last offset that may be acquired, and the number of records."""
         window, most = self._window, self._wanted.max_records
         room = self._settings.record_locks - window.count
         if room > 0:
             return last, min(most, room)
         if fetch_offset > window.end_offset:
             return last, 0
-        # No lock is left for new records, but some in flight are available again.
+        # No lock is left for new records, but records in flight may be available.
         again = window.end_offset - fetch_offset + 1
         return min(last, window.end_offset), min(most, again)
 
     def _archive_what_is_gone(self, fetch_offset: int) -> None:
-        """Give up what the log no longer has: compaction took it away."""
+        """Archive records that the log no longer has, because of compaction."""
         window, base = self._window, self._read[0].base_offset
         if fetch_offset >= base:
             return
@@ -106,7 +106,7 @@ class Acquisition:
             window.ended(run)
 
     def _base(self, base: int) -> int:
-        """Give where the first batch in flight begins that was read again."""
+        """Return the first offset to acquire: that of a batch in flight, if read."""
         window = self._window
         index = window.floor(base)
         if index < 0:
@@ -128,7 +128,7 @@ class Acquisition:
             if not (is_throttled and self.count):
                 self._acquire_batch(batch, last, most - self.count, is_throttled)
             if is_throttled and self.count:
-                most = 0  # nothing goes together with what has failed often
+                most = 0  # records that have failed often are acquired alone
         following = found[-1].last_offset + 1
         if self.count < most and following <= last:
             self._acquire_new(following, last, most - self.count)
@@ -150,7 +150,7 @@ class Acquisition:
         self._acquire_some(batch, last, most)
 
     def _acquire_some(self, batch: InFlight, last: int, most: int) -> None:
-        """Acquire single offsets of a batch, as many as may go together."""
+        """Acquire single offsets of a batch."""
         limit, start = self._settings.delivery_limit, self.count
         first = self._read[0].base_offset
         at_most: int | None = None
@@ -167,7 +167,7 @@ class Acquisition:
             room = 1 if is_last else run.length
             if self._wanted.record_limit:
                 room = min(room, most - taken)
-            # A portion that is passed already is no limit any more: so it is there.
+            # Once exceeded, the portion is no limit any more, as in Kafka.
             if at_most is not None and taken < at_most:
                 room = min(room, at_most - taken)
             self._take(batch, run._replace(last_offset=run.first_offset + room - 1))
@@ -179,7 +179,7 @@ class Acquisition:
         self.acquired[known:] = _joined(self.acquired[known:])
 
     def _portion(self, batch: InFlight, delivery: Delivery) -> int | None:
-        """Give how many of a batch go together, if one of them has failed often."""
+        """Return the number of a batch's records to acquire, or None for no limit."""
         excess = delivery.count - self._settings.throttle_from
         return None if excess < 0 else max(1, batch.length >> (excess + 1))
 
@@ -191,7 +191,7 @@ class Acquisition:
         )
 
     def _first_looked_at(self, batch: InFlight) -> int:
-        # As long as all are alike it does not matter which of them was read.
+        # While all offsets share a delivery it does not matter which ones were read.
         is_split = batch.whole is None
         return self._read[0].base_offset if is_split else batch.first_offset
 
@@ -204,7 +204,7 @@ class Acquisition:
         )
 
     def _acquire_new(self, first: int, last: int, most: int) -> None:
-        """Acquire what was not in flight, up to the end of a batch of the log."""
+        """Acquire records that were not in flight, to the end of a log batch."""
         window = self._window
         if not window.batches:
             first = max(first, window.end_offset)
@@ -254,7 +254,7 @@ class Acquisition:
         return fresh.acquired(self._wanted.member, self._locked_until)
 
     def _batch_end(self, offset: int) -> int:
-        """Give the end of the batch that an offset is in, or else the offset."""
+        """Return the end of the batch that contains an offset, else the offset."""
         end = offset
         for batch in self._read:
             if batch.base_offset > offset:
@@ -266,7 +266,7 @@ class Acquisition:
 def without(
     acquired: Sequence[AcquiredRecords], gone: Sequence[tuple[int, int]]
 ) -> list[AcquiredRecords]:
-    """Cut ranges out of what was acquired; both are in order."""
+    """Remove ranges of offsets from acquired records; both are in order."""
     left = list(acquired)
     for first, last in gone:
         left = [part for whole in left for part in _cut(whole, first, last)]

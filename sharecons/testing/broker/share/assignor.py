@@ -1,13 +1,13 @@
-"""Who gets which partitions: Kafka's simple share assignor (KIP-932, "Assignors").
+"""Kafka's simple share assignor (KIP-932, "Assignors").
 
-Every partition goes to somebody. As long as there are no more members than partitions,
-each to one; else as many members share each as it takes to give every member something.
-Balance goes before stickiness: a member gives up what it has too much of, keeps the
-rest, and gains what is missing elsewhere. Members whose subscriptions differ are
-balanced topic by topic.
+Every partition is assigned. With no more members than partitions, each partition has
+one member; else each partition is shared by as many members as it takes to give every
+member one. Balance comes before stickiness: a member loses partitions beyond its quota,
+keeps the others, and gets those that other members lack. Members with different
+subscriptions are balanced topic by topic.
 
-Kafka's own choice among equals follows from the order of its hash maps. Here a member
-gives up its last partition first, and newcomers are served in the order of joining.
+Kafka's choice among equals follows from the order of its hash maps. Here a member loses
+its last partition first, and new members are served in the order of joining.
 """
 
 import uuid
@@ -26,7 +26,7 @@ def assign(
     partitions: Mapping[uuid.UUID, Collection[int]],
     current: Mapping[str, Assignment],
 ) -> dict[str, Assignment]:
-    """Give each member its partitions, given what it has."""
+    """Return the partitions of each member, given the current assignment."""
     result: dict[str, Assignment] = dict.fromkeys(subscriptions, frozenset())
     for members, pool in _pools(subscriptions, partitions):
         for member, held in _spread(members, pool, current).items():
@@ -38,7 +38,7 @@ def _pools(
     subscriptions: Mapping[str, Collection[uuid.UUID]],
     partitions: Mapping[uuid.UUID, Collection[int]],
 ) -> list[tuple[list[str], list[TopicPartition]]]:
-    """Give the sets of partitions that are balanced by themselves, and among whom."""
+    """Return sets of partitions to balance separately, each with its members."""
     by_topic = {
         topic_id: [(topic_id, index) for index in sorted(indexes)]
         for topic_id, indexes in partitions.items()
@@ -78,7 +78,7 @@ def _spread(
 
 
 def _quotas(members: Sequence[str], total: int) -> dict[str, int]:
-    """Divide evenly; those in front have one more, spread as Kafka spreads them."""
+    """Divide evenly; the remainder is spread over the members as Kafka spreads it."""
     upto = [-(-total * place // len(members)) for place in range(len(members) + 1)]
     return {
         member: upto[place + 1] - upto[place] for place, member in enumerate(members)
@@ -88,7 +88,7 @@ def _quotas(members: Sequence[str], total: int) -> dict[str, int]:
 def _trim(
     had: list[TopicPartition], quota: int, holders: Counter[TopicPartition]
 ) -> None:
-    """Give up what is too much: first what others have too, then the last."""
+    """Remove partitions beyond the quota: shared ones first, then the last."""
     while len(had) > quota:
         surplus = max(reversed(had), key=holders.__getitem__)
         had.remove(surplus)
@@ -101,7 +101,7 @@ def _unshare(
     held: Mapping[str, list[TopicPartition]],
     holders: Counter[TopicPartition],
 ) -> None:
-    """Take a partition from those who have most, if too many have it."""
+    """Take a partition from the members with the most, if too many have it."""
     while holders[partition] > sharing:
         having = [had for had in held.values() if partition in had]
         max(having, key=len).remove(partition)
@@ -115,10 +115,11 @@ def _fill(
     held: Mapping[str, list[TopicPartition]],
     holders: Counter[TopicPartition],
 ) -> None:
-    """Hand out what too few have, in turn to those who have too little.
+    """Assign partitions with too few members in turn to members below their quota.
 
-    One who has the partition already is passed over. If nobody else is left it stays
-    shared by fewer, as in Kafka: another order might do better, but not by much.
+    A member that has the partition already is skipped. If no other member is left, the
+    partition stays shared by fewer, as in Kafka: another order might do better, but not
+    by much.
     """
     waiting = deque(member for member in held if len(held[member]) < quotas[member])
     for partition in pool:

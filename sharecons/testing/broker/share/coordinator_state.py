@@ -1,10 +1,10 @@
-"""What the share coordinator keeps of one share partition, and outlives its leader.
+"""The share coordinator's state of one share partition, which outlives its leader.
 
-The leader writes the ranges that it changes. The coordinator puts them together with
-those that it has: where two overlap, the higher delivery count wins, then the higher
-state; neighbours that are alike become one; what lies before the start offset goes
-(Kafka's persister; KIP-932, "Share group state"). So boundaries of batches are lost
-here, and what was acquired but never let go was never written.
+The leader writes the ranges that it changes. The coordinator merges them into its own:
+where two overlap, the higher delivery count wins, then the higher state; equal
+neighbours are joined; ranges before the start offset are removed (Kafka's persister;
+KIP-932, "Share group state"). So the boundaries of batches are lost here, and records
+that were acquired but never released are not part of the state.
 """
 
 from collections.abc import Iterable
@@ -20,17 +20,17 @@ UNINITIALIZED: Final = -1
 
 @dataclass(slots=True)
 class CoordinatorState:
-    """The state of one share partition: what ReadShareGroupState answers."""
+    """The state of one share partition, as ReadShareGroupState returns it."""
 
     start_offset: int = UNINITIALIZED
     state_epoch: int = 0
     leader_epoch: int = 0
     delivery_complete: int = -1
-    """Records from the start offset on that are done with (KIP-1226); -1: unknown."""
+    """Final records from the start offset on (KIP-1226); -1: unknown."""
     batches: list[StateBatch] = field(default_factory=list)
 
     def read(self, leader_epoch: int) -> None:
-        """Note the epoch of a leader that asks: older ones are fenced from now on."""
+        """Store the epoch of a reading leader; older leaders are fenced from now on."""
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
 
     def write(
@@ -41,7 +41,7 @@ class CoordinatorState:
         self.batches = merged(self.batches, changes, start_offset)
 
     def alter(self, start_offset: int) -> None:
-        """Begin anew at an offset, as an administrator asks for."""
+        """Reset the state to an offset, at an administrator's request."""
         self.state_epoch += 1
         self.start_offset = start_offset
         self.delivery_complete = 0 if start_offset != UNINITIALIZED else -1
@@ -51,7 +51,7 @@ class CoordinatorState:
 def merged(
     batches: list[StateBatch], changes: Iterable[StateBatch], start_offset: int
 ) -> list[StateBatch]:
-    """Put ranges together, without overlaps and in order."""
+    """Merge ranges into an ordered list without overlaps."""
     ranges = [*batches, *changes]
     pieces = sorted(
         batch._replace(first_offset=max(batch.first_offset, start_offset))
@@ -65,7 +65,7 @@ def merged(
 
 
 def _put(flat: list[StateBatch], piece: StateBatch) -> None:
-    """Lay a range over those before it, which are in order and begin no later."""
+    """Merge a range into those before it, which are in order and begin no later."""
     above: list[StateBatch] = []
     while flat and flat[-1].last_offset >= piece.first_offset:
         above.append(flat.pop())

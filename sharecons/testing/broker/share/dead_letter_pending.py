@@ -1,8 +1,8 @@
-"""Records that a group gives up, as long as they are still to be written elsewhere.
+"""Records that wait to be written to a dead letter topic (KIP-1191).
 
-KIP-1191: a record that was rejected, or delivered too often, is archiving until a copy
-of it is in the group's dead-letter topic, or cannot be. Where nobody leads the topic's
-partition Kafka tries five times, for half a minute.
+A record that was rejected, or delivered too often, is archiving until its copy is in
+the group's dead letter topic, or cannot be written. If the topic's partition has no
+leader, Kafka tries five times in half a minute.
 """
 
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ __all__ = ["DeadLetterPending"]
 
 AT_ONCE: Final = float("-inf")
 PAUSES: Final = (2.0, 4.0, 8.0, 16.0)
-"""Seconds between two tries; Kafka makes each a fifth longer or shorter, by chance."""
+"""Seconds between two tries; Kafka varies each randomly by up to a fifth."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPending:
-    """Neighbours in flight that share a delivery, and wait to be archived."""
+    """Neighbours of one batch that share a delivery and wait to be archived."""
 
     batch: InFlight
     run: Run
@@ -27,9 +27,9 @@ class DeadLetterPending:
     due: float = AT_ONCE
 
     def later(self, now: float) -> "DeadLetterPending | None":
-        """Put off what could not be written; after the last try there is no later.
+        """Return the record with the time of the next try; None after the last one.
 
-        Tries that nobody was there to make are over.
+        Tries whose time has passed count as made.
         """
         due = now if self.due == AT_ONCE else self.due
         for tries, pause in enumerate(PAUSES[self.tries :], self.tries + 1):

@@ -1,15 +1,15 @@
-"""Writing what a share group gives up to the group's dead-letter topic (KIP-1191).
+"""Writes the records that a share group archives to its dead letter topic (KIP-1191).
 
-Off unless the group has `errors.deadletterqueue.topic.name`. The topic's name begins
-with the brokers' `errors.deadletterqueue.topic.name.prefix`, and the topic itself has
-`errors.deadletterqueue.group.enable`; one that is missing is created only if the
-brokers' `errors.deadletterqueue.auto.create.topics.enable` is true. Whatever else is in
-the way, nobody is told: the records are archived, and not written anywhere.
+Active if the group has `errors.deadletterqueue.topic.name`. That name must begin with
+the brokers' `errors.deadletterqueue.topic.name.prefix`, and the topic must have
+`errors.deadletterqueue.group.enable`. A missing topic is created only if the brokers'
+`errors.deadletterqueue.auto.create.topics.enable` is true. Any other obstacle is not
+reported: the records are archived without a copy.
 
-As measured on Kafka 4.4.0: what is written goes to the partition of the same number,
-modulo the topic's; it has the time of writing, the headers below, and none of the
-source's. Key and value are null, but with `errors.deadletterqueue.copy.record.enable`
-they are the source's, if the log still has them and the topic would take them.
+Measured on Kafka 4.4.0: a copy goes to the partition of the same number, modulo the
+topic's partitions. It has the time of writing and the headers below, but none of the
+source's. Its key and value are null; with `errors.deadletterqueue.copy.record.enable`
+they are the source's, if the log still has them and the topic accepts them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ ALL: Final = 2**63 - 1
 
 
 class Home(Protocol):
-    """What is needed of a cluster."""
+    """The attributes of a cluster that dead letters need."""
 
     @property
     def topics(self) -> Topics: ...
@@ -72,7 +72,7 @@ class Home(Protocol):
 
 
 class DeadLetters:
-    """Where the leaders of share partitions turn to."""
+    """Writes dead letters for the leaders of share partitions."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -80,8 +80,8 @@ class DeadLetters:
     def write(self, key: Key, node_id: int, run: Run) -> bool:
         """Write neighbours, for the leader of their share partition.
 
-        Returns whether that is done with, well or not. It is not as long as nobody
-        leads the partition that it is for.
+        Returns whether they can be archived, written or not; False as long as the
+        target partition has no leader.
         """
         source = self._home.topics.with_id(key.topic_id)
         topic = self._topic(key.group_id, node_id)
@@ -99,7 +99,7 @@ class DeadLetters:
         return True
 
     def _topic(self, group_id: str, node_id: int) -> Topic | None:
-        """Find the group's topic, or create it; there may be none that will do."""
+        """Return the group's topic, created if necessary; None if there is none."""
         configs = self._home.configs
         name = configs.group(group_id, DEAD_LETTERS)
         if not name or not name.startswith(configs.broker(PREFIX, node_id)):
@@ -144,10 +144,10 @@ class DeadLetters:
 def _contents(
     log: PartitionLog, first_offset: int, last_offset: int, most: int
 ) -> Iterator[Content]:
-    """Read what is there, and not too large.
+    """Yield the records of a range that the log has and that are not too large.
 
-    As Kafka does it: nothing of a range that begins before the log, and nothing of a
-    compressed batch that is too large when it is decompressed.
+    As in Kafka, a range that begins before the log start yields none, and neither does
+    a compressed batch that is too large when decompressed.
     """
     if first_offset < log.start_offset:
         return
@@ -191,10 +191,10 @@ def _headers(key: Key, topic: str, offset: int, run: Run) -> list[Header]:
 
 
 def _append(where: Partition, records: Sequence[NewRecord], rules: LogRules) -> None:
-    """Write batches, up to the first that is refused.
+    """Append batches, up to the first that the topic rejects.
 
     Raises:
-        AppendError: the topic does not take it.
+        AppendError: the topic rejects a batch.
     """
     now_ms = milliseconds()
     for batch in fitting(records, now_ms, rules.max_message_bytes):

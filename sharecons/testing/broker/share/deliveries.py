@@ -1,8 +1,8 @@
-"""What a share partition knows of a record: its delivery, and ranges of such.
+"""The delivery state of records in a share partition, and messages about ranges.
 
-KIP-932, "In-flight records": a record is available, acquired by a member, and in the
-end acknowledged or archived. A group may have what it gives up written to another topic
-first (KIP-1191); until that is done the record is archiving. The numbers are those of
+KIP-932, "In-flight records": a record is available, acquired by a member, and finally
+acknowledged or archived. A group may have archived records written to another topic
+first (KIP-1191); until then they are archiving. The numbers of the states are those of
 the share coordinator's state.
 """
 
@@ -49,7 +49,7 @@ class AcknowledgeType(IntEnum):
 
 
 class AcknowledgementBatch(NamedTuple):
-    """Offsets as one entry of a request names them; one type is for all of them."""
+    """Offsets of one entry of a request; a single type is for all of them."""
 
     first_offset: int
     last_offset: int
@@ -63,7 +63,7 @@ class AcquiredRecords(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """A range as the share coordinator keeps it."""
+    """A range in the share coordinator's state."""
 
     first_offset: int
     last_offset: int
@@ -72,7 +72,7 @@ class StateBatch(NamedTuple):
 
 
 class AcknowledgeError(Exception):
-    """A partition's acknowledgements are refused; nothing of them is applied."""
+    """A partition's acknowledgements are rejected; none is applied."""
 
     def __init__(
         self, message: str, code: ErrorCode = ErrorCode.invalid_record_state
@@ -83,36 +83,36 @@ class AcknowledgeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """The settings of a group that its share partitions follow, at this moment."""
+    """The current settings of a group that concern its share partitions."""
 
     lock_duration: float = 30.0
     delivery_limit: int = 5
     record_locks: int = 2000
     may_renew: bool = True
     dead_letters: bool = False
-    """What is given up is written to another topic before it is archived."""
+    """Whether archived records are first written to another topic."""
 
     @property
     def dead_letter_pending(self) -> State:
-        """What becomes of a record that nobody is to get again."""
+        """The state of a record that will not be delivered again."""
         return State.ARCHIVING if self.dead_letters else State.ARCHIVED
 
     @property
     def throttle_from(self) -> int:
-        """The delivery count at which records are handed out in smaller portions."""
+        """The delivery count from which fetches acquire smaller portions."""
         return max(2, (self.delivery_limit + 1) // 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Where a record stands. A value: many records share one."""
+    """The state of a record. Immutable: many records share one."""
 
     state: State
     count: int
     member: str = NOBODY
     locked_until: float = NEVER
     is_rejected: bool = False
-    """Why it is given up: its member said so, or else it has been let go too often."""
+    """Whether a member has rejected it; else it had too many deliveries."""
 
     def acquired(self, member: str, locked_until: float) -> "Delivery":
         return Delivery(State.ACQUIRED, self.count + 1, member, locked_until)
@@ -127,6 +127,6 @@ class Delivery:
         return Delivery(state, self.count, is_rejected=True)
 
     def let_go(self, settings: GroupSettings) -> "Delivery":
-        """Make it available again; at the limit it has had its last chance."""
+        """Return it as available, or as archived at the delivery limit."""
         is_spent = self.count >= settings.delivery_limit
         return self.ended(settings.dead_letter_pending if is_spent else State.AVAILABLE)

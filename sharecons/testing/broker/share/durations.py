@@ -1,4 +1,4 @@
-"""Durations as Kafka's settings spell them: ISO 8601, by days and less."""
+"""Durations in Kafka's settings: ISO 8601 with days and smaller units."""
 
 import re
 from datetime import timedelta
@@ -15,16 +15,16 @@ _DURATION: Final = re.compile(
 
 
 def parsed(text: str) -> timedelta:
-    """Read a duration, such as `PT1H30M` or `P1DT0.5S`.
+    """Parse a duration, such as `PT1H30M` or `P1DT0.5S`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a duration.
     """
     found = _DURATION.fullmatch(text)
     parts = {} if found is None else found.groupdict()
     given = {name: float(parts[name]) for name in _UNITS if parts.get(name)}
     if not given:
-        raise ValueError(f"no duration: {text!r}")
+        raise ValueError(f"invalid duration: {text!r}")
     duration = timedelta(**given)
     return -duration if parts["sign"] == "-" else duration
 

@@ -1,8 +1,8 @@
-"""One look at the partitions of a ShareFetch: is there enough, and what is acquired.
+"""One attempt of a ShareFetch: check for enough bytes, and acquire records.
 
-A request is looked at when it comes, each time that something has changed in one of its
-partitions, and when its time is up; then it takes what there is (KIP-932, "Fetching and
-acknowledging records").
+A request is tried when it arrives, each time that one of its partitions changes, and
+when its wait time is over; the last attempt takes whatever there is (KIP-932, "Fetching
+and acknowledging records").
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from sharecons.testing.broker.share.sessions import TopicPartition
 
 __all__ = ["FetchLimits", "Fetched", "Source", "looked"]
 
-MOST_BYTES: Final = 55 * 1024 * 1024  # of one answer: the broker's fetch.max.bytes
+MOST_BYTES: Final = 55 * 1024 * 1024  # of one response: the broker's fetch.max.bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """How much a fetch may and wants to get, and of what kind."""
+    """The limits of a fetch, and its isolation level."""
 
     max_bytes: int
     min_bytes: int
@@ -36,7 +36,7 @@ class FetchLimits:
 
 @dataclass(slots=True)
 class Source:
-    """A share partition that a fetch may take from, and its log."""
+    """A share partition that a fetch may acquire from, and its log."""
 
     where: TopicPartition
     partition: SharePartition
@@ -45,14 +45,14 @@ class Source:
 
 @dataclass(slots=True)
 class Fetched:
-    """What a fetch has got of one partition."""
+    """The records that a fetch has acquired from one partition."""
 
     acquired: list[AcquiredRecords] = field(default_factory=list)
     batches: list[StoredBatch] = field(default_factory=list)
 
     @property
     def records(self) -> bytes:
-        """Whole batches, without those from which nothing was acquired at the ends."""
+        """The batches, without leading and trailing ones that were not acquired."""
         if not self.acquired:
             return b""
         first, last = self.acquired[0].first_offset, self.acquired[-1].last_offset
@@ -72,11 +72,11 @@ def looked(
     *,
     is_last: bool,
 ) -> dict[TopicPartition, Fetched] | None:
-    """Acquire from all partitions, or from none if that would not be enough.
+    """Acquire from all partitions; return None if there are not enough bytes.
 
-    Of what it looks at, Kafka reads first where it has not read before, to know how
-    much there is. Those partitions are behind the others then, and both halves have
-    the request's bytes and a first batch of their own.
+    Kafka checks by reading those partitions that it has not checked at their offset
+    before. These then come after the others, and each of both halves has the request's
+    maximum bytes and its own first batch.
     """
     reads = [_Read(source, most) for source, most in _shares(sources, limits)]
     if is_last:
@@ -92,7 +92,7 @@ def looked(
 
 
 class _Read:
-    """What is to be read of one partition, and what was."""
+    """The read of one partition."""
 
     def __init__(self, source: Source, most: int) -> None:
         self.source = source
@@ -106,9 +106,9 @@ class _Read:
         return log.start_offset <= self.offset <= log.end_offset
 
     def size(self, limits: FetchLimits) -> int:
-        """Count the bytes that lie behind the offset, up to the partition's share.
+        """Return the bytes from the offset on, up to the partition's share.
 
-        As Kafka does it, also those that others hold.
+        As in Kafka, records that other members have acquired count too.
         """
         log, end = self.source.log, _end(self.source.log, limits)
         batches = log.batches(self.offset, end, self.most)
@@ -140,7 +140,7 @@ def _is_enough(reads: Sequence[_Read], limits: FetchLimits) -> bool:
     if not reads:
         return False
     if not all(read.is_in_range for read in reads):
-        return True  # which is found out by acquiring from it
+        return True  # acquiring finds the new start offset
     size = sum(read.size(limits) for read in reads)
     return size >= min(limits.min_bytes, limits.most)
 
@@ -152,7 +152,7 @@ def _acquired(
     settings: GroupSettings,
     now: float,
 ) -> dict[TopicPartition, Fetched]:
-    """Read from each partition in turn, and acquire what may be acquired."""
+    """Read from each partition in order, and acquire."""
     results: dict[TopicPartition, Fetched] = {}
     for half in halves:
         left, is_first = limits.most, True
@@ -175,7 +175,7 @@ def _bytes(batches: Sequence[StoredBatch]) -> int:
 
 
 def _shares(sources: Sequence[Source], limits: FetchLimits) -> list[tuple[Source, int]]:
-    """Give each partition its share of the bytes: the same, or one each at least."""
+    """Return each partition's share of the bytes: equal parts, or one byte each."""
     if limits.most >= len(sources):
         return [(source, limits.most // len(sources)) for source in sources]
     return [(source, int(at < limits.most)) for at, source in enumerate(sources)]

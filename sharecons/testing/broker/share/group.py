@@ -1,15 +1,15 @@
-"""A share group's members and what they are assigned (KIP-932, "Group membership").
+"""A share group's members and their assignment (KIP-932, "Group membership").
 
-Three epochs count up. The group's goes up whenever members, subscriptions or subscribed
-topics change. The assignment's follows: a heartbeat that finds it behind makes a new
-assignment, but not within the assignment interval after the last (KIP-1263). A member's
-is the assignment's as of its last heartbeat; it is how member and group know that they
-mean the same. Nothing is revoked in steps: a member has its new assignment at once.
+Three epochs count up. The group epoch rises when members, subscriptions or subscribed
+topics change. The assignment epoch follows: a heartbeat that finds it behind computes a
+new assignment, but not within the assignment interval after the last (KIP-1263). The
+member epoch is the assignment epoch as of the member's last heartbeat. Partitions are
+not revoked in steps: a member has its new assignment at once.
 
 A partition is assigned only once the group's state of it has been initialised. In Kafka
-that is a request to another broker, made after the first heartbeat that speaks of the
-topic; so the answer to that one never has the topic's partitions, and the next one
-raises the group's epoch. This is why a new group has to wait for the interval.
+that is a request to another broker, sent after the first heartbeat that names the
+topic. So the response to that heartbeat never has the topic's partitions, and the next
+one raises the group epoch: a new group waits for the assignment interval.
 """
 
 import uuid
@@ -28,12 +28,12 @@ JOIN: Final = 0
 LEAVE: Final = -1
 
 Shape: TypeAlias = tuple[uuid.UUID, int]
-"""A topic's id and its number of partitions: what a group notices of it."""
+"""A topic's id and its number of partitions; a change of either is noticed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What a member says; None is "as before"."""
+    """A member's heartbeat; None means unchanged."""
 
     member_id: str
     member_epoch: int
@@ -45,7 +45,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The group's settings, in seconds; Kafka's defaults."""
+    """The group's settings, times in seconds; Kafka's defaults."""
 
     session_timeout: float = 45.0
     assignment_interval: float = 1.0
@@ -54,12 +54,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a member is told; no assignment is "as before"."""
+    """The response to a heartbeat; an assignment of None means unchanged."""
 
     member_epoch: int
     assignment: Assignment | None
     initialized: Assignment = frozenset()
-    """Partitions that the group is to have state of, from now on."""
+    """The partitions whose state has to be initialised now."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,11 +73,11 @@ class Member:
     topics: tuple[str, ...] = ()
     assigned: Assignment = frozenset()
     deadline: float = 0.0
-    """When it is taken for dead."""
+    """The time at which its session ends."""
 
 
 class ShareGroup:
-    """One share group; its partitions' state is elsewhere (share/partitions.py)."""
+    """A share group. share/partitions.py has the state of its partitions."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -85,7 +85,7 @@ class ShareGroup:
         self.epoch = 1
         self.assignment_epoch = 1
         self.initialized: set[TopicPartition] = set()
-        """The partitions that the group has state of."""
+        """The partitions whose state has been initialised."""
         self._target: dict[str, Assignment] = {}
         self._assigned_at = float("-inf")
         self._seen: dict[str, Shape] = {}
@@ -96,12 +96,12 @@ class ShareGroup:
 
     @property
     def next_deadline(self) -> float:
-        """When the next member is taken for dead, unless it is heard of."""
+        """The time at which the next member's session ends."""
         deadlines = (member.deadline for member in self.members.values())
         return min(deadlines, default=float("inf"))
 
     def advance(self, now: float) -> None:
-        """Give up the members that have been silent for too long."""
+        """Remove the members whose session has timed out."""
         dead = [each for each in self.members.values() if each.deadline <= now]
         for member in dead:
             self.forget(member.member_id)
@@ -109,10 +109,10 @@ class ShareGroup:
     def heartbeat(
         self, beat: Heartbeat, topics: Topics, limits: Limits, now: float
     ) -> Standing:
-        """Let a member join, or stay.
+        """Process a heartbeat of a new or present member.
 
         Raises:
-            GroupError: it is not a member, or not as of this epoch; nothing changes.
+            GroupError: the member or its epoch is unknown; nothing changes.
         """
         self.advance(now)
         member = self._admitted(beat, limits)
@@ -133,10 +133,10 @@ class ShareGroup:
         )
 
     def leave(self, member_id: str, now: float) -> None:
-        """Let a member go. What it had acquired stays locked for it.
+        """Remove a member. The records that it has acquired stay locked.
 
         Raises:
-            GroupError: it is none.
+            GroupError: the member is unknown.
         """
         self.advance(now)
         if member_id not in self.members:
@@ -144,7 +144,7 @@ class ShareGroup:
         self.forget(member_id)
 
     def forget(self, member_id: str) -> None:
-        """Give a member up, as one that is dead.
+        """Remove a member, as its session timeout does.
 
         Raises:
             KeyError: there is no such member.
@@ -182,7 +182,7 @@ class ShareGroup:
         )
 
     def _known(self, topics: Topics) -> dict[str, Shape]:
-        """Give the subscribed topics that there are; the others are awaited."""
+        """Return the subscribed topics that exist."""
         known: dict[str, Shape] = {}
         for member in self.members.values():
             for name in member.topics:
@@ -191,7 +191,7 @@ class ShareGroup:
         return known
 
     def _is_pending(self, known: Mapping[str, Shape]) -> bool:
-        """Tell whether partitions were initialised that nobody is assigned."""
+        """Return whether initialised partitions are not assigned yet."""
         if self.epoch > self.assignment_epoch:
             return False
         assigned = frozenset[TopicPartition]().union(*self._target.values())
@@ -218,9 +218,9 @@ class ShareGroup:
         self.assignment_epoch = self.epoch
 
     def _reconciled(self, member: Member, known: Mapping[str, Shape]) -> bool:
-        """Bring a member up to the assignment; tell whether it has other partitions.
+        """Update a member to the assignment; return whether its partitions changed.
 
-        What it no longer subscribes to goes at once, even before the next assignment.
+        Topics that it has unsubscribed are removed at once.
         """
         if member.epoch != self.assignment_epoch:
             member.previous_epoch = member.epoch
@@ -232,7 +232,7 @@ class ShareGroup:
         return member.assigned != before
 
     def _initialize(self, known: Mapping[str, Shape]) -> Assignment:
-        """Give the partitions that there was no state of before."""
+        """Return the partitions that are not initialised yet, and mark them."""
         wanted = {
             (topic_id, index)
             for topic_id, count in known.values()
@@ -244,7 +244,7 @@ class ShareGroup:
 
 
 def _updated(member: Member, beat: Heartbeat) -> bool:
-    """Take over what the heartbeat says; tell whether it wants other topics."""
+    """Update a member by its heartbeat; return whether its topics changed."""
     member.client_id, member.client_host = beat.client_id, beat.client_host
     if beat.rack_id is not None:
         member.rack_id = beat.rack_id
@@ -259,7 +259,7 @@ def _topic_ids(member: Member, known: Mapping[str, Shape]) -> frozenset[uuid.UUI
 
 
 def _check_epoch(member: Member, epoch: int) -> None:
-    """Accept the current epoch, the one before (its answer may be lost), and 0."""
+    """Accept the current epoch, the previous one (a lost response), and 0."""
     if epoch in (JOIN, member.epoch, member.previous_epoch):
         return
     known = f"than the one known by the group coordinator ({member.epoch})"

@@ -1,12 +1,12 @@
-"""The records in flight of a share partition: from its start offset to its end offset.
+"""The records in flight of a share partition, from its start offset to its end offset.
 
-They are kept as Kafka's leaders keep them, since that shows on the wire: in the batches
-in which they were first acquired. All records of a batch share one delivery, until
-something is done to a part of them; from then on each offset has its own.
+They are stored as Kafka's leaders store them, since this is visible to clients: in the
+batches in which they were first acquired. All records of a batch share one delivery
+until a part of them changes; from then on each offset has its own.
 
-A state that was read back from the coordinator may have holes: records that an earlier
-leader had handed out, of which nothing was ever written. Up to the last offset read
-such a hole is to be filled; any later hole is one in the log itself.
+State that was read from the coordinator may have gaps: records that an earlier leader
+had acquired but never written. Such a gap, up to the last offset read, is filled again;
+any later gap is one in the log itself.
 """
 
 from bisect import bisect_right
@@ -45,9 +45,9 @@ class InFlight:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.whole: Delivery | None = whole
-        """The delivery of all, as long as it is the same."""
+        """The delivery of all records, while it is the same."""
         self.each: list[Delivery] = []
-        """The delivery of each offset, from then on."""
+        """The delivery of each offset, after that."""
         self._done = 0
 
     @property
@@ -66,7 +66,7 @@ class InFlight:
 
     @property
     def locked_until(self) -> float:
-        """When the first lock ends."""
+        """The time at which the first lock ends."""
         if self.whole is not None:
             return self.whole.locked_until
         return min(delivery.locked_until for delivery in self.each)
@@ -83,7 +83,7 @@ class InFlight:
         return self.each[offset - self.first_offset]
 
     def runs(self, first_offset: int, last_offset: int) -> Iterator[Run]:
-        """Give what is in flight between two offsets, both included."""
+        """Yield the deliveries between two offsets, both included."""
         first = max(first_offset, self.first_offset)
         last = min(last_offset, self.last_offset)
         if self.whole is not None:
@@ -99,32 +99,32 @@ class InFlight:
             first = end
 
     def put(self, run: Run) -> None:
-        """Change the delivery of all, or of some once each has its own."""
+        """Set the delivery of the whole batch, or of some offsets of a split one."""
         if self.whole is not None:
-            assert run.length == self.length, "a part of a batch that is not split"
+            assert run.length == self.length, "a part of a batch that was not split"
             self.whole = run.delivery
         else:
             at = run.first_offset - self.first_offset
             self.each[at : at + run.length] = [run.delivery] * run.length
 
     def done_through(self) -> int:
-        """Give the last offset before the first that is not done with."""
+        """Return the last of the leading final offsets."""
         if self.whole is not None:
             is_done = self.whole.state.is_final
             return self.last_offset if is_done else self.first_offset - 1
-        # What is done stays done: none is looked at twice.
+        # Final states do not change: the search continues where it ended.
         while self._done < len(self.each) and self.each[self._done].state.is_final:
             self._done += 1
         return self.first_offset + self._done - 1
 
 
 class Window:
-    """All batches in flight, in order, and the offsets around them."""
+    """All batches in flight, in order, with the start and end offset."""
 
     def __init__(self, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
         self.start_offset = start_offset
         self.end_offset = start_offset
-        """The last offset in flight; the next to be fetched if there is none."""
+        """The last offset in flight; if there is none, the next to be fetched."""
         self.batches = [
             InFlight(first, last, Delivery(state, count))
             for first, last, state, count in batches
@@ -134,11 +134,11 @@ class Window:
             for batch in self.batches
             if batch.at(batch.first_offset).state.is_final
         )
-        """Records in flight that are done with, and wait for those before them."""
+        """Final records in flight, which wait for those before them."""
         self._hole: int | None = None
         self._read_through = 0
         self._look_again = bool(self.batches)
-        """Whether anything may be available among those in flight."""
+        """Whether any record in flight may be available."""
         if self.batches:
             self.end_offset = self._read_through = self.batches[-1].last_offset
             self._hole = self._first_hole()
@@ -146,12 +146,12 @@ class Window:
 
     @property
     def count(self) -> int:
-        """Offsets in flight: what the limit of locks is held against."""
+        """The number of offsets in flight, which the limit of locks applies to."""
         return self.end_offset - self.start_offset + 1 if self.batches else 0
 
     @property
     def hole(self) -> int | None:
-        """Where the first hole begins that is to be filled."""
+        """The start of the first gap that is to be filled."""
         return self._hole if self.end_offset == self._read_through else None
 
     @property
@@ -159,7 +159,7 @@ class Window:
         return min((batch.locked_until for batch in self.batches), default=NEVER)
 
     def next_fetch_offset(self) -> int:
-        """Where to read next: what is available again comes before what is new."""
+        """Return the next offset to read: available records, else new ones."""
         if not self.batches or self.start_offset > self.batches[-1].last_offset:
             self._look_again = False
             return self.end_offset
@@ -170,15 +170,15 @@ class Window:
         return offset
 
     def look_again(self) -> None:
-        """Say that something has become available."""
+        """Note that a record has become available."""
         self._look_again = True
 
     def floor(self, offset: int) -> int:
-        """The index of the batch that begins at an offset or before; -1 if none."""
+        """Return the index of the last batch that begins by an offset, or -1."""
         return bisect_right(self.batches, offset, key=_FIRST) - 1
 
     def beginning(self, first_offset: int, last_offset: int) -> list[InFlight]:
-        """Give the batches that begin between two offsets, both included."""
+        """Return the batches that begin between two offsets, both included."""
         first = bisect_right(self.batches, first_offset - 1, key=_FIRST)
         return self.batches[first : self.floor(last_offset) + 1]
 
@@ -186,20 +186,20 @@ class Window:
         self.batches.insert(self.floor(batch.first_offset) + 1, batch)
 
     def filled_to(self, offset: int) -> None:
-        """Say that all before an offset is in flight now."""
+        """Note that all offsets before this one are in flight."""
         if self._hole is not None:
             past = self.end_offset != self._read_through or offset > self._read_through
             self._hole = None if past else offset
 
     def ended(self, run: Run) -> None:
-        """Count what has just become final, in so far as it is still in flight."""
+        """Count records that have become final, if they are still in flight."""
         first = max(run.first_offset, self.start_offset)
         self.complete += max(run.last_offset - first + 1, 0)
 
     def archive(
         self, first_offset: int, last_offset: int, state: State, batches: list[InFlight]
     ) -> list[Run]:
-        """Archive what is in a state between two offsets; give what that was."""
+        """Archive records in `state` between two offsets; return them."""
         archived = []
         for batch in batches:
             within = (
@@ -219,8 +219,8 @@ class Window:
     def log_start_moved(self, offset: int) -> None:
         """Follow the start of the log.
 
-        Records before it that somebody holds stay as they are until their locks end,
-        and hold up the start offset as any others.
+        Acquired records before it stay until their locks end, and hold back the start
+        offset as others do.
         """
         if offset <= self.start_offset:
             return
@@ -240,7 +240,7 @@ class Window:
         self.end_offset = max(self.end_offset, offset)
 
     def advance_start(self) -> bool:
-        """Move the start offset over what is done with; tell whether it could."""
+        """Advance the start offset past final records; return whether it moved."""
         if not self._may_advance():
             return False
         done, complete = self._done()
@@ -286,17 +286,17 @@ class Window:
     def _may_advance(self) -> bool:
         index = self.floor(self.start_offset)
         if index < 0:
-            return False  # the start offset lies in a hole
+            return False  # the start offset is in a gap
         batch = self.batches[index]
         if batch.whole is not None:
             return batch.whole.state.is_final
-        # Once the log has lost a batch with deliveries of its own, Kafka's leader
-        # looks in it for the start offset in vain, and leaves that where it is.
+        # If the start offset is past a split batch, since the log has lost that batch,
+        # Kafka's leader does not advance.
         is_there = self.start_offset <= batch.last_offset
         return is_there and batch.at(self.start_offset).state.is_final
 
     def _done(self) -> tuple[int | None, int]:
-        """Give the last offset that is done with all before it, and their number."""
+        """Return the last offset of the leading final records, and their number."""
         done: int | None = None
         complete = 0
         for batch in self.batches:

@@ -1,7 +1,7 @@
-"""Which batches belong to aborted transactions (KIP-932, "Isolation level").
+"""Finds the batches of aborted transactions (KIP-932, "Isolation level").
 
-Whoever reads committed records only gets the aborted ones too, and a list of the
-transactions. A consumer leaves them out by itself; for a share group the broker does.
+A consumer that reads committed records gets the aborted ones too, with a list of the
+transactions, and skips them itself; for a share group the broker skips them.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ __all__ = ["aborted_ranges"]
 
 ABORT: Final = b"\0\0"
 TYPE_AT: Final = HEADER.size + 7
-"""Of a marker: its key says so, behind five varints of one byte and a version."""
+"""The position of a marker's type: after five one-byte varints and a version."""
 
 
 def aborted_ranges(
     log: PartitionLog, batches: Sequence[StoredBatch]
 ) -> list[tuple[int, int]]:
-    """Give the first and the last offset of each aborted batch, in order."""
+    """Return the first and last offset of each aborted batch, in order."""
     if not batches:
         return []
     end = batches[-1].last_offset + 1

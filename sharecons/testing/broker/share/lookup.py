@@ -1,4 +1,4 @@
-"""Finding a share group for a handler: a group id may be another kind's."""
+"""Lookup of a share group by a handler; the id may belong to a classic group."""
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
@@ -9,10 +9,10 @@ __all__ = ["existing_group", "possible_group"]
 
 
 def possible_group(context: Context, group_id: str) -> ShareGroup | None:
-    """Give a share group as of now, or None if the id is free.
+    """Return a share group, or None if the id is unused.
 
     Raises:
-        GroupError: it is the id of a classic group.
+        GroupError: the id belongs to a classic group.
     """
     group = context.cluster.groups.get(group_id)
     if group is None:
@@ -25,10 +25,10 @@ def possible_group(context: Context, group_id: str) -> ShareGroup | None:
 
 
 def existing_group(context: Context, group_id: str, what: str = "Group") -> ShareGroup:
-    """Give a share group as of now.
+    """Return a share group.
 
     Raises:
-        GroupError: there is none.
+        GroupError: there is no such share group.
     """
     group = possible_group(context, group_id)
     if group is None:

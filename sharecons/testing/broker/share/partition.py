@@ -1,17 +1,17 @@
-"""The leader's side of one share partition: who has which record, and for how long.
+"""The leader's state of one share partition: acquisitions, locks and deliveries.
 
-It decides only: time comes in as `now`, records as batches already read from the log,
-the group's settings with each call. What is final, and each record let go, it writes to
-the coordinator's state; locks it keeps to itself, so that they are lost with it
-(KIP-932, "Share-partition leader").
+It does no I/O: the time comes as `now`, records as batches read from the log, the
+group's settings with each call. Final states and releases are written to the
+coordinator's state; locks are not, and are lost with the leader (KIP-932,
+"Share-partition leader").
 
-Measured on Kafka 4.3.0: letting a record go costs a delivery however it comes about,
-by Release, by the end of its lock, of its member's session or connection; at the limit
-it is archived then. A record's lock ends by itself when a member is silent; whoever
-calls says first what time it is (`advance`).
+Measured on Kafka 4.3.0: every release uses up a delivery, be it by Release or by the
+end of the lock, the member's session or its connection; at the delivery limit the
+record is archived. Locks end without a request: callers first pass the time to
+`advance`.
 
-Where a group's dead letters are written (KIP-1191), what is given up is archiving at
-first: `take_given_up` says what is to be written, `archive` that it was.
+If the group has a dead letter topic (KIP-1191), records are first archiving:
+`take_given_up` returns those to write, and `archive` archives them.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,15 +47,15 @@ ARCHIVED: Final = State.ARCHIVED
 
 
 class SharePartition:
-    """One partition of one group, as its leader has it in memory."""
+    """One partition of one group, in the memory of its leader."""
 
     def __init__(self, state: CoordinatorState, start_offset: int) -> None:
         self._state = state
         self._window = Window(start_offset, state.batches)
         self.looked_up = -1
-        """The offset of the log that was looked at last, without taking anything."""
+        """The log offset that was last checked without acquiring."""
         self._next_look = NEVER
-        """No lock ends before this; the first may end later."""
+        """No lock ends before this time; the first may end later."""
         self._dead_letter_pending: list[DeadLetterPending] = []
 
     @property
@@ -68,11 +68,11 @@ class SharePartition:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether records wait to be written elsewhere, or to be tried again."""
+        """Whether records wait to be written to the dead letter topic."""
         return bool(self._dead_letter_pending)
 
     def next_deadline(self) -> float:
-        """Say when to look again, if nothing else happens: a lock may end then."""
+        """Return the time of the next change without a request: a lock may end."""
         tries = (each.due for each in self._dead_letter_pending)
         return min(self._next_look, min(tries, default=NEVER))
 
@@ -80,7 +80,7 @@ class SharePartition:
         return self._window.next_fetch_offset()
 
     def may_acquire(self, settings: GroupSettings) -> bool:
-        """Tell whether there is a lock for a new record, or an old one available."""
+        """Return whether a record is available, or a lock is left for a new one."""
         window = self._window
         is_new = window.next_fetch_offset() == window.end_offset + 1
         return not is_new or window.count < settings.record_locks
@@ -96,8 +96,8 @@ class SharePartition:
     ) -> list[AcquiredRecords]:
         """Acquire records that were read from an offset on.
 
-        What is in an aborted transaction is archived instead (KIP-932, "Isolation
-        level"); markers are acquired, and left to the client.
+        Records of aborted transactions are archived instead (KIP-932, "Isolation
+        level"); markers are acquired, and the client skips them.
         """
         if wanted.max_records <= 0:
             return []
@@ -115,10 +115,10 @@ class SharePartition:
         settings: GroupSettings,
         now: float,
     ) -> list[Change]:
-        """Check and write what a member says of its records; `settle` applies it.
+        """Validate and write a member's acknowledgements; `settle` applies them.
 
         Raises:
-            AcknowledgeError: not all of it can be, so none of it will.
+            AcknowledgeError: one of them is invalid; none is applied.
         """
         self._next_look = min(self._next_look, now + settings.lock_duration)
         changes = decided(self._window, member, batches, settings, now)
@@ -126,7 +126,7 @@ class SharePartition:
         return changes
 
     def settle(self, changes: Sequence[Change]) -> bool:
-        """Apply what was written; tell whether the start offset has moved by that."""
+        """Apply written changes; return whether the start offset has moved."""
         for batch, run in changes:
             batch.put(run)
             if run.delivery.state.is_final:
@@ -138,7 +138,7 @@ class SharePartition:
         return bool(changes) and self._window.advance_start()
 
     def resume(self, settings: GroupSettings) -> None:
-        """Take up what an earlier leader has given up, and has not archived yet."""
+        """Take over the archiving records of an earlier leader."""
         for batch in self._window.batches:
             for run in batch.runs(0, EVERYTHING):
                 if run.delivery.state is State.ARCHIVING:
@@ -149,7 +149,10 @@ class SharePartition:
                     self._dead_letter_pending.append(DeadLetterPending(batch, again))
 
     def take_given_up(self, now: float) -> list[DeadLetterPending]:
-        """Give what is to be written elsewhere by now; `archive` it or `keep` it."""
+        """Return the records that are due for the dead letter topic.
+
+        The caller passes each of them to `archive` or `keep`.
+        """
         due = [each for each in self._dead_letter_pending if each.due <= now]
         self._dead_letter_pending = [
             each for each in self._dead_letter_pending if each.due > now
@@ -157,11 +160,11 @@ class SharePartition:
         return due
 
     def keep(self, dead_letter_pending: DeadLetterPending) -> None:
-        """Take back what is to be tried again."""
+        """Put back records for another try."""
         self._dead_letter_pending.append(dead_letter_pending)
 
     def archive(self, dead_letter_pending: Sequence[DeadLetterPending]) -> bool:
-        """Be done with what was given up; tell whether the start offset has moved."""
+        """Archive records; return whether the start offset has moved."""
         changes = [
             (each.batch, each.run._replace(delivery=each.run.delivery.ended(ARCHIVED)))
             for each in dead_letter_pending
@@ -170,15 +173,15 @@ class SharePartition:
         return self.settle(changes)
 
     def release(self, member: str, settings: GroupSettings) -> bool:
-        """Let go of all that a member holds; tell whether the start has moved."""
+        """Release a member's records; return whether the start offset has moved."""
         return self._let_go(lambda held: held.member == member, settings)[1]
 
     def advance(self, settings: GroupSettings, now: float) -> bool:
-        """Let go of records whose locks have ended; tell whether there were any."""
+        """Release records whose locks have ended; return whether there were any."""
         if now < self._next_look:
             return False
         has_ended = False
-        # One after the other, since each may move the start offset that is written
+        # One after the other, since each may move the start offset, which is written
         # with the next.
         while (due := self._window.locked_until) <= now:
             self._let_go(partial(_is_due, due), settings)
@@ -187,14 +190,14 @@ class SharePartition:
         return has_ended
 
     def end_locks(self, settings: GroupSettings) -> bool:
-        """End all locks, as if their time were over; tell whether there were any."""
+        """Release all records as if their locks had ended; return if there were any."""
         return self._let_go(lambda held: True, settings)[0]
 
     def log_start_moved(self, offset: int) -> None:
         self._window.log_start_moved(offset)
 
     def held_by(self, member: str) -> list[AcquiredRecords]:
-        """Give what a member holds."""
+        """Return the records that a member has acquired."""
         return [
             AcquiredRecords(run.first_offset, run.last_offset, run.delivery.count)
             for batch in self._window.batches
@@ -203,13 +206,13 @@ class SharePartition:
         ]
 
     def runs(self) -> list[Run]:
-        """Return the deliveries of all that is in flight, in order."""
+        """Return the deliveries of all records in flight, in order."""
         return [
             run for batch in self._window.batches for run in batch.runs(0, EVERYTHING)
         ]
 
     def states(self) -> list[StateBatch]:
-        """Return the states of all that is in flight, in order."""
+        """Return the states of all records in flight, in order."""
         return [
             StateBatch(run.first_offset, run.last_offset, *_state(run))
             for run in self.runs()
@@ -218,7 +221,7 @@ class SharePartition:
     def _let_go(
         self, concerned: Callable[[Delivery], bool], settings: GroupSettings
     ) -> tuple[bool, bool]:
-        """Tell whether there was anything, and whether the start offset has moved."""
+        """Return whether there were any, and whether the start offset has moved."""
         changes = [
             change
             for batch in self._window.batches
@@ -243,7 +246,7 @@ class SharePartition:
             batch.split()
         changes: list[Change] = []
         for run in held:
-            # The log has lost what lies before the start offset.
+            # The log has lost the records before the start offset.
             lost = run.delivery.ended(ARCHIVED)
             left = run.delivery.let_go(settings)
             before = Run(run.first_offset, min(run.last_offset, start - 1), lost)
@@ -260,7 +263,7 @@ class SharePartition:
                 window.ended(run)
 
     def _write(self, changes: Sequence[Change]) -> None:
-        """Let the coordinator know, with the start offset from before the changes."""
+        """Write to the coordinator, with the start offset from before the changes."""
         if not changes:
             return
         window, complete = self._window, self._window.complete

@@ -1,11 +1,11 @@
-"""The share partitions of all groups: the coordinator's part, and that of the leaders.
+"""The share partitions of all groups: the coordinator's states and the leaders' ones.
 
-What a leader has in memory is read from the coordinator's state when it is first asked
-for, and forgotten when the leader moves, when the last session of the group on that
-broker ends with its connection, and when an administrator changes the offsets.
+A leader loads a share partition from the coordinator's state at its first use. It is
+unloaded when the leader moves, when the last session of the group on that broker ends
+with its connection, and when an administrator changes the offsets.
 
-What a leader gives up is written to the group's dead-letter topic, if it has one, and
-archived then: both at once, where Kafka takes some milliseconds (KIP-1191).
+If the group has a dead letter topic, records are written to it and archived at once,
+where Kafka takes some milliseconds (KIP-1191).
 """
 
 import uuid
@@ -36,7 +36,7 @@ NEVER: Final = float("inf")
 
 
 class Key(NamedTuple):
-    """Which share partition."""
+    """The identity of a share partition."""
 
     group_id: str
     topic_id: uuid.UUID
@@ -44,24 +44,24 @@ class Key(NamedTuple):
 
     @property
     def spelt(self) -> str:
-        """Give it as FindCoordinator asks for it."""
+        """The key of the share partition in FindCoordinator."""
         spelt = urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=").decode()
         return f"{self.group_id}:{spelt}:{self.partition}"
 
 
 class GroupOffset(NamedTuple):
-    """How far a group is with a partition, as DescribeShareGroupOffsets tells it."""
+    """A group's position in a partition, as in DescribeShareGroupOffsets."""
 
     topic_id: uuid.UUID
     partition: int
     start_offset: int
-    """-1 as long as nothing was written."""
+    """-1 as long as no state was written."""
     leader_epoch: int
     delivery_complete: int
-    """Records from there on that are done with; -1 if that is not known."""
+    """Final records from there on; -1: unknown."""
 
     def lag(self, end_offset: int) -> int:
-        """Count the records yet to be delivered for good (KIP-1226); -1: unknown."""
+        """Return the number of records that are not final (KIP-1226); -1: unknown."""
         if self.start_offset < 0 or self.delivery_complete < 0:
             return -1
         return end_offset - self.start_offset - self.delivery_complete
@@ -76,7 +76,7 @@ class _Led:
 
 
 Write: TypeAlias = Callable[[Key, int, Run], bool]
-"""Write what a leader has given up; tell whether that is done with, well or not."""
+"""Writes dead letters; returns whether the records can be archived, written or not."""
 
 
 def _nowhere(key: Key, node_id: int, run: Run) -> bool:
@@ -84,7 +84,7 @@ def _nowhere(key: Key, node_id: int, run: Run) -> bool:
 
 
 class SharePartitions:
-    """All share partitions; `clock` tells the time of the event loop, in seconds."""
+    """All share partitions; `clock` returns the time of the event loop in seconds."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class SharePartitions:
         self._changed: dict[Key, Signal] = {}
 
     def settings(self, group_id: str) -> GroupSettings:
-        """Give the settings of a group that hold now."""
+        """Return the current settings of a group."""
 
         def of(name: str) -> str:
             return self._configs.group(group_id, name)
@@ -115,23 +115,23 @@ class SharePartitions:
 
     @property
     def next_deadline(self) -> float:
-        """Say when `advance` has something to do, if nothing else happens."""
+        """The time at which `advance` has something to do, without a request."""
         if not self._configs.has_dead_letters:
             return NEVER
         deadlines = (led.partition.next_deadline() for led in self._led.values())
         return min(deadlines, default=NEVER)
 
     def advance(self, now: float) -> None:
-        """Write the dead letters that time has made, for those who look for them."""
+        """Write the dead letters of locks that have ended."""
         if self._configs.has_dead_letters:
             for key, led in self._led.items():
                 if led.partition.next_deadline() <= now:
                     self._advance(key)
 
     def lead(self, key: Key, place: Partition, now_ms: int) -> SharePartition | None:
-        """Give a share partition to its leader, which reads its state if need be.
+        """Return a share partition for its leader, loaded if necessary.
 
-        There is none before the coordinator was told of it.
+        Returns None if the coordinator has no state of it yet.
         """
         led = self._led.get(key)
         if led is None:
@@ -149,16 +149,16 @@ class SharePartitions:
         return led.partition
 
     def led(self, key: Key, node_id: int) -> SharePartition | None:
-        """Give a share partition that a broker has in memory."""
+        """Return a share partition if the broker has it in memory."""
         led = self._led.get(key)
         return led.partition if led is not None and led.node_id == node_id else None
 
     def changed(self, key: Key) -> Signal:
-        """Give what is told when records may have become available."""
+        """Return the signal for records that may have become available."""
         return self._changed.setdefault(key, Signal())
 
     def bury(self, key: Key) -> bool:
-        """Write what was given up, and archive it; tell whether the start has moved."""
+        """Write and archive dead letters; return whether the start offset has moved."""
         led = self._led.get(key)
         if led is None or not led.partition.has_given_up:
             return False
@@ -176,17 +176,17 @@ class SharePartitions:
         return has_moved
 
     def state(self, key: Key) -> CoordinatorState | None:
-        """Give what the coordinator has, if it has ever heard of it."""
+        """Return the coordinator's state, or None."""
         self._advance(key)
         return self._states.get(key)
 
     def initialize(self, group_id: str, topic_id: uuid.UUID, partition: int) -> None:
-        """Let the coordinator know a share partition, before anybody fetches it."""
+        """Create the coordinator's state, before the first fetch."""
         key = Key(group_id, topic_id, partition)
         self._states.setdefault(key, CoordinatorState())
 
     def release(self, key: Key, node_id: int, member: str) -> None:
-        """Let go of all that a member has acquired of a share partition."""
+        """Release the records that a member has acquired of a share partition."""
         self._advance(key)
         partition = self.led(key, node_id)
         settings = self.settings(key.group_id)
@@ -197,7 +197,7 @@ class SharePartitions:
     def expire_locks(
         self, group_id: str, topic_id: uuid.UUID | None, partition: int | None
     ) -> None:
-        """End locks before their time: of a group, of one of its partitions."""
+        """Expire the locks of a group, or of some of its partitions."""
         settings = self.settings(group_id)
         for key, led in self._led.items():
             if (
@@ -210,11 +210,11 @@ class SharePartitions:
                 self.changed(key).ring()
 
     def leader_moved(self, topic_id: uuid.UUID, partition: int) -> None:
-        """Forget what the old leader kept in memory: who holds which record."""
+        """Unload a partition's share partitions, with their locks."""
         self._forget(key for key in self._led if key[1:] == (topic_id, partition))
 
     def group_left(self, group_id: str, node_id: int) -> None:
-        """Forget what a broker has in memory of a group that has no session there."""
+        """Unload the partitions of a group without sessions on a broker."""
         self._forget(
             key
             for key, led in self._led.items()
@@ -222,7 +222,7 @@ class SharePartitions:
         )
 
     def offsets(self, group_id: str) -> list[GroupOffset]:
-        """Tell how far a group is with every partition that it knows of."""
+        """Return a group's position in each partition that it has state of."""
         for key in self._led:
             if key.group_id == group_id:
                 self._advance(key)
@@ -246,20 +246,20 @@ class SharePartitions:
         state = self._states.get(key)
         if state is None or state.start_offset < 0:
             return -1, []
-        # A leader would begin so.
+        # A leader would load the same state.
         partition = SharePartition(state, state.start_offset)
         return partition.start_offset, partition.runs()
 
     def alter(
         self, group_id: str, topic_id: uuid.UUID, partition: int, offset: int
     ) -> None:
-        """Let a group begin anew at an offset; nobody is to be in it."""
+        """Reset an empty group to an offset of a partition."""
         key = Key(group_id, topic_id, partition)
         self._states.setdefault(key, CoordinatorState()).alter(offset)
         self._forget([key])
 
     def delete(self, group_id: str, topic_id: uuid.UUID, partition: int) -> None:
-        """Forget how far a group is with a partition."""
+        """Delete a group's state of a partition."""
         self._delete([Key(group_id, topic_id, partition)])
 
     def delete_topic(self, topic_id: uuid.UUID) -> None:
@@ -269,7 +269,7 @@ class SharePartitions:
         self._delete([key for key in self._states if key.group_id == group_id])
 
     def _advance(self, key: Key) -> None:
-        """Let locks end that nobody has looked at since."""
+        """Release records whose locks have ended."""
         led = self._led.get(key)
         if led is not None and led.partition.advance(
             self.settings(key.group_id), self._clock()

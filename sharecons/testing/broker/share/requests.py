@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: who asks, and for what."""
+"""The parts that ShareFetch and ShareAcknowledge share: checks and acknowledgements."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ Acknowledged = Mapping[TopicPartition, Sequence[AcknowledgementBatch]]
 
 
 class Refused(NamedTuple):
-    """Why nothing of a partition's acknowledgements is applied."""
+    """The error of a partition whose acknowledgements are rejected."""
 
     code: ErrorCode
     message: str | None = None
@@ -51,7 +51,7 @@ Decision = Refused | list[Change]
 
 
 def refusal(request: Request, context: Context) -> ErrorCode | None:
-    """Tell why a whole request is refused, before its session is looked at."""
+    """Return the error of a whole request, before its session is checked, or None."""
     if request.group_id is None:
         return ErrorCode.invalid_request
     if context.cluster.access.denies("READ", "GROUP", request.group_id):
@@ -64,7 +64,7 @@ def refusal(request: Request, context: Context) -> ErrorCode | None:
 def place_of(
     cluster: Cluster, where: TopicPartition
 ) -> tuple[Partition | None, ErrorCode]:
-    """Find a partition, or the error that says why it is not to be had."""
+    """Return a partition, or None and the error."""
     topic = cluster.topics.with_id(where.topic_id)
     if topic is None:
         return None, ErrorCode.unknown_topic_id
@@ -77,7 +77,7 @@ def place_of(
 
 
 def acknowledged(request: Request) -> dict[TopicPartition, list[AcknowledgementBatch]]:
-    """Give the acknowledgements of a request by partition, as they stand there."""
+    """Return the acknowledgements of a request, unchecked, by partition."""
     return {
         TopicPartition(topic.topic_id or _NO_TOPIC, int(each.partition_index)): [
             AcknowledgementBatch(
@@ -93,14 +93,14 @@ def acknowledged(request: Request) -> dict[TopicPartition, list[AcknowledgementB
 
 
 def all_known(cluster: Cluster, named: Iterable[TopicPartition]) -> bool:
-    """Tell whether every topic id is that of a topic."""
+    """Return whether all topic ids exist."""
     return all(cluster.topics.with_id(each.topic_id) for each in named)
 
 
 def decisions(
     request: Request, context: Context, entries: Acknowledged
 ) -> dict[TopicPartition, Decision]:
-    """Decide for each partition what is to change, or why nothing will."""
+    """Validate the acknowledgements of each partition; return changes or errors."""
     may_renew = context.version >= 2 and of(request, "is_renew_ack", False)
     decided: dict[TopicPartition, Decision] = {}
     empty: dict[TopicPartition, Decision] = {}
@@ -114,12 +114,12 @@ def decisions(
             empty[where] = []
         else:
             decided[where] = _decision(request, context, where, batches)
-    # Kafka leaves out what is listed without acknowledgements, if nothing else counts.
+    # Kafka leaves out partitions without acknowledgements if no other one counts.
     return decided | empty if _any_counts(decided) else decided
 
 
 def has_failed(decided: Mapping[TopicPartition, Decision]) -> bool:
-    """Tell whether the whole request fails: a leader stumbled over one partition."""
+    """Return whether the whole request fails because of one partition."""
     return any(
         isinstance(decision, Refused)
         and decision.code is ErrorCode.unknown_server_error
@@ -130,7 +130,7 @@ def has_failed(decided: Mapping[TopicPartition, Decision]) -> bool:
 def settle(
     context: Context, group_id: str, decided: Mapping[TopicPartition, Decision]
 ) -> bool:
-    """Put decisions into effect; tell whether a start offset has moved by that."""
+    """Apply the changes; return whether a start offset has moved."""
     has_moved = False
     partitions = context.cluster.share_partitions
     for where, decision in decided.items():
@@ -148,7 +148,7 @@ def settle(
 def current_leader(
     cluster: Cluster, where: TopicPartition, code: ErrorCode
 ) -> Response:
-    """Give who leads a partition, to who has asked another broker for it."""
+    """Return a partition's leader, if the error says that another broker leads."""
     topic = cluster.topics.with_id(where.topic_id)
     place = topic.partition(where.partition) if topic is not None else None
     if code not in MOVED or place is None:
@@ -157,7 +157,7 @@ def current_leader(
 
 
 def endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
-    """Give the addresses of the brokers that `current_leader` has named."""
+    """Return the addresses of the brokers that `current_leader` has returned."""
     named = {leader["leader_id"] for leader in leaders if leader}
     return [
         context.endpoint(broker)

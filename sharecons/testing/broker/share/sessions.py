@@ -1,10 +1,10 @@
-"""Share sessions: one for each member on each broker, as long as its connection.
+"""Share sessions: one for each member on each broker, bound to its connection.
 
-KIP-932, "Share sessions": the first ShareFetch, of epoch 0, opens one and names its
-partitions; each request that follows, fetch or acknowledgement, counts the epoch up by
-one and may name more partitions or forget some. Epoch -1 closes it. What is acquired is
-let go when a session is closed or its connection ends, but not when a member replaces a
-session by another (measured on Kafka 4.3.0).
+KIP-932, "Share sessions": the first ShareFetch, of epoch 0, opens a session and names
+its partitions. Each later request, fetch or acknowledgement, has the next epoch and may
+add and remove partitions. Epoch -1 closes the session. Its acquired records are
+released when it is closed or its connection ends, but not when the member opens a new
+session instead (measured on Kafka 4.3.0).
 """
 
 import uuid
@@ -27,7 +27,7 @@ __all__ = [
 OPEN: Final = 0
 CLOSE: Final = -1
 LAST_EPOCH: Final = 2**31 - 1
-LIMIT: Final = 2000  # sessions on a broker: group.share.max.share.sessions
+LIMIT: Final = 2000  # sessions per broker: group.share.max.share.sessions
 
 
 class TopicPartition(NamedTuple):
@@ -36,7 +36,7 @@ class TopicPartition(NamedTuple):
 
 
 class SessionError(Exception):
-    """A request that does not fit the session it is sent on."""
+    """The request does not match its session."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -51,14 +51,14 @@ class _Id(NamedTuple):
 
 @dataclass(slots=True)
 class Session:
-    """What one member fetches from one broker."""
+    """The partitions that one member fetches from one broker."""
 
     id: _Id
     connection: Hashable
     epoch: int = 1
-    """That of the next request."""
+    """The epoch of the next request."""
     partitions: dict[TopicPartition, bool] = field(default_factory=dict)
-    """In the order of their turns; true for those that the next answer must name."""
+    """In fetch order; true for those that the next response must name."""
 
     def update(
         self, named: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]
@@ -72,7 +72,7 @@ class Session:
         self.epoch = 1 if self.epoch == LAST_EPOCH else self.epoch + 1
 
     def in_turn(self, epoch: int) -> list[TopicPartition]:
-        """Give the partitions, each time beginning with another."""
+        """Return the partitions, rotated by the epoch."""
         every = list(self.partitions)
         at = epoch % len(every) if every and epoch >= 1 else 0
         return every[at:] + every[:at]
@@ -80,9 +80,9 @@ class Session:
     def must_answer(
         self, partition: TopicPartition, *, has_error: bool, has_records: bool
     ) -> bool:
-        """Tell whether an answer is to name a partition; it is taken for sent.
+        """Return whether a response has to name a partition, and mark it as sent.
 
-        What has given records goes to the end, so that others have their turn.
+        A partition with records moves to the end of the order.
         """
         must = has_error or has_records or self.partitions.get(partition, False)
         if partition in self.partitions:
@@ -94,14 +94,14 @@ class Session:
 
 @dataclass(slots=True)
 class _Opened:
-    """The session that a connection has opened last, which may have ended since."""
+    """The last session that a connection has opened; it may have ended since."""
 
     id: _Id
     is_over: bool = False
 
 
 class ShareSessions:
-    """The sessions on all brokers."""
+    """The sessions of all brokers."""
 
     def __init__(self, partitions: SharePartitions, limit: int = LIMIT) -> None:
         self.limit = limit
@@ -117,10 +117,10 @@ class ShareSessions:
         connection: Hashable,
         named: Iterable[TopicPartition],
     ) -> Session:
-        """Open a session, in place of the one that the member may have.
+        """Open a session, which replaces the member's previous one.
 
         Raises:
-            SessionError: there are too many.
+            SessionError: the broker has too many sessions.
         """
         key = _Id(node_id, group_id, member_id)
         self._remove(key)
@@ -133,10 +133,10 @@ class ShareSessions:
         return session
 
     def find(self, node_id: int, group_id: str, member_id: str) -> Session:
-        """Give a member's session.
+        """Return a member's session.
 
         Raises:
-            SessionError: it has none.
+            SessionError: there is none.
         """
         session = self._sessions.get(_Id(node_id, group_id, member_id))
         if session is None:
@@ -144,10 +144,10 @@ class ShareSessions:
         return session
 
     def enter(self, node_id: int, group_id: str, member_id: str, epoch: int) -> Session:
-        """Give a member's session to the request that is next on it.
+        """Return a member's session for a request with an epoch, and advance the epoch.
 
         Raises:
-            SessionError: it has none, or another request is next.
+            SessionError: there is no session, or the epoch is not the next one.
         """
         session = self.find(node_id, group_id, member_id)
         if session.epoch != epoch:
@@ -156,7 +156,7 @@ class ShareSessions:
         return session
 
     def close(self, session: Session) -> None:
-        """End a session, and let go of what was acquired on it."""
+        """End a session, and release its acquired records."""
         if self._remove(session.id) is None:
             return
         for topic_id, partition in session.partitions:
