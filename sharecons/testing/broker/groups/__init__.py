@@ -1,1 +1,1 @@
-"""Groups: one name space for classic groups and share groups."""
+"""Groups: classic groups and share groups have one name space."""

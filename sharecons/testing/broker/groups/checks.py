@@ -1,4 +1,4 @@
-"""What the handlers of classic groups share: who may ask, and waiting for a reply."""
+"""Checks of requests of classic groups, and waiting for their responses."""
 
 from typing import TypeVar
 
@@ -23,46 +23,46 @@ AnswerT = TypeVar("AnswerT", Joined, Synced)
 
 
 def check_access(context: Context, operation: str, group_id: str) -> None:
-    """See whether an ACL denies the group.
+    """Check that no ACL denies access to the group.
 
     Raises:
-        GroupError: it does.
+        GroupError: an ACL denies it.
     """
     if context.cluster.access.denies(operation, "GROUP", group_id):
         raise GroupError(ErrorCode.group_authorization_failed)
 
 
 def check_id(group_id: str) -> None:
-    """Insist on a name; offsets alone may be kept without one, for clients of old.
+    """Check that the group id is not empty. Old clients may commit offsets without one.
 
     Raises:
-        GroupError: there is none.
+        GroupError: it is empty.
     """
     if not group_id:
         raise GroupError(ErrorCode.invalid_group_id)
 
 
 def coordinates(context: Context, group_id: str) -> bool:
-    """Tell whether the broker that is asked coordinates the group."""
+    """Return whether the broker that got the request coordinates the group."""
     cluster = context.cluster
     return context.node_id == cluster.coordinators.of(GROUP, group_id, cluster.running)
 
 
 def check_coordinator(context: Context, group_id: str) -> None:
-    """See whether the right broker is asked.
+    """Check that the broker that got the request coordinates the group.
 
     Raises:
-        GroupError: it is not.
+        GroupError: another broker does.
     """
     if not coordinates(context, group_id):
         raise GroupError(ErrorCode.not_coordinator)
 
 
 def member_group(context: Context, group_id: str) -> ClassicGroup:
-    """Give the group for what a member asks of its coordinator.
+    """Return the group for a request of one of its members.
 
     Raises:
-        GroupError: the client may not, or there is no such group here.
+        GroupError: access is denied, or the group is unknown to this broker.
     """
     check_access(context, "READ", group_id)
     check_id(group_id)
@@ -74,7 +74,7 @@ def member_group(context: Context, group_id: str) -> ClassicGroup:
 
 
 def new_group(context: Context, group_id: str) -> ClassicGroup:
-    """Make a group as the broker's settings want it; nobody knows of it yet."""
+    """Create a group with the broker's settings; it is not registered yet."""
     configs = context.cluster.configs
     delay = int(configs.broker("group.initial.rebalance.delay.ms"))
     return ClassicGroup(
@@ -87,13 +87,13 @@ def new_group(context: Context, group_id: str) -> ClassicGroup:
 async def parked(
     context: Context, group: ClassicGroup, reply: Reply[AnswerT]
 ) -> AnswerT:
-    """Wait for the group's answer.
+    """Wait for a group's response to a request, and return it.
 
-    A client that goes away meanwhile leaves its member behind, to be given up when
-    its session ends: so does Kafka, which does not look at connections here.
+    If the client disconnects meanwhile, its member stays until its session ends. Kafka
+    does the same: it does not check connections here.
 
     Raises:
-        ClientGoneError: nobody waits for it any more.
+        ClientGoneError: the client has disconnected.
         GroupError: another broker coordinates the group now.
     """
     cluster = context.cluster

@@ -1,9 +1,8 @@
-"""A classic consumer group: who may do what in which state.
+"""A classic consumer group: which requests it accepts in which state.
 
-Rule 1: what members ask for is judged here; `rebalance.py` moves the group on.
-Rule 2: every question comes with the time, and first of all what has come due until
-then is done. Whoever waits for a reply looks again when `changed` is told, and at
-`next_deadline`.
+Requests are checked here; `rebalance.py` changes the group's state. Each method takes
+the time and first applies what has become due by then. A task that waits for a reply
+checks it again when `changed` is notified, and at `next_deadline`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +30,11 @@ UNLIMITED: Final = 2**31 - 1  # Kafka's group.max.size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """Somebody wants to be a member, or a member joins again."""
+    """A JoinGroup request of a new or present member."""
 
     member_id: str = ""
     new_id: str
-    """The id to be given to whoever has none yet."""
+    """The member id to assign if the request has none."""
     group_instance_id: str | None = None
     client_id: str = ""
     client_host: str = ""
@@ -44,14 +43,14 @@ class JoinRequest:
     protocol_type: str
     protocols: Protocols
     id_required: bool = True
-    """A new member is to come again with the id that it is given (KIP-394)."""
+    """Whether a new member has to rejoin with its assigned id (KIP-394)."""
     may_skip_assignment: bool = True
-    """A leader can be told that there is nothing to assign (KIP-814)."""
+    """Whether the leader knows that it can skip the assignment (KIP-814)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRequest:
-    """A member asks for its assignment; the leader brings everybody's."""
+    """A SyncGroup request: a member asks for its assignment; the leader sends all."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -68,7 +67,7 @@ class ClassicGroup:
         self.group_id = group_id
         self.offsets = GroupOffsets()
         self.changed = Signal()
-        """Told when a reply may have come, or a deadline may have moved."""
+        """Notified when a reply may have been set, or a deadline may have moved."""
         self._max_size = max_size
         self._rebalance = Rebalance(initial_delay)
 
@@ -97,13 +96,13 @@ class ClassicGroup:
         return self._rebalance.next_deadline
 
     def advance(self, now: float) -> None:
-        """Do what has come due until now, in the order of time."""
+        """Apply what has become due by now, in the order of time."""
         while (due := self.next_deadline) <= now:
             self._rebalance.came_due(due)
             self.changed.ring()
 
     def join(self, request: JoinRequest, now: float) -> Reply[Joined]:
-        """Join, or join again; the reply may take as long as a rebalance does."""
+        """Join or rejoin; the reply may take as long as a rebalance."""
         self.advance(now)
         reply: Reply[Joined] = Reply()
         try:
@@ -115,10 +114,10 @@ class ClassicGroup:
         return reply
 
     def sync(self, request: SyncRequest, now: float) -> Reply[Synced]:
-        """Ask for an assignment; the reply may have to wait for the leader.
+        """Return a reply for an assignment, which may have to wait for the leader.
 
         Raises:
-            GroupError: nobody in this generation, or the group rebalances.
+            GroupError: the member or generation is unknown, or the group rebalances.
         """
         self.advance(now)
         member = self._in_generation(
@@ -144,11 +143,11 @@ class ClassicGroup:
         generation_id: int,
         now: float,
     ) -> None:
-        """Stay a member.
+        """Restart a member's session.
 
         Raises:
-            GroupError: nobody in this generation; or it is to join again, though its
-                session goes on.
+            GroupError: the member or generation is unknown; or the member has to
+                rejoin, although its session continues.
         """
         self.advance(now)
         member = self._in_generation(member_id, group_instance_id, generation_id)
@@ -160,7 +159,7 @@ class ClassicGroup:
     def leave(
         self, leaving: Iterable[tuple[str, str | None]], now: float
     ) -> list[ErrorCode]:
-        """Let members go, by member id or instance id; give each one's error."""
+        """Remove members by member id or instance id; return each one's error."""
         self.advance(now)
         codes = [self._leave(*who) for who in leaving]
         if ErrorCode.none in codes:
@@ -180,10 +179,10 @@ class ClassicGroup:
         *,
         transactional: bool = False,
     ) -> None:
-        """See whether somebody may commit offsets; a member's commit is a heartbeat.
+        """Check whether offsets may be committed. A member's commit is a heartbeat.
 
         Raises:
-            GroupError: it may not.
+            GroupError: they may not.
         """
         self.advance(now)
         empty = self.state is State.EMPTY
@@ -201,11 +200,11 @@ class ClassicGroup:
         self._rebalance.heard(self.members[member_id], now)
 
     def transaction_ended(self, producer_id: int, committed: bool) -> None:
-        """Commit the offsets that wait for a transaction, or forget them."""
+        """Commit or discard the pending offsets of a transaction."""
         self.offsets.ended(producer_id, committed)
 
     def check_delete(self) -> None:
-        """See whether the group may be deleted.
+        """Check whether the group may be deleted.
 
         Raises:
             GroupError: it has members.
@@ -214,23 +213,23 @@ class ClassicGroup:
             raise GroupError(ErrorCode.non_empty_group)
 
     def check_offset_delete(self) -> None:
-        """See whether offsets may be deleted, one by one.
+        """Check whether single offsets may be deleted.
 
         Raises:
-            GroupError: it has members, and what they subscribe to cannot be told.
+            GroupError: the group has members with unknown subscriptions.
         """
         if self.protocol_type != CONSUMER:
             self.check_delete()
 
     def is_subscribed(self, topic: str) -> bool:
-        """Tell whether members may consume a topic."""
+        """Return whether a member may be subscribed to a topic."""
         subscribed = self._rebalance.subscribed
         if subscribed is None:
             return self.protocol_type == CONSUMER
         return topic in subscribed
 
     def let_go(self, reply: object, now: float) -> None:
-        """Park a request no longer: its coordinator is another broker now."""
+        """Drop a waiting request, because another broker coordinates the group now."""
         for member in self.members:
             if reply in (member.joining, member.syncing):
                 member.joining = member.syncing = None
@@ -245,7 +244,7 @@ class ClassicGroup:
         return member
 
     def _speaks(self, request: SyncRequest) -> bool:
-        """Whoever names a protocol must name the one that was chosen (KIP-559)."""
+        """Return whether the protocol named, if any, is the chosen one (KIP-559)."""
         return request.protocol_type in (None, self.protocol_type) and (
             request.protocol_name in (None, self.protocol_name)
         )
@@ -271,10 +270,10 @@ class ClassicGroup:
             self._add(request.new_id, request, reply, now)
 
     def _has_room(self, member_id: str) -> bool:
-        """Tell whether the group may grow by one, if that is what it would do.
+        """Return whether a request with this member id fits into the group.
 
-        While members join again, those who have joined count: the last ones are out
-        if the limit has become lower.
+        During a rebalance the members that have joined count: if the limit has become
+        lower, the last ones do not fit.
         """
         if self.state is not State.PREPARING:
             return member_id in self.members or len(self.members) < self._max_size
@@ -290,13 +289,13 @@ class ClassicGroup:
     def _rejoin(self, request: JoinRequest, reply: Reply[Joined], now: float) -> None:
         if request.member_id in self.members.pending:
             if request.group_instance_id is not None:
-                # A static member has never been sent away for an id.
+                # A static member never gets MEMBER_ID_REQUIRED.
                 raise GroupError(ErrorCode.unknown_server_error)
             self._add(request.member_id, request, reply, now)
             return
         member = self.members.known(request.member_id, request.group_instance_id)
         same = member.protocols == request.protocols
-        # A leader that joins again wants to assign again, as when topics have grown.
+        # A leader that rejoins wants a new assignment, for example for new partitions.
         leads = member.member_id == self.members.leader
         settled = self.state is State.COMPLETING or (
             self.state is State.STABLE and not leads
@@ -326,7 +325,7 @@ class ClassicGroup:
     def _come_back(
         self, request: JoinRequest, reply: Reply[Joined], now: float
     ) -> None:
-        """Let a static member go on where it was, under its new id (KIP-345)."""
+        """Continue a static member under its new id (KIP-345)."""
         old_id = self.members.static(request.group_instance_id) or ""
         led_by = self.members.leader or ""
         member = self.members.replace(old_id, request.new_id)
@@ -342,8 +341,8 @@ class ClassicGroup:
             answer = self._rebalance.joined(member)
             member.end_join(replace(answer, skip_assignment=leads))
         else:
-            # Under its old id as the leader, it takes itself for a follower and does
-            # not assign anew.
+            # With its old id as the leader, the client acts as a follower and assigns
+            # nothing.
             answer = self._rebalance.joined(member)
             member.end_join(replace(answer, leader=led_by, members=()))
 
@@ -356,7 +355,7 @@ class ClassicGroup:
         member.joining = reply
 
     def _leave(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """Take a member out; by its instance id alone, administrators do (KIP-345)."""
+        """Remove a member; administrators name only its instance id (KIP-345)."""
         if not member_id:
             member_id = self.members.static(group_instance_id) or ""
         if member_id in self.members.pending:

@@ -1,8 +1,7 @@
-"""Committing offsets, in a transaction or not: what both requests have in common.
+"""Commits of offsets, inside a transaction or not.
 
-A partition that is not there is refused by itself; for all others the group decides,
-and is not asked at all if there are none. A note that is too long keeps its partition's
-offset out, and no other.
+Unknown partitions get their own error; for all others the group decides, and is not
+asked if there are none. Metadata that is too long rejects only its partition's offset.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,11 +26,11 @@ def commit_each(
     allowed: Callable[[], ClassicGroup],
     keep: Keep,
 ) -> Answers:
-    """Commit every partition's offset that can be, and answer for all.
+    """Commit the valid offsets, and return the response for every partition.
 
     Args:
-        topics: as the request has them.
-        allowed: gives the group, or raises GroupError.
+        topics: the topics of the request.
+        allowed: returns the group, or raises GroupError.
         keep: stores the offsets in the group.
     """
     topics = list(topics)
@@ -59,10 +58,10 @@ def commit_each(
 def group_to_commit_to(
     context: Context, group_id: str, *, named: bool, missing: ErrorCode
 ) -> ClassicGroup:
-    """Give a group; a new one if there is none, for whoever names no generation.
+    """Return a group, created if it does not exist and no generation is named.
 
     Raises:
-        GroupError: `missing`, or the group is of another kind.
+        GroupError: `missing`, or the group is a share group.
     """
     found = context.cluster.groups.get(group_id)
     if found is None:
@@ -75,7 +74,7 @@ def group_to_commit_to(
 
 
 def _read(context: Context, partition: Request) -> Offset | None:
-    """Read the offset to be committed; None if its metadata is too long."""
+    """Return the offset to commit, or None if its metadata is too long."""
     metadata: str = partition.committed_metadata or ""
     if len(metadata) > int(context.cluster.configs.broker("offset.metadata.max.bytes")):
         return None

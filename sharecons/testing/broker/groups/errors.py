@@ -1,4 +1,4 @@
-"""What a group answers when it does not do as it is asked."""
+"""The error of a group's requests."""
 
 from sharecons.testing.broker.codec import ErrorCode
 
@@ -6,7 +6,7 @@ __all__ = ["GroupError"]
 
 
 class GroupError(Exception):
-    """Refused; nothing has changed."""
+    """The group rejects a request; nothing has changed."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)

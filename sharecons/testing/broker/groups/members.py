@@ -1,7 +1,7 @@
-"""The members of a classic group: who is in it, who leads, what all of them speak.
+"""The members of a classic group, its leader and its protocol.
 
-Rule 1: members come and go here; when they must is for `classic.py` to say.
-Rule 2: no member id is made up here: they come in with what is asked.
+`classic.py` and `rebalance.py` decide when members join and leave. Member ids come from
+the requests.
 """
 
 import math
@@ -26,11 +26,11 @@ __all__ = [
 AnswerT = TypeVar("AnswerT")
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
-"""Names and metadata, those that a member likes best first."""
+"""Names and metadata, in the member's order of preference."""
 
 
 class Reply(Generic[AnswerT]):
-    """An answer, once there is one."""
+    """A response that may be set later."""
 
     __slots__ = ("answer",)
 
@@ -39,7 +39,7 @@ class Reply(Generic[AnswerT]):
 
 
 class JoinedMember(NamedTuple):
-    """What the leader is told of a member."""
+    """A member in the JoinGroup response of the leader."""
 
     member_id: str
     group_instance_id: str | None
@@ -48,7 +48,7 @@ class JoinedMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """How a JoinGroup ends."""
+    """The result of a JoinGroup."""
 
     error: ErrorCode = ErrorCode.none
     member_id: str = ""
@@ -58,12 +58,12 @@ class Joined:
     leader: str = ""
     skip_assignment: bool = False
     members: tuple[JoinedMember, ...] = ()
-    """All members, for the leader; nobody else is told."""
+    """All members, in the leader's result only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """How a SyncGroup ends."""
+    """The result of a SyncGroup."""
 
     error: ErrorCode = ErrorCode.none
     protocol_type: str | None = None
@@ -83,17 +83,17 @@ class Member:
     assignment: bytes = b""
     expires: float = math.inf
     is_new: bool = False
-    """It has not seen the end of its first JoinGroup yet."""
+    """Whether its first JoinGroup has not been answered yet."""
     joining: Reply[Joined] | None = None
-    """The JoinGroup that is parked for it."""
+    """Its waiting JoinGroup."""
     syncing: Reply[Synced] | None = None
 
     @property
     def keeps_quiet(self) -> bool:
-        """It waits for the group, and so cannot send heartbeats.
+        """Whether it waits for the group, and so cannot send heartbeats.
 
-        A new member does so too, but is given up after a while: a client that retries
-        without a member id would leave one behind each time.
+        New members are excluded, so that they expire: a client that retries without a
+        member id leaves one behind each time.
         """
         return not self.is_new and (self.joining or self.syncing) is not None
 
@@ -104,13 +104,13 @@ class Member:
         return next(name for name, _ in self.protocols if name in candidates)
 
     def end_join(self, answer: Joined) -> None:
-        """Answer the JoinGroup that is parked for it, if there is one."""
+        """Answer the member's waiting JoinGroup, if there is one."""
         if self.joining is not None:
             self.joining.answer = answer
             self.joining = None
 
     def end_sync(self, answer: Synced) -> bool:
-        """Answer the SyncGroup that is parked for it; tell whether there was one."""
+        """Answer the member's waiting SyncGroup; return whether there was one."""
         if self.syncing is None:
             return False
         self.syncing.answer = answer
@@ -120,12 +120,12 @@ class Member:
 
 @dataclass(slots=True)
 class Members:
-    """All members of one group, those who came first in front."""
+    """All members of one group, in the order of joining."""
 
     protocol_type: str | None = None
     leader: str | None = None
     pending: dict[str, float] = field(default_factory=dict)
-    """Ids given out by MEMBER_ID_REQUIRED (KIP-394), and when each expires."""
+    """Ids assigned by MEMBER_ID_REQUIRED (KIP-394), and the time each expires."""
     _members: dict[str, Member] = field(default_factory=dict)
     _static: dict[str, str] = field(default_factory=dict)
 
@@ -143,7 +143,7 @@ class Members:
 
     @property
     def rebalance_timeout(self) -> float:
-        """The longest that any of them asks for."""
+        """The longest rebalance timeout of all members."""
         return max((member.rebalance_timeout for member in self), default=0.0)
 
     @property
@@ -155,14 +155,14 @@ class Members:
         return not self.pending and self.joining == len(self)
 
     def static(self, group_instance_id: str | None) -> str | None:
-        """Give the member id of a static member (KIP-345)."""
+        """Return the member id of a static member (KIP-345), or None."""
         return self._static.get(group_instance_id or "")
 
     def known(self, member_id: str, group_instance_id: str | None) -> Member:
-        """Give a member, if it is the one that it says it is.
+        """Return a member by its member id, and its instance id if it has one.
 
         Raises:
-            GroupError: nobody has that id, or another has its instance id now.
+            GroupError: the member id is unknown, or the instance id has another one.
         """
         if group_instance_id is not None:
             current = self.static(group_instance_id)
@@ -185,7 +185,7 @@ class Members:
         self.pending.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Let a member go, or an id that was given out; another may lead from now."""
+        """Remove a member or a pending id; another member may become the leader."""
         member = self._members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
             self._static.pop(member.group_instance_id, None)
@@ -194,7 +194,7 @@ class Members:
         self.pending.pop(member_id, None)
 
     def replace(self, old_id: str, new_id: str) -> Member:
-        """Let a static member come back under a new id; its old self is fenced."""
+        """Give a static member a new id; requests of the old id are fenced."""
         old = self._members.pop(old_id)
         fenced = ErrorCode.fenced_instance_id
         old.end_join(Joined(error=fenced, member_id=old_id))
@@ -207,7 +207,7 @@ class Members:
         return new
 
     def elect(self) -> bool:
-        """Have a leader who has joined; tell whether there is one."""
+        """Ensure that the leader has joined; return False if no member has."""
         if self.leader is None:
             return False
         if self._members[self.leader].joining is None:
@@ -219,14 +219,14 @@ class Members:
         return True
 
     def speak(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Tell whether all of them speak one of these protocols."""
+        """Return whether all members support one of these protocols."""
         if not self._members:
             return bool(protocol_type and names)
         same = self.protocol_type == protocol_type
         return same and not self._common().isdisjoint(names)
 
     def selected(self) -> str:
-        """Choose the protocol: the one that most members would rather have."""
+        """Choose the protocol that most members prefer."""
         common = self._common()
         votes = Counter(member.vote(common) for member in self)
         return votes.most_common(1)[0][0]

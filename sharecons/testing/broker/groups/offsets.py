@@ -1,8 +1,8 @@
-"""Offsets that a group has committed, and those that transactions are about to.
+"""The committed offsets of a group, and the pending ones of transactions.
 
-An offset of a transaction under way is pending: unseen, but for those who want only
-what is stable (KIP-447). It counts once the transaction commits, unless somebody has
-committed a later one meanwhile; the order is that of the commits, not of the ends.
+Offsets of an open transaction are pending: invisible, except to requests for stable
+offsets (KIP-447). They are committed with the transaction, unless a later commit has
+set the partition's offset meanwhile; the order is that of the commit requests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import TypeAlias
 __all__ = ["GroupOffsets", "Offset", "Place"]
 
 Place: TypeAlias = tuple[str, int]
-"""A topic's name and a partition."""
+"""A topic's name and a partition index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class GroupOffsets:
             self._committed[place] = self._commits, offset
 
     def commit_later(self, producer_id: int, offsets: Mapping[Place, Offset]) -> None:
-        """Keep offsets until the producer's transaction has ended."""
+        """Store offsets until the producer's transaction ends."""
         self._commits += 1
         pending = self._pending.setdefault(producer_id, {})
         for place, offset in offsets.items():
             pending[place] = self._commits, offset
 
     def ended(self, producer_id: int, committed: bool) -> None:
-        """Commit what was pending for a producer, or forget it."""
+        """Commit or discard the pending offsets of a producer."""
         for place, (number, offset) in self._pending.pop(producer_id, {}).items():
             before, _ = self._committed.get(place, (0, None))
             if committed and before < number:

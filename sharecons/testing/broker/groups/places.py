@@ -1,4 +1,4 @@
-"""Topics and partitions as requests about offsets name them."""
+"""Topics and partitions in requests about offsets, and their error codes."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
@@ -10,10 +10,10 @@ from sharecons.testing.broker.groups.offsets import Place
 __all__ = ["Answers", "Judge", "each_partition", "refused"]
 
 KEYS: Final = ("name", "topic_id")
-"""What a topic goes by, one or the other."""
+"""The fields that identify a topic, one or the other."""
 
 Judge: TypeAlias = Callable[[Place, Request], ErrorCode]
-"""Does what is asked for one partition, which is there."""
+"""Handles one existing partition; returns its error code."""
 
 Answers: TypeAlias = list[dict[str, Any]]
 """The `topics` of a response, each with its `partitions`."""
@@ -22,7 +22,7 @@ Answers: TypeAlias = list[dict[str, Any]]
 def each_partition(
     context: Context, topics: Iterable[Request], judge: Judge
 ) -> Answers:
-    """Answer for every partition: with what is wrong with it, or as it is judged."""
+    """Return an error code for every partition: from its checks, or from `judge`."""
 
     def error_of(topic: Request) -> Callable[[Request], ErrorCode]:
         name, error = _found(context, topic)
@@ -37,7 +37,7 @@ def each_partition(
 
 
 def refused(topics: Iterable[Request], code: ErrorCode) -> Answers:
-    """Answer for every partition with the same."""
+    """Return the same error code for every partition."""
     return [_answer(topic, lambda partition: code) for topic in topics]
 
 
@@ -56,7 +56,7 @@ def _answer(topic: Request, error_of: Callable[[Request], ErrorCode]) -> dict[st
 
 
 def _found(context: Context, topic: Request) -> tuple[str, ErrorCode]:
-    """Give a topic's name, by its id where a request has ids."""
+    """Return a topic's name, looked up if the request has an id, and an error."""
     cluster = context.cluster
     name: str | None = of(topic, "name", None)
     if name is None:

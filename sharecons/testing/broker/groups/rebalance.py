@@ -1,19 +1,16 @@
-"""How a classic group goes from one generation to the next.
+"""The rebalance of a classic group: from one generation to the next.
 
-Theory of operation
--------------------
-Whoever joins or goes makes the group prepare a rebalance: every member has to join
-again, and its JoinGroup is parked until all have, or until the longest of their
-rebalance time-outs has passed; dynamic members that are late are out. Then a leader
-and a protocol are chosen, the generation counts up, and every JoinGroup is answered.
-Now members ask for their assignments (SyncGroup), which the leader's own SyncGroup
-brings. The states and the moves between them:
+When a member joins or leaves, a rebalance begins: every member has to rejoin, and its
+JoinGroup waits until all have joined, or until the longest of their rebalance timeouts
+is over; late dynamic members are removed. Then a leader and a protocol are chosen, the
+generation increases, and every JoinGroup is answered. Now the members send SyncGroup
+for their assignments, which the leader's SyncGroup contains. The states:
 
     Empty -> PreparingRebalance -> CompletingRebalance -> Stable
     CompletingRebalance, Stable -> PreparingRebalance
     PreparingRebalance -> Empty
 
-Nothing happens by itself: `advance` does what has come due, as of when it was due.
+There are no timers: `ClassicGroup.advance` applies what is due, as of its due time.
 """
 
 import math
@@ -32,9 +29,9 @@ from sharecons.testing.broker.groups.subscription import topics_of
 
 __all__ = ["CONSUMER", "NEW_MEMBER_TIMEOUT", "Rebalance", "State"]
 
-CONSUMER: Final = "consumer"  # the protocol type whose metadata Kafka can read
-NEW_MEMBER_TIMEOUT: Final = 300.0  # as in Kafka, where it cannot be set either
-TICK: Final = 0.001  # no timer of Kafka's is shorter; a time-out of 0 must not spin
+CONSUMER: Final = "consumer"  # the protocol type whose metadata Kafka parses
+NEW_MEMBER_TIMEOUT: Final = 300.0  # seconds; a constant in Kafka, too
+TICK: Final = 0.001  # Kafka's shortest timer; a timeout of 0 must not spin
 
 
 class State(StrEnum):
@@ -45,7 +42,7 @@ class State(StrEnum):
 
 
 class Rebalance:
-    """State, generation and members of one group, and what comes due when."""
+    """The state, generation, members and deadlines of one group."""
 
     def __init__(self, initial_delay: float) -> None:
         self.members = Members()
@@ -53,7 +50,7 @@ class Rebalance:
         self.generation_id = 0
         self.protocol_name: str | None = None
         self.subscribed: frozenset[str] | None = None
-        """The topics of all members, as far as they can be told."""
+        """The topics of all members; None if their metadata cannot be parsed."""
         self._initial_delay = initial_delay
         self._delay_left = 0.0
         self._is_initial = False
@@ -69,7 +66,7 @@ class Rebalance:
         return min(self._join_due, self._sync_due, *sessions, *pending)
 
     def came_due(self, at: float) -> None:
-        """Do what comes due first; `at` is when, the next deadline."""
+        """Apply what is due at the next deadline, `at`."""
         if self._join_due <= at:
             self._join_due = math.inf
             self._join_time_over(at)
@@ -80,18 +77,18 @@ class Rebalance:
             self._expire(at)
 
     def heard(self, member: Member, at: float) -> None:
-        """Begin a member's session anew."""
+        """Restart a member's session."""
         member.expires = at + member.session_timeout
 
     def added(self, member: Member, protocol_type: str, at: float) -> None:
-        """Take a new member in, and have all others join again."""
+        """Add a new member, and have all others rejoin."""
         self.members.add(member, protocol_type)
         member.expires = at + NEW_MEMBER_TIMEOUT
         self._joined_meanwhile = True
         self.rebalance(at)
 
     def rebalance(self, at: float) -> None:
-        """Begin a rebalance; if one has begun, see whether all have joined."""
+        """Begin a rebalance; if one has begun, check whether all have joined."""
         if self.state is State.PREPARING:
             self.maybe_complete(at)
             return
@@ -108,27 +105,27 @@ class Rebalance:
             self._complete_or_wait(at)
 
     def maybe_complete(self, at: float) -> None:
-        """End the joining if all have; a group's first takes its time instead."""
+        """Complete the join if all have joined; a group's first waits for its delay."""
         if self.state is State.PREPARING and not self._is_initial:
             self._complete_if_joined(at)
 
     def removed(self, member: Member) -> None:
-        """Let a member go, and answer its JoinGroup.
+        """Remove a member, and answer its JoinGroup.
 
-        A SyncGroup of its is never answered: Kafka forgets it too (4.3.0).
+        Its SyncGroup is never answered, as in Kafka 4.3.0.
         """
         member.end_join(Joined(error=ErrorCode.unknown_member_id))
         self.members.remove(member.member_id)
         self._not_synced.discard(member.member_id)
 
     def synced(self, member: Member) -> None:
-        """Note that a member has asked for its assignment."""
+        """Note that a member has sent its SyncGroup."""
         self._not_synced.discard(member.member_id)
         if not self._not_synced:
             self._sync_due = math.inf
 
     def assigned(self, assignments: dict[str, bytes], at: float) -> None:
-        """Take the leader's assignments; those who wait for theirs have it now."""
+        """Store the leader's assignments, and answer the waiting SyncGroups."""
         self.state = State.STABLE
         for member in self.members:
             member.assignment = assignments.get(member.member_id, b"")
@@ -143,7 +140,7 @@ class Rebalance:
         )
 
     def joined(self, member: Member) -> Joined:
-        """How a member's JoinGroup ends in the present generation."""
+        """Return the result of a member's JoinGroup in the current generation."""
         leads = member.member_id == self.members.leader
         return Joined(
             member_id=member.member_id,
@@ -174,20 +171,20 @@ class Rebalance:
         if not (self._is_initial and self._joined_meanwhile and self._delay_left):
             self._complete_join(at)
             return
-        # Somebody came: others may be on their way, so the delay begins again.
+        # A member has joined: others may follow, so the delay starts again.
         self._joined_meanwhile = False
         delay = min(self._initial_delay, self._delay_left)
         self._delay_left = max(self._delay_left - delay, 0.0)
         self._join_due = at + delay
 
     def _sync_time_over(self, at: float) -> None:
-        # A static member that has come back is here under another id.
+        # A static member may have rejoined under another id.
         for member_id in self._not_synced & {each.member_id for each in self.members}:
             self.removed(self.members[member_id])
         self.rebalance(at)
 
     def _expire(self, at: float) -> None:
-        """Take leave of whoever's session is over."""
+        """Remove the members whose session has ended."""
         pending = self.members.pending
         for member_id in [name for name, due in pending.items() if due <= at]:
             self.members.remove(member_id)
@@ -215,7 +212,7 @@ class Rebalance:
         self._complete_if_joined(at)
 
     def _complete_join(self, at: float) -> None:
-        """Begin the next generation with those who have joined."""
+        """Begin the next generation with the members that have joined."""
         self._join_due = math.inf
         for member in self.members:
             if member.joining is None and member.group_instance_id is None:
@@ -223,7 +220,7 @@ class Rebalance:
         if self.members.elect() or not len(self.members):
             self._next_generation(at)
         else:
-            # Static members only, and none came back: their sessions decide.
+            # Only static members, and none has rejoined: they stay until they expire.
             self._join_due = at + max(self.members.rebalance_timeout, TICK)
 
     def _next_generation(self, at: float) -> None:

@@ -1,4 +1,4 @@
-"""The groups of the cluster, by id: a group id is of one kind of group at a time."""
+"""The groups of the cluster; a group id belongs to one kind of group at a time."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ class Groups:
         return self._groups.get(group_id)
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """Give a group if it is a classic one."""
+        """Return a classic group, or None."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
@@ -32,7 +32,7 @@ class Groups:
         self._groups.pop(group_id, None)
 
     def delete_topic(self, topic: str) -> None:
-        """Forget what has been committed for a topic that is gone."""
+        """Delete the committed offsets of a deleted topic."""
         for group in self._groups.values():
             if isinstance(group, ClassicGroup):
                 group.offsets.delete_topic(topic)

@@ -1,7 +1,7 @@
 """The topics that members of the protocol type `consumer` subscribe to.
 
-Their metadata is the consumer's own (ConsumerProtocolSubscription): a version, then
-an array of topics; whatever later versions have comes after these.
+Their metadata is ConsumerProtocolSubscription: a version, an array of topics, and
+fields of later versions.
 """
 
 import struct
@@ -11,7 +11,7 @@ __all__ = ["topics_of"]
 
 
 def topics_of(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Give the topics of all of them; None if one of them cannot be read."""
+    """Return the topics of all subscriptions; None if one cannot be parsed."""
     try:
         return frozenset(name for data in subscriptions for name in _topics(data))
     except (struct.error, UnicodeDecodeError):

@@ -1,1 +1,1 @@
-"""What a partition keeps: batches of records, as producers wrote them."""
+"""The log of a partition: record batches as producers wrote them."""

@@ -1,14 +1,14 @@
-"""Record batches as they are written: their headers, and what a broker puts in them.
+"""Record batches: their headers, and the fields that a broker sets.
 
-A `records` field is one batch after another (KIP-98, "Message Format"):
+A `records` field is a sequence of batches (KIP-98, "Message Format"):
 
-    base offset 8, length of all that follows 4, leader epoch 4, magic 1, CRC 4,
-    attributes 2, last offset delta 4, first timestamp 8, greatest timestamp 8,
+    base offset 8, length of the rest 4, leader epoch 4, magic 1, CRC 4,
+    attributes 2, last offset delta 4, first timestamp 8, max timestamp 8,
     producer id 8, producer epoch 2, base sequence 4, number of records 4, records
 
-The CRC covers what stands behind it. So a broker gives offsets without touching it, but
-has to count it anew when it gives its own time to records. Batches of older formats
-went with Kafka 4.0 (KIP-724).
+The CRC covers the fields after it. So a broker can set offsets without changing it, but
+has to compute it again when it sets timestamps. Kafka 4.0 removed older batch formats
+(KIP-724).
 """
 
 import struct
@@ -23,9 +23,9 @@ __all__ = ["AppendError", "BatchHeader", "control_batch", "header_of", "split", 
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 LENGTH: Final = struct.Struct(">i")
-OVERHEAD: Final = 12  # base offset and length: what the length does not count
+OVERHEAD: Final = 12  # base offset and length, which the length does not include
 UP_TO_MAGIC: Final = 17
-SHORTEST: Final = 14  # the least that a batch of the first format could say it has
+SHORTEST: Final = 14  # the minimum length in a batch of the first format
 MAGIC: Final = 2
 
 LEADER_EPOCH_AT: Final = 12
@@ -41,10 +41,10 @@ CONTROL: Final = 0x20
 
 
 class AppendError(Exception):
-    """Not written; nothing has changed.
+    """A batch is rejected; nothing has changed.
 
-    `record_errors` tell which records of the batch are to blame, and of what;
-    `setting` is the topic's setting that does not allow it, if there is one.
+    `record_errors` has the invalid records of the batch with their errors; `setting` is
+    the topic setting that does not allow the batch, if there is one.
     """
 
     def __init__(
@@ -96,17 +96,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The last record's; sequences go round from the greatest int32 to 0."""
+        """The last record's sequence; sequences wrap from the maximum int32 to 0."""
         if self.base_sequence < 0:
             return self.base_sequence
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
 
 def split(records: bytes) -> list[bytes]:
-    """Cut a `records` field into batches; a rest that is not a whole one is left out.
+    """Split a `records` field into batches; an incomplete last one is left out.
 
     Raises:
-        AppendError: there is no such format, or no batch is as short as this.
+        AppendError: a batch has an unknown format or is too short.
     """
     batches = []
     at = 0
@@ -132,10 +132,10 @@ def split(records: bytes) -> list[bytes]:
 
 
 def header_of(batch: bytes) -> BatchHeader:
-    """Read a batch's header, whatever may be wrong with the batch.
+    """Decode a batch's header, even if the batch is invalid.
 
     Raises:
-        AppendError: it is of an older format, or too short to have a header.
+        AppendError: the batch has an older format, or no complete header.
     """
     if batch[MAGIC_AT] != MAGIC:
         raise AppendError(
@@ -153,14 +153,14 @@ def header_of(batch: bytes) -> BatchHeader:
 
 
 def is_sound(batch: bytes, header: BatchHeader) -> bool:
-    """Tell whether the batch is what its CRC was counted of."""
+    """Return whether the CRC of the batch is correct."""
     return crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == header.crc
 
 
 def stamp(
     batch: bytes, base_offset: int, leader_epoch: int, append_time: int | None = None
 ) -> bytes:
-    """Give a batch its place in a log, and the log's own time if there is one."""
+    """Set a batch's offset and leader epoch, and LogAppendTime if given."""
     stamped = bytearray(batch)
     struct.pack_into(">q", stamped, 0, base_offset)
     struct.pack_into(">i", stamped, LEADER_EPOCH_AT, leader_epoch)
@@ -170,7 +170,7 @@ def stamp(
         struct.pack_into(">q", stamped, MAX_TIMESTAMP_AT, append_time)
         _seal(stamped)
     elif attributes & LOG_APPEND_TIME:
-        # What the producer claims is not so: its times are its own.
+        # The producer must not set this attribute: the timestamps are its own.
         struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes & ~LOG_APPEND_TIME)
         _seal(stamped)
     return bytes(stamped)
@@ -179,7 +179,7 @@ def stamp(
 def control_batch(
     producer_id: int, producer_epoch: int, committed: bool, timestamp: int
 ) -> bytes:
-    """Write the marker that ends a transaction, still without a place in a log."""
+    """Encode the marker that ends a transaction, without its offset."""
     # One record without headers: attributes, both deltas, a key (version and type of
     # the marker) and a value (version and the coordinator's epoch). Varints are zigzag.
     key = struct.pack(">hh", 0, 1 if committed else 0)

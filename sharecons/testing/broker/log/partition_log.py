@@ -1,7 +1,7 @@
-"""The log of one partition: batches as producers wrote them, with offsets given.
+"""The log of one partition: batches as producers wrote them, with their offsets.
 
-Nothing is ever compacted or gets too old: records go when somebody deletes them. What
-real Kafka replicates first, and hides until then, is there at once.
+Nothing is compacted, and nothing expires: records are only deleted on request. Appended
+records are visible at once, since there is no replication to wait for.
 """
 
 from bisect import bisect_right
@@ -38,7 +38,7 @@ DEFAULTS: Final = LogRules()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBatch:
-    """A batch in its place, as consumers get it."""
+    """A batch of the log, as consumers receive it."""
 
     base_offset: int
     last_offset: int
@@ -62,20 +62,20 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """A transaction whose records nobody is to see who reads committed ones."""
+    """An aborted transaction, which consumers of committed records skip."""
 
     producer_id: int
     first_offset: int
     last_offset: int
-    """That of its marker."""
+    """The offset of its marker."""
 
 
 class PartitionLog:
-    """A log, and how far it may be read.
+    """A log and its offsets.
 
-    Offsets: `start_offset` is the first that is still there; `end_offset` the next to
-    be given (which is the high watermark: a batch is replicated once it is appended);
-    `last_stable_offset` the first that belongs to a transaction under way, or the end.
+    `start_offset` is the first offset that still exists, `end_offset` the next one (and
+    the high watermark: a batch is replicated once it is appended), and
+    `last_stable_offset` the first offset of an open transaction, or the end.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class PartitionLog:
         self.end_offset = 0
         self.last_stable_offset = 0
         self.grown = Signal()
-        """Told when any of the three has changed."""
+        """Notified when one of the three has changed."""
         self._batches: list[StoredBatch] = []
         self._producers: dict[int, LogProducer] = {}
         self._open: dict[int, int] = {}  # transactions: producer ids, first offsets
@@ -98,14 +98,14 @@ class PartitionLog:
         rules: LogRules = DEFAULTS,
         transaction_version: int = 0,
     ) -> Appended:
-        """Write a batch that a client has sent, or several; gives where the last is.
+        """Append one or more batches that a client has sent; return the last one.
 
-        A batch of a transaction needs to be known to the coordinator: version 1 says
-        that AddPartitionsToTxn has told it, version 2 that the leader has (KIP-890),
-        0 that nobody has, which will do while the transaction goes on here.
+        The coordinator must know the transaction of a batch. `transaction_version` says
+        how it does: 1 by AddPartitionsToTxn, 2 by the leader (KIP-890), 0 not at all,
+        which is enough if the transaction is already open in this log.
 
         Raises:
-            AppendError: the first batch that is refused; those before it are written.
+            AppendError: a batch is rejected; those before it have been appended.
         """
         batches = split(data)
         if not batches:
@@ -130,7 +130,7 @@ class PartitionLog:
         now_ms: int,
         leader_epoch: int = 0,
     ) -> Appended:
-        """Write the marker that ends a transaction, whether it had records or not."""
+        """Append the marker that ends a transaction, even one without records."""
         batch = control_batch(producer_id, producer_epoch, committed, now_ms)
         where = self._store(batch, header_of(batch), leader_epoch, None)
         producer = self._producers.setdefault(producer_id, LogProducer(producer_id))
@@ -153,9 +153,9 @@ class PartitionLog:
         *,
         at_least_one: bool = True,
     ) -> list[StoredBatch]:
-        """Give whole batches, from the one that has `first_offset`, in `max_bytes`.
+        """Return whole batches from the one that has `first_offset`, in `max_bytes`.
 
-        The first is given even if it alone is larger, unless `at_least_one` is False.
+        The first is returned even if it is larger, unless `at_least_one` is False.
         """
         found: list[StoredBatch] = []
         for batch in self._from(first_offset):
@@ -175,12 +175,11 @@ class PartitionLog:
         *,
         first_whole: bool,
     ) -> bytes:
-        """Give batches as a piece of a file: the last may be cut short.
+        """Return batches as a slice of a file: the last one may be incomplete.
 
-        A real log consists of several files, and there a piece ends with its file, too.
-
-        The first batch is never cut: with `first_whole` it is given even if it alone is
-        larger than `max_bytes`, else it is left out then.
+        The first batch is never cut: with `first_whole` it is returned even if it is
+        larger than `max_bytes`, else it is left out. (In Kafka, a log has several
+        files, and a slice also ends with its file.)
         """
         data = bytearray()
         for batch in self._from(first_offset):
@@ -194,7 +193,7 @@ class PartitionLog:
         return bytes(data)
 
     def aborted(self, first_offset: int, upto: int) -> list[tuple[int, int]]:
-        """Give the aborted transactions of a range: producer ids and first offsets."""
+        """Return the aborted transactions of a range: producer ids, first offsets."""
         return [
             (each.producer_id, each.first_offset)
             for each in self._aborted
@@ -202,9 +201,9 @@ class PartitionLog:
         ]
 
     def truncate_before(self, offset: int) -> None:
-        """Delete the records before an offset; what is deleted already stays so.
+        """Delete the records before an offset.
 
-        A batch that has one at the offset or behind it stays whole, as in a real log.
+        As in Kafka, a batch that also has later records stays whole.
         """
         if offset <= self.start_offset:
             return
@@ -219,7 +218,7 @@ class PartitionLog:
         self._changed()
 
     def at_time(self, timestamp: int) -> Found | None:
-        """Find the first record that is of a time, or later."""
+        """Return the first record with this timestamp or a later one."""
         for batch in self._from(self.start_offset):
             if batch.max_timestamp >= timestamp:
                 for found in self._records(batch):
@@ -228,9 +227,9 @@ class PartitionLog:
         return None
 
     def latest_time(self) -> Found | None:
-        """Find the record with the greatest timestamp, and the first of several.
+        """Return the record with the greatest timestamp; the first if there are more.
 
-        Real Kafka gives one that was deleted, as long as its file is there.
+        Kafka may return a deleted record, as long as its file exists.
         """
         if not self._batches:
             return None
@@ -240,17 +239,14 @@ class PartitionLog:
         return next((each for each in records if each.timestamp == greatest), None)
 
     def earliest_epoch(self, leader_epoch: int) -> int:
-        """Give the epoch of the leader that wrote what is at the start of the log.
-
-        Where nothing is, that is the leader of now, whose epoch this is.
-        """
+        """Return the leader epoch of the first batch, else `leader_epoch`."""
         return self._batches[0].leader_epoch if self._batches else leader_epoch
 
     def end_of_epoch(self, wanted: int, current: int) -> tuple[int, int]:
-        """Give the last epoch up to the one that is wanted, and the offset of its end.
+        """Return the last epoch not after the wanted one, and its end offset.
 
-        `current` is the leader's of now. Both are -1 for an epoch yet to come. Those in
-        which nobody wrote leave no trace here, as in a log that is read from disk.
+        `current` is the leader's epoch. Returns -1, -1 for a later epoch. As in a log
+        that was read from disk, epochs without records are unknown.
         """
         if wanted < 0 or wanted > current:
             return -1, -1
@@ -265,7 +261,7 @@ class PartitionLog:
         """Change a byte of the batch that has an offset, so that its CRC is wrong.
 
         Raises:
-            LookupError: no batch has it.
+            LookupError: there is no such batch.
         """
         index = self._index(offset)
         if index == len(self._batches) or self._batches[index].base_offset > offset:
@@ -327,8 +323,8 @@ class PartitionLog:
         return self._batches[-1].max_timestamp
 
     def _index(self, offset: int) -> int:
-        """Give the place of the batch that has an offset, or comes behind it."""
-        # Batches join up, so the first that does not end before the offset is it.
+        """Return the index of the batch that has an offset, or of the next one."""
+        # Batches are contiguous: it is the first that does not end before the offset.
         return bisect_right(self._batches, offset - 1, key=attrgetter("last_offset"))
 
     def _from(self, offset: int) -> Iterator[StoredBatch]:
@@ -341,7 +337,7 @@ class PartitionLog:
                 if head.offset >= self.start_offset:
                     yield Found(head.offset, head.timestamp, batch.leader_epoch)
         except ValueError:
-            # Not asked when it was written: whoever reads it finds out.
+            # Records are not validated when written; the consumer finds the error.
             return
 
     def _changed(self) -> None:

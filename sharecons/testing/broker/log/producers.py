@@ -1,7 +1,7 @@
-"""What a log remembers of a producer: its epoch, last batches, and open transaction.
+"""A log's state of a producer: its epoch, last batches and open transaction.
 
-So a batch that is sent again is written once (KIP-98, "Idempotent Producer"), one that
-comes before its time is refused, and so is whatever an older epoch still sends.
+By it the log ignores duplicate batches (KIP-98, "Idempotent Producer"), and rejects
+batches out of sequence and batches of older epochs.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from sharecons.testing.broker.log.batches import AppendError, BatchHeader
 __all__ = ["Appended", "LogProducer"]
 
 REMEMBERED: Final = 5
-"""Batches: as many as an idempotent producer has in flight."""
+"""The number of batches that an idempotent producer may have in flight."""
 
 LAST_SEQUENCE: Final = 2**31 - 1
 NONE: Final = -1  # no epoch, no sequence
@@ -22,30 +22,30 @@ NONE: Final = -1  # no epoch, no sequence
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where a batch lies in its log."""
+    """The position of a batch in its log."""
 
     base_offset: int
     last_offset: int
     log_append_time: int | None = None
-    """Milliseconds since the epoch; None where records keep their producers' times."""
+    """Milliseconds since the epoch; None if records keep their own timestamps."""
 
 
 @dataclass(slots=True)
 class LogProducer:
-    """One producer id, as one log knows it."""
+    """One producer id in one log."""
 
     producer_id: int
     epoch: int = NONE
     transaction_start: int | None = None
-    """The first offset of the transaction under way."""
+    """The first offset of the open transaction."""
     _last: deque[tuple[int, int, Appended]] = field(
         default_factory=lambda: deque(maxlen=REMEMBERED)
     )
 
     def duplicate(self, header: BatchHeader) -> Appended | None:
-        """Give where this very batch was written before, if it was lately.
+        """Return the position of a recent batch with the same sequences, or None.
 
-        Kafka then tells its greatest timestamp as the log's own.
+        Its log append time is the greatest timestamp, as in Kafka.
         """
         if header.producer_epoch != self.epoch:
             return None
@@ -55,11 +55,11 @@ class LogProducer:
         )
 
     def check(self, header: BatchHeader, transaction_version: int) -> None:
-        """See that a batch may be written now.
+        """Check that a batch may be appended now.
 
         Raises:
-            AppendError: its epoch is over, it is not the next in sequence, or it is not
-                of the transaction under way, or of one that nobody knows of.
+            AppendError: its epoch is old, its sequence is not the next, or it does not
+                belong to a known transaction.
         """
         self._check_transaction(header, transaction_version)
         if header.producer_epoch < self.epoch:
@@ -68,8 +68,8 @@ class LogProducer:
                 f"Epoch of producer {self.producer_id} is {header.producer_epoch}, "
                 f"which is smaller than the last seen epoch {self.epoch}",
             )
-        # A coordinator of version 2 bumps the epoch for each transaction, so that its
-        # first batch is the first of the epoch, even if this log has never seen it.
+        # In version 2 the coordinator bumps the epoch for each transaction. So its
+        # first batch has sequence 0, even if this log does not know the producer.
         counted = header.is_transactional and transaction_version >= 2
         is_first = counted and not self._last
         if not self._is_next(header) or (is_first and header.base_sequence != 0):
@@ -90,14 +90,14 @@ class LogProducer:
             self.transaction_start = where.base_offset
 
     def ended(self, epoch: int) -> None:
-        """Take note of a marker, which may come with a newer epoch."""
+        """Note a marker, which may have a newer epoch."""
         if epoch != self.epoch:
             self._last.clear()
             self.epoch = epoch
         self.transaction_start = None
 
     def is_under_way(self, epoch: int) -> bool:
-        """Tell whether a transaction of this epoch is."""
+        """Return whether a transaction of this epoch is open."""
         return self.transaction_start is not None and self.epoch == epoch
 
     def _check_transaction(self, header: BatchHeader, transaction_version: int) -> None:
@@ -112,7 +112,7 @@ class LogProducer:
 
     def _is_next(self, header: BatchHeader) -> bool:
         sequence = header.base_sequence
-        # Nothing is known of a producer whose records are gone: any sequence will do.
+        # The producer's records may have been deleted: any sequence is valid.
         if self.epoch == NONE:
             return True
         if header.producer_epoch != self.epoch:

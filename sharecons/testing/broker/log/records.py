@@ -1,8 +1,7 @@
-"""What a broker reads of single records: their times, and whether they have keys.
+"""Decoding of single records.
 
-Only where it must: to find an offset by a time, to refuse a record without a key in a
-compacted topic, and to copy what a share group gives up. All else goes by the headers
-of batches.
+Used only to find an offset by a timestamp, to check timestamps and keys, and to copy
+records. All other operations use the headers of batches.
 """
 
 import zlib
@@ -32,31 +31,31 @@ class Content(NamedTuple):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     size: int
-    """In bytes, of all of it."""
+    """The size of the whole record in bytes."""
 
 
 def decompressed(batch: bytes, header: BatchHeader) -> bytes:
-    """Give the records of a batch as they are without compression.
+    """Return the records of a batch, decompressed.
 
     Raises:
-        ValueError: there is no such compression, or this is none of it.
+        ValueError: the compression is unknown, or the data are invalid.
     """
     try:
         return _DECOMPRESSORS[header.compression](batch[HEADER.size :])
     except (KeyError, cramjam.DecompressionError, zlib.error) as error:
-        raise ValueError(f"no records: {error!r}") from error
+        raise ValueError(f"invalid records: {error!r}") from error
 
 
 def heads(batch: bytes, header: BatchHeader) -> Iterator[RecordHead]:
-    """Read the heads of a batch's records, in order.
+    """Yield the heads of a batch's records, in order.
 
     Raises:
-        ValueError: these bytes are no such records.
+        ValueError: the records are invalid.
     """
     try:
         yield from _heads(decompressed(batch, header), header)
     except IndexError as error:
-        raise ValueError(f"no records: {error!r}") from error
+        raise ValueError(f"invalid records: {error!r}") from error
 
 
 def _heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
@@ -64,27 +63,27 @@ def _heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
     for _ in range(header.record_count):
         length, at = _varint(body, at)
         end = at + length
-        # One byte of attributes, which no version uses.
+        # One byte of attributes, which are unused.
         time, at = _varint(body, at + 1)
         offset, at = _varint(body, at)
         key, at = _varint(body, at)
         if length < 0 or end > len(body):
-            raise ValueError(f"a record of {length} bytes")
+            raise ValueError(f"invalid record length: {length} bytes")
         timestamp = _timestamp(header, time)
         yield RecordHead(timestamp, header.base_offset + offset, key >= 0)
         at = end
 
 
 def contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
-    """Decode the records of a batch, which are decompressed.
+    """Yield the records of a decompressed batch.
 
     Raises:
-        ValueError: these bytes are no such records.
+        ValueError: the records are invalid.
     """
     try:
         yield from _contents(body, header)
     except IndexError as error:
-        raise ValueError(f"no records: {error!r}") from error
+        raise ValueError(f"invalid records: {error!r}") from error
 
 
 def _contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
@@ -93,7 +92,7 @@ def _contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
         length, at = _varint(body, begin)
         end = at + length
         if length < 0 or end > len(body):
-            raise ValueError(f"a record of {length} bytes")
+            raise ValueError(f"invalid record length: {length} bytes")
         time, at = _varint(body, at + 1)
         offset, at = _varint(body, at)
         key, at = _sized(body, at)
@@ -126,13 +125,13 @@ def _timestamp(header: BatchHeader, delta: int) -> int:
 
 
 def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Read bytes behind their number, or null; give them and where they end."""
+    """Decode nullable bytes after their length; return them and their end."""
     length, at = _varint(data, at)
     return (None, at) if length < 0 else (data[at : at + length], at + length)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zigzag number; give it and where the next thing starts."""
+    """Decode a zigzag number; return it and its end."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -148,7 +147,7 @@ def _gunzip(data: bytes) -> bytes:
 
 
 def _unsnap(data: bytes) -> bytes:
-    """Read either form: Java frames blocks (xerial), librdkafka writes one bare."""
+    """Decode both forms: Java frames blocks (xerial), librdkafka writes one block."""
     if not data.startswith(XERIAL_MAGIC):
         return bytes(cramjam.snappy.decompress_raw(data))
     blocks = []

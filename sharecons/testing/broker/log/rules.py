@@ -1,4 +1,4 @@
-"""What a topic's settings, and the format itself, ask of a batch."""
+"""Validation of a batch by the format and by the topic's settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ __all__ = ["LogRules", "check"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRules:
-    """The settings of a topic that its logs keep to; Kafka's defaults."""
+    """The settings of a topic that concern its logs; Kafka's defaults."""
 
     max_message_bytes: int = 1048588
-    """`max.message.bytes`, of a batch as it is sent, its header included."""
+    """`max.message.bytes`, for a batch as sent, including its header."""
     log_append_time: bool = False
     """`message.timestamp.type` is LogAppendTime."""
     timestamp_before_max: int = 2**63 - 1
@@ -23,11 +23,11 @@ class LogRules:
     timestamp_after_max: int = 3_600_000
     """`message.timestamp.after.max.ms`."""
     compacted: bool = False
-    """`cleanup.policy` has compact."""
+    """`cleanup.policy` includes compact."""
 
     @classmethod
     def of(cls, setting: Callable[[str], str]) -> "LogRules":
-        """Read them from a topic's settings, by name."""
+        """Return the rules of a topic, given a function that returns its settings."""
         return cls(
             max_message_bytes=int(setting("max.message.bytes")),
             log_append_time=setting("message.timestamp.type") == "LogAppendTime",
@@ -38,10 +38,10 @@ class LogRules:
 
 
 def check(batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int) -> None:
-    """See that a client may write a batch, whoever it is.
+    """Check that a client may append a batch.
 
     Raises:
-        AppendError: it may not.
+        AppendError: the batch is invalid, or a setting does not allow it.
     """
     _check_form(batch, header, rules)
     _check_counts(header)
@@ -94,8 +94,8 @@ def _check_counts(header: BatchHeader) -> None:
 
 
 def _check_compression(batch: bytes, header: BatchHeader) -> None:
-    # What is in a batch that is not compressed is believed: a look at each record
-    # would take longer than all else that is done with it.
+    # Records of uncompressed batches are not validated: decoding each record would
+    # take longer than the rest of the append.
     try:
         if header.compression:
             decompressed(batch, header)

@@ -1,1 +1,1 @@
-"""Every setting that the broker knows of, as tables: Kafka 4.3's names and defaults."""
+"""Tables of all settings that the brokers know: Kafka 4.3's names and defaults."""

@@ -1,8 +1,8 @@
-"""The settings of brokers that mean something here, or that clients ask for.
+"""The settings of brokers that have an effect here or that clients may request.
 
-A row for each: name, type, default ("-" is none, EMPTY is ""), and whether it may be
-changed while the broker runs. What has to do with disks' layout, controllers, TLS, SASL
-or remote storage is left out.
+One row each: name, type, default ("-" is none, EMPTY is ""), and whether it can be
+changed while the broker runs. Settings of disks, controllers, TLS, SASL and remote
+storage are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from sharecons.testing.broker.settings.topics import TOPICS
 __all__ = ["BROKERS", "TESTS"]
 
 TESTS: Final[Mapping[str, str]] = {
-    # What tests are not to wait for.
+    # Tests should not wait for more members.
     "group.initial.rebalance.delay.ms": "0",
-    # Only what a group may be set to: what it gets by default stays Kafka's.
+    # Lower bounds for groups; the defaults of groups stay Kafka's.
     "group.share.min.session.timeout.ms": "1",
     "group.share.min.heartbeat.interval.ms": "1",
     "group.share.min.record.lock.duration.ms": "1000",
 }
-"""What is set on these brokers from the start, as in a file of settings."""
+"""The static settings of these brokers, as in a properties file."""
 
 TABLE: Final = """
 authorizer.class.name STRING EMPTY
@@ -156,7 +156,7 @@ OWN: Final = (
     ("listeners", Kind.LIST, "PLAINTEXT://:9092", True),
     ("node.id", Kind.INT, None, False),
 )
-"""What each broker has of its own."""
+"""Settings that differ between brokers."""
 
 
 def _rows() -> Mapping[str, Setting]:
@@ -173,7 +173,7 @@ def _rows() -> Mapping[str, Setting]:
 
 
 def _setting(row: Sequence[str], alike: Mapping[str, Setting]) -> Setting:
-    """Read a row; what is a topic's default too takes what the topic takes."""
+    """Return the setting of a row; a topic's default has the topic's value range."""
     name, kind, default, *dynamic = row
     twin = alike.get(name)
     group, _, interval = name.partition(".assignment.")

@@ -1,4 +1,4 @@
-"""Changing settings one by one, as IncrementalAlterConfigs does (KIP-339)."""
+"""Changes of single settings, as in IncrementalAlterConfigs (KIP-339)."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ class Change:
 
 
 class ConfigError(Exception):
-    """Refused; nothing has changed."""
+    """A change is rejected; nothing has changed."""
 
     def __init__(self, code: ErrorCode, message: str | None) -> None:
         super().__init__(message or code.name)
@@ -38,10 +38,10 @@ def changed(
     changes: Iterable[Change],
     settings: Mapping[str, Setting],
 ) -> dict[str, str]:
-    """Give what is set after the changes; whether it may be is another question.
+    """Return the settings after the changes; the values are not validated.
 
     Raises:
-        ConfigError: the changes make no sense as such.
+        ConfigError: the changes are malformed.
     """
     changes = list(changes)
     _check_form(changes)
@@ -62,10 +62,10 @@ def changed(
 def check_values(
     own: Mapping[str, str], settings: Mapping[str, Setting], what: str
 ) -> None:
-    """Look at each value alone; `what` has them is "topic" or "group".
+    """Validate each value on its own; `what` is "topic" or "group".
 
     Raises:
-        ConfigError: there is no such setting, or it takes no such value.
+        ConfigError: a setting is unknown, or a value is invalid.
     """
     for name, value in own.items():
         setting = settings.get(name)
@@ -96,7 +96,7 @@ def _check_form(changes: list[Change]) -> None:
 def _edited(
     own: Mapping[str, str], change: Change, settings: Mapping[str, Setting]
 ) -> str:
-    """Add to a list, or take from it; what is not set starts from the default."""
+    """Add to a list or remove from it; an unset list starts from its default."""
     setting = settings.get(change.name)
     operation = Operation(change.operation)
     if setting is None or setting.kind is not Kind.LIST:

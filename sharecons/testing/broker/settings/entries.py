@@ -1,4 +1,4 @@
-"""A setting as DescribeConfigs shows it: its value, and all that was behind it."""
+"""A setting in a DescribeConfigs response: its value and its synonyms."""
 
 import enum
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ __all__ = ["Entry", "Source", "Synonym"]
 
 
 class Source(enum.IntEnum):
-    """Where a value is from, numbered as in DescribeConfigs."""
+    """The source of a value, numbered as in DescribeConfigs."""
 
     TOPIC = 1
     BROKER = 2
@@ -35,7 +35,7 @@ class Entry:
     kind: int
     doc: str
     synonyms: Sequence[Synonym]
-    """What was set anywhere, the strongest first: the first is what holds."""
+    """All values set, by descending precedence: the first is in effect."""
     read_only: bool = False
     sensitive: bool = False
 
@@ -56,7 +56,7 @@ class Entry:
 
     @classmethod
     def unknown(cls, name: str, synonyms: Sequence[Synonym]) -> "Entry":
-        """Show a name that means nothing: its value might be a secret."""
+        """Return an unknown setting without its value, which might be a secret."""
         return cls(
             name=name,
             value=None,

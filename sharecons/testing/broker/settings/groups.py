@@ -1,7 +1,6 @@
-"""The settings of a group: all of Kafka 4.3 (KIP-932), and the dead letters of 4.4.
+"""The settings of groups: all of Kafka 4.3 (KIP-932), and the dead letters of 4.4.
 
-What a group may be set to is bounded twice: by the setting itself, and by two settings
-of the brokers.
+Values are bounded twice: by the setting itself, and by two settings of the brokers.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ DURATION: Final = (
 
 
 def _number(group_type: str, name: str, default: int, lowest: int, doc: str) -> Setting:
-    """A number that the brokers have by default too, and bound on both sides."""
+    """Return a numeric setting with a default and two bounds in the brokers."""
     return Setting(
         name=f"{group_type}.{name}",
         kind=Kind.INT,
@@ -32,9 +31,9 @@ def _number(group_type: str, name: str, default: int, lowest: int, doc: str) -> 
     )
 
 
-SESSION: Final = "How long a member may be silent before it is taken for dead."
-HEARTBEAT: Final = "How often members are to send heartbeats."
-INTERVAL: Final = "How far apart two assignments of the group are at least."
+SESSION: Final = "Time without heartbeats after which a member is removed."
+HEARTBEAT: Final = "Time between two heartbeats of a member."
+INTERVAL: Final = "Minimum time between two assignments of the group."
 
 _ALL: Final = (
     _number("consumer", "assignment.interval.ms", 1000, 0, INTERVAL),
@@ -52,7 +51,7 @@ _ALL: Final = (
         kind=Kind.STRING,
         default="",
         later=True,
-        doc="The topic that is told of what the group gives up; if blank, none.",
+        doc="The topic that dead letters are written to; none if empty.",
     ),
     _number("share", "assignment.interval.ms", 1000, 0, INTERVAL),
     Setting(
@@ -71,7 +70,7 @@ _ALL: Final = (
         "delivery.count.limit",
         5,
         2,
-        "How often a record is delivered before it is given up.",
+        "Number of deliveries after which a record is archived.",
     ),
     _number("share", "heartbeat.interval.ms", 5000, 1, HEARTBEAT),
     Setting(
@@ -86,7 +85,7 @@ _ALL: Final = (
         "partition.max.record.locks",
         2000,
         100,
-        "How far beyond the start offset of a partition records are locked.",
+        "Maximum number of records in flight in a partition.",
     ),
     _number(
         "share",

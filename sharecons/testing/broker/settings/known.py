@@ -1,6 +1,6 @@
-"""Settings by names that tests give: an unknown one is an error with suggestions.
+"""Settings that a test passes by name: unknown names raise errors with suggestions.
 
-The protocol is different: brokers store unknown names that clients set, as Kafka does.
+In the protocol, brokers store unknown names, as Kafka does.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +27,7 @@ PLACES: Final[Mapping[str, tuple[Collection[str], str]]] = {
 
 
 class SettingError(Refusal, ValueError):
-    """A setting that there is not, or a value that it does not take."""
+    """An unknown setting, or an invalid value."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.invalid_config, message)
@@ -37,13 +37,12 @@ def broker_settings(given: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of brokers as text.
 
     Raises:
-        SettingError: the embedded broker has no such setting, or it takes no such
-            value.
+        SettingError: a broker setting is unknown or cannot be set.
     """
     if own := sorted(ADDRESS & given.keys()):
         raise SettingError(
             f"{own[0]} cannot be set: node ids count from 1, and the arguments host, "
-            "port and advertise give the addresses"
+            "port and advertise set the addresses"
         )
     return _checked(given, "broker", AUTHORIZER)
 

@@ -1,6 +1,6 @@
-"""What one setting is, and which values it takes.
+"""The definition of a setting, with its valid values.
 
-The messages are Kafka's own, word for word: tools and tests look at them.
+The messages are Kafka's own, word for word, since tools and tests check them.
 """
 
 import enum
@@ -36,22 +36,22 @@ class Setting:
     highest: float | None = None
     choices: tuple[str, ...] = ()
     form: str = ""
-    """A regular expression that each value fits, where choices do not say it all."""
+    """A regular expression for valid values, where choices are not enough."""
     refusal: str = ""
-    """What to say of a value that does not fit."""
+    """The message for a value that does not match `form`."""
     parents: tuple[str, ...] = ()
-    """The settings of brokers that it falls back to, the nearest first."""
+    """The broker settings that it falls back to, the nearest first."""
     floor: str = ""
     ceiling: str = ""
-    """The settings of brokers that bound it."""
+    """The broker settings that bound it."""
     dynamic: bool = True
-    """It may be changed while the broker runs."""
+    """Whether it can be changed while the broker runs."""
     later: bool = False
-    """It is of a later Kafka than all else, and shown only where it is set."""
+    """Whether it is of a later Kafka; then it is shown only where it is set."""
     doc: str = ""
 
     def problem(self, value: str) -> str | None:
-        """Tell why this cannot be the setting's value, if so."""
+        """Return why a value is invalid, or None if it is valid."""
         value = value.strip()
         shown, reason = value, None
         if self.kind in BITS:
@@ -91,7 +91,7 @@ class Setting:
     def _list_problem(self, value: str) -> tuple[str, str | None]:
         for element in elements(value):
             if reason := self._text_problem(element):
-                # Kafka names the one of a few words that is wrong, else all of them.
+                # With choices Kafka names the invalid element, else the whole list.
                 shown = element if self.choices else f"[{', '.join(elements(value))}]"
                 return shown, reason
         return value, None
@@ -105,5 +105,5 @@ class Setting:
 
 
 def elements(value: str) -> list[str]:
-    """Split a list, as Kafka writes it."""
+    """Split a list value."""
     return [element.strip() for element in value.split(",") if element.strip()]

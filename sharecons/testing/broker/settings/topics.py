@@ -1,7 +1,7 @@
-"""The settings of a topic: all that Kafka 4.3 knows, and one of 4.4 (KIP-1191).
+"""The settings of topics: all of Kafka 4.3, and one of 4.4 (KIP-1191).
 
-`max.message.bytes`, `message.timestamp.*` and `cleanup.policy` decide what may be
-written; the others are kept and shown, but nothing is ever deleted or compacted.
+`max.message.bytes`, `message.timestamp.*` and `cleanup.policy` decide which batches are
+accepted; the others are only stored and shown: nothing is deleted or compacted.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _ALL: Final = (
         default="delete",
         choices=("compact", "delete"),
         parents=("log.cleanup.policy",),
-        doc="What is done with old segments: deleted, compacted by key, or both.",
+        doc="How old segments are cleaned: deleted, compacted by key, or both.",
     ),
     Setting(
         name="compression.gzip.level",
@@ -36,7 +36,7 @@ _ALL: Final = (
         form="-1|[1-9]",
         refusal="Value must be between 1 and 9 or equal to -1",
         parents=("compression.gzip.level",),
-        doc="How hard gzip tries, where the broker compresses.",
+        doc="The gzip level, where the broker compresses.",
     ),
     Setting(
         name="compression.lz4.level",
@@ -45,7 +45,7 @@ _ALL: Final = (
         lowest=1,
         highest=17,
         parents=("compression.lz4.level",),
-        doc="How hard lz4 tries, where the broker compresses.",
+        doc="The lz4 level, where the broker compresses.",
     ),
     Setting(
         name="compression.zstd.level",
@@ -54,7 +54,7 @@ _ALL: Final = (
         lowest=-131072,
         highest=22,
         parents=("compression.zstd.level",),
-        doc="How hard zstd tries, where the broker compresses.",
+        doc="The zstd level, where the broker compresses.",
     ),
     Setting(
         name="compression.type",
@@ -70,14 +70,14 @@ _ALL: Final = (
         default="86400000",
         lowest=0,
         parents=("log.cleaner.delete.retention.ms",),
-        doc="How long a compacted topic keeps the marks of what was deleted.",
+        doc="How long a compacted topic keeps the markers of deleted records.",
     ),
     Setting(
         name="errors.deadletterqueue.group.enable",
         kind=Kind.BOOLEAN,
         default="false",
         later=True,
-        doc="Whether share groups may have their dead letters written to the topic.",
+        doc="Whether share groups may write their dead letters to the topic.",
     ),
     Setting(
         name="file.delete.delay.ms",
@@ -85,7 +85,7 @@ _ALL: Final = (
         default="60000",
         lowest=0,
         parents=("log.segment.delete.delay.ms",),
-        doc="How long a file stays on disk once it is out of use.",
+        doc="How long an unused file stays on disk.",
     ),
     Setting(
         name="flush.messages",
@@ -93,7 +93,7 @@ _ALL: Final = (
         default=FOREVER,
         lowest=1,
         parents=("log.flush.interval.messages",),
-        doc="After so many records the log is written through to the disk.",
+        doc="Number of records after which the log is flushed to disk.",
     ),
     Setting(
         name="flush.ms",
@@ -101,7 +101,7 @@ _ALL: Final = (
         default=FOREVER,
         lowest=0,
         parents=("log.flush.interval.ms",),
-        doc="After so long the log is written through to the disk.",
+        doc="Time after which the log is flushed to disk.",
     ),
     Setting(
         name=FOLLOWERS,
@@ -109,7 +109,7 @@ _ALL: Final = (
         default="",
         form=REPLICAS,
         refusal=NO_REPLICAS.format(name=FOLLOWERS),
-        doc="The replicas whose copying is slowed down at the follower.",
+        doc="The replicas whose replication is throttled at the follower.",
     ),
     Setting(
         name=LEADERS,
@@ -117,7 +117,7 @@ _ALL: Final = (
         default="",
         form=REPLICAS,
         refusal=NO_REPLICAS.format(name=LEADERS),
-        doc="The replicas whose copying is slowed down at the leader.",
+        doc="The replicas whose replication is throttled at the leader.",
     ),
     Setting(
         name="index.interval.bytes",
@@ -125,7 +125,7 @@ _ALL: Final = (
         default="4096",
         lowest=0,
         parents=("log.index.interval.bytes",),
-        doc="How far apart the entries of the offset index are.",
+        doc="Bytes of the log between two entries of the offset index.",
     ),
     Setting(
         name="local.retention.bytes",
@@ -133,7 +133,7 @@ _ALL: Final = (
         default="-2",
         lowest=-2,
         parents=("log.local.retention.bytes",),
-        doc="How much is kept on the broker of what is in remote storage too.",
+        doc="Bytes kept on the broker that are in remote storage, too.",
     ),
     Setting(
         name="local.retention.ms",
@@ -141,7 +141,7 @@ _ALL: Final = (
         default="-2",
         lowest=-2,
         parents=("log.local.retention.ms",),
-        doc="How long the broker keeps what is in remote storage too.",
+        doc="How long the broker keeps records that are in remote storage, too.",
     ),
     Setting(
         name="max.compaction.lag.ms",
@@ -149,7 +149,7 @@ _ALL: Final = (
         default=FOREVER,
         lowest=1,
         parents=("log.cleaner.max.compaction.lag.ms",),
-        doc="The longest that a record stays without being compacted.",
+        doc="Maximum time that a record stays uncompacted.",
     ),
     Setting(
         name="max.message.bytes",
@@ -157,7 +157,7 @@ _ALL: Final = (
         default="1048588",
         lowest=0,
         parents=("message.max.bytes",),
-        doc="The largest batch that may be written.",
+        doc="Maximum size of a batch.",
     ),
     Setting(
         name="message.timestamp.after.max.ms",
@@ -165,7 +165,7 @@ _ALL: Final = (
         default="3600000",
         lowest=0,
         parents=("log.message.timestamp.after.max.ms",),
-        doc="How far ahead of the broker's clock a record's time may be.",
+        doc="How far ahead of the broker's clock a record's timestamp may be.",
     ),
     Setting(
         name="message.timestamp.before.max.ms",
@@ -173,7 +173,7 @@ _ALL: Final = (
         default=FOREVER,
         lowest=0,
         parents=("log.message.timestamp.before.max.ms",),
-        doc="How far behind the broker's clock a record's time may be.",
+        doc="How far behind the broker's clock a record's timestamp may be.",
     ),
     Setting(
         name="message.timestamp.type",
@@ -181,7 +181,7 @@ _ALL: Final = (
         default="CreateTime",
         choices=("CreateTime", "LogAppendTime"),
         parents=("log.message.timestamp.type",),
-        doc="Whose time a record bears: the producer's, or the broker's.",
+        doc="Whether timestamps are the producer's or the broker's.",
     ),
     Setting(
         name="min.cleanable.dirty.ratio",
@@ -190,7 +190,7 @@ _ALL: Final = (
         lowest=0,
         highest=1,
         parents=("log.cleaner.min.cleanable.ratio",),
-        doc="How much of a log is to be uncompacted before it is compacted.",
+        doc="The uncompacted part of a log from which it is compacted.",
     ),
     Setting(
         name="min.compaction.lag.ms",
@@ -198,7 +198,7 @@ _ALL: Final = (
         default="0",
         lowest=0,
         parents=("log.cleaner.min.compaction.lag.ms",),
-        doc="The shortest that a record stays without being compacted.",
+        doc="Minimum time that a record stays uncompacted.",
     ),
     Setting(
         name="min.insync.replicas",
@@ -206,39 +206,39 @@ _ALL: Final = (
         default="1",
         lowest=1,
         parents=("min.insync.replicas",),
-        doc="How many replicas must have a record before acks=all is answered.",
+        doc="Number of in-sync replicas required for acks=all.",
     ),
     Setting(
         name="preallocate",
         kind=Kind.BOOLEAN,
         default="false",
         parents=("log.preallocate",),
-        doc="Whether a segment's file is made at its full size.",
+        doc="Whether a segment's file is created at its full size.",
     ),
     Setting(
         name="remote.log.copy.disable",
         kind=Kind.BOOLEAN,
         default="false",
-        doc="Whether nothing more is copied to remote storage.",
+        doc="Whether copying to remote storage has ended.",
     ),
     Setting(
         name="remote.log.delete.on.disable",
         kind=Kind.BOOLEAN,
         default="false",
-        doc="Whether remote data are deleted when remote storage is turned off.",
+        doc="Whether remote data are deleted when remote storage is disabled.",
     ),
     Setting(
         name="remote.storage.enable",
         kind=Kind.BOOLEAN,
         default="false",
-        doc="Whether old segments go to remote storage.",
+        doc="Whether old segments are moved to remote storage.",
     ),
     Setting(
         name="retention.bytes",
         kind=Kind.LONG,
         default="-1",
         parents=("log.retention.bytes",),
-        doc="How large a partition grows before old segments go; -1 is no limit.",
+        doc="Size of a partition from which old segments are deleted; -1: no limit.",
     ),
     Setting(
         name="retention.ms",
@@ -246,7 +246,7 @@ _ALL: Final = (
         default="604800000",
         lowest=-1,
         parents=("log.retention.ms",),
-        doc="How long records are kept; -1 is for ever.",
+        doc="How long records are kept; -1: for ever.",
     ),
     Setting(
         name="segment.bytes",
@@ -254,7 +254,7 @@ _ALL: Final = (
         default="1073741824",
         lowest=1048576,
         parents=("log.segment.bytes",),
-        doc="How large a segment's file grows.",
+        doc="Maximum size of a segment's file.",
     ),
     Setting(
         name="segment.index.bytes",
@@ -262,7 +262,7 @@ _ALL: Final = (
         default="10485760",
         lowest=4,
         parents=("log.index.size.max.bytes",),
-        doc="How large a segment's index may be.",
+        doc="Maximum size of a segment's index.",
     ),
     Setting(
         name="segment.jitter.ms",
@@ -270,7 +270,7 @@ _ALL: Final = (
         default="0",
         lowest=0,
         parents=("log.roll.jitter.ms",),
-        doc="The most that is taken by chance from segment.ms.",
+        doc="Maximum random time that is subtracted from segment.ms.",
     ),
     Setting(
         name="segment.ms",
@@ -278,14 +278,14 @@ _ALL: Final = (
         default="604800000",
         lowest=1,
         parents=("log.roll.ms",),
-        doc="How long a segment is written to before the next is begun.",
+        doc="Maximum age of a segment before the next one begins.",
     ),
     Setting(
         name="unclean.leader.election.enable",
         kind=Kind.BOOLEAN,
         default="false",
         parents=("unclean.leader.election.enable",),
-        doc="Whether a replica that lags behind may lead if no other lives.",
+        doc="Whether a replica that is not in sync may become the leader.",
     ),
 )
 
