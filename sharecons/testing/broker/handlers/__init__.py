@@ -1,1 +1,1 @@
-"""One module for each API: `handle` answers a request with a response's fields."""
+"""One module per API: `handle` returns the fields of the response to a request."""

@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn 0 to 4: a group's offsets are committed along with a transaction.
+"""AddOffsetsToTxn 0 to 4: commit a group's offsets with a transaction.
 
-Producers whose transactions are of version 2 do not ask: TxnOffsetCommit 5 adds the
-group (KIP-890). PRODUCER_FENCED is known from version 2 on (KIP-588).
+Producers with transactions of version 2 do not send it: TxnOffsetCommit 5 adds the
+group (KIP-890). PRODUCER_FENCED exists from version 2 on (KIP-588).
 """
 
 from sharecons.testing.broker import transaction_gate

@@ -1,9 +1,9 @@
-"""AddPartitionsToTxn 0 to 5: a transaction is about to write to partitions.
+"""AddPartitionsToTxn 0 to 5: add partitions to a transaction, or verify them.
 
-Clients ask for one transaction, in versions up to 3; with transactions of version 2 no
-longer, since Produce 12 adds (KIP-890). From version 4 brokers ask for several at once,
-to add or only to verify. One partition that cannot be added keeps out all of them:
-OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED is known from version 2 on (KIP-588).
+Clients add to one transaction, in versions up to 3; not with transactions of version 2,
+since Produce 12 adds partitions (KIP-890). From version 4 on, brokers add or verify for
+several transactions. If one partition cannot be added, none is; the others get
+OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED exists from version 2 on (KIP-588).
 """
 
 from collections.abc import Iterable, Mapping

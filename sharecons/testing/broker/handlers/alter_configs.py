@@ -1,7 +1,7 @@
-"""AlterConfigs 0 to 2: a resource's settings replaced in whole.
+"""AlterConfigs 0 to 2: replace all settings of a resource.
 
-What is not named goes back to its default. Clients have IncrementalAlterConfigs for
-this since Kafka 2.3 (KIP-339); Kafka 4 serves both.
+Settings that are not named return to their defaults. Kafka 4 has this API and
+IncrementalAlterConfigs, which replaced it in Kafka 2.3 (KIP-339).
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments 0 and 1 (KIP-455, KIP-860): partitions change brokers.
+"""AlterPartitionReassignments 0 and 1 (KIP-455, KIP-860): move partitions.
 
-It is done when it is answered: there is one log, and nothing to be copied.
+A reassignment is complete with its response: there is one log, and nothing to copy.
 """
 
 from sharecons.testing.broker.acls import CLUSTER_NAME

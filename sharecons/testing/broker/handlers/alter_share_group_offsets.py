@@ -1,8 +1,8 @@
-"""AlterShareGroupOffsets 0: where an empty group begins anew (KIP-932).
+"""AlterShareGroupOffsets 0: reset an empty group to other offsets (KIP-932).
 
-A group that does not exist is made. Offsets are taken as they are, even from beyond the
-log. Each partition has its own result; the request as a whole fails if the group has
-members, or is of another kind.
+A group that does not exist is created. Offsets are not checked, even if they are past
+the end of the log. Each partition has its own result; the whole request fails if the
+group has members or is not a share group.
 """
 
 from typing import Final

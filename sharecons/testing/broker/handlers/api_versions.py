@@ -1,8 +1,8 @@
-"""ApiVersions 0 to 4 (KIP-35, KIP-511, KIP-584): what this broker serves.
+"""ApiVersions 0 to 4 (KIP-35, KIP-511, KIP-584): the APIs and features of this broker.
 
-Its features are those of Kafka 4.3 as far as they are served: share groups are on
-(share.version 1), transactions are of the second kind (transaction.version 2, KIP-890);
-groups of the newer protocols (group.version, streams.version) are not there.
+Its features are those of Kafka 4.3 that it supports: share groups (share.version 1) and
+transactions of version 2 (transaction.version 2, KIP-890), but no groups of the newer
+protocols (group.version, streams.version).
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ FEATURES: Final = {
     "share.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""The levels that are supported; the highest are what holds."""
+"""The supported levels; the highest ones are in effect."""
 
 LEVEL_ZERO_FROM: Final = 4
 
@@ -48,7 +48,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _supported(version: int) -> Iterator[Response]:
-    """Leave out what begins at 0 for older clients: they trip over it (KAFKA-17492)."""
+    """Yield the features; not those from level 0 for old clients (KAFKA-17492)."""
     for name, (lowest, highest) in FEATURES.items():
         if lowest or version >= LEVEL_ZERO_FROM:
             yield {"name": name, "min_version": lowest, "max_version": highest}

@@ -1,8 +1,8 @@
-"""CreateAcls 1 to 3: rules about who may do what (access.py).
+"""CreateAcls 1 to 3: add rules to acls.py.
 
-What is a filter rather than a rule (ANY) spoils the whole request, as Kafka trips over
-it before it looks at any. Where Kafka closes the connection, since a rule has a type of
-number 0, that rule is refused as one of an unknown type is.
+A filter instead of a rule (ANY) fails the whole request, as in Kafka. For a rule with a
+type of number 0 Kafka closes the connection; here it is rejected like other unknown
+types.
 """
 
 from sharecons.testing.broker.acls import (
@@ -43,7 +43,7 @@ def _create(cluster: Cluster, acl: Acl) -> Response:
 
 
 def _fault(acl: Acl) -> str | None:
-    """Say why there can be no such rule."""
+    """Return why a rule is invalid, or None."""
     if acl.resource is Resource.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.name:

@@ -1,4 +1,4 @@
-"""CreatePartitions 0 to 3 (KIP-195): more partitions for topics that are there."""
+"""CreatePartitions 0 to 3 (KIP-195): add partitions to existing topics."""
 
 from collections import Counter
 

@@ -1,9 +1,8 @@
-"""CreateTopics 2 to 7: each topic by itself, and from 5 on what it came out as.
+"""CreateTopics 2 to 7: create topics, and from version 5 on describe them.
 
-Partitions and replication are numbers, or -1 for the broker's defaults (KIP-464), or
-an assignment by hand. With `validate_only` all is the same but that nothing is made.
-Who may create anything in the cluster may create any topic, even one that it may not
-touch otherwise.
+Partitions and replication are numbers, or -1 for the broker's defaults (KIP-464), or a
+manual assignment. With `validate_only` nothing is created. CREATE on the cluster allows
+any topic, even one whose own ACLs deny it.
 """
 
 import uuid

@@ -1,4 +1,4 @@
-"""DeleteAcls 1 to 3: takes away the rules that each filter lets through."""
+"""DeleteAcls 1 to 3: delete the rules that match each filter."""
 
 from sharecons.testing.broker.acls import (
     CLUSTER_NAME,
@@ -19,7 +19,7 @@ __all__ = ["handle"]
 
 async def handle(request: Request, context: Context) -> Response:
     access = context.cluster.access
-    # Each filter is looked through first: what two of them let through, both tell.
+    # All filters are matched first: a rule may be in the results of two of them.
     results = [_result(access, each) for each in request.filters]
     for _, acls in results:
         access.remove(acls)

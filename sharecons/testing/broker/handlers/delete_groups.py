@@ -1,6 +1,6 @@
-"""DeleteGroups 0 to 2: remove groups of any kind, and all they remember.
+"""DeleteGroups 0 to 2: delete groups of any kind, with their offsets.
 
-Only groups without members. A share group's share partitions go with it.
+Groups with members are not deleted. A share group's share partitions are deleted, too.
 """
 
 from typing import Any

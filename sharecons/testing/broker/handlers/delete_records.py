@@ -1,7 +1,6 @@
-"""DeleteRecords 0 to 2: forget a partition's records before an offset.
+"""DeleteRecords 0 to 2: delete a partition's records before an offset.
 
-Offset -1 means all there are. A topic that is compacted and never deleted from may not
-be deleted from this way either.
+Offset -1 is the end of the log. A topic without cleanup.policy=delete is rejected.
 """
 
 from typing import Final

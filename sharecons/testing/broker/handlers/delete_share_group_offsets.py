@@ -1,7 +1,7 @@
-"""DeleteShareGroupOffsets 0: forget how far an empty group is with topics (KIP-932).
+"""DeleteShareGroupOffsets 0: delete an empty group's offsets of topics (KIP-932).
 
-Each topic has its own result: there may be none of that name, or nothing to forget.
-Whoever joins next begins where the group's settings say.
+Each topic has its own result: it may not exist, or have no offsets. The next member
+starts where the group's settings say.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
-"""DeleteTopics 1 to 6: by name, and from 6 on by id too (KIP-516).
+"""DeleteTopics 1 to 6: by name, and from version 6 on also by id (KIP-516).
 
-A topic takes its share partitions and what groups have committed with it.
+A topic's share partitions and committed offsets are deleted with it.
 """
 
 import uuid
@@ -22,7 +22,7 @@ DELETION_CAN_BE_DISABLED_FROM: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A topic as a request names it: by the one or by the other."""
+    """A topic named by a request, by its name or its id."""
 
     name: str | None
     topic_id: uuid.UUID | None
@@ -93,7 +93,7 @@ def _found(cluster: Cluster, target: Target, version: int) -> Topic:
             raise Refusal(ErrorCode.unknown_topic_id, NO_SUCH_ID)
         _check_access(cluster, topic.name)
         return topic
-    # Who may not delete it is not to learn whether it is there.
+    # Without permission, clients do not learn whether the topic exists.
     _check_access(cluster, target.name)
     topic = cluster.topics.named(target.name)
     if topic is None:

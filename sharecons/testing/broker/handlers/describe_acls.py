@@ -1,4 +1,4 @@
-"""DescribeAcls 1 to 3: the rules that a filter lets through, by resource."""
+"""DescribeAcls 1 to 3: the rules that match a filter, by resource."""
 
 from sharecons.testing.broker.acls import (
     CLUSTER_NAME,

@@ -1,7 +1,7 @@
-"""DescribeCluster 0 to 2 (KIP-700): the brokers, and what may be done to the cluster.
+"""DescribeCluster 0 to 2 (KIP-700): the brokers, and the allowed operations.
 
-From 1 on it can be asked of controllers (KIP-919), but not of brokers; from 2 on
-brokers that are down can be asked for (KIP-1073): they are fenced.
+Version 1 can ask for controllers (KIP-919), which a broker rejects. Version 2 can
+include stopped brokers (KIP-1073): they are fenced.
 """
 
 from typing import Final

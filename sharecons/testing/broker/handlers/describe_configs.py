@@ -1,8 +1,8 @@
-"""DescribeConfigs 1 to 4 (KIP-133, KIP-226, KIP-569): settings and where they are from.
+"""DescribeConfigs 1 to 4 (KIP-133, KIP-226, KIP-569): settings and their sources.
 
-Topics, brokers (one, or "" for what is set on all) and groups. Any broker answers for
-topics and groups, only the broker itself for its own. No names asked for means all of
-them, as null does; names that nobody knows are passed over.
+Resources are topics, brokers (one, or "" for settings of all) and groups. Any broker
+describes topics and groups; only the broker itself describes its own settings. An empty
+list of names, or null, asks for all settings; unknown names are ignored.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def _broker_entries(name: str, context: Context) -> Sequence[Entry]:
 
 
 def _own(context: Context) -> dict[str, str]:
-    """Give what no two brokers have alike."""
+    """Return the settings that differ between brokers."""
     broker = context.cluster.brokers[context.node_id]
     advertised = context.address_of(broker)
     own = {

@@ -1,8 +1,8 @@
-"""DescribeGroups 0 to 6: classic groups, with their members.
+"""DescribeGroups 0 to 6: classic groups with their members.
 
-Version 3 tells what the client may do to a group (KIP-430), 4 names static members.
-A group that is not there, or not a classic one, is "Dead", and from version 6 an error
-too (KIP-1043). Metadata and protocol are shown of a stable group only.
+Version 3 has authorized operations (KIP-430), version 4 instance ids. A group that does
+not exist or is not a classic one is "Dead", and from version 6 on also an error
+(KIP-1043). Metadata and protocol are returned for a stable group only.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""DescribeLogDirs 1 to 5 (KIP-113, KIP-827): how large partitions are, on this broker.
+"""DescribeLogDirs 1 to 5 (KIP-113, KIP-827): the sizes of partitions on this broker.
 
-There is one directory by name only: logs are in memory. kafka-reassign-partitions asks
-for it before it moves anything.
+The one directory is fictional: logs are in memory. kafka-reassign-partitions sends this
+request before it moves partitions.
 """
 
 from typing import Final

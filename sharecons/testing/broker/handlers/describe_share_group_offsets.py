@@ -1,8 +1,7 @@
-"""DescribeShareGroupOffsets 0 and 1: how far a group is (KIP-932; lag: KIP-1226).
+"""DescribeShareGroupOffsets 0 and 1: a group's positions (KIP-932; lag: KIP-1226).
 
-Any group may be asked for, even one that does not exist: what nothing is known of has
-start offset -1 and no error. Null asks for the partitions of all topics that the group
-has ever subscribed to and that are still there.
+The group need not exist: unknown partitions have start offset -1 and no error. Null asks
+for the partitions of all existing topics that the group has ever subscribed to.
 """
 
 from collections.abc import Iterable, Mapping

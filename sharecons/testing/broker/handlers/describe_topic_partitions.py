@@ -1,8 +1,7 @@
 """DescribeTopicPartitions 0 (KIP-966): topics, and their partitions in pages.
 
-Topics come in the order of their names. Where a page is full the answer has a cursor,
-from which the client asks on. Eligible leader replicas are those that fell out of sync
-last; here that is nobody, since all replicas are one.
+Topics are ordered by name. If a page is full the response has a cursor for the next
+request. There are never eligible leader replicas, since all replicas are in sync.
 """
 
 from collections.abc import Iterator
@@ -37,7 +36,7 @@ def _refused(request: Request) -> Response:
 
 
 def _names(request: Request, context: Context) -> list[str]:
-    """Give the topics that are asked for, from the cursor on; all if none is named."""
+    """Return the requested topics from the cursor on; all if none is named."""
     first = "" if request.cursor is None else request.cursor.topic_name
     asked = {topic.name for topic in request.topics or context.cluster.topics}
     return sorted(name for name in asked if name >= first)
@@ -46,7 +45,7 @@ def _names(request: Request, context: Context) -> list[str]:
 def _page(
     request: Request, context: Context, names: list[str]
 ) -> tuple[list[Response], Response | None]:
-    """Describe topics until the page is full; give what is to come next, too."""
+    """Describe topics until the page is full; return the cursor, too."""
     room = max(1, min(LARGEST_PAGE, request.response_partition_limit))
     described: list[Response] = []
     for name, first in _from_cursor(request, names):
@@ -64,7 +63,7 @@ def _page(
 
 
 def _from_cursor(request: Request, names: list[str]) -> Iterator[tuple[str, int]]:
-    """Give each topic with the first of its partitions that is wanted."""
+    """Yield each topic with its first requested partition."""
     cursor = request.cursor
     begun = {} if cursor is None else {cursor.topic_name: cursor.partition_index}
     for name in names:

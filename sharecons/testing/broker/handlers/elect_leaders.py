@@ -1,6 +1,7 @@
-"""ElectLeaders 0 to 2 (KIP-183, KIP-460): leaders go back to the first replicas.
+"""ElectLeaders 0 to 2 (KIP-183, KIP-460): elect the preferred leaders.
 
-Asked for all partitions (null) it answers only for those that it did something for.
+If all partitions are requested (null), the response has only those that an election
+changed or failed for.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _refused(request: Request, code: ErrorCode, message: str) -> Response:
-    """Refuse the whole, and each partition too, as older versions have it."""
+    """Return an error for the request and, for old versions, for each partition."""
     return {
         "error_code": code,
         "replica_election_results": [

@@ -1,8 +1,8 @@
-"""EndTxn 0 to 5: commit or abort.
+"""EndTxn 0 to 5: commit or abort a transaction.
 
 With version 5 a transaction is of version 2 (KIP-890): its end bumps the producer's
-epoch, and the answer has it. PRODUCER_FENCED is known from version 2 on (KIP-588).
-The markers are written before the answer goes out, which in real Kafka they need not.
+epoch, which the response returns. PRODUCER_FENCED exists from version 2 on (KIP-588).
+The markers are written before the response is sent; in Kafka, maybe later.
 """
 
 from sharecons.testing.broker import transaction_gate

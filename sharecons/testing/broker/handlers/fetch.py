@@ -1,12 +1,12 @@
-"""Fetch 4 to 18: read records, and wait for some if there are none.
+"""Fetch 4 to 18: read records, and wait if there are none.
 
-Sessions from version 7 (KIP-227), leader epochs from 9 (KIP-320), any replica from 11
-(KIP-392), topics by id from 13 (KIP-516), the leader of now from 16 (KIP-951). The
-first batch is given whole even where it is larger than the client has room for; the
-last of a partition may be cut short, as in a file that is read by bytes.
+Sessions exist from version 7 (KIP-227), leader epochs from 9 (KIP-320), fetches from
+followers from 11 (KIP-392), topic ids from 13 (KIP-516), current leaders from 16
+(KIP-951). The first batch is returned whole even if it exceeds the limit; the last one
+of a partition may be incomplete, as in a file that is read by bytes.
 
-A fetch waits while it has fewer bytes than it asks for and nothing has gone wrong with
-a partition that is there; one that is not does not end the wait.
+A fetch waits while it has fewer bytes than the minimum and no existing partition has an
+error. Partitions that do not exist do not end the wait.
 """
 
 import uuid
@@ -91,7 +91,7 @@ def _key(topic: Request, by_id: bool) -> str | uuid.UUID | None:
 
 
 async def _read(fetching: Fetching, request: Request, context: Context) -> list[Read]:
-    """Read until there is enough to answer, or the client has waited long enough."""
+    """Read until there are enough bytes, or the wait time is over."""
     cluster = context.cluster
     limits = Limits(
         max_bytes=min(request.max_bytes, LARGEST),

@@ -1,7 +1,7 @@
-"""FindCoordinator 0 to 6: which broker coordinates a group, transaction, share state.
+"""FindCoordinator 0 to 6: the coordinator of a group, transaction or share partition.
 
-One key up to version 3, any number from 4 (KIP-699). Version 6 has share partitions'
-state (KIP-932), whose keys are `group:topicId:partition`; before that nobody may ask.
+One key up to version 3, several from version 4 (KIP-699). Version 6 adds share
+partitions (KIP-932), with keys `group:topicId:partition`.
 """
 
 import base64
@@ -27,7 +27,7 @@ async def handle(request: Request, context: Context) -> Response:
         found = [{"key": key, **_answer(key_type, key, context)} for key in keys]
         return {"coordinators": found}
     answer = _answer(key_type, request.key, context)
-    # Only a single answer says in words what its code says.
+    # Only a response with a single coordinator has the error's name as its message.
     message = answer["error_code"].name.upper()
     return {**answer, "error_message": message}
 
@@ -72,7 +72,7 @@ def _share_refusal(key: str, context: Context) -> ErrorCode:
 
 
 def _is_share_key(key: str) -> bool:
-    """Tell whether a key is a group id, a topic id in base64 and a partition."""
+    """Return whether a key is a group id, a topic id in base64 and a partition."""
     match = SHARE_KEY.fullmatch(key)
     if match is None:
         return False

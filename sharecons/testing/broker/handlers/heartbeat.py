@@ -1,6 +1,6 @@
 """Heartbeat 0 to 4: stay a member of a classic group; version 3 has static members.
 
-A member learns here that its group rebalances, and joins again.
+By an error of its response a member learns that the group rebalances, and rejoins.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs 0 and 1 (KIP-339): settings changed one by one."""
+"""IncrementalAlterConfigs 0 and 1 (KIP-339): change single settings."""
 
 from collections.abc import Mapping
 

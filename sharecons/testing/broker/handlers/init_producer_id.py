@@ -1,8 +1,8 @@
-"""InitProducerId 0 to 5: an id for an idempotent producer, or a transactional one.
+"""InitProducerId 0 to 5: an id for an idempotent or a transactional producer.
 
 A transactional producer gets the id of its transactional id and the next epoch, which
-fences whoever had the one before. From version 3 a producer may say who it was, to go
-on after an error (KIP-360); from version 4 it knows PRODUCER_FENCED.
+fences the previous producer. From version 3 on it may send its last id and epoch, to
+continue after an error (KIP-360). PRODUCER_FENCED exists from version 4 on.
 """
 
 from sharecons.testing.broker import transaction_gate

@@ -1,12 +1,11 @@
 """JoinGroup 0 to 9: become a member of a classic group, or join its rebalance.
 
-Version 1 has a time-out for rebalances, which was the session's before; 4 sends a new
-member away to come again with the id that it is given (KIP-394); 5 has static members,
-who keep their place under a `group_instance_id` (KIP-345); 7 names the protocol type; 8
-gives a reason (KIP-800), which nobody reads; from 9 a leader may be told that there is
-nothing to assign (KIP-814).
+Version 1 has a rebalance timeout, which was the session timeout before. Version 4
+assigns a new member its id, to rejoin with (KIP-394). Version 5 has static members,
+identified by `group_instance_id` (KIP-345), 7 the protocol type, 8 a reason (KIP-800),
+which is ignored. From 9 on a leader may skip the assignment (KIP-814).
 
-The answer takes until all members have joined.
+The response waits until all members have joined.
 """
 
 import uuid
@@ -61,10 +60,10 @@ def _session_allowed(request: Request, context: Context) -> bool:
 
 
 def _group(request: Request, context: Context) -> ClassicGroup | None:
-    """Give the group, which the first member makes.
+    """Return the group; the first member creates it.
 
     Raises:
-        GroupError: it is a group of another kind.
+        GroupError: the group is not a classic one.
     """
     groups = context.cluster.groups
     found = groups.get(request.group_id)
@@ -101,7 +100,7 @@ def _read(request: Request, context: Context) -> JoinRequest:
 
 
 def _response(joined: Joined, version: int) -> Response:
-    # Before version 7 a protocol that there is not is spelt "".
+    # Before version 7 a missing protocol is "" instead of null.
     name = joined.protocol_name if version >= 7 else joined.protocol_name or ""
     return {
         "error_code": joined.error,

@@ -1,8 +1,8 @@
-"""LeaveGroup 0 to 5: leave a classic group, or take others out of it.
+"""LeaveGroup 0 to 5: leave a classic group, or remove other members from it.
 
-One member up to version 2, whose error is the response's; any number from 3, each with
+One member up to version 2, whose error is the response's; several from 3 on, each with
 its own error, by member id or by instance id alone (KIP-345). Reasons, from version 5
-(KIP-800), are not read.
+on (KIP-800), are ignored.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
@@ -19,7 +19,7 @@ async def handle(request: Request, context: Context) -> Response:
         group = member_group(context, request.group_id)
         codes: list[ErrorCode] = group.leave(leaving, context.now)
     except GroupError as error:
-        # Of a group that is not there, every member is unknown.
+        # If the group does not exist, every member is unknown.
         if error.code is not ErrorCode.unknown_member_id:
             return {"error_code": error.code}
         codes = [error.code] * len(leaving)

@@ -1,7 +1,7 @@
-"""ListConfigResources 0 and 1 (KIP-1142): what there is that can have settings.
+"""ListConfigResources 0 and 1 (KIP-1142): the resources that can have settings.
 
-Groups are named only if something was set for them. Version 0 asks for subscriptions to
-clients' metrics, of which there are none here.
+Groups are listed only if they have settings of their own. Version 0 asks for client
+metrics subscriptions, of which there are none.
 """
 
 from collections.abc import Iterable, Mapping

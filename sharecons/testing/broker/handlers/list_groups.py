@@ -1,7 +1,7 @@
-"""ListGroups 0 to 5: the groups that this broker coordinates, of every kind.
+"""ListGroups 0 to 5: the groups of all kinds that this broker coordinates.
 
-Version 4 tells states and takes a filter of them (KIP-518), 5 the same of types
-(KIP-848, KIP-932): "classic" and "share" here. Filters do not mind upper case.
+Version 4 has states and a filter for them (KIP-518), version 5 the same for types
+(KIP-848, KIP-932), here "classic" and "share". Filters ignore case.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ def _passes(value: str, wanted: set[str]) -> bool:
 
 
 def _visible(context: Context) -> list[Group]:
-    """Give the groups that the client may know of: by one right, or one by one."""
+    """Return the groups that the client may see, by the cluster's or their own ACLs."""
     cluster = context.cluster
     here = [each for each in cluster.groups if coordinates(context, each.group_id)]
     if not cluster.access.denies("DESCRIBE", "CLUSTER", "kafka-cluster"):

@@ -1,9 +1,9 @@
-"""ListOffsets 1 to 10: the offset of a time, or of an end of a partition.
+"""ListOffsets 1 to 10: the offset of a timestamp, or of an end of a partition.
 
-Ends are times below zero: the first record that is there (-2, or -4, on this broker's
-own disk), the next to be written (-1), that with the greatest time (-3, from version
-7), the last in tiered storage (-5, which there never is). Whoever reads committed
-records only ends at the last stable offset (version 2).
+Negative timestamps are ends: the first record (-2, or -4 on the broker's own disk), the
+next record (-1), the record with the greatest timestamp (-3, from version 7 on), the
+last in tiered storage (-5, always none). For consumers of committed records the log
+ends at the last stable offset (version 2).
 """
 
 import enum
@@ -25,11 +25,11 @@ __all__ = ["handle"]
 NO_TIME: Final = -1
 NO_OFFSET: Final = -1
 NO_EPOCH: Final = -1
-LAST: Final = 2**15  # no version is as new as this
+LAST: Final = 2**15  # greater than any version
 
 
 class Ends(enum.IntEnum):
-    """The times that are none."""
+    """The timestamps with a special meaning."""
 
     LATEST = -1
     EARLIEST = -2
@@ -45,7 +45,7 @@ SINCE: Final[Mapping[int, int]] = {
     Ends.EARLIEST_LOCAL: 8,
     Ends.LATEST_TIERED: 9,
 }
-"""The version that each came with."""
+"""The first version that supports each."""
 
 COMMITTED: Final = 1
 CONSUMER: Final = -1
@@ -102,7 +102,7 @@ def _refused(wanted: Request, code: ErrorCode) -> Response:
 
 
 def _twice(request: Request) -> frozenset[Place]:
-    """Give the partitions that are asked for more than once, which Kafka refuses."""
+    """Return the partitions that are requested twice, which Kafka rejects."""
     asked = Counter(
         (topic.name, each.partition_index)
         for topic in request.topics
@@ -112,7 +112,7 @@ def _twice(request: Request) -> frozenset[Place]:
 
 
 def _readable(request: Request, place: Partition) -> int:
-    """Give the first offset that this client may not read yet."""
+    """Return the end of the log for this client."""
     committed = of(request, "isolation_level", 0) == COMMITTED
     if committed and request.replica_id == CONSUMER:
         return place.log.last_stable_offset

@@ -1,9 +1,9 @@
-"""Metadata 0 to 13: brokers, topics, and who leads what.
+"""Metadata 0 to 13: brokers, topics and leaders.
 
-Topics are asked for by name, by id (12+, KIP-516), or all of them. What a client may
-not describe is left out of all topics, and refused if asked for. A topic that is made
-because it was asked for (auto.create.topics.enable) is unknown in this answer yet, as
-it is in Kafka, where making it takes longer than answering; clients ask again.
+Topics are requested by name, by id (from version 12, KIP-516), or all. Topics without
+permission to describe are left out of all topics, and errors if requested. A topic that
+is created by this request (auto.create.topics.enable) is still unknown in the response,
+as in Kafka, where creation takes longer; clients retry.
 """
 
 import uuid
@@ -47,12 +47,12 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _fault(request: Request, version: int) -> ErrorCode | None:
-    """Find what spoils the whole: ids before there were any, or nothing named."""
+    """Return the error of the whole request: ids in an old version, or no name."""
     ids = [of(each, "topic_id", None) for each in request.topics or ()]
     names = [each.name for each in request.topics or ()]
     if version < BY_ID_FROM:
         return ErrorCode.invalid_request if any(ids) or None in names else None
-    # By one id all are taken for ids; else Kafka trips over the name that is missing.
+    # With one id, all topics count as ids; else Kafka fails at a missing name.
     return ErrorCode.unknown_server_error if None in names and not any(ids) else None
 
 
@@ -66,7 +66,7 @@ def _refused(request: Request, code: ErrorCode) -> Response:
 
 
 def _cluster_operations(request: Request, cluster: Cluster) -> Response:
-    """Only versions 8 to 10 have them; later DescribeCluster took that over."""
+    """Return the operations for versions 8 to 10; later, DescribeCluster has them."""
     if not of(request, "include_cluster_authorized_operations", False):
         return {}
     denied = cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
@@ -121,7 +121,7 @@ def _named(names: Iterable[str], request: Request, context: Context) -> list[Res
 
 
 def _missing(name: str, request: Request, cluster: Cluster) -> Response:
-    """Answer for a topic that is not there, and make it if it is to be made."""
+    """Return the error of a topic that does not exist; create it if allowed."""
     code = ErrorCode.unknown_topic_or_partition
     if fault_of_name(name):
         code = ErrorCode.invalid_topic_exception
@@ -183,7 +183,7 @@ def _operations(name: str, request: Request, cluster: Cluster) -> Response:
 
 
 def _first_version(place: Partition, running: list[int]) -> Response:
-    """Version 0 leaves out the replicas that are down, and calls that an error."""
+    """Describe a partition for version 0: stopped replicas are left out, an error."""
     answer = dict(describe_partition(place, running))
     answer["replica_nodes"] = living = place.living(running)
     if living and living != place.replicas:

@@ -1,9 +1,9 @@
-"""OffsetCommit 2 to 10: keep a group's offsets, each with a leader epoch and a note.
+"""OffsetCommit 2 to 10: commit a group's offsets, with leader epochs and metadata.
 
-Topics by name up to version 9, by id from 10. Members commit in their generation. With
-generation -1 anybody commits for a group that has no members, which need not be there
-yet; from version 9 whoever names a generation of no group learns that there is none,
-before that its generation is wrong (KIP-848).
+Topics by name up to version 9, by id from version 10. Members commit in their
+generation. With generation -1, clients commit for a group without members, which need
+not exist yet. A generation of a group that does not exist is GROUP_ID_NOT_FOUND from
+version 9 on, before that ILLEGAL_GENERATION (KIP-848).
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
@@ -32,10 +32,10 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _allowed(request: Request, context: Context) -> ClassicGroup:
-    """Give the group to commit to.
+    """Return the group to commit to.
 
     Raises:
-        GroupError: nothing is to be committed.
+        GroupError: the commit is rejected.
     """
     check_coordinator(context, request.group_id)
     generation_id: int = request.generation_id_or_member_epoch

@@ -1,6 +1,6 @@
-"""OffsetDelete 0: forget some of a group's offsets (KIP-496).
+"""OffsetDelete 0: delete some of a group's offsets (KIP-496).
 
-While the group has members, only offsets of topics that none of them subscribes to.
+While the group has members, only offsets of topics without subscribers.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response

@@ -1,11 +1,11 @@
-"""OffsetFetch 1 to 10: what groups have committed; -1 where nothing is.
+"""OffsetFetch 1 to 10: the committed offsets of groups, or -1.
 
-Version 2 can ask for all partitions, and has an error of the group's; 7 can insist on
-what is stable: an offset that a transaction is about to commit is UNSTABLE (KIP-447);
-from 8 it asks for several groups at once (KIP-709); from 9 members say who they are,
-which matters to groups of other kinds only; from 10 topics go by their ids.
+Version 2 can request all partitions, and has an error per group. Version 7 can require
+stable offsets: one with a pending commit of a transaction is an error (KIP-447). From
+version 8 on it takes several groups (KIP-709), from 9 member ids, which only other kinds
+of groups use, from 10 topic ids.
 
-Whatever group is asked for, one that is not there has committed nothing.
+A group that does not exist has no committed offsets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,14 +36,14 @@ async def handle(request: Request, context: Context) -> Response:
         return {"groups": [_group(each, context, stable) for each in request.groups]}
     answer = _group(request, context, stable)
     if answer["error_code"] and context.version < 2:
-        # It has no error of the group's yet.
+        # Version 1 has no error per group.
         answer["topics"] = _refused(request.topics, answer["error_code"])
     del answer["group_id"]
     return answer
 
 
 def _group(asked: Request, context: Context, stable: bool) -> dict[str, Any]:
-    """Answer for one group; `asked` has its `group_id` and `topics`."""
+    """Return the offsets of one group; `asked` has its `group_id` and `topics`."""
     topics: list[dict[str, Any]] = []
     error = ErrorCode.none
     try:
@@ -62,7 +62,7 @@ def _group(asked: Request, context: Context, stable: bool) -> dict[str, Any]:
 
 
 def _all(context: Context, offsets: GroupOffsets, stable: bool) -> list[dict[str, Any]]:
-    """Answer for all that has been committed, as far as the client may see it."""
+    """Return all committed offsets that the client may see."""
     by_topic: dict[str, list[int]] = {}
     for name, partition in offsets:
         by_topic.setdefault(name, []).append(partition)
@@ -75,7 +75,7 @@ def _all(context: Context, offsets: GroupOffsets, stable: bool) -> list[dict[str
 
 
 def _key(context: Context, name: str) -> dict[str, Any] | None:
-    """Say which topic it is, as the version does; None if it has no id."""
+    """Return the topic's name or id, depending on the version; None without id."""
     if context.version < 10:
         return {"name": name}
     topic = context.cluster.topics.named(name)

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch 2 to 4 (KIP-320): where what a leader wrote comes to its end.
+"""OffsetForLeaderEpoch 2 to 4 (KIP-320): the end offset of a leader epoch.
 
-Consumers ask when the leader has changed, whether what they have read is still there.
-Here it always is.
+After a change of leaders, consumers check with it whether the log was truncated. Here
+it never is.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of

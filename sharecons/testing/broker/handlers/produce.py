@@ -1,12 +1,12 @@
-"""Produce 3 to 13: write batches of records.
+"""Produce 3 to 13: append batches of records.
 
-Topics by name up to version 12, by id from 13. One batch for each partition. With
-acks=0 there is no answer; what goes wrong then closes the connection, since nothing
-else would tell. Errors of single records are told from version 8 (KIP-467), the leader
-of now from 10 (KIP-951).
+Topics by name up to version 12, by id from 13. One batch per partition. With acks=0
+there is no response; an error then closes the connection, since clients would not learn
+of it otherwise. Errors of single records exist from version 8 (KIP-467), current
+leaders from 10 (KIP-951).
 
-A partition that a transaction writes to has been added by AddPartitionsToTxn up to
-version 11; from 12 writing adds it (KIP-890).
+Up to version 11, the partitions of a transaction must have been added by
+AddPartitionsToTxn; from 12 on, writing adds them (KIP-890).
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ ACKS: Final = (-1, 0, 1)
 
 @dataclass(slots=True)
 class Slot:
-    """One partition of a request: first what is to be written, then what came of it."""
+    """One partition of a request: its batch, and then the result."""
 
     topic: Request
     asked: Request
@@ -67,11 +67,11 @@ async def handle(request: Request, context: Context) -> Response | None:
 
 
 def _judge(slots: list[Slot], request: Request, context: Context) -> None:
-    """Refuse what may not even be tried."""
+    """Validate the partitions; store errors as their results."""
     try:
         batches = [split(slot.asked.records or b"") for slot in slots]
     except AppendError as error:
-        # Kafka stumbles over this before it knows one partition from the other.
+        # Kafka fails at this before it handles single partitions.
         _refuse_all(slots, error.code, error.message)
         return
     for slot, found in zip(slots, batches, strict=True):
@@ -83,7 +83,7 @@ def _judge(slots: list[Slot], request: Request, context: Context) -> None:
 
 
 def _judge_whole(slots: list[Slot], request: Request, context: Context) -> None:
-    """Refuse what the request as a whole, or its transaction, does not allow."""
+    """Check the request as a whole, and its transaction."""
     appends = [slot.append for slot in slots if slot.append is not None]
     code = _refusal(appends, request, context)
     if code:
@@ -105,17 +105,17 @@ def _find(slot: Slot, batches: list[bytes], context: Context) -> Append:
     found, unknown = _topic(slot.topic, context)
     name = found.name if found else of(slot.topic, "name", None)
     if name is not None and context.cluster.access.denies("WRITE", "TOPIC", name):
-        raise AppendError(ErrorCode.topic_authorization_failed, "denied")
+        raise AppendError(ErrorCode.topic_authorization_failed, "not authorized")
     partition = found.partition(slot.asked.index) if found else None
     if found is None:
-        raise AppendError(unknown, "no such topic")
+        raise AppendError(unknown, "unknown topic")
     if partition is None:
-        raise AppendError(ErrorCode.unknown_topic_or_partition, "no such partition")
+        raise AppendError(ErrorCode.unknown_topic_or_partition, "unknown partition")
     return to_append(found, partition, batches, context.version)
 
 
 def _topic(topic: Request, context: Context) -> tuple[Topic | None, ErrorCode]:
-    """Give the topic, and what to say if there is none."""
+    """Return the topic, and the error if it does not exist."""
     topics = context.cluster.topics
     if context.version < BY_ID_FROM:
         return topics.named(topic.name), ErrorCode.unknown_topic_or_partition

@@ -1,8 +1,8 @@
-"""ReadShareGroupState 0 (KIP-932): what the share coordinator keeps of a partition.
+"""ReadShareGroupState 0 (KIP-932): the share coordinator's state of a partition.
 
-Leaders ask their coordinator so; a plain client may as well. Locks are not in it, since
-they are in the leader's memory only. A leader epoch older than one already seen is
-fenced, a newer one is remembered.
+Leaders send it to the coordinator; clients may, too. The state has no locks, which are
+in the leader's memory only. A leader epoch older than a previous one is fenced; a newer
+one is stored.
 """
 
 from typing import Final
@@ -78,7 +78,7 @@ def _partition(context: Context, key: Key, leader_epoch: int) -> Response:
 
 
 def refused(context: Context, key: Key) -> Response | None:
-    """Refuse who may not ask, and who asks the wrong broker."""
+    """Return the error if access is denied or another broker coordinates, else None."""
     cluster = context.cluster
     if cluster.access.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         code = ErrorCode.cluster_authorization_failed

@@ -1,7 +1,7 @@
-"""ReadShareGroupStateSummary 0 and 1 (KIP-932; version 1 counts: KIP-1226).
+"""ReadShareGroupStateSummary 0 and 1 (KIP-932; version 1 has counts: KIP-1226).
 
-Unlike ReadShareGroupState it neither believes the leader epoch of a request nor fences
-by it, and tells of a share partition that nobody has begun as of one at -1.
+Unlike ReadShareGroupState it ignores the request's leader epoch, and returns -1 for a
+share partition without state.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""SaslAuthenticate 0 to 2: as SaslHandshake, in Kafka's own words."""
+"""SaslAuthenticate 0 to 2: an error with Kafka's message; see SaslHandshake."""
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context

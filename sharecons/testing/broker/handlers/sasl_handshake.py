@@ -1,4 +1,4 @@
-"""SaslHandshake 0 and 1: nobody is asked who he is, and whoever says it is told so."""
+"""SaslHandshake 0 and 1: an error, since the listener has SASL disabled."""
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context

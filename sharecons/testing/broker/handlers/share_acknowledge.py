@@ -1,10 +1,9 @@
 """ShareAcknowledge 1 and 2 (KIP-932; version 2 renews locks, KIP-1222).
 
-The request is the next of its share session, and counts its epoch up; epoch -1 closes
-the session, once the acknowledgements are done with. Those of a partition succeed or
-fail together. Each partition that the request names is in the answer; one that is led
-elsewhere is unknown here, and a topic id that nobody knows is an error of the server
-(both as Kafka 4.3.0 has it).
+The request advances the epoch of its share session; epoch -1 closes the session after
+the acknowledgements. Those of a partition succeed or fail together. The response has
+each partition of the request. A partition with another leader is unknown here, and an
+unknown topic id is UNKNOWN_SERVER_ERROR (both as in Kafka 4.3.0).
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
@@ -54,10 +53,10 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _session(request: Request, context: Context) -> Session:
-    """Find the session.
+    """Return the session of the request.
 
     Raises:
-        SessionError: there is none, or it is another request's turn.
+        SessionError: there is none, or its epoch is another one.
     """
     sessions = context.cluster.share_sessions
     who = (context.node_id, request.group_id, request.member_id)

@@ -1,19 +1,19 @@
 """ShareFetch 1 and 2 (KIP-932; version 2: KIP-1206 acquire mode, KIP-1222 renewal).
 
-In order: the session is opened, entered or closed; acknowledgements are checked;
-records are acquired, at once or as soon as there are `min_bytes`, at the latest after
-`max_wait`. An answer names every partition at first; after that those with records or
-an error, those that were just added, and those that something was acknowledged of.
+In this order, the session is opened, continued or closed, acknowledgements are
+validated, and records are acquired: at once, or as soon as there are `min_bytes`, at
+the latest after `max_wait`. The first response has every partition; later ones those
+with records or an error, new ones, and those with acknowledgements.
 
-Acknowledgements take effect after the first look at the partitions: a real leader
-writes them to its coordinator meanwhile. So what a request releases is not handed out
-in its answer, unless it has waited for something.
+Acknowledgements are applied after the first attempt to acquire: Kafka's leader writes
+them to its coordinator meanwhile. So records that a request releases are not in its own
+response, unless it has waited.
 
-A parked request is woken by new records, by the end of a lock, and by a start offset
-that moves; a record that somebody lets go it gets when its time is up (measured on
-Kafka 4.3.0, as is that a topic id that nobody knows is an error of the server).
+A waiting request is woken by new records, by the end of a lock, and by a start offset
+that moves, but not by records that another member releases; it gets those at the end of
+its wait (measured on Kafka 4.3.0, as is UNKNOWN_SERVER_ERROR for an unknown topic id).
 
-A request that renews locks fetches nothing; all of its limits have to be zero.
+A request that renews locks fetches nothing; all of its limits must be zero.
 """
 
 import time
@@ -60,7 +60,7 @@ RECORD_LIMIT = 1  # the acquire mode; 0 is batch-optimized
 
 @dataclass(slots=True)
 class _Result:
-    """What becomes of one partition."""
+    """The result for one partition."""
 
     fetched: Fetched = field(default_factory=Fetched)
     code: ErrorCode = ErrorCode.none
@@ -108,10 +108,10 @@ def _refused_renewal(request: Request) -> ErrorCode | None:
 
 
 def _session(request: Request, context: Context) -> Session:
-    """Open, enter or find the session.
+    """Open, continue or find the session.
 
     Raises:
-        SessionError: the request does not fit.
+        SessionError: the request does not match its session.
     """
     sessions = context.cluster.share_sessions
     who = (context.node_id, request.group_id, request.member_id)
@@ -145,7 +145,7 @@ async def _fetch(
     session: Session,
     decided: dict[TopicPartition, Decision],
 ) -> Results:
-    """Acquire records, and settle what was acknowledged meanwhile."""
+    """Acquire records, and apply the acknowledgements meanwhile."""
     results: Results = {}
     sources: list[Source] = []
     is_fetch = not of(request, "is_renew_ack", False)
@@ -170,7 +170,7 @@ async def _fetch(
 def _sources(
     request: Request, context: Context, session: Session, results: Results
 ) -> list[Source]:
-    """Find what may be fetched from; what may not gets its error."""
+    """Return the partitions to fetch from; store the errors of others."""
     partitions = context.cluster.share_partitions
     sources = []
     for where in session.in_turn(request.share_session_epoch):
@@ -181,7 +181,7 @@ def _sources(
         if place is not None:
             key = Key(request.group_id, *where)
             partition = partitions.lead(key, place, int(time.time() * 1000))
-            # Its coordinator is told of a share partition when a member subscribes.
+            # The coordinator gets the state when a member subscribes.
             code = ErrorCode.unknown_server_error
         if place is None or partition is None:
             results[where] = _Result(code=code)
@@ -193,7 +193,7 @@ def _sources(
 def _look(
     request: Request, context: Context, sources: list[Source], *, is_last: bool
 ) -> dict[TopicPartition, Fetched] | None:
-    """Fetch from all that have something, if that is enough or time is up."""
+    """Acquire from all partitions, if there are enough bytes or time is over."""
     abort_late(context.cluster, context.now, int(time.time() * 1000))
     partitions = context.cluster.share_partitions
     settings = partitions.settings(request.group_id)
@@ -243,7 +243,7 @@ def _wanted(request: Request) -> Wanted:
 
 
 def _is_outrun(request: Request, session: Session) -> bool:
-    """Tell whether another request was sent on the session before this was done."""
+    """Return whether a later request of the session arrived before this was done."""
     epoch = request.share_session_epoch
     return epoch not in (OPEN, CLOSE) and session.epoch != _next(epoch)
 
@@ -253,7 +253,7 @@ def _next(epoch: int) -> int:
 
 
 def _answered(request: Request, session: Session, results: Results) -> Results:
-    """Leave out what is not news to the client."""
+    """Leave out the partitions that have not changed for the client."""
     if request.share_session_epoch in (OPEN, CLOSE):
         return results
     return {

@@ -1,6 +1,6 @@
-"""ShareGroupDescribe 1: members, what they want, what they have (KIP-932).
+"""ShareGroupDescribe 1: members, their subscriptions and assignments (KIP-932).
 
-A group whose topics the client may not all describe is not described at all.
+A group is not described if the client may not describe all of its topics.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
@@ -61,7 +61,7 @@ def _described(group: ShareGroup, context: Context) -> Response:
 
 def _member(member: Member, context: Context) -> Response:
     topics = context.cluster.topics
-    # A topic that is gone is shown no more, even before the member hears of it.
+    # Deleted topics are left out, even if the member has not learned of it yet.
     assigned = [
         {**each, "topic_name": topic.name}
         for each in topic_partitions(member.assigned)

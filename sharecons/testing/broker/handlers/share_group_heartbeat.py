@@ -1,9 +1,9 @@
 """ShareGroupHeartbeat 1: join a share group, stay in it, leave it (KIP-932).
 
-Member epoch 0 joins, and makes the group if there is none; -1 leaves; others must be
-the member's. A joining member says what it wants; later null means that nothing has
-changed. One topic that is denied refuses the heartbeat, and the group does not hear of
-it. A topic that does not exist is awaited.
+Member epoch 0 joins, and creates the group if necessary; -1 leaves; others must be the
+member's. The subscription is sent when joining; later, null means unchanged. If one
+topic is denied, the heartbeat is rejected and has no effect. A topic that does not exist
+is assigned once it does.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def topic_partitions(assignment: Iterable[TopicPartition]) -> list[Response]:
-    """Spell an assignment: the partitions of each topic."""
+    """Return an assignment as in responses: the partitions of each topic."""
     by_topic: dict[object, list[int]] = {}
     for topic_id, partition in sorted(assignment):
         by_topic.setdefault(topic_id, []).append(partition)

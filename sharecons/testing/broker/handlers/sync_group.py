@@ -1,7 +1,7 @@
-"""SyncGroup 0 to 5: get one's assignment; the leader brings everybody's.
+"""SyncGroup 0 to 5: get a member's assignment; the leader sends those of all.
 
-Version 3 has static members (KIP-345); from 5 the protocol must be named, so that a
-client that took another one notices (KIP-559). Followers wait for the leader.
+Version 3 has static members (KIP-345). From version 5 on the protocol must be named, so
+that a client with another one gets an error (KIP-559). Followers wait for the leader.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of

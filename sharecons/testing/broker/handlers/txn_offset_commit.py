@@ -1,9 +1,9 @@
-"""TxnOffsetCommit 0 to 5: commit a group's offsets along with a transaction.
+"""TxnOffsetCommit 0 to 5: commit a group's offsets with a transaction.
 
-They are pending until the transaction has ended. Version 2 has leader epochs; from 3
-the member says who it is, and one of an old generation is refused (KIP-447). Before
-version 5 the group must have been added by AddOffsetsToTxn; 5 adds it, and 4 tells by
-an error of its own that it was not (KIP-890).
+They are pending until the transaction ends. Version 2 has leader epochs. From version 3
+on it has the member, and old generations are rejected (KIP-447). Before version 5 the
+group must have been added by AddOffsetsToTxn, else version 4 returns its own error;
+version 5 adds it (KIP-890).
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
@@ -47,10 +47,10 @@ def _check_access(request: Request, context: Context) -> None:
 
 
 def _check_transaction(request: Request, context: Context) -> None:
-    """See whether the producer's transaction has the group, or can take it in.
+    """Check that the transaction has the group, or add it.
 
     Raises:
-        GroupError: it has not, and cannot.
+        GroupError: it has not, and the group cannot be added.
     """
     abort_late(context.cluster, context.now, milliseconds())
     support = Support.ADDING if context.version >= 5 else Support.OLD
@@ -68,10 +68,10 @@ def _check_transaction(request: Request, context: Context) -> None:
 
 
 def _allowed(request: Request, context: Context) -> ClassicGroup:
-    """Give the group to commit to, which is part of the transaction then.
+    """Return the group to commit to, which is part of the transaction.
 
     Raises:
-        GroupError: nothing is to be committed.
+        GroupError: the commit is rejected.
     """
     check_id(request.group_id)
     check_coordinator(context, request.group_id)
