@@ -1,9 +1,9 @@
-"""Kafkas for tests: one that is embedded in the test, and the real one.
+"""Kafka for tests: an embedded one, and a real one.
 
     from sharecons.testing import EmbeddedBroker
 
-`sharecons.testing.kafka` runs a real Kafka, `sharecons.testing.virtual_time` has
-event loops whose clock jumps.
+`sharecons.testing.kafka` runs a real Kafka, `sharecons.testing.virtual_time` has event
+loops with a virtual clock.
 """
 
 from importlib import import_module
@@ -32,8 +32,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # pytest reads this package at each start, for the plugin in it: the broker and
-    # its codec are loaded by who asks for them.
+    # pytest imports this package at each start, for its plugin: the broker and its
+    # codec are imported at their first use.
     if name in __all__:
         module = "embedded" if name == "EmbeddedBroker" else "snapshots"
         return getattr(import_module(f"sharecons.testing.broker.{module}"), name)

@@ -4,9 +4,9 @@ share_broker   one embedded broker, new for each test
 share_cluster  three embedded brokers
 virtual_clock  a value for `anyio_backend` with which waiting takes no time
 
-pytest imports this module at each start, so it imports nothing before a test uses a
-fixture. The brokers run in a thread: plain tests, async tests and blocking clients can
-use them. For the same reason they cannot be used on a virtual clock.
+pytest imports this module at each start, so it imports nothing else before a test uses
+a fixture. The brokers run in a thread, so that synchronous tests, async tests and
+blocking clients can use them. Because of the thread they do not run on a virtual clock.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["share_broker", "share_cluster", "virtual_clock"]
 
 SETTINGS: Final[Mapping[str, str]] = {
-    # Members wait for no assignment: Kafka's defaults are 1 s and 5 s.
+    # Partitions are assigned at once. Kafka's defaults are 1 s and 5 s.
     "group.share.assignment.interval.ms": "0",
     "group.share.heartbeat.interval.ms": "100",
 }
@@ -49,13 +49,13 @@ def share_cluster(request: pytest.FixtureRequest) -> "Iterator[EmbeddedBroker]":
 
 @pytest.fixture(params=["asyncio", "trio"])
 def virtual_clock(request: pytest.FixtureRequest) -> "Backend":
-    """An event loop whose clock jumps over waiting, for anyio's pytest plugin:
+    """An event loop with a virtual clock, for anyio's pytest plugin:
 
         @pytest.fixture
         def anyio_backend(virtual_clock):
             return virtual_clock
 
-    Run brokers on it too, without sockets: `EmbeddedBroker(listen=False)`.
+    Brokers can run on it, too, without sockets: `EmbeddedBroker(listen=False)`.
     """
     from sharecons.testing import virtual_time
 

@@ -1,14 +1,14 @@
-"""Event loops whose clock jumps to the next deadline when there is nothing else to do.
+"""Event loops whose clock jumps to the next deadline when nothing else is ready.
 
-An hour of waiting takes no time, and takes it the same way each time. anyio's pytest
-plugin takes what `backend` gives:
+An hour of waiting takes no time and always has the same result. `backend` returns
+values for anyio's pytest plugin:
 
     @pytest.fixture(params=virtual_time.BACKENDS)
     def anyio_backend(request):
         return virtual_time.backend(request.param)
 
-For memory streams only, `EmbeddedBroker(listen=False)` for one: such a clock would jump
-past bytes that are under way in a real socket, and past the work of a thread.
+Use it for connections over memory only, as of `EmbeddedBroker(listen=False)`: the clock
+would jump past bytes under way in a socket, and past the work of a thread.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ __all__ = [
 Backend: TypeAlias = tuple[str, dict[str, object]]
 
 PATIENCE: Final = 5.0
-"""Real seconds after which a loop that waits for nothing in particular is stuck."""
+"""Real seconds after which a loop without ready tasks and deadlines is stuck."""
 
 IN_REAL_TIME: Final = (
     "Sockets and threads work in real time: the clock would jump past responses that "
@@ -40,7 +40,7 @@ IN_REAL_TIME: Final = (
 
 
 class JumpingSelector(selectors.DefaultSelector):
-    """Passes the time by moving the clock."""
+    """Lets time pass by moving the clock instead of waiting."""
 
     passed = 0.0
 
@@ -53,14 +53,14 @@ class JumpingSelector(selectors.DefaultSelector):
         if timeout is None:
             ready = super().select(PATIENCE)
             if not ready:
-                raise RuntimeError("every task waits, and none for a time")
+                raise RuntimeError("deadlock: all tasks wait, and none has a deadline")
             return ready
         self.passed += timeout
         return []
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop, with a clock of its own that begins at 0."""
+    """asyncio's event loop with a virtual clock, which starts at 0."""
 
     def __init__(self) -> None:
         self._leap = JumpingSelector()
@@ -69,9 +69,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._leap.passed
 
-    # asyncio calls timers that are due within its clock's resolution, by default a
-    # nanosecond. A task that is woken so and waits for the rest of its time is woken
-    # again at once, and time never passes.
+    # asyncio calls timers that are due within the clock's resolution, by default a
+    # nanosecond. A task that is woken early and waits for the remaining time would be
+    # woken again at once, and time would never pass.
     @property
     def _clock_resolution(self) -> float:
         return math.ulp(self.time())
@@ -85,7 +85,7 @@ BACKENDS: Final = ("asyncio", "trio")
 
 
 def backend(name: str) -> Backend:
-    """Give what anyio's pytest plugin takes for one of them."""
+    """Return a value for `anyio_backend`, given a name of BACKENDS."""
     if name == "trio":
         from trio.testing import MockClock
 
@@ -94,7 +94,7 @@ def backend(name: str) -> Backend:
 
 
 def is_virtual(backend: object) -> bool:
-    """Return whether a value of `anyio_backend` has a clock that jumps."""
+    """Return whether a value of `anyio_backend` has a virtual clock."""
     if not isinstance(backend, tuple):
         return False
     _, options = backend
@@ -104,7 +104,7 @@ def is_virtual(backend: object) -> bool:
 
 
 def check_real_time(what: str) -> None:
-    """Raise RuntimeError if the event loop of this thread has a clock that jumps."""
+    """Raise RuntimeError if the event loop of this thread has a virtual clock."""
     if _is_running():
         raise RuntimeError(
             f"{what} cannot be used on a virtual clock. {IN_REAL_TIME} Use "

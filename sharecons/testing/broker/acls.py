@@ -143,7 +143,7 @@ class Acl:
 
     @property
     def is_vague(self) -> bool:
-        """Whether this is a filter, which cannot be stored as a rule."""
+        """True for a filter, which cannot be stored as a rule."""
         return (
             self.resource is Resource.ANY
             or self.pattern in (Pattern.ANY, Pattern.MATCH)

@@ -1,4 +1,4 @@
-"""What a fault does with a request instead of only answering it."""
+"""The actions of faults: what happens to a request instead of a normal response."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias

@@ -70,7 +70,7 @@ class Configs:
 
     @property
     def has_dead_letters(self) -> bool:
-        """Whether any group has a dead letter topic (KIP-1191)."""
+        """True if any group has a dead letter topic (KIP-1191)."""
         return any(config.get(DEAD_LETTERS) for config in self._groups.values())
 
     def of_group(self, group_id: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What a handler gets besides its request: the cluster, the connection, the time."""
+"""The context of a handler: the cluster, the connection, the time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

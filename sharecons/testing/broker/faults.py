@@ -118,7 +118,7 @@ class Fault:
 
     @property
     def spent(self) -> bool:
-        """Whether it has taken as many requests as it should."""
+        """True if it has taken as many requests as it should."""
         return self.trap.times is not None and self.hits >= self.trap.times
 
     def hit(self, exchange: Exchange) -> bool:

@@ -34,7 +34,7 @@ class FetchSessionError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a consumer fetches from one partition."""
+    """A fetch from one partition."""
 
     spot: Spot
     offset: int

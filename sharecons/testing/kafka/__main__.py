@@ -1,4 +1,4 @@
-"""A Kafka in the foreground, for trying the client out: `--help` tells more."""
+"""A Kafka in the foreground, for trying out the client; see `--help`."""
 
 import argparse
 import logging
@@ -16,7 +16,7 @@ from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.ports import HOST
 from sharecons.testing.kafka.seed import produce_jobs
 
-LOOK: Final = 1.0  # seconds between two looks whether the brokers still live
+LOOK: Final = 1.0  # seconds between two checks whether the brokers still run
 
 log = logging.getLogger("sharecons.testing.kafka")
 
@@ -36,11 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m sharecons.testing.kafka",
-        description="Run a Kafka in the foreground, and forget it afterwards.",
+        description="Run a Kafka in the foreground, and delete its data afterwards.",
     )
-    parser.add_argument("--version", default="4.3.0", help="of Kafka (%(default)s)")
-    parser.add_argument("--brokers", type=int, default=1, help="how many (%(default)s)")
-    parser.add_argument("--port", type=int, default=9092, help="of the first broker")
+    parser.add_argument(
+        "--version", default="4.3.0", help="version of Kafka (%(default)s)"
+    )
+    parser.add_argument(
+        "--brokers", type=int, default=1, help="number of brokers (%(default)s)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=9092, help="port of the first broker (%(default)s)"
+    )
     parser.add_argument(
         "--topic",
         type=_topic,
@@ -51,13 +57,13 @@ def _parser() -> argparse.ArgumentParser:
         help="a topic to create",
     )
     parser.add_argument(
-        "--records", type=int, default=0, help="write so many into each topic (none)"
+        "--records", type=int, default=0, help="records to write to each topic (none)"
     )
     parser.add_argument(
         "command",
         nargs=argparse.REMAINDER,
         metavar="-- COMMAND",
-        help="run this beside it, with BOOTSTRAP_SERVERS set, and end with it",
+        help="program to run with BOOTSTRAP_SERVERS set; Kafka stops when it ends",
     )
     return parser
 
@@ -72,10 +78,10 @@ def _leave(signal_number: int, frame: object) -> NoReturn:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """Serve until a signal ends it, or a broker ends by itself.
+    """Run until a signal arrives, or a broker ends by itself.
 
     Raises:
-        LaunchError: the latter, or it never came up.
+        LaunchError: a broker has ended, or has not started.
     """
     with KafkaCluster(options.version, options.brokers, port=options.port) as cluster:
         for name, partitions in options.topic:
@@ -91,13 +97,15 @@ def _run(options: argparse.Namespace) -> None:
         while len(cluster.running) == options.brokers:
             time.sleep(LOOK)
         (lost, *_) = cluster.brokers.keys() - cluster.running
-        raise LaunchError(f"broker {lost} ended by itself:\n{cluster.log_tail(lost)}")
+        raise LaunchError(
+            f"broker {lost} has ended unexpectedly:\n{cluster.log_tail(lost)}"
+        )
 
 
 def _run_beside(command: Sequence[str], servers: str) -> int:
-    """Run a program until it ends; a Ctrl-C is passed on, for it to answer.
+    """Run a program until it ends, and forward signals to it.
 
-    In a process group of its own, so that it does not get the terminal's as well.
+    It gets its own process group, so that the terminal does not send it Ctrl-C, too.
     """
     environment = {**os.environ, "BOOTSTRAP_SERVERS": servers}
     process = subprocess.Popen(command, env=environment, process_group=0)

@@ -1,7 +1,7 @@
-"""The two requests that a launcher needs, spelt by hand.
+"""The two requests that a launcher needs, encoded by hand.
 
-Old versions that every Kafka 4 still serves and that have no tagged fields:
-Metadata 1 and CreateTopics 2 (Kafka's "Protocol Messages").
+Metadata 1 and CreateTopics 2: old versions without tagged fields, which Kafka 4 still
+supports (Kafka's "Protocol Messages").
 """
 
 import socket
@@ -16,12 +16,12 @@ Address = tuple[str, int]
 
 METADATA: Final = (3, 1)
 CREATE_TOPICS: Final = (19, 2)
-PATIENCE: Final = 5.0  # seconds for one answer
-CREATION: Final = 30.0  # seconds for the controller to make a topic
+PATIENCE: Final = 5.0  # seconds for one response
+CREATION: Final = 30.0  # seconds for the controller to create a topic
 
 
 def registered_brokers(address: Address) -> frozenset[int]:
-    """Ask a broker which brokers are up; none if it does not answer."""
+    """Return the brokers that a broker knows of; none if it does not respond."""
     try:
         answer = _asked(address, METADATA, struct.pack(">i", 0), PATIENCE)
     except (OSError, struct.error):
@@ -31,20 +31,22 @@ def registered_brokers(address: Address) -> frozenset[int]:
 
 
 def create_topic(address: Address, name: str, partitions: int, replicas: int) -> None:
-    """Make a topic.
+    """Create a topic.
 
     Raises:
-        LaunchError: Kafka refused.
+        LaunchError: Kafka has rejected the topic.
     """
     topic = _string(name) + struct.pack(">ihii", partitions, replicas, 0, 0)
-    limits = struct.pack(">i?", int(CREATION * 1000), False)  # not only validate
+    limits = struct.pack(">i?", int(CREATION * 1000), False)  # validate_only
     body = struct.pack(">i", 1) + topic + limits
     answer = _asked(address, CREATE_TOPICS, body, CREATION + PATIENCE)
     answer.unpack(">ii")  # throttle time, number of topics
     answer.string()
     (code,) = answer.unpack(">h")
     if code:
-        raise LaunchError(f"topic {name} could not be made: {answer.string()} ({code})")
+        raise LaunchError(
+            f"topic {name} could not be created: {answer.string()} ({code})"
+        )
 
 
 class _Answer:

@@ -1,8 +1,8 @@
-"""Directories that are made once and used ever after, by any number of processes.
+"""Cached directories, shared by any number of processes.
 
-A directory appears under its name only when it is whole: it is made beside its
-place and renamed. Two processes that make one at once do the work twice, and
-the second to finish throws its own away.
+A directory appears under its name only when it is complete: it is created under another
+name and renamed. If two processes create one at the same time, both do the work, and
+the second one deletes its own.
 """
 
 import os
@@ -17,10 +17,10 @@ __all__ = ["cached"]
 
 
 def cached(name: str, make: Callable[[Path], None]) -> Path:
-    """Give the directory of that name; `make` fills a new one if there is none.
+    """Return the directory of that name; if there is none, `make` fills a new one.
 
     Raises:
-        LaunchError: no directory can be written to.
+        LaunchError: no cache directory is writable.
     """
     for place in _places():
         if (place / name).is_dir():
@@ -30,16 +30,16 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
 
 def _places() -> Iterator[Path]:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if os.path.isabs(home):  # "~" stays where no user database knows us
+    if os.path.isabs(home):  # without a home directory "~" is not expanded
         yield Path(home) / "sharecons"
     yield from _temporary_place()
 
 
 def _temporary_place() -> Iterator[Path]:
-    """Name a place for a home that cannot be written to.
+    """Yield a directory for users whose home is not writable.
 
-    Everyone may write to the temporary directory: a directory there that is not
-    ours may hold anyone's jars, and they would be run.
+    All users may write to the temporary directory: a directory of another user there
+    may contain malicious jars.
     """
     place = Path(tempfile.gettempdir()) / f"sharecons-{os.getuid()}"
     if not place.exists() or place.stat().st_uid == os.getuid():
@@ -57,8 +57,8 @@ def _writable_place() -> Path:
         else:
             return place
     raise LaunchError(
-        "there is nowhere to keep Kafka's jars: "
-        f"{'; '.join(refusals)}. Name a directory in XDG_CACHE_HOME"
+        f"no cache directory for Kafka's jars is writable: {'; '.join(refusals)}. "
+        "Set XDG_CACHE_HOME to another directory"
     )
 
 
@@ -77,7 +77,7 @@ def _published(fresh: Path, target: Path) -> Path:
     try:
         fresh.rename(target)
     except OSError:
-        # Another process was quicker, if its directory is there.
+        # Another process was faster, if the directory exists.
         if not target.is_dir():
             raise
     return target

@@ -1,9 +1,8 @@
-"""A process that outlives ours, if only to clean up after it.
+"""A process that outlives this one and cleans up after it.
 
-However this process ends, SIGKILL included, the system closes its pipe to the
-guard, and the guard then kills the brokers and removes their data. (Linux's
-PR_SET_PDEATHSIG would not do: it fires when the *thread* that started a broker
-ends, and only on Linux.)
+However this process ends, SIGKILL included, the system closes its pipe to the cleanup
+process, which then kills the brokers and removes their data. (PR_SET_PDEATHSIG is not
+enough: it fires when the *thread* that started a broker ends, and only on Linux.)
 """
 
 import subprocess
@@ -14,7 +13,7 @@ from typing import Final
 
 __all__ = ["Guard"]
 
-# It hears "kill 123", "spare 123", "remove /a/directory".
+# Its commands are "kill 123", "spare 123" and "remove /a/directory".
 PROGRAM: Final = """
 import os, shutil, sys
 processes, directories = set(), set()
@@ -37,7 +36,7 @@ for directory in directories:
 
 
 class Guard:
-    """Ends what it was told of as soon as this process ends, or closes it."""
+    """Kills processes and removes directories when this process ends or closes it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -46,14 +45,14 @@ class Guard:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # a Ctrl-C is ours to handle, not the guard's
+            start_new_session=True,  # no Ctrl-C from the terminal
         )
 
     def kill(self, process: int) -> None:
         self._say("kill", process)
 
     def spare(self, process: int) -> None:
-        """Forget a process that has been waited for: its id may be another's soon."""
+        """Do not kill a process that has ended: its id may be reused."""
         self._say("spare", process)
 
     def remove(self, directory: Path) -> None:
@@ -65,6 +64,6 @@ class Guard:
 
     def _say(self, verb: str, what: int | Path) -> None:
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # someone ended the guard: go on without it
+        with suppress(BrokenPipeError):  # the cleanup process was killed: continue
             self._process.stdin.write(f"{verb} {what}\n")
             self._process.stdin.flush()

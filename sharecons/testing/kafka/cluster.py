@@ -1,4 +1,4 @@
-"""A Kafka of one broker or of several, each also a voter of the KRaft quorum."""
+"""A Kafka of one or more brokers, each also a voter of the KRaft quorum."""
 
 import logging
 import shutil
@@ -26,8 +26,8 @@ from sharecons.testing.kafka.storage import format_storage, random_id
 
 __all__ = ["KafkaCluster"]
 
-# Measured from one broker's start to its first answer: 2.05 s with the JVM's
-# defaults, 1.55 s with these. For throughput, give others.
+# Measured from one broker's start to its first response: 2.05 s with the JVM's
+# defaults, 1.55 s with these. For throughput, pass others.
 QUICK_START: Final = (
     "-Xmx350m",
     "-Xshare:auto",
@@ -39,39 +39,38 @@ LOGGER: Final = "-Dorg.slf4j.simpleLogger"
 BROKER_LOG: Final = (
     f"{LOGGER}.showDateTime=true",
     f"{LOGGER}.dateTimeFormat=HH:mm:ss.SSS",
-    # Each setting, five times over: nine lines in ten, and no tail would show more.
+    # Each setting is logged five times: nine in ten lines of a log's tail.
     f"{LOGGER}.log.org.apache.kafka.common.config.AbstractConfig=warn",
 )
 TOOL_LOG: Final = (f"{LOGGER}.defaultLogLevel=warn",)
 
-# A lone broker goes in 0.3 s. Of several, the quorum's leader stays for 5 s to
-# hand over to voters that are gone as well: that is not worth waiting for.
+# A single broker stops in 0.3 s. Of several, the quorum's leader waits 5 s to hand over
+# to voters that have stopped, too.
 GRACE: Final = 3.0
-GRACE_OF_ONE: Final = 20.0  # while others stay, it has partitions to hand over
+GRACE_OF_ONE: Final = 20.0  # the other brokers run: it hands over its partitions
 
 log = logging.getLogger("sharecons.testing.kafka")
 
 
 class KafkaCluster:
-    """A real Kafka on this machine, for as long as the `with` block lasts.
+    """A real Kafka on this machine, which runs as long as the `with` block.
 
-    Clients need no credentials, may do everything that no ACL forbids, and
-    must create their topics. Brokers keep their ports when they come back.
-    However this process ends, no broker is left behind.
+    Clients need no credentials, may do everything that no ACL forbids, and must create
+    their topics. Brokers keep their ports when they are restarted. However this process
+    ends, its brokers are stopped.
 
     Args:
-        version: Of Kafka; 4.1 and later have share groups.
-        brokers: How many; from three on, one may be missing.
-        config: Brokers' settings, over the defaults for tests.
-        directory: Where to keep data and logs, and to leave them; a temporary
-            directory if not given, which is removed at the end.
-        port: Where the first broker listens, the next ones at the ports that
-            follow; any free ports if not given.
-        patience: Seconds until a broker that is not up has failed.
-        java_options: For the brokers' JVMs. The default starts quickly and
-            runs at half speed.
-        listeners: Listeners beside the plain one: their names, and the security
-            protocol of each. What those need is for `config` to say.
+        version: The version of Kafka; 4.1 and later have share groups.
+        brokers: The number of brokers; with three or more, one may be stopped.
+        config: Settings of the brokers, which override the defaults for tests.
+        directory: The directory of data and logs, which is kept; by default a temporary
+            directory, which is removed at the end.
+        port: The first broker's port; the others follow. By default free ports.
+        patience: Seconds in which a broker has to start.
+        java_options: Options of the brokers' JVMs. The default starts quickly and runs
+            at half speed.
+        listeners: More listeners: their names, and the security protocol of each.
+            `config` has their other settings.
     """
 
     def __init__(
@@ -102,16 +101,16 @@ class KafkaCluster:
 
     @property
     def brokers(self) -> Mapping[int, str]:
-        """Every broker's address, by its node id; ids count from 1."""
+        """The address of every broker, by node id; node ids start at 1."""
         return {node_id: f"{HOST}:{port}" for node_id, port in self._ports.items()}
 
     @property
     def bootstrap_servers(self) -> str:
-        """Every broker's address, as clients take them."""
+        """The addresses of all brokers, for a client's configuration."""
         return ",".join(self.brokers.values())
 
     def listener(self, name: str) -> str:
-        """Every broker's address at one of the listeners beside the plain one."""
+        """Return the addresses of all brokers at another listener."""
         for (named, _), ports in self._listeners.items():
             if named == name:
                 return ",".join(f"{HOST}:{port}" for port in ports.values())
@@ -119,15 +118,15 @@ class KafkaCluster:
 
     @property
     def running(self) -> frozenset[int]:
-        """The ids of the brokers whose processes live."""
+        """The node ids of the brokers whose processes run."""
         return frozenset(key for key, node in self._nodes.items() if node.running)
 
     def start(self) -> None:
-        """Start all brokers and wait until each knows of all.
+        """Start all brokers and wait until each knows all others.
 
         Raises:
-            LaunchError: Kafka cannot be fetched, or does not come up; nothing
-                is left running.
+            LaunchError: Kafka cannot be downloaded or does not start; all brokers are
+                stopped.
         """
         try:
             self._prepare()
@@ -137,7 +136,7 @@ class KafkaCluster:
             raise
 
     def stop(self) -> None:
-        """Stop all brokers, by force after 3 s, and remove their temporary data."""
+        """Stop all brokers, by force after 3 s, and remove temporary data."""
         nodes, self._nodes = self._nodes, {}
         stop_all(nodes.values(), GRACE)
         if self._scratch:
@@ -147,13 +146,13 @@ class KafkaCluster:
         self._scratch = self._guard = None
 
     def start_broker(self, *node_ids: int) -> None:
-        """Start those of the brokers that are down, and wait until all are up.
+        """Start the stopped ones of these brokers, and wait until all are ready.
 
-        One that was killed is let in again when the controller has missed it,
-        5 s after its death.
+        A killed broker can register again when the controller has fenced it, 5 s after
+        its end.
 
         Raises:
-            LaunchError: one is not up in time, or ended by itself.
+            LaunchError: a broker is not ready in time, or has ended.
         """
         for node in (self._nodes[node_id] for node_id in node_ids):
             if not node.running:
@@ -161,24 +160,24 @@ class KafkaCluster:
         wait_until_up(self._nodes, self._ports, node_ids, self._patience)
 
     def stop_broker(self, node_id: int) -> None:
-        """Stop one broker in good order: its partitions have new leaders then."""
+        """Stop one broker; it hands its partitions over to other leaders."""
         self._nodes[node_id].terminate()
         self._nodes[node_id].wait(GRACE_OF_ONE)
 
     def kill(self, node_id: int) -> None:
-        """Kill one broker, as a loss of power would."""
+        """Kill one broker, as a power failure would."""
         self._nodes[node_id].kill()
 
     def log_directory(self, node_id: int) -> Path:
-        """Where a broker keeps its partitions."""
+        """Return the directory of a broker's partitions."""
         return self._nodes[node_id].data
 
     def log_tail(self, node_id: int, lines: int = 40) -> str:
-        """Give the last lines that a broker logged."""
+        """Return the last lines of a broker's log."""
         return self._nodes[node_id].log_tail(lines)
 
     def java_command(self, main_class: str, *args: str) -> list[str]:
-        """Give the command for one of Kafka's own tools, with the brokers' jars."""
+        """Return the command for one of Kafka's tools, with the brokers' jars."""
         return [*self._java(*TOOL_LOG), main_class, *args]
 
     def __enter__(self) -> Self:
@@ -215,7 +214,7 @@ class KafkaCluster:
 
     def _prepare(self) -> None:
         if self._nodes:
-            raise LaunchError("this cluster has been started already")
+            raise LaunchError("this cluster is already started")
         jars = self._programs[1]
         log.info("starting Apache Kafka %s from %s", self.version, jars)
         self._guard = Guard()

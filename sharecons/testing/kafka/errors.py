@@ -1,7 +1,7 @@
-"""What goes wrong between wanting a Kafka and having one."""
+"""The error of a Kafka that cannot be started."""
 
 __all__ = ["LaunchError"]
 
 
 class LaunchError(RuntimeError):
-    """Kafka cannot be fetched or run here; the message says what was tried."""
+    """Kafka cannot be downloaded or run; the message has all attempts."""

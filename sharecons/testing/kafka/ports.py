@@ -1,4 +1,4 @@
-"""Free ports of this machine, to be kept over a broker's restarts."""
+"""Free ports of this machine, which brokers keep when they are restarted."""
 
 import random
 import socket
@@ -12,39 +12,40 @@ __all__ = ["HOST", "free_ports", "is_free"]
 
 HOST: Final = "127.0.0.1"
 
-# Below what systems hand out to outgoing connections (Linux from 32768, others
-# from 49152). From that range a client that tries to reach a broker that is
-# down would sooner or later be given the broker's own port, connect to itself,
-# and the broker could not come back.
+# Below the ranges for outgoing connections (Linux from 32768, others from 49152). From
+# these ranges, a client that connects to a stopped broker could itself get the broker's
+# port and connect to itself, and the broker could not start again.
 RANGE: Final = range(20_000, 32_000)
 TRIES: Final = 2_000
 
 
 def free_ports(count: int, beside: Collection[int] = ()) -> list[int]:
-    """Pick ports that nobody listens on, and that are not among `beside`.
+    """Return free ports that are not among `beside`.
 
     Raises:
-        LaunchError: there are none.
+        LaunchError: there are not enough.
     """
     ports: list[int] = []
-    with ExitStack() as held:  # each is held until all are found
+    with ExitStack() as held:  # all are bound until enough are found
         for port in random.sample(RANGE, TRIES):
             if len(ports) == count:
                 return ports
             if port not in beside and _taken(port, held):
                 ports.append(port)
-    raise LaunchError(f"no {count} free ports from {RANGE.start} to {RANGE.stop}")
+    raise LaunchError(
+        f"{count} free ports from {RANGE.start} to {RANGE.stop} were not found"
+    )
 
 
 def is_free(port: int) -> bool:
-    """Tell whether a broker could listen on a port."""
+    """Return whether a broker could bind a port."""
     with ExitStack() as held:
         return _taken(port, held)
 
 
 def _taken(port: int, held: ExitStack) -> bool:
     listener = held.enter_context(socket.socket())
-    # As Java does it: connections that linger from an earlier run do not count.
+    # As in Java: lingering connections of an earlier run are ignored.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))

@@ -1,4 +1,4 @@
-"""When brokers are up: each one answers, and knows of all the others."""
+"""Waiting until brokers are ready: each responds, and knows all others."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from sharecons.testing.kafka.ports import HOST
 __all__ = ["wait_until_up"]
 
 PAUSE: Final = 0.05
-LINES: Final = 30  # of its log, in the error of a broker that did not come up
+LINES: Final = 30  # lines of the log in the error of a broker that is not ready
 
 
 def wait_until_up(
@@ -21,25 +21,25 @@ def wait_until_up(
     started: Collection[int],
     patience: float,
 ) -> None:
-    """Wait until every broker that lives knows of all that live.
+    """Wait until every running broker knows all running brokers.
 
     Raises:
-        LaunchError: one of those just started ended, or time is up.
+        LaunchError: one of those just started has ended, or the time is over.
     """
     deadline = time.monotonic() + patience
     while True:
         for node_id in started:
             if not nodes[node_id].running:
-                raise _failure(nodes[node_id], "ended by itself")
+                raise _failure(nodes[node_id], "has ended unexpectedly")
         if not (late := _late(nodes, ports)):
             return
         if time.monotonic() > deadline:
-            raise _failure(nodes[late[0]], f"is not up after {patience:g} s")
+            raise _failure(nodes[late[0]], f"is not ready after {patience:g} s")
         time.sleep(PAUSE)
 
 
 def _late(nodes: Mapping[int, Node], ports: Mapping[int, int]) -> list[int]:
-    """Name who does not answer yet, or does not know of all."""
+    """Return the brokers that do not respond yet or do not know all others."""
     wanted = {node_id for node_id, node in nodes.items() if node.running}
     known = {node_id: registered_brokers((HOST, ports[node_id])) for node_id in wanted}
     return sorted(node_id for node_id in wanted if not known[node_id] >= wanted)

@@ -1,4 +1,4 @@
-"""The settings of a broker that tests can work with."""
+"""The settings of a broker for tests."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,10 +10,9 @@ __all__ = ["Listeners", "addresses", "as_properties", "defaults"]
 Listeners = Mapping[tuple[str, str], Mapping[int, int]]
 """Each listener's name and security protocol, and its port on each node."""
 
-# The controllers' listener asks for a password, so that brokers have a name of
-# their own there and may do everything. As ANONYMOUS three nodes never form a
-# quorum: StandardAuthorizer answers nobody but super users until it has read
-# the metadata, which takes a quorum.
+# The controllers' listener has passwords, so that brokers are a super user there. As
+# ANONYMOUS three nodes would never form a quorum: StandardAuthorizer accepts only super
+# users until it has read the metadata, which takes a quorum.
 NAME: Final = "kafka"
 LOGIN: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -28,14 +27,14 @@ NODES: Final[Mapping[str, str]] = {
     "super.users": f"User:{NAME}",
 }
 
-# Whoever connects is ANONYMOUS and may do anything, until a test adds an ACL.
+# All clients are ANONYMOUS and may do anything, until a test adds an ACL.
 TESTS: Final[Mapping[str, str]] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "auto.create.topics.enable": "false",
     "num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # Only what a group may be set to: what it gets by default stays Kafka's.
+    # Lower bounds for groups; the defaults of groups stay Kafka's.
     "group.share.min.session.timeout.ms": "1",
     "group.share.min.heartbeat.interval.ms": "1",
     "group.share.min.record.lock.duration.ms": "1000",
@@ -44,22 +43,22 @@ TESTS: Final[Mapping[str, str]] = {
     "share.coordinator.state.topic.num.partitions": "3",
 }
 
-# A quorum in half a second instead of two, and a broker that was killed is
-# missed after 5 s instead of 9: until then it is not let in again.
+# A quorum takes half a second instead of two, and a killed broker is fenced after 5 s
+# instead of 9: until then it cannot register again.
 QUICK: Final[Mapping[str, str]] = {
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.election.backoff.max.ms": "200",
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "5000",
-    # The default, 128 MiB, is taken from the heap at once.
+    # The default of 128 MiB is allocated at once.
     "log.cleaner.dedupe.buffer.size": "4194304",
 }
 
 
 def defaults(brokers: int) -> dict[str, str]:
-    """Give what goes for a broker of so many, wherever it listens.
+    """Return the settings of a broker that do not depend on its addresses.
 
-    One broker that is missing hurts nobody: three copies, one of them enough.
+    One broker may be stopped: there are three replicas, and one of them is enough.
     """
     copies = str(min(brokers, 3))
     return {
@@ -81,9 +80,9 @@ def addresses(
     controllers: Mapping[int, int],
     beside: Listeners | None = None,
 ) -> dict[str, str]:
-    """Give who a node is and where it and the others of its quorum listen.
+    """Return the settings of a node's identity, listeners and quorum.
 
-    `beside` are listeners beside the plain one, where clients have to prove things.
+    `beside` are the listeners beside the plain one.
     """
     beside = beside or {}
     clients = [f"PLAINTEXT://{HOST}:{ports[node_id]}"]

@@ -1,8 +1,8 @@
 """A broker's empty storage, formatted once for each version of Kafka.
 
-Kafka's tool takes a JVM's start, 0.6 s, for each node. But what it writes is
-the same for every node and cluster, save for meta.properties, which is text.
-So its work is kept as a template and copied.
+Kafka's tool takes 0.6 s for each node to start its JVM. But its output is the same for
+every node and cluster, except for meta.properties, which is text. So the output is kept
+as a template and copied.
 """
 
 import shutil
@@ -30,7 +30,7 @@ Java = Callable[..., list[str]]
 def format_storage(
     data: Path, version: str, java: Java, node_id: int, cluster_id: str
 ) -> None:
-    """Make a node's data directory, unless it is a formatted one already."""
+    """Create a node's data directory, unless it is formatted already."""
     if (data / META).exists():
         return
     template = cached(f"formatted-{version}", partial(_format, version, java))
@@ -45,7 +45,7 @@ def format_storage(
 
 
 def random_id() -> str:
-    """Make an id as Kafka spells them: 16 bytes in base64, with no leading dash."""
+    """Return a random id in Kafka's form: 16 bytes in base64, no leading dash."""
     while True:
         text = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -77,6 +77,6 @@ def _run_tool(java: Java, version: str, properties: Path) -> None:
 
 
 def _features(version: str) -> list[str]:
-    """Turn share groups on where they are a preview; since 4.2 they are on."""
+    """Enable share groups where they are a preview; since 4.2 they are enabled."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return ["--feature", "share.version=1"] if (major, minor) < (4, 2) else []

@@ -90,7 +90,7 @@ class Member:
 
     @property
     def keeps_quiet(self) -> bool:
-        """Whether it waits for the group, and so cannot send heartbeats.
+        """True while it waits for the group, and so cannot send heartbeats.
 
         New members are excluded, so that they expire: a client that retries without a
         member id leaves one behind each time.
@@ -194,7 +194,7 @@ class Members:
         self.pending.pop(member_id, None)
 
     def replace(self, old_id: str, new_id: str) -> Member:
-        """Give a static member a new id; requests of the old id are fenced."""
+        """Replace the id of a static member; requests of the old id are fenced."""
         old = self._members.pop(old_id)
         fenced = ErrorCode.fenced_instance_id
         old.end_join(Joined(error=fenced, member_id=old_id))

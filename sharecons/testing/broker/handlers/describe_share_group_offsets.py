@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets 0 and 1: a group's positions (KIP-932; lag: KIP-1226).
 
-The group need not exist: unknown partitions have start offset -1 and no error. Null asks
-for the partitions of all existing topics that the group has ever subscribed to.
+The group need not exist: unknown partitions have start offset -1 and no error. Null
+requests the partitions of all existing topics that the group has ever subscribed to.
 """
 
 from collections.abc import Iterable, Mapping

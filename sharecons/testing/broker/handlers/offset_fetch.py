@@ -2,8 +2,8 @@
 
 Version 2 can request all partitions, and has an error per group. Version 7 can require
 stable offsets: one with a pending commit of a transaction is an error (KIP-447). From
-version 8 on it takes several groups (KIP-709), from 9 member ids, which only other kinds
-of groups use, from 10 topic ids.
+version 8 on it takes several groups (KIP-709), from 9 member ids, which only other
+kinds of groups use, from 10 topic ids.
 
 A group that does not exist has no committed offsets.
 """

@@ -2,8 +2,8 @@
 
 Member epoch 0 joins, and creates the group if necessary; -1 leaves; others must be the
 member's. The subscription is sent when joining; later, null means unchanged. If one
-topic is denied, the heartbeat is rejected and has no effect. A topic that does not exist
-is assigned once it does.
+topic is denied, the heartbeat is rejected and has no effect. A topic that does not
+exist is assigned once it does.
 """
 
 from collections.abc import Iterable

@@ -5,7 +5,7 @@ batches in which they were first acquired. All records of a batch share one deli
 until a part of them changes; from then on each offset has its own.
 
 State that was read from the coordinator may have gaps: records that an earlier leader
-had acquired but never written. Such a gap, up to the last offset read, is filled again;
+had acquired but never written. A gap before the last offset read is filled again;
 any later gap is one in the log itself.
 """
 
@@ -72,7 +72,7 @@ class InFlight:
         return min(delivery.locked_until for delivery in self.each)
 
     def split(self) -> None:
-        """Give each offset its own delivery."""
+        """Store a separate delivery for each offset."""
         if self.whole is not None:
             self.each = [self.whole] * self.length
             self.whole = None

@@ -68,7 +68,7 @@ class SharePartition:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether records wait to be written to the dead letter topic."""
+        """True if records wait to be written to the dead letter topic."""
         return bool(self._dead_letter_pending)
 
     def next_deadline(self) -> float:
