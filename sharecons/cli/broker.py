@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     import anyio
 
     from sharecons.testing import EmbeddedBroker
-    from sharecons.testing.broker.placement import Refusal
+    from sharecons.testing.broker.placement import RequestError
 
     try:
         kafka = EmbeddedBroker(
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         anyio.run(_serve, kafka)
     except OSError as error:
         return _failed(error.strerror or error, 1)
-    except (UnicodeError, Refusal) as error:
+    except (UnicodeError, RequestError) as error:
         return _failed(error, 1)
     return 0
 

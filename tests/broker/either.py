@@ -18,7 +18,7 @@ from kio.serial import entity_reader
 
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.cluster import Broker, Cluster
-from sharecons.testing.broker.codec import Header, response_frame
+from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
 from tests.broker.talking import request_bytes
 
@@ -67,7 +67,7 @@ class Ours:
         try:
             work.send(None)
         except StopIteration as done:
-            frame = response_frame(header, done.value, version)
+            frame = encode_response(header, done.value, version)
             return read(api, version, frame[4:])
         raise AssertionError(f"{api} waits")
 

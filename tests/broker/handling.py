@@ -11,7 +11,7 @@ from kio.serial import entity_reader
 
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.cluster import Broker, Cluster
-from sharecons.testing.broker.codec import Header, response_frame
+from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
 
 __all__ = ["ask", "cluster_of", "failures"]
@@ -50,7 +50,7 @@ def ask(cluster, api, version, **values):
 
 
 def on_the_wire(header, response):
-    frame = response_frame(header, response, header.version)[4:]
+    frame = encode_response(header, response, header.version)[4:]
     kind = load_response_schema(header.api_key, header.version)
     _, size = entity_reader(kind.__header_schema__)(frame, 0)
     return entity_reader(kind)(frame, size)[0]

@@ -12,7 +12,7 @@ import uuid
 from datetime import timedelta
 from random import Random
 
-from sharecons.testing.broker.batch_writer import NewRecord, batch_of
+from sharecons.testing.broker.batch_writer import NewRecord, encode_batch
 from tests.broker.raw_requests import RawClient, spelt
 from tests.broker.steps import (
     POLL,
@@ -185,7 +185,7 @@ class Player:
         return None
 
     def _produce(self, partition, size):
-        batch = batch_of([NewRecord(b"x")] * size, int(time.time() * 1000))
+        batch = encode_batch([NewRecord(b"x")] * size, int(time.time() * 1000))
         answer = self._admin.ask(
             "produce",
             11,

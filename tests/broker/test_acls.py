@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharecons.testing.broker.acls import (
-    Access,
     Acl,
     AclFilter,
+    Authorizer,
     Operation,
     Pattern,
     Permission,
@@ -44,7 +44,7 @@ def acl(**changes):
 
 
 def access_with(*acls):
-    access = Access()
+    access = Authorizer()
     for each in acls:
         access.add(each)
     return access
@@ -105,8 +105,8 @@ def delete(cluster, *filters, version=3):
 
 def test_without_acls_everybody_may_do_everything():
     assert set(OPERATIONS_ON_TOPICS) == allowed_on(access_with())
-    assert 3576 == access_with().allowed("TOPIC", "t")
-    assert 8096 == access_with().allowed("CLUSTER", "kafka-cluster")
+    assert 3576 == access_with().authorized_operations("TOPIC", "t")
+    assert 8096 == access_with().authorized_operations("CLUSTER", "kafka-cluster")
 
 
 def test_acl_speaks_of_its_resource_alone():
@@ -207,20 +207,20 @@ filters = st.builds(
 @given(st.lists(rules), filters)
 def test_filter_parts_the_acls_in_two(acls, wanted):
     access = access_with(*acls)
-    found = access.matching(wanted)
+    found = access.find(wanted)
     access.remove(found)
 
-    left = access.matching(AclFilter(**ANY))
+    left = access.find(AclFilter(**ANY))
     assert set(acls) == {*found, *left}
     assert not set(found) & set(left)
-    assert [] == access.matching(wanted)
+    assert [] == access.find(wanted)
 
 
 @given(st.lists(rules), st.sampled_from(["t", "topic", "other"]))
 def test_filter_of_matching_patterns_finds_all_that_count_for_a_name(acls, name):
     access = access_with(*acls)
     wanted = {**ANY, "resource": Resource.TOPIC, "pattern": Pattern.MATCH, "name": name}
-    found = access_with(*access.matching(AclFilter(**wanted)))
+    found = access_with(*access.find(AclFilter(**wanted)))
 
     assert allowed_on(access, name) == allowed_on(found, name)
 
@@ -230,13 +230,13 @@ def test_acl_is_created_described_and_deleted(version):
     cluster = cluster_of()
     created = create(cluster, creation(), version=version)
     assert [("none", "")] == failures(created)
-    assert cluster.access.denies("READ", "TOPIC", "t")
+    assert cluster.authorizer.denies("READ", "TOPIC", "t")
     assert {(2, "t", 3): ["User:ANONYMOUS"]} == describe(cluster, version)
 
     (result,) = delete(cluster, filtering(resource_name_filter="t"), version=version)
     assert ["t"] == [each.resource_name for each in result.matching_acls]
     assert {} == describe(cluster, version)
-    assert not cluster.access.denies("READ", "TOPIC", "t")
+    assert not cluster.authorizer.denies("READ", "TOPIC", "t")
 
 
 def test_acl_is_there_once():

@@ -451,7 +451,7 @@ def test_heartbeats_keep_a_member():
 def test_whoever_waits_is_woken_when_it_is_answered():
     group = stable("one")
     rung = []
-    group.changed.ring = lambda: rung.append(group.generation_id)
+    group.changed.notify = lambda: rung.append(group.generation_id)
     joins(group, "two", now=1.0)
     rung.clear()
 

@@ -35,7 +35,7 @@ def test_brokers_settings_hold_node_by_node_and_for_all():
     )["log.retention.ms"]
     assert {"log.retention.ms": ("200000", [for_all])} == shown(ours, BROKER, "")
     assert "100000" == shown(ours, TOPIC, topic, "retention.ms")["retention.ms"][0]
-    assert "200000" == ours.cluster.configs.topic({}, "retention.ms")
+    assert "200000" == ours.cluster.configs.topic_value({}, "retention.ms")
 
 
 @pytest.mark.parametrize("name", ["node.id", "auto.create.topics.enable"])
@@ -65,7 +65,7 @@ def test_brokers_default_for_groups_is_bounded():
     )
 
     put(ours, BROKER, "", group_share_assignment_interval_ms="0")
-    assert "0" == ours.cluster.configs.group("g", "share.assignment.interval.ms")
+    assert "0" == ours.cluster.configs.group_value("g", "share.assignment.interval.ms")
 
 
 def test_setting_that_nobody_knows_is_a_secret():
@@ -81,9 +81,11 @@ def test_setting_that_nobody_knows_is_a_secret():
 def test_settings_of_the_start_hold_until_something_stronger_is_said():
     ours = Ours(settings={"log.retention.hours": "1", "num.partitions": "5"})
 
-    assert "3600000" == ours.cluster.configs.topic({}, "retention.ms")
-    assert "7" == ours.cluster.configs.topic({"retention.ms": "7"}, "retention.ms")
-    assert "5" == ours.cluster.configs.broker("num.partitions")
+    assert "3600000" == ours.cluster.configs.topic_value({}, "retention.ms")
+    assert "7" == ours.cluster.configs.topic_value(
+        {"retention.ms": "7"}, "retention.ms"
+    )
+    assert "5" == ours.cluster.configs.broker_value("num.partitions")
     assert [("num.partitions", "5", 4), ("num.partitions", "1", 5)] == shown(
         ours, BROKER, "1", "num.partitions"
     )["num.partitions"][1]
@@ -102,10 +104,14 @@ def test_brokers_take_names_that_they_do_not_know():
 
 def test_smaller_unit_holds_over_a_larger_one():
     settings = {"log.retention.hours": "1", "log.retention.minutes": "2"}
-    assert "120000" == Ours(settings=settings).cluster.configs.topic({}, "retention.ms")
+    assert "120000" == Ours(settings=settings).cluster.configs.topic_value(
+        {}, "retention.ms"
+    )
 
     settings["log.retention.ms"] = "3"
-    assert "3" == Ours(settings=settings).cluster.configs.topic({}, "retention.ms")
+    assert "3" == Ours(settings=settings).cluster.configs.topic_value(
+        {}, "retention.ms"
+    )
 
 
 def test_each_broker_shows_its_own_address():
@@ -129,7 +135,7 @@ def test_resource_named_twice_is_left_alone():
     ).responses
 
     assert {"invalid_request"} == {answer.error_code.name for answer in answers}
-    assert {} == ours.cluster.topics.named(topic).config
+    assert {} == ours.cluster.topics.by_name(topic).config
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_resource_named_twice_is_left_alone():
 )
 def test_denied_resources_keep_their_settings_to_themselves(kind, resource, name):
     ours = Ours()
-    ours.cluster.access.add(
+    ours.cluster.authorizer.add(
         Acl(
             resource=resource,
             name=name,

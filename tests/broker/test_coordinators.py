@@ -18,7 +18,7 @@ def placed(coordinators, running, key_type=GROUP):
 
 
 def test_no_broker_coordinates_if_none_runs():
-    assert -1 == Coordinators().of(GROUP, "g", [])
+    assert -1 == Coordinators().node_for(GROUP, "g", [])
 
 
 def test_two_clusters_place_a_key_alike():
@@ -58,19 +58,19 @@ def test_a_broker_that_comes_back_gets_nothing_back():
 @given(st.text(), st.sampled_from([GROUP, TRANSACTION, SHARE]), st.sets(st.integers()))
 def test_a_key_stays_where_it_is_as_long_as_that_broker_runs(key, key_type, others):
     coordinators = Coordinators()
-    here = coordinators.of(key_type, key, [1, 2, 3])
+    here = coordinators.node_for(key_type, key, [1, 2, 3])
 
-    assert here == coordinators.of(key_type, key, [here, *others])
+    assert here == coordinators.node_for(key_type, key, [here, *others])
 
 
 def test_a_key_that_is_moved_is_there_and_whoever_waits_is_told():
     coordinators = Coordinators()
-    here = coordinators.of(GROUP, "g", [1, 2])
+    here = coordinators.node_for(GROUP, "g", [1, 2])
     rung = []
-    coordinators.moved.ring = lambda: rung.append(True)
+    coordinators.moved.notify = lambda: rung.append(True)
 
     coordinators.move(GROUP, "g", 3 - here)
 
-    assert 3 - here == coordinators.of(GROUP, "g", [1, 2])
+    assert 3 - here == coordinators.node_for(GROUP, "g", [1, 2])
     assert [True] == rung
-    assert here == coordinators.of(GROUP, "g", [here])
+    assert here == coordinators.node_for(GROUP, "g", [here])

@@ -84,7 +84,7 @@ class TestDeniedTopic:
         (found,) = self.metadata(cluster, topics=asked, allow_auto_topic_creation=True)
 
         assert "topic_authorization_failed" == found.error_code.name
-        assert cluster.topics.named("new") is None
+        assert cluster.topics.by_name("new") is None
 
     def test_gets_no_more_partitions(self, cluster):
         topics = [{"name": "t", "count": 4, "assignments": None}]

@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from sharecons.testing import EmbeddedBroker, virtual_time
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 from tests.broker.talking import Client, entity, request_bytes
 
 BACKENDS = pytest.mark.anyio
@@ -121,7 +121,7 @@ def test_brokers_that_do_not_start_leave_nothing_behind():
 
 
 def test_topic_that_cannot_be_is_refused():
-    with pytest.raises(Refusal, match="invalid"):
+    with pytest.raises(RequestError, match="invalid"):
         with EmbeddedBroker(topics={"no/slash": 1}):
             pass
 
@@ -158,7 +158,7 @@ async def test_async_broker_is_told_from_other_threads():
     async with EmbeddedBroker() as kafka:
         await anyio.to_thread.run_sync(kafka.create_topic, "orders", 4)
 
-        assert 4 == len(kafka.cluster.topics.named("orders").partitions)
+        assert 4 == len(kafka.cluster.topics.by_name("orders").partitions)
 
 
 def test_broker_that_was_not_entered_says_so():

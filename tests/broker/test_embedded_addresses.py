@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from sharecons import ShareConsumer
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.broker.addresses import parsed
+from sharecons.testing.broker.addresses import parse_address
 from tests.broker.talking import entity, request_bytes
 
 METADATA = entity(
@@ -64,7 +64,7 @@ def free_port():
     ],
 )
 def test_address_has_a_host_and_maybe_a_port(text, address):
-    assert address == parsed(text)
+    assert address == parse_address(text)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_advertised_address_is_what_clients_get():
 
 def test_advertised_port_may_be_another_than_the_one_that_is_open():
     with EmbeddedBroker(advertise="kafka.example:19092") as kafka:
-        _, port = kafka.cluster.brokers[1].listens_at
+        _, port = kafka.cluster.brokers[1].bind_address
         assert "kafka.example:19092" == kafka.bootstrap_servers
         assert {1: ("kafka.example", 19092)} == advertised(f"127.0.0.1:{port}")
         kafka.stop_broker(1)
@@ -133,7 +133,7 @@ def test_advertised_port_may_be_another_than_the_one_that_is_open():
 
 def test_advertised_host_without_a_port_has_the_port_that_is_open():
     with EmbeddedBroker(advertise="localhost") as kafka:
-        (_, port) = kafka.cluster.brokers[1].listens_at
+        (_, port) = kafka.cluster.brokers[1].bind_address
         assert f"localhost:{port}" == kafka.bootstrap_servers
 
 

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.batches import header_of
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 
 NOW = 1_800_000_000_000
 
@@ -78,7 +78,7 @@ CASES = {
 def test_produce_against_a_setting_raises_what_a_producer_gets(kafka, case):
     config, message, setting = CASES[case]
     kafka.create_topic("orders", config=config)
-    with pytest.raises(Refusal) as raised:
+    with pytest.raises(RequestError) as raised:
         kafka.produce("orders", [b"x" * 1000], partition=0, **message)
 
     assert f"topic 'orders', partition 0: {setting}: " in str(raised.value)
@@ -94,7 +94,7 @@ def test_produce_against_a_setting_raises_what_a_producer_gets(kafka, case):
 
 def test_produce_writes_nothing_if_one_record_is_refused(kafka):
     kafka.create_topic("orders", 2, config={"max.message.bytes": "500"})
-    with pytest.raises(Refusal, match="partition 1: max.message.bytes=500"):
+    with pytest.raises(RequestError, match="partition 1: max.message.bytes=500"):
         kafka.produce("orders", [b"a", b"b", b"c", b"x" * 1000], batch=1)
 
     assert [0, 0] == [log_of(kafka, index).end_offset for index in (0, 1)]
@@ -129,9 +129,9 @@ def test_produce_stamps_the_broker_s_time_where_the_topic_says_so(kafka):
 def test_produce_follows_settings_of_brokers_and_later_changes():
     with EmbeddedBroker(settings={"message.max.bytes": "500"}) as kafka:
         kafka.create_topic("orders")
-        with pytest.raises(Refusal, match="max.message.bytes=500"):
+        with pytest.raises(RequestError, match="max.message.bytes=500"):
             kafka.produce("orders", [b"x" * 1000])
-        kafka.cluster.topics.named("orders").config["max.message.bytes"] = "2000"
+        kafka.cluster.topics.by_name("orders").config["max.message.bytes"] = "2000"
         kafka.produce("orders", [b"x" * 1000])
 
         assert 1 == log_of(kafka).end_offset
@@ -141,7 +141,7 @@ def test_produce_needs_replicas_in_sync(kafka):
     kafka.create_topic("orders", config={"min.insync.replicas": "2"})
     kafka.produce("orders", [b"x"])
     kafka.stop_broker(2)
-    with pytest.raises(Refusal, match="min.insync.replicas=2") as raised:
+    with pytest.raises(RequestError, match="min.insync.replicas=2") as raised:
         kafka.produce("orders", [b"x"])
 
     assert ErrorCode.not_enough_replicas is raised.value.code
@@ -151,7 +151,7 @@ def test_produce_needs_replicas_in_sync(kafka):
 def test_produce_needs_a_leader(kafka):
     kafka.create_topic("orders", replication=1)
     kafka.stop_broker(1)
-    with pytest.raises(Refusal, match="partition 0: it has no leader"):
+    with pytest.raises(RequestError, match="partition 0: it has no leader"):
         kafka.produce("orders", [b"x"])
 
 

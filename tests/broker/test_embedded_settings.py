@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.settings.known import SettingError
 
 
@@ -48,7 +48,7 @@ def test_unknown_setting_of_topics_is_refused(name, said):
     with EmbeddedBroker() as kafka:
         with pytest.raises(SettingError, match=said):
             kafka.create_topic("orders", config={name: "1"})
-        assert kafka.cluster.topics.named("orders") is None
+        assert kafka.cluster.topics.by_name("orders") is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_unknown_setting_of_groups_is_refused(name, said):
     with EmbeddedBroker() as kafka:
         with pytest.raises(SettingError, match=said):
             kafka.set_group_config("g", {"share.delivery.count.limit": 3, name: "1"})
-        assert {} == kafka.cluster.configs.of_group("g")
+        assert {} == kafka.cluster.configs.group_config("g")
 
 
 def test_value_that_a_setting_of_groups_does_not_take_is_refused():
@@ -77,7 +77,7 @@ def test_value_that_a_setting_of_groups_does_not_take_is_refused():
 
 def test_value_that_a_setting_of_topics_does_not_take_is_refused():
     with EmbeddedBroker() as kafka:
-        with pytest.raises(Refusal, match="max.message.bytes: Not a number"):
+        with pytest.raises(RequestError, match="max.message.bytes: Not a number"):
             kafka.create_topic("orders", config={"max.message.bytes": "much"})
 
 
@@ -87,9 +87,11 @@ def test_values_may_be_numbers_and_booleans():
         kafka.create_topic("orders", config={"preallocate": True, "retention.ms": 5})
         kafka.set_group_config("g", {"share.renew.acknowledge.enable": False})
 
-        assert "5" == kafka.cluster.configs.broker("num.partitions")
-        assert "false" == kafka.cluster.configs.broker("auto.create.topics.enable")
+        assert "5" == kafka.cluster.configs.broker_value("num.partitions")
+        assert "false" == kafka.cluster.configs.broker_value(
+            "auto.create.topics.enable"
+        )
         assert {"preallocate": "true", "retention.ms": "5"} == (
-            kafka.cluster.topics.named("orders").config
+            kafka.cluster.topics.by_name("orders").config
         )
         assert not kafka.cluster.share_partitions.settings("g").may_renew

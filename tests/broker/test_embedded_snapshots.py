@@ -140,7 +140,7 @@ def test_records_have_the_time_of_the_append_where_the_topic_says_so():
 def test_deleted_records_are_not_returned():
     with EmbeddedBroker(topics={"orders": 1}) as kafka:
         kafka.produce("orders", [b"%d" % number for number in range(10)])
-        log = kafka.cluster.topics.named("orders").partition(0).log
+        log = kafka.cluster.topics.by_name("orders").partition(0).log
         log.truncate_before(4)  # within the batch
 
         assert list(range(4, 10)) == [each.offset for each in kafka.records("orders")]

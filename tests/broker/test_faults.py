@@ -265,7 +265,7 @@ def test_faults_are_set_from_other_threads():
         setting.start()
         setting.join(5)
 
-        assert 1 == len(kafka.faults.waiting)
+        assert 1 == len(kafka.faults.active)
 
 
 def test_error_is_known_by_number_and_by_name():

@@ -161,7 +161,7 @@ def test_aborted_transactions_are_named(talk):
 def test_a_consumer_of_the_old_leader_is_fenced_and_told_the_new_one():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[1, 2]], {})
-    place = Place("t", ours.cluster.topics.named("t").topic_id)
+    place = Place("t", ours.cluster.topics.by_name("t").topic_id)
     ours.cluster.move_leader("t", 0, 2)
     talk = Talk(ours)
 
@@ -181,7 +181,7 @@ def test_a_consumer_of_the_old_leader_is_fenced_and_told_the_new_one():
 def test_a_broker_without_a_replica_serves_nobody():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[2]], {})
-    place = Place("t", ours.cluster.topics.named("t").topic_id)
+    place = Place("t", ours.cluster.topics.by_name("t").topic_id)
 
     answer = Talk(ours).fetch((place, 0, 0))
 

@@ -4,16 +4,16 @@ import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.fetch_sessions import (
+    FetchPartition,
     FetchSessionError,
     FetchSessions,
-    News,
-    Wanted,
+    PartitionStatus,
 )
 from tests.broker.crafting import batch
 from tests.broker.either import BOTH, Ours, either_broker
 from tests.broker.writes import Place, Talk, parts, place_of
 
-NOTHING_NEW = News(0, 0, has_records=False, is_error=False)
+NOTHING_NEW = PartitionStatus(0, 0, has_records=False, is_error=False)
 
 
 @pytest.fixture(params=BOTH)
@@ -101,7 +101,7 @@ def test_who_had_records_queues_up_again(talk):
 
 
 def wanted(partition):
-    return Wanted(spot=("t", partition), offset=0, max_bytes=1)
+    return FetchPartition(topic_partition=("t", partition), offset=0, max_bytes=1)
 
 
 def test_a_broker_has_room_for_only_so_many_sessions():
@@ -124,7 +124,7 @@ def test_a_broker_has_room_for_only_so_many_sessions():
 def test_a_session_is_known_to_its_broker_as_long_as_that_runs():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[1, 2]], {})
-    talk, place = Talk(ours), Place("t", ours.cluster.topics.named("t").topic_id)
+    talk, place = Talk(ours), Place("t", ours.cluster.topics.by_name("t").topic_id)
     session = talk.fetch((place, 0, 0), session_epoch=0).session_id
 
     elsewhere = talk.fetch(session_id=session, session_epoch=1, version=13)

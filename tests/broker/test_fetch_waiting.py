@@ -7,7 +7,7 @@ import pytest
 
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
-from sharecons.testing.broker.context import ClientGoneError, Context
+from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.handlers import fetch
 from sharecons.testing.broker.signals import Signal
 from tests.broker.crafting import NOW, batch, transactional
@@ -27,7 +27,7 @@ class Connection:
 
     def end(self):
         self.gone = True
-        self.changed.ring()
+        self.changed.notify()
 
 
 class Waiter:
@@ -37,7 +37,7 @@ class Waiter:
         self.cluster = Cluster([Broker(1, "localhost", 9092)], {})
         self.cluster.broker_started(1)
         self.cluster.add_topic("t", [[1]], {})
-        self.log = self.cluster.topics.named("t").partitions[0].log
+        self.log = self.cluster.topics.by_name("t").partitions[0].log
         self.connection = Connection()
         self.answer = None
 
@@ -135,7 +135,7 @@ async def test_a_fetch_from_behind_what_is_committed_does_not_wait():
 
 async def test_a_fetch_learns_that_its_topic_is_gone():
     waiter = Waiter()
-    topic = waiter.cluster.topics.named("t")
+    topic = waiter.cluster.topics.by_name("t")
 
     part = await woken(waiter, lambda: waiter.cluster.delete_topic(topic))
 
@@ -179,5 +179,5 @@ async def test_nobody_is_answered_who_has_gone():
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(end_soon)
-            with pytest.raises(ClientGoneError):
+            with pytest.raises(ClientDisconnectedError):
                 await waiter.fetch()

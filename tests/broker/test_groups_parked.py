@@ -5,7 +5,7 @@ import pytest
 
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
-from sharecons.testing.broker.context import ClientGoneError, Context
+from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.groups.checks import parked
 from sharecons.testing.broker.groups.classic import ClassicGroup
@@ -25,7 +25,7 @@ class Connection:
 
     def go(self):
         self.gone = True
-        self.changed.ring()
+        self.changed.notify()
 
 
 class Parked:
@@ -50,7 +50,7 @@ class Parked:
     async def wait(self):
         try:
             self.ended = await parked(self.context, self.group, self.reply)
-        except (ClientGoneError, GroupError) as error:
+        except (ClientDisconnectedError, GroupError) as error:
             self.ended = error
 
     async def waited(self, happens):
@@ -85,7 +85,7 @@ async def test_its_client_goes_away_and_its_member_stays():
 
     ended = await it.waited(it.connection.go)
 
-    assert isinstance(ended, ClientGoneError)
+    assert isinstance(ended, ClientDisconnectedError)
     assert it.group.members["two"].joining is it.reply
 
 

@@ -123,7 +123,7 @@ def test_topic_is_not_made_otherwise(allowed, asked):
     cluster = cluster_of(auto_create_topics_enable=allowed)
     metadata(cluster, 12, "new", allow_auto_topic_creation=asked)
 
-    assert cluster.topics.named("new") is None
+    assert cluster.topics.by_name("new") is None
 
 
 def test_topic_that_cannot_be_made_stays_unknown():
@@ -140,7 +140,7 @@ def test_first_versions_make_topics_unasked():
     cluster = cluster_of(auto_create_topics_enable="true")
     metadata(cluster, 3, "new")
 
-    assert cluster.topics.named("new") is not None
+    assert cluster.topics.by_name("new") is not None
 
 
 def test_operations_are_told_who_asks_for_them(cluster):

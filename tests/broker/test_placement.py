@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.testing.broker.placement import Nodes, Refusal, place
+from sharecons.testing.broker.placement import Nodes, RequestError, place_replicas
 
 
 @given(st.integers(1, 5), st.integers(0, 3), st.integers(1, 6), st.integers(1, 12))
@@ -13,10 +13,10 @@ def test_partitions_are_spread_evenly_over_those_that_run(
 ):
     nodes = Nodes(list(range(running)), list(range(10, 10 + stopped)))
     if replication > running + stopped:
-        with pytest.raises(Refusal):
-            place(nodes, range(partitions), replication)
+        with pytest.raises(RequestError):
+            place_replicas(nodes, range(partitions), replication)
         return
-    placed = place(nodes, range(partitions), replication)
+    placed = place_replicas(nodes, range(partitions), replication)
 
     led = [sum(each[0] == node for each in placed) for node in nodes.running]
     assert sum(led) == partitions
@@ -27,5 +27,5 @@ def test_partitions_are_spread_evenly_over_those_that_run(
 
 
 def test_no_topic_can_be_put_where_no_broker_runs():
-    with pytest.raises(Refusal, match="All brokers are currently fenced"):
-        place(Nodes([], [1]), range(1), 1)
+    with pytest.raises(RequestError, match="All brokers are currently fenced"):
+        place_replicas(Nodes([], [1]), range(1), 1)

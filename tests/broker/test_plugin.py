@@ -167,8 +167,8 @@ def test_brokers_have_kafkas_intervals_outside_of_the_fixtures():
     with EmbeddedBroker() as broker:
         settings = broker.cluster.configs
 
-        assert "1000" == settings.group("g", "share.assignment.interval.ms")
-        assert "5000" == settings.group("g", "share.heartbeat.interval.ms")
+        assert "1000" == settings.group_value("g", "share.assignment.interval.ms")
+        assert "5000" == settings.group_value("g", "share.heartbeat.interval.ms")
 
 
 @pytest.mark.parametrize("backend", [BY_FIXTURE, BY_PARAMETER])

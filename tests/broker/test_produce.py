@@ -151,7 +151,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key(talk):
 def test_acks_of_all_wait_for_as_many_replicas_as_the_topic_wants():
     ours = Ours(brokers=2, settings={"min.insync.replicas": "2"})
     ours.cluster.add_topic("t", [[1, 2]], {})
-    talk, place = Talk(ours), Place("t", ours.cluster.topics.named("t").topic_id)
+    talk, place = Talk(ours), Place("t", ours.cluster.topics.by_name("t").topic_id)
 
     assert 0 == talk.wrote(place, batch())
     ours.cluster.broker_stopped(2)
@@ -204,7 +204,7 @@ def test_transactional_records_need_an_id_of_somebody_known(talk):
 def test_a_topic_that_is_denied_is_not_written_to():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
-    ours.cluster.access.add(
+    ours.cluster.authorizer.add(
         Acl(
             resource=Resource.TOPIC,
             name=place.name,
@@ -226,7 +226,7 @@ def test_a_topic_that_is_denied_is_not_written_to():
 def test_who_asks_the_wrong_broker_is_told_the_leader():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[2, 1]], {})
-    topic_id = ours.cluster.topics.named("t").topic_id
+    topic_id = ours.cluster.topics.by_name("t").topic_id
 
     answer = ours.ask(
         "produce",

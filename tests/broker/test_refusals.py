@@ -11,7 +11,7 @@ from kio.serial import entity_reader
 from sharecons.testing.broker import codec
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import Header
-from sharecons.testing.broker.refusals import refusal
+from sharecons.testing.broker.refusals import error_response
 
 CODE = ErrorCode.not_coordinator
 SAYS_NOTHING = [("DescribeLogDirs", 1), ("DescribeLogDirs", 2)]
@@ -50,8 +50,8 @@ def asked(api, version):
 
 def refused(api, version, **options):
     header = Header(api.key, version, 1, "test")
-    fields = refusal(asked(api, version), header, CODE, **options)
-    frame = codec.response_frame(header, fields, version)[4:]
+    fields = error_response(asked(api, version), header, CODE, **options)
+    frame = codec.encode_response(header, fields, version)[4:]
     kind = load_response_schema(api.key, version)
     _, size = entity_reader(kind.__header_schema__)(frame, 0)
     return entity_reader(kind)(frame, size)[0]

@@ -315,7 +315,7 @@ async def test_what_the_topic_would_not_take_is_not_copied(is_compressed):
         asked_for(group, max_message_bytes="400")
         group.kafka.set_group_config("g", {COPY: "true"})
         how = {"compress": gzip.compress, "attributes": 1} if is_compressed else {}
-        log = group.kafka.cluster.topics.named(TOPIC).partitions[0].log
+        log = group.kafka.cluster.topics.by_name(TOPIC).partitions[0].log
         log.append(batch("x" * 1000, "small", **how), NOW)
         log.append(batch("fits", compress=gzip.compress, attributes=1), NOW)
         ann = group.member("ann")
@@ -333,7 +333,7 @@ async def test_what_the_log_has_lost_is_told_of_without_its_content():
         group.produce(4)
         ann = group.member("ann")
         await ann.fetch()
-        group.kafka.cluster.topics.named(TOPIC).partitions[0].log.truncate_before(2)
+        group.kafka.cluster.topics.by_name(TOPIC).partitions[0].log.truncate_before(2)
         await ann.say((1, 1, (3,)), (3, 3, (3,)))
 
         assert [None, b"x"] == [value for _, _, value, _ in letters(group)]
@@ -347,7 +347,7 @@ async def test_many_letters_fill_several_batches():
         await ann.fetch()
         await ann.say((0, 99, (3,)))
 
-        place = group.kafka.cluster.topics.named(LETTERS).partitions[0]
+        place = group.kafka.cluster.topics.by_name(LETTERS).partitions[0]
         batches = place.log.batches(0, 100, 1 << 30)
         assert 100 == len(letters(group))
         assert all(800 < len(each.data) <= 1000 for each in batches[:-1])
@@ -381,16 +381,16 @@ async def test_a_topic_that_is_missing_is_created_if_that_is_allowed():
         ann = group.member("ann")
         await ann.fetch()
         await ann.say((0, 0, (3,)))
-        assert topics.named(LETTERS) is None
+        assert topics.by_name(LETTERS) is None
         configs.alter_broker("", [Change(CREATE, 0, "true")])
         configs.alter_broker("", [Change(PREFIX, 0, "other.")])
         await ann.say((1, 1, (3,)))
-        assert topics.named(LETTERS) is None
+        assert topics.by_name(LETTERS) is None
         configs.alter_broker("", [Change(PREFIX, 0, "")])
         await ann.say((2, 2, (3,)))
 
         assert [(0, None, None, headers_of(2))] == letters(group)
-        config = topics.named(LETTERS).config
+        config = topics.by_name(LETTERS).config
         assert {ENABLE: "true", "message.timestamp.type": "CreateTime"} == config
 
 
@@ -407,7 +407,7 @@ async def test_no_topic_is_created_that_cannot_be(name):
         await ann.fetch()
 
         assert [ErrorCode.none] == codes(await ann.say((0, 0, (3,))))
-        assert group.kafka.cluster.topics.named(name) is None
+        assert group.kafka.cluster.topics.by_name(name) is None
 
 
 async def test_who_reads_the_topic_need_not_wait_for_the_group_to_look():
@@ -524,7 +524,7 @@ def test_a_group_may_name_nearly_any_topic(name):
     configs = Configs()
     configs.set_group("g", {NAME: name})
 
-    assert name == configs.group("g", NAME)
+    assert name == configs.group_value("g", NAME)
 
 
 @pytest.mark.parametrize(

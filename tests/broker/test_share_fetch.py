@@ -225,7 +225,7 @@ async def test_records_that_were_deleted_are_passed_over():
         group.produce(30, batch=10)
         ann = group.member("ann")
         await ann.fetch(max_records=5)
-        log = group.kafka.cluster.topics.named(TOPIC).partition(0).log
+        log = group.kafka.cluster.topics.by_name(TOPIC).partition(0).log
         log.truncate_before(20)
 
         assert [] == acquired(await ann.fetch())  # that its start has moved is all

@@ -40,7 +40,7 @@ class Play:
     def has(self, member_id):
         assigned = {}
         for topic_id, index in sorted(self.group.members[member_id].assigned):
-            name = self.topics.with_id(topic_id).name
+            name = self.topics.by_id(topic_id).name
             assigned.setdefault(name, []).append(index)
         return assigned
 
@@ -158,7 +158,7 @@ def test_topic_is_awaited_and_assigned_once_it_is_there():
 def test_partitions_that_are_added_are_assigned():
     play = Play(t=1)
     play.join("A", "t")
-    play.topics.named("t").grow([[1], [1]])
+    play.topics.by_name("t").add_partitions([[1], [1]])
     play.beat("A")
     play.beat("A")
 
@@ -173,7 +173,7 @@ def test_topic_that_is_deleted_goes_at_the_next_heartbeat():
     play.group.forget("A")
     play.beat("A", 0, ["t", "u"])
     assert {"t": [0], "u": [0]} == play.has("A")
-    play.topics.delete(play.topics.named("t"))
+    play.topics.delete(play.topics.by_name("t"))
     standing = play.beat("A")
 
     assert {"u": [0]} == play.has("A")
@@ -183,7 +183,7 @@ def test_topic_that_is_deleted_goes_at_the_next_heartbeat():
 def test_topic_that_is_made_anew_is_another_topic():
     play = Play(t=1)
     old = play.join("A", "t").assignment
-    play.topics.delete(play.topics.named("t"))
+    play.topics.delete(play.topics.by_name("t"))
     play.topics.create("t", [[1]])
     play.beat("A")
     assert {} == play.has("A")

@@ -80,7 +80,7 @@ def test_group_with_a_topic_that_is_hidden_is_not_described(ours):
 
 def test_other_brokers_do_not_coordinate():
     ours = Ours(brokers=2)
-    right = ours.cluster.coordinators.of(0, "g", ours.cluster.running)
+    right = ours.cluster.coordinators.node_for(0, "g", ours.cluster.running)
     answer = beat(ours, topics=["t"], node_id=3 - right)
 
     assert "not_coordinator" == answer.error_code.name

@@ -211,7 +211,7 @@ def test_topic_that_is_gone_is_left_out_of_all():
     ours = Ours()
     topic, other = ours.create_topic(), ours.create_topic()
     alter(ours, "g", **{topic: {0: 1}, other: {0: 2}})
-    ours.cluster.delete_topic(ours.cluster.topics.named(topic))
+    ours.cluster.delete_topic(ours.cluster.topics.by_name(topic))
 
     assert {(other, 0): (2, -2)} == described(ours, "g")
 
@@ -280,7 +280,7 @@ def test_each_api_asks_for_its_own_right_to_the_group(operation):
 
 def test_other_brokers_do_not_coordinate():
     ours = Ours(brokers=2)
-    other = 3 - ours.cluster.coordinators.of(0, "g", ours.cluster.running)
+    other = 3 - ours.cluster.coordinators.node_for(0, "g", ours.cluster.running)
     (found,) = ours.ask(
         "describe_share_group_offsets", 1, other, groups=[{"group_id": "g"}]
     ).groups

@@ -74,7 +74,7 @@ async def test_another_broker_is_not_the_coordinator():
     async with group_of(brokers=2) as group:
         cluster = group.kafka.cluster
         key = f"g:{spelt(group.topic_id)}:0"
-        right = cluster.coordinators.of(2, key, cluster.running)
+        right = cluster.coordinators.node_for(2, key, cluster.running)
         state = await read_state(group.member("ann", node=3 - right))
 
     assert state.error_code is ErrorCode.not_coordinator

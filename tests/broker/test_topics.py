@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.topics import Topics, fault_of_name
+from sharecons.testing.broker.topics import Topics, topic_name_error
 from tests.broker.handling import ask, cluster_of, failures
 
 ALONE = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
@@ -57,7 +57,7 @@ def test_topic_is_created_in_every_version(version):
     if version >= 5:
         assert (2, 1) == (result.num_partitions, result.replication_factor)
     if version >= 7:
-        assert cluster.topics.with_id(result.topic_id).name == "t"
+        assert cluster.topics.by_id(result.topic_id).name == "t"
 
 
 def test_validation_alone_creates_nothing():
@@ -65,7 +65,7 @@ def test_validation_alone_creates_nothing():
     result = create(cluster, name="t", num_partitions=4, validate_only=True)
 
     assert (4, 1) == (result.num_partitions, result.replication_factor)
-    assert cluster.topics.named("t") is None
+    assert cluster.topics.by_name("t") is None
 
 
 def test_numbers_left_out_are_the_brokers_defaults():
@@ -204,7 +204,7 @@ def test_name_that_no_topic_can_have(name, reason):
 
 @pytest.mark.parametrize("name", ["a", "A-1", "...", "x" * 249, "_._", "__x"])
 def test_name_that_a_topic_can_have(name):
-    assert fault_of_name(name) is None
+    assert topic_name_error(name) is None
 
 
 def test_names_that_metrics_would_confuse_collide():
@@ -212,9 +212,9 @@ def test_names_that_metrics_would_confuse_collide():
     topics.create("a.b_c", [[1]])
     topics.create("abc", [[1]])
 
-    assert "a.b_c" == topics.colliding("a_b.c").name
-    assert topics.colliding("a-b-c") is None
-    assert topics.colliding("a_bc") is None
+    assert "a.b_c" == topics.find_collision("a_b.c").name
+    assert topics.find_collision("a-b-c") is None
+    assert topics.find_collision("a_bc") is None
 
 
 def test_topic_is_not_created_twice():
@@ -223,7 +223,7 @@ def test_topic_is_not_created_twice():
     again = create(cluster, name="t")
 
     assert [("topic_already_exists", "Topic 't' already exists.")] == failures([again])
-    assert created.topic_id == cluster.topics.named("t").topic_id
+    assert created.topic_id == cluster.topics.by_name("t").topic_id
 
 
 def test_name_that_comes_twice_in_one_request_is_not_created():
@@ -250,11 +250,11 @@ def test_created_topic_tells_its_settings():
 def test_partitions_are_added_after_those_that_are_there():
     cluster = cluster_of()
     create(cluster, name="t", num_partitions=2, replication_factor=2)
-    before = list(cluster.topics.named("t").partitions)
+    before = list(cluster.topics.by_name("t").partitions)
     result = grow(cluster, name="t", count=4)
 
     assert [("none", None)] == failures([result])
-    assert before == cluster.topics.named("t").partitions[:2]
+    assert before == cluster.topics.by_name("t").partitions[:2]
     assert [[1, 2], [2, 3], [3, 1], [1, 2]] == replicas(cluster, "t")
 
 
@@ -271,7 +271,7 @@ def test_validation_alone_adds_no_partition():
     create(cluster, name="t")
 
     assert not grow(cluster, name="t", count=3, validate_only=True).error_code
-    assert 1 == len(cluster.topics.named("t").partitions)
+    assert 1 == len(cluster.topics.by_name("t").partitions)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_partitions_that_cannot_be_added_are_refused(wanted, code, message):
     result = grow(cluster, **{"name": "t", **wanted})
 
     assert [(code, message)] == failures([result])
-    assert 2 == len(cluster.topics.named("t").partitions)
+    assert 2 == len(cluster.topics.by_name("t").partitions)
 
 
 @pytest.mark.parametrize("version", range(1, 6))
@@ -358,7 +358,7 @@ def test_deletion_that_names_nothing_or_too_much_is_refused():
     assert refusal({"name": None, "topic_id": uuid.UUID(int=5)}) == [
         ("unknown_topic_id", "This server does not host this topic ID.")
     ]
-    assert cluster.topics.named("t") is not None
+    assert cluster.topics.by_name("t") is not None
 
 
 def test_deletion_can_be_turned_off():
@@ -369,7 +369,7 @@ def test_deletion_can_be_turned_off():
     assert "topic_deletion_disabled" == result.error_code.name
     (result,) = delete(cluster, 2, topic_names=["t"])
     assert "invalid_request" == result.error_code.name
-    assert cluster.topics.named("t") is not None
+    assert cluster.topics.by_name("t") is not None
 
 
 def test_topic_made_again_under_its_name_is_another():
@@ -379,4 +379,4 @@ def test_topic_made_again_under_its_name_is_another():
     second = create(cluster, name="t").topic_id
 
     assert first != second
-    assert cluster.topics.with_id(first) is None
+    assert cluster.topics.by_id(first) is None

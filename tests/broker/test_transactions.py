@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.transactions import Producer, Support, Transactions
+from sharecons.testing.broker.transactions import (
+    Producer,
+    Transactions,
+    TransactionSupport,
+)
 
 NONE = ErrorCode.none
 FENCED = ErrorCode.producer_fenced
@@ -89,9 +93,9 @@ def test_a_transaction_under_way_is_aborted_before_somebody_else_begins():
     second = fencing.init()
 
     assert ErrorCode.concurrent_transactions is first.error
-    assert not first.ending.committed
-    assert {("t", 0), ("u", 3)} == first.ending.places
-    assert old.producer.epoch + 1 == first.ending.marker_epoch
+    assert not first.ended.committed
+    assert {("t", 0), ("u", 3)} == first.ended.partitions
+    assert old.producer.epoch + 1 == first.ended.marker_epoch
     # Measured: the epoch that fences is given to nobody.
     assert later(old.producer, 2) == second.producer
     assert FENCED is old.write()
@@ -134,10 +138,10 @@ def test_an_end_of_version_2_bumps_the_epoch_and_marks_with_it(committed):
     done = client.end(committed)
 
     assert (NONE, later(before)) == (done.error, done.producer)
-    assert committed is done.ending.committed
-    assert {("t", 0), ("t", 1)} == done.ending.places
-    assert {"g"} == done.ending.groups
-    assert later(before).epoch == done.ending.marker_epoch
+    assert committed is done.ended.committed
+    assert {("t", 0), ("t", 1)} == done.ended.partitions
+    assert {"g"} == done.ended.groups
+    assert later(before).epoch == done.ended.marker_epoch
 
 
 def test_an_end_of_version_1_keeps_the_epoch():
@@ -148,7 +152,7 @@ def test_an_end_of_version_1_keeps_the_epoch():
     done = client.end(version=1)
 
     assert before == done.producer
-    assert before.epoch == done.ending.marker_epoch
+    assert before.epoch == done.ended.marker_epoch
     assert NONE is client.write()
 
 
@@ -178,13 +182,13 @@ def test_an_end_that_comes_again_in_version_2(case, errors):
 
     repeated = client.end(committed, producer=was)
     assert again is repeated.error
-    assert repeated.ending is None
+    assert repeated.ended is None
     done = client.end(committed, producer=now)
     assert anew is done.error
     if anew is NONE:
         # Nothing to abort, but the producer is to go on in another epoch.
         assert later(now) == done.producer
-        assert frozenset() == done.ending.places
+        assert frozenset() == done.ended.partitions
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -196,7 +200,7 @@ def test_an_end_that_comes_again_in_version_1(ended):
     client.end(ended, version=1)
     again = client.end(ended, version=1)
 
-    assert (NONE, None) == (again.error, again.ending)
+    assert (NONE, None) == (again.error, again.ended)
     assert INVALID_STATE is client.end(not ended, version=1).error
 
 
@@ -222,7 +226,7 @@ def test_a_transaction_is_aborted_when_its_time_is_up():
     assert 15.0 == client.transactions.next_deadline
     assert [] == client.transactions.advance(14.9)
     (ending,) = client.transactions.advance(15.0)
-    assert {("t", 0), ("t", 1)} == ending.places
+    assert {("t", 0), ("t", 1)} == ending.partitions
     assert not ending.committed
     # Measured: an end of the epoch before is taken for one that comes again.
     assert INVALID_STATE is client.end(committed=True).error
@@ -267,9 +271,9 @@ def test_an_end_with_the_last_epoch_gives_another_id_and_may_come_again():
     done = client.end()
     again = client.end(producer=old)
 
-    assert 2**15 - 1 == done.ending.marker_epoch
+    assert 2**15 - 1 == done.ended.marker_epoch
     assert Producer(old.producer_id + 1, 0) == done.producer
-    assert (NONE, done.producer, None) == (again.error, again.producer, again.ending)
+    assert (NONE, done.producer, None) == (again.error, again.producer, again.ended)
 
 
 def test_a_producer_with_the_last_epoch_can_still_be_fenced():
@@ -285,14 +289,14 @@ def test_a_producer_with_the_last_epoch_can_still_be_fenced():
 @pytest.mark.parametrize(
     ("support", "error"),
     [
-        (Support.OLD, INVALID_STATE),
-        (Support.ABORTABLE, ErrorCode.transaction_abortable),
-        (Support.ADDING, NONE),
+        (TransactionSupport.DEFAULT, INVALID_STATE),
+        (TransactionSupport.ABORTABLE, ErrorCode.transaction_abortable),
+        (TransactionSupport.ADD_PARTITION, NONE),
     ],
 )
 def test_what_was_not_added_is_added_or_refused(support, error):
     client = Client()
-    admit = client.transactions.admit
+    admit = client.transactions.verify_or_add
     pending = client.transactions.add_pending_offsets
 
     assert {PLACE: error} == admit("tx", client.producer, [PLACE], support, 0.0)
@@ -303,14 +307,14 @@ def test_what_was_not_added_is_added_or_refused(support, error):
     assert NONE is pending("tx", client.producer, "g", support, 0.0)
 
 
-@pytest.mark.parametrize("support", Support)
+@pytest.mark.parametrize("support", TransactionSupport)
 def test_leaders_say_of_an_old_producer_that_its_epoch_is_over(support):
     client = Client()
     old = client.producer
     client.init()
     transactions = client.transactions
 
-    assert {PLACE: ErrorCode.invalid_producer_epoch} == transactions.admit(
+    assert {PLACE: ErrorCode.invalid_producer_epoch} == transactions.verify_or_add(
         "tx", old, [PLACE], support, 0.0
     )
     assert ErrorCode.invalid_producer_epoch is transactions.add_pending_offsets(
@@ -335,8 +339,8 @@ class SeveralProducers(RuleBasedStateMachine):
     @rule(name=names)
     def initialise(self, name):
         done = self.transactions.initialise(name, 5.0, None)
-        if done.ending:
-            self.ended(name, done.ending)
+        if done.ended:
+            self.ended(name, done.ended)
         else:
             assert name not in self.open
             self.give(name, done.producer)
@@ -354,17 +358,17 @@ class SeveralProducers(RuleBasedStateMachine):
     def end(self, name, which, committed):
         producer = self.one_of(name, which)
         done = self.transactions.end(name, producer, committed, 2)
-        if done.ending:
+        if done.ended:
             assert producer == self.seen[name][-1]
-            assert committed == done.ending.committed
-            self.ended(name, done.ending)
+            assert committed == done.ended.committed
+            self.ended(name, done.ended)
             self.give(name, done.producer)
 
     @rule(seconds=st.floats(0.1, 4.0))
     def time_passes(self, seconds):
         self.now += seconds
         for ending in self.transactions.advance(self.now):
-            (name,) = {place[0] for place in ending.places}
+            (name,) = {place[0] for place in ending.partitions}
             self.ended(name, ending)
 
     @invariant()

@@ -308,7 +308,7 @@ def test_only_the_coordinator_answers():
     tx, producer = next(
         (tx, talk.init(tx))
         for tx in map(str, range(100))
-        if ours.cluster.coordinators.of(TRANSACTION, tx, [1, 2]) == 1
+        if ours.cluster.coordinators.node_for(TRANSACTION, tx, [1, 2]) == 1
     )
     ours.cluster.coordinators.move(TRANSACTION, tx, 2)
 
@@ -328,7 +328,7 @@ def test_a_transactional_id_that_is_denied_does_nothing():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
     tx, producer = talk.begin()
-    ours.cluster.access.add(
+    ours.cluster.authorizer.add(
         Acl(
             resource=Resource.TRANSACTIONAL_ID,
             name=tx,
@@ -355,7 +355,7 @@ def test_a_partition_that_has_gone_does_not_hold_up_the_end():
     for place in (kept, dropped):
         talk.produce(place, transactional(*producer, 0), tx=tx)
 
-    ours.cluster.delete_topic(ours.cluster.topics.named(dropped.name))
+    ours.cluster.delete_topic(ours.cluster.topics.by_name(dropped.name))
 
     assert later(producer) == talk.end(tx, producer)
     assert [(COMMIT, *later(producer))] == markers(talk, kept)

@@ -4,7 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
-from sharecons.testing.broker.batch_writer import NewRecord, batch_of, batches_of
+from sharecons.testing.broker.batch_writer import (
+    NewRecord,
+    encode_batch,
+    encode_batches,
+)
 
 BYTES = st.none() | st.binary(max_size=300)
 RECORDS = st.builds(
@@ -18,7 +22,7 @@ def read(batch):
 
 @given(st.lists(RECORDS, min_size=1, max_size=200))
 def test_records_are_read_back_as_they_were_written(records):
-    found = read(batch_of(records, 1_700_000_000_000)).records
+    found = read(encode_batch(records, 1_700_000_000_000)).records
 
     assert [
         (
@@ -38,7 +42,9 @@ def test_batches_have_as_many_records_as_wanted_and_a_middling_size():
     few = [NewRecord(b"x") for _ in range(10)]
     large = [NewRecord(bytes(100_000)) for _ in range(10)]
 
-    assert [4, 4, 2] == [len(read(batch).records) for batch in batches_of(few, 0, 4)]
-    sizes = [len(batch) for batch in batches_of(large, 0)]
+    assert [4, 4, 2] == [
+        len(read(batch).records) for batch in encode_batches(few, 0, 4)
+    ]
+    sizes = [len(batch) for batch in encode_batches(large, 0)]
     assert 4 == len(sizes)
     assert max(sizes) < 1 << 20

@@ -10,7 +10,7 @@ from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import AuthorizationError
 from sharecons.inspection import OffsetStatus, Source, inspect_group
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.broker.batch_writer import NewRecord, batch_of
+from sharecons.testing.broker.batch_writer import NewRecord, encode_batch
 from tests.scenarios.queue import take
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ def write_states(broker, topic_id):
     written = [NewRecord(snapshot, b"\0\0" + key), NewRecord(update, b"\0\1" + key)]
     # Like the coordinator, past Produce: an internal topic takes no producer's records.
     log = broker.cluster.topics.named(STATES).partition(0).log
-    log.append(batch_of(written, timestamp=1), now_ms=1)
+    log.append(encode_batch(written, timestamp=1), now_ms=1)
 
 
 async def test_without_cluster_action_the_records_are_read(broker, admin):

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from sharecons.protocol.fetch.turns import PART
-from sharecons.testing.broker.codec import read_request
+from sharecons.testing.broker.codec import decode_request
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, left_over
 from tests.scenarios.watched import WatchedNetwork
@@ -20,7 +20,7 @@ RECORDS: Final = 200  # of each
 
 def narrowed(network: WatchedNetwork) -> int:
     """How often many partitions were taken out of a session with one fetch."""
-    requests = [read_request(data[4:])[1] for data in network.sent]
+    requests = [decode_request(data[4:])[1] for data in network.sent]
     forgotten = [getattr(request, "forgotten_topics_data", ()) for request in requests]
     return sum(
         sum(len(topic.partitions) for topic in topics) >= PART for topics in forgotten

@@ -17,15 +17,15 @@ from sharecons.testing.broker.codec import Request
 
 __all__ = [
     "CLUSTER_NAME",
-    "Access",
     "Acl",
     "AclFilter",
+    "Authorizer",
     "Operation",
     "Pattern",
     "Permission",
     "Resource",
-    "acl_of",
-    "filter_of",
+    "acl_from_creation",
+    "filter_from_request",
 ]
 
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -142,7 +142,7 @@ class Acl:
     permission: Permission
 
     @property
-    def is_vague(self) -> bool:
+    def is_filter(self) -> bool:
         """True for a filter, which cannot be stored as a rule."""
         return (
             self.resource is Resource.ANY
@@ -151,14 +151,14 @@ class Acl:
             or self.permission is Permission.ANY
         )
 
-    def concerns(self, resource: Resource, name: str) -> bool:
+    def matches_resource(self, resource: Resource, name: str) -> bool:
         if self.resource is not resource:
             return False
         if self.pattern is Pattern.PREFIXED:
             return name.startswith(self.name)
         return self.name in (name, WILDCARD)
 
-    def speaks_of(self, operation: Operation) -> bool:
+    def applies_to(self, operation: Operation) -> bool:
         """Return whether the rule matches the clients' principal and the operation."""
         if self.principal not in PRINCIPALS or self.host not in HOSTS:
             return False
@@ -192,12 +192,12 @@ class AclFilter:
 
     def _matches_name(self, acl: Acl) -> bool:
         if self.pattern is Pattern.MATCH:
-            return self.name is None or acl.concerns(acl.resource, self.name)
+            return self.name is None or acl.matches_resource(acl.resource, self.name)
         same_pattern = self.pattern in (Pattern.ANY, acl.pattern)
         return same_pattern and self.name in (None, acl.name)
 
 
-def acl_of(creation: Request) -> Acl:
+def acl_from_creation(creation: Request) -> Acl:
     """Return the rule that a CreateAcls request creates."""
     return Acl(
         resource=Resource(creation.resource_type),
@@ -210,20 +210,20 @@ def acl_of(creation: Request) -> Acl:
     )
 
 
-def filter_of(wanted: Request) -> AclFilter:
+def filter_from_request(request: Request) -> AclFilter:
     """Return the filter of a DescribeAcls or DeleteAcls request."""
     return AclFilter(
-        resource=Resource(wanted.resource_type_filter),
-        name=wanted.resource_name_filter,
-        pattern=Pattern(wanted.pattern_type_filter),
-        principal=wanted.principal_filter,
-        host=wanted.host_filter,
-        operation=Operation(wanted.operation),
-        permission=Permission(wanted.permission_type),
+        resource=Resource(request.resource_type_filter),
+        name=request.resource_name_filter,
+        pattern=Pattern(request.pattern_type_filter),
+        principal=request.principal_filter,
+        host=request.host_filter,
+        operation=Operation(request.operation),
+        permission=Permission(request.permission_type),
     )
 
 
-class Access:
+class Authorizer:
     """The ACLs of the cluster."""
 
     def __init__(self) -> None:
@@ -232,11 +232,11 @@ class Access:
     def add(self, acl: Acl) -> None:
         self._acls[acl] = None
 
-    def matching(self, wanted: AclFilter) -> list[Acl]:
-        return [acl for acl in self._acls if wanted.matches(acl)]
+    def find(self, acl_filter: AclFilter) -> list[Acl]:
+        return [acl for acl in self._acls if acl_filter.matches(acl)]
 
-    def remove(self, wanted: Iterable[Acl]) -> None:
-        for acl in wanted:
+    def remove(self, acls: Iterable[Acl]) -> None:
+        for acl in acls:
             self._acls.pop(acl, None)
 
     def denies(self, operation: str, resource: str, name: str) -> bool:
@@ -250,7 +250,7 @@ class Access:
             return False
         return self._denies(Operation[operation], Resource[resource], name)
 
-    def allowed(self, resource: str, name: str) -> int:
+    def authorized_operations(self, resource: str, name: str) -> int:
         """Return the operations allowed on a topic, a group or the cluster, as bits."""
         bits = 0
         for operation in OPERATIONS[Resource[resource]]:
@@ -259,8 +259,8 @@ class Access:
         return bits
 
     def _denies(self, operation: Operation, resource: Resource, name: str) -> bool:
-        found = [acl for acl in self._acls if acl.concerns(resource, name)]
-        said = {acl.permission for acl in found if acl.speaks_of(operation)}
-        if Permission.DENY in said:
+        found = [acl for acl in self._acls if acl.matches_resource(resource, name)]
+        permissions = {acl.permission for acl in found if acl.applies_to(operation)}
+        if Permission.DENY in permissions:
             return True
-        return bool(found) and Permission.ALLOW not in said
+        return bool(found) and Permission.ALLOW not in permissions

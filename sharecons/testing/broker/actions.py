@@ -8,12 +8,12 @@ import anyio
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, response_fields
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.exchange import Exchange
-from sharecons.testing.broker.refusals import refusal
+from sharecons.testing.broker.refusals import error_response
 from sharecons.testing.broker.signals import Signal
 
 __all__ = [
     "Action",
-    "Answering",
+    "Responder",
     "answer_twice",
     "corrupt",
     "cut",
@@ -26,7 +26,7 @@ __all__ = [
     "throttle",
 ]
 
-Answering: TypeAlias = Callable[
+Responder: TypeAlias = Callable[
     [Request, Context], Response | None | Awaitable[Response | None]
 ]
 """A test's own handler; returns the fields of the response, or None for none."""
@@ -40,12 +40,12 @@ class Action(Protocol):
 
 async def cut(exchange: Exchange, undone: Signal, /, *, after: bool) -> None:
     if after:
-        await exchange.done()
+        await exchange.handle()
     exchange.context.connection.cut()
 
 
 async def lose(exchange: Exchange, undone: Signal, /) -> None:
-    await exchange.done()
+    await exchange.handle()
 
 
 async def stall(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
@@ -54,7 +54,7 @@ async def stall(exchange: Exchange, undone: Signal, /, *, seconds: float) -> Non
 
 
 async def delay(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
-    response = await exchange.done()
+    response = await exchange.handle()
     await exchange.context.wait((undone,), exchange.context.now + seconds)
     await exchange.send(response)
 
@@ -63,27 +63,29 @@ async def refuse(
     exchange: Exchange, undone: Signal, /, *, code: ErrorCode, each: bool
 ) -> None:
     header = exchange.context.header
-    await exchange.send(refusal(exchange.request, header, code, each=each))
+    await exchange.send(error_response(exchange.request, header, code, each=each))
 
 
 async def throttle(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
     """Respond with a throttle time and read nothing for that long (KIP-219)."""
-    response = await exchange.done()
+    response = await exchange.handle()
     if response is None:
         return
     api_key = exchange.context.header.api_key
-    told = "throttle_time" in response_fields(api_key, exchange.version)
-    await exchange.send({**response, "throttle_time": seconds} if told else response)
+    has_throttle_time = "throttle_time" in response_fields(api_key, exchange.version)
+    await exchange.send(
+        {**response, "throttle_time": seconds} if has_throttle_time else response
+    )
     await exchange.context.wait((undone,), exchange.context.now + seconds)
 
 
 async def answer_twice(exchange: Exchange, undone: Signal, /) -> None:
-    response = await exchange.done()
+    response = await exchange.handle()
     await exchange.send(response)
     await exchange.send(response)
 
 
-async def respond(exchange: Exchange, undone: Signal, /, *, by: Answering) -> None:
+async def respond(exchange: Exchange, undone: Signal, /, *, by: Responder) -> None:
     answer = by(exchange.request, exchange.context)
     await exchange.send(await answer if isinstance(answer, Awaitable) else answer)
 
@@ -91,7 +93,7 @@ async def respond(exchange: Exchange, undone: Signal, /, *, by: Answering) -> No
 async def corrupt(
     exchange: Exchange, undone: Signal, /, *, change: Callable[[bytes], bytes]
 ) -> None:
-    response = await exchange.done()
+    response = await exchange.handle()
     if response is not None:
         await exchange.context.connection.send(change(exchange.frame(response)))
     await anyio.lowlevel.checkpoint()

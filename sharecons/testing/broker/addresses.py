@@ -5,18 +5,18 @@ from typing import Final
 
 from sharecons.testing.broker.cluster import Broker
 
-__all__ = ["brokers_at", "joined", "parsed"]
+__all__ = ["brokers_at", "format_address", "parse_address"]
 
 LAST_PORT: Final = 65535
 LOOPBACK: Final = {4: "127.0.0.1", 6: "::1"}
 
 
-def joined(host: str, port: int) -> str:
+def format_address(host: str, port: int) -> str:
     """Return `host:port`, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def parsed(text: str) -> tuple[str, int]:
+def parse_address(text: str) -> tuple[str, int]:
     """Parse `HOST:PORT` or `HOST`; the port is 0 if there is none.
 
     Raises:
@@ -53,11 +53,11 @@ def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[
         raise ValueError(f"brokers must be at least 1, not {count}")
     host = host.removeprefix("[").removesuffix("]")
     host = "0.0.0.0" if host in ("", "*") else host
-    version = _wildcard(host)
+    version = _wildcard_version(host)
     shown, first = (LOOPBACK.get(version, host), 0) if version else (host, 0)
     if advertise is not None:
-        shown, first = parsed(advertise)
-        if _wildcard(shown):
+        shown, first = parse_address(advertise)
+        if _wildcard_version(shown):
             raise ValueError(
                 f"clients cannot connect to {shown}: advertise another address"
             )
@@ -65,15 +65,15 @@ def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[
         Broker(
             number + 1,
             shown,
-            _port(first or port, number),
-            listens_at=(host, _port(port, number)),
-            is_anywhere=bool(version) and advertise is None,
+            _port_at(first or port, number),
+            bind_address=(host, _port_at(port, number)),
+            binds_wildcard=bool(version) and advertise is None,
         )
         for number in range(count)
     ]
 
 
-def _wildcard(host: str) -> int:
+def _wildcard_version(host: str) -> int:
     """Return the IP version of a wildcard address (0.0.0.0 or ::), or 0."""
     try:
         address = ipaddress.ip_address(host)
@@ -82,7 +82,7 @@ def _wildcard(host: str) -> int:
     return address.version if address.is_unspecified else 0
 
 
-def _port(first: int, number: int) -> int:
+def _port_at(first: int, number: int) -> int:
     if first == 0:
         return 0
     if not 0 < first + number <= LAST_PORT:

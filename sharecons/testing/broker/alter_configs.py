@@ -20,13 +20,13 @@ from sharecons.testing.broker.resources import (
 )
 from sharecons.testing.broker.settings.changes import Change, ConfigError
 
-__all__ = ["Wanted", "alter"]
+__all__ = ["ChangesOf", "alter"]
 
-Wanted: TypeAlias = Callable[[Request, Mapping[str, str]], list[Change]]
+ChangesOf: TypeAlias = Callable[[Request, Mapping[str, str]], list[Change]]
 """Returns the changes to a resource of the request, given its present settings."""
 
 
-def alter(request: Request, context: Context, wanted: Wanted) -> Response:
+def alter(request: Request, context: Context, changes_of: ChangesOf) -> Response:
     """Change settings and return the response."""
     times = Counter(_key(resource) for resource in request.resources)
     responses = []
@@ -36,7 +36,7 @@ def alter(request: Request, context: Context, wanted: Wanted) -> Response:
             if times[_key(resource)] > 1:
                 problem = "Each resource must appear at most once."
                 raise ConfigError(ErrorCode.invalid_request, problem)
-            _alter(resource, context, wanted, request.validate_only)
+            _alter(resource, context, changes_of, request.validate_only)
         except ConfigError as error:
             code, message = error.code, error.message
         kind, name = _key(resource)
@@ -56,20 +56,20 @@ def _key(resource: Request) -> tuple[int, str]:
 
 
 def _alter(
-    resource: Request, context: Context, wanted: Wanted, validate_only: bool
+    resource: Request, context: Context, changes_of: ChangesOf, validate_only: bool
 ) -> None:
     kind, name = _key(resource)
     check_access(context.cluster, "ALTER_CONFIGS", kind, name)
     configs = context.cluster.configs
     if kind == TOPIC:
-        _alter_topic(resource, context, wanted, validate_only)
+        _alter_topic(resource, context, changes_of, validate_only)
     elif kind == GROUP:
         _check_named(name, "group")
-        changes = wanted(resource, configs.of_group(name))
+        changes = changes_of(resource, configs.group_config(name))
         configs.alter_group(name, changes, validate_only=validate_only)
     elif kind == BROKER:
         _check_node(name, context)
-        changes = wanted(resource, configs.of_broker(name))
+        changes = changes_of(resource, configs.broker_config(name))
         configs.alter_broker(name, changes, validate_only=validate_only)
     else:
         message = f"Unknown resource type {kind}"
@@ -77,14 +77,14 @@ def _alter(
 
 
 def _alter_topic(
-    resource: Request, context: Context, wanted: Wanted, validate_only: bool
+    resource: Request, context: Context, changes_of: ChangesOf, validate_only: bool
 ) -> None:
     name = resource.resource_name
     _check_named(name, "topic")
     check_topic_name(name)
-    topic = context.cluster.topics.named(name)
+    topic = context.cluster.topics.by_name(name)
     own = topic.config if topic else {}
-    config = context.cluster.configs.altered_topic(own, wanted(resource, own))
+    config = context.cluster.configs.alter_topic(own, changes_of(resource, own))
     if topic is None:
         message = f"The topic '{name}' does not exist."
         raise ConfigError(ErrorCode.unknown_topic_or_partition, message)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, TypeAlias
 
-from sharecons.testing.broker.codec import Request, Response, names, versions
+from sharecons.testing.broker.codec import Request, Response, api_name, known_versions
 from sharecons.testing.broker.context import Context
 
 __all__ = ["APIS", "Api", "Handler"]
@@ -27,7 +27,7 @@ class Api:
 
     @property
     def name(self) -> str:
-        return names(self.key)
+        return api_name(self.key)
 
     @property
     def handle(self) -> Handler:
@@ -37,7 +37,7 @@ class Api:
 
 
 def _api(key: int, module: str, lowest: int, highest: int) -> tuple[int, Api]:
-    known = versions(key)
+    known = known_versions(key)
     served = range(max(lowest, known[0]), min(highest, known[-1]) + 1)
     return key, Api(key, served, module)
 

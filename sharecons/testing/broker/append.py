@@ -19,15 +19,19 @@ from sharecons.testing.broker.log.partition_log import (
 )
 from sharecons.testing.broker.log.rules import check
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic
-from sharecons.testing.broker.transactions import Place, Producer, Support
+from sharecons.testing.broker.transactions import (
+    Producer,
+    TopicPartition,
+    TransactionSupport,
+)
 
 __all__ = [
     "Append",
     "Result",
-    "admit",
     "append_as_leader",
     "check_append",
-    "to_append",
+    "validate_batch",
+    "verify_transactions",
     "write",
 ]
 
@@ -35,9 +39,9 @@ ALL_REPLICAS: Final = -1  # of acks
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7  # the version of Produce (KIP-110)
 
-NOWHERE: Final = Appended(-1, -1)
+NOT_APPENDED: Final = Appended(-1, -1)
 
-WITHOUT_START: Final = (
+WITHOUT_START_OFFSET: Final = (
     ErrorCode.corrupt_message,
     ErrorCode.invalid_topic_exception,
     ErrorCode.message_too_large,
@@ -56,7 +60,7 @@ class Append:
     header: BatchHeader
 
     @property
-    def place(self) -> Place:
+    def topic_partition(self) -> TopicPartition:
         return self.topic.name, self.partition.index
 
     @property
@@ -71,13 +75,13 @@ class Result:
     code: ErrorCode = ErrorCode.none
     message: str | None = None
     record_errors: Mapping[int, str] = field(default_factory=dict)
-    appended: Appended = NOWHERE
+    appended: Appended = NOT_APPENDED
     start_offset: int = -1
     leader: Partition | None = None
     """The partition, if another broker is its leader."""
 
 
-def to_append(
+def validate_batch(
     topic: Topic, partition: Partition, batches: Sequence[bytes], version: int
 ) -> Append:
     """Return the one batch of a partition, with its header.
@@ -99,14 +103,17 @@ def to_append(
     return Append(topic=topic, partition=partition, data=batches[0], header=header)
 
 
-def admit(
-    appends: Iterable[Append], transactional_id: str, support: Support, context: Context
-) -> Mapping[Place, Result]:
+def verify_transactions(
+    appends: Iterable[Append],
+    transactional_id: str,
+    support: TransactionSupport,
+    context: Context,
+) -> Mapping[TopicPartition, Result]:
     """Verify the batches of a transaction with the coordinator; return the errors.
 
     A batch of a transaction that is already open in the log needs no verification.
     """
-    asked = [
+    unverified = [
         each
         for each in appends
         if each.header.is_transactional
@@ -115,19 +122,19 @@ def admit(
             each.header.producer_id, each.header.producer_epoch
         )
     ]
-    if not asked:
+    if not unverified:
         return {}
-    codes = context.cluster.transactions.admit(
+    codes = context.cluster.transactions.verify_or_add(
         transactional_id,
-        asked[0].producer,
-        [each.place for each in asked],
+        unverified[0].producer,
+        [each.topic_partition for each in unverified],
         support,
         context.now,
     )
-    return {place: _refused(code) for place, code in codes.items() if code}
+    return {place: _error_result(code) for place, code in codes.items() if code}
 
 
-def _refused(code: ErrorCode) -> Result:
+def _error_result(code: ErrorCode) -> Result:
     message = None
     if code is ErrorCode.invalid_txn_state:
         message = "Partition was not added to the transaction"
@@ -135,7 +142,11 @@ def _refused(code: ErrorCode) -> Result:
 
 
 def write(
-    append: Append, acks: int, support: Support, context: Context, now_ms: int
+    append: Append,
+    acks: int,
+    support: TransactionSupport,
+    context: Context,
+    now_ms: int,
 ) -> Result:
     """Append a batch, if this broker is the leader of its partition."""
     partition, log = append.partition, append.partition.log
@@ -146,7 +157,7 @@ def write(
             context.cluster,
             now_ms,
             acks=acks,
-            transaction_version=2 if support is Support.ADDING else 1,
+            transaction_version=2 if support is TransactionSupport.ADD_PARTITION else 1,
         )
     except AppendError as error:
         has_moved = error.code is ErrorCode.not_leader_or_follower
@@ -154,7 +165,7 @@ def write(
             code=error.code,
             message=error.message if error.record_errors else None,
             record_errors=error.record_errors,
-            start_offset=-1 if error.code in WITHOUT_START else log.start_offset,
+            start_offset=-1 if error.code in WITHOUT_START_OFFSET else log.start_offset,
             leader=partition if has_moved else None,
         )
     return Result(appended=appended, start_offset=log.start_offset)
@@ -195,7 +206,7 @@ def check_append(append: Append, cluster: Cluster, now_ms: int) -> None:
 
 
 def _check_partition(append: Append, node_id: int, cluster: Cluster, acks: int) -> None:
-    name, index = append.place
+    name, index = append.topic_partition
     if append.topic.internal:
         raise AppendError(
             ErrorCode.invalid_topic_exception, f"Topic '{name}' is internal."
@@ -205,7 +216,7 @@ def _check_partition(append: Append, node_id: int, cluster: Cluster, acks: int) 
             ErrorCode.not_leader_or_follower,
             f"Broker {node_id} is not the leader of partition {index} of '{name}'.",
         )
-    if acks == ALL_REPLICAS and _lacks_replicas(append, cluster):
+    if acks == ALL_REPLICAS and _has_too_few_replicas(append, cluster):
         raise AppendError(
             ErrorCode.not_enough_replicas,
             "Fewer replicas than that are in sync.",
@@ -214,11 +225,11 @@ def _check_partition(append: Append, node_id: int, cluster: Cluster, acks: int) 
 
 
 def _rules(append: Append, cluster: Cluster) -> LogRules:
-    return LogRules.of(partial(cluster.configs.topic, append.topic.config))
+    return LogRules.of(partial(cluster.configs.topic_value, append.topic.config))
 
 
-def _lacks_replicas(append: Append, cluster: Cluster) -> bool:
-    configured = cluster.configs.topic(append.topic.config, "min.insync.replicas")
+def _has_too_few_replicas(append: Append, cluster: Cluster) -> bool:
+    configured = cluster.configs.topic_value(append.topic.config, "min.insync.replicas")
     replicas = append.partition.replicas
-    wanted = min(int(configured), len(replicas))
-    return len(append.partition.living(cluster.running)) < wanted
+    required = min(int(configured), len(replicas))
+    return len(append.partition.in_sync(cluster.running)) < required

@@ -11,18 +11,24 @@ from typing import Final, TypeAlias
 
 from crc32c import crc32c
 
-__all__ = ["Header", "NewRecord", "batch_of", "batches_of", "fitting"]
+__all__ = [
+    "Header",
+    "NewRecord",
+    "encode_batch",
+    "encode_batches",
+    "encode_batches_within",
+]
 
 Header: TypeAlias = tuple[str, bytes | None]
 
 MAGIC: Final = 2
 BEFORE_CRC: Final = struct.Struct(">qiib")  # offset, length, leader epoch, magic
 AFTER_CRC: Final = struct.Struct(">hiqqqhii")
-NOBODY: Final = (-1, -1, -1)  # producer id, producer epoch, first sequence
-HEADER: Final = 61  # bytes of a batch
-VARINT: Final = 5  # bytes of a 32-bit number at most
-VARINTS: Final = 2 + 5 * VARINT  # attributes, timestamp delta 0, five numbers
-SIZE: Final = 256 * 1024  # bytes of a batch, about; max.message.bytes is 1 MiB
+NO_PRODUCER: Final = (-1, -1, -1)  # producer id, producer epoch, first sequence
+HEADER_SIZE: Final = 61  # bytes of a batch
+VARINT_SIZE: Final = 5  # bytes of a 32-bit number at most
+VARINTS_SIZE: Final = 2 + 5 * VARINT_SIZE  # attributes, timestamp delta 0, five numbers
+TARGET_SIZE: Final = 256 * 1024  # bytes of a batch, about; max.message.bytes is 1 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +40,11 @@ class NewRecord:
     headers: Sequence[Header] = ()
 
 
-def batches_of(
+def encode_batches(
     records: Iterable[NewRecord],
     timestamp: int,
-    most: int | None = None,
-    max_bytes: int = SIZE * 4,
+    max_records: int | None = None,
+    max_bytes: int = TARGET_SIZE * 4,
 ) -> Iterator[bytes]:
     """Yield records in batches of about 256 KiB.
 
@@ -49,80 +55,87 @@ def batches_of(
         max_bytes: the maximum size of a batch with several records; a larger record
             gets its own batch.
     """
-    waiting: list[NewRecord] = []
-    size = HEADER
+    pending: list[NewRecord] = []
+    size = HEADER_SIZE
     for record in records:
-        length = _longest(record)
-        if waiting and size + length > max_bytes:
-            yield batch_of(waiting, timestamp)
-            waiting, size = [], HEADER
-        waiting.append(record)
+        length = _max_size(record)
+        if pending and size + length > max_bytes:
+            yield encode_batch(pending, timestamp)
+            pending, size = [], HEADER_SIZE
+        pending.append(record)
         size += length
-        if size >= SIZE or len(waiting) == most:
-            yield batch_of(waiting, timestamp)
-            waiting, size = [], HEADER
-    if waiting:
-        yield batch_of(waiting, timestamp)
+        if size >= TARGET_SIZE or len(pending) == max_records:
+            yield encode_batch(pending, timestamp)
+            pending, size = [], HEADER_SIZE
+    if pending:
+        yield encode_batch(pending, timestamp)
 
 
-def fitting(records: Iterable[NewRecord], timestamp: int, most: int) -> Iterator[bytes]:
+def encode_batches_within(
+    records: Iterable[NewRecord], timestamp: int, max_bytes: int
+) -> Iterator[bytes]:
     """Yield batches of at most `most` bytes, or of one larger record."""
-    waiting: list[NewRecord] = []
-    size = HEADER
+    pending: list[NewRecord] = []
+    size = HEADER_SIZE
     for record in records:
-        length = len(_record(len(waiting), record))
-        if waiting and size + length > most:
-            yield batch_of(waiting, timestamp)
-            waiting, size = [], HEADER
-        waiting.append(record)
+        length = len(_encode_record(len(pending), record))
+        if pending and size + length > max_bytes:
+            yield encode_batch(pending, timestamp)
+            pending, size = [], HEADER_SIZE
+        pending.append(record)
         size += length
-    if waiting:
-        yield batch_of(waiting, timestamp)
+    if pending:
+        yield encode_batch(pending, timestamp)
 
 
-def batch_of(records: Sequence[NewRecord], timestamp: int) -> bytes:
+def encode_batch(records: Sequence[NewRecord], timestamp: int) -> bytes:
     """Encode a batch; `timestamp` is that of all records, in milliseconds."""
-    body = b"".join(_record(index, record) for index, record in enumerate(records))
+    body = b"".join(
+        _encode_record(index, record) for index, record in enumerate(records)
+    )
     last = len(records) - 1
     checked = (
-        AFTER_CRC.pack(0, last, timestamp, timestamp, *NOBODY, len(records)) + body
+        AFTER_CRC.pack(0, last, timestamp, timestamp, *NO_PRODUCER, len(records)) + body
     )
     length = len(checked) + 9  # with leader epoch, magic and CRC
     head = BEFORE_CRC.pack(0, length, -1, MAGIC)
     return head + struct.pack(">I", crc32c(checked)) + checked
 
 
-def _longest(record: NewRecord) -> int:
+def _max_size(record: NewRecord) -> int:
     """Return the maximum size in bytes that the record may have in a batch."""
-    size = VARINTS + len(record.value or b"") + len(record.key or b"")
+    size = VARINTS_SIZE + len(record.value or b"") + len(record.key or b"")
     for name, value in record.headers:
-        size += 2 * VARINT + len(name.encode()) + len(value or b"")
+        size += 2 * VARINT_SIZE + len(name.encode()) + len(value or b"")
     return size
 
 
-def _record(index: int, record: NewRecord) -> bytes:
-    headers = (_sized(name.encode()) + _sized(value) for name, value in record.headers)
+def _encode_record(index: int, record: NewRecord) -> bytes:
+    headers = (
+        _with_length(name.encode()) + _with_length(value)
+        for name, value in record.headers
+    )
     content = b"".join(
         (
             b"\0",  # attributes: unused
-            _varint(0),  # milliseconds after the batch's first timestamp
-            _varint(index),
-            _sized(record.key),
-            _sized(record.value),
-            _varint(len(record.headers)),
+            _encode_varint(0),  # milliseconds after the batch's first timestamp
+            _encode_varint(index),
+            _with_length(record.key),
+            _with_length(record.value),
+            _encode_varint(len(record.headers)),
             *headers,
         )
     )
-    return _varint(len(content)) + content
+    return _encode_varint(len(content)) + content
 
 
-def _sized(content: bytes | None) -> bytes:
+def _with_length(content: bytes | None) -> bytes:
     if content is None:
-        return _varint(-1)
-    return _varint(len(content)) + content
+        return _encode_varint(-1)
+    return _encode_varint(len(content)) + content
 
 
-def _varint(number: int) -> bytes:
+def _encode_varint(number: int) -> bytes:
     """Encode a number of up to 64 bits: zigzag, seven bits per byte."""
     left = (number << 1) ^ (number >> 63)
     written = bytearray()

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sharecons.testing.broker.acls import Access
+from sharecons.testing.broker.acls import Authorizer
 from sharecons.testing.broker.configs import Configs
 from sharecons.testing.broker.coordinators import Coordinators
 from sharecons.testing.broker.fetch_sessions import FetchSessions
@@ -33,9 +33,9 @@ class Broker:
     """0 until the broker has bound a free port."""
     running: bool = False
     rack: str | None = None
-    listens_at: tuple[str, int] | None = None
+    bind_address: tuple[str, int] | None = None
     """The address that the broker binds, if it differs from the advertised one."""
-    is_anywhere: bool = False
+    binds_wildcard: bool = False
     """It binds a wildcard address; clients get the address they have connected to."""
 
 
@@ -49,7 +49,7 @@ class Cluster:
         self.brokers = {broker.node_id: broker for broker in brokers}
         self.topics = Topics()
         self.configs = Configs(settings)
-        self.access = Access()
+        self.authorizer = Authorizer()
         self.coordinators = Coordinators()
         self.groups = Groups()
         self.share_partitions = SharePartitions(
@@ -80,12 +80,12 @@ class Cluster:
 
     def broker_started(self, node_id: int) -> None:
         self.brokers[node_id].running = True
-        self._elect()
+        self._elect_leaders()
 
     def broker_stopped(self, node_id: int) -> None:
         self.brokers[node_id].running = False
         self.fetch_sessions.owner_stopped(node_id)
-        self._elect()
+        self._elect_leaders()
 
     def add_topic(
         self,
@@ -95,18 +95,18 @@ class Cluster:
     ) -> Topic:
         """Create a topic with a partition for each list of replicas."""
         topic = self.topics.create(name, replicas, config)
-        self._lead(topic.partitions)
+        self._choose_leaders(topic.partitions)
         return topic
 
     def add_partitions(self, topic: Topic, replicas: Sequence[Sequence[int]]) -> None:
-        self._lead(topic.grow(replicas))
+        self._choose_leaders(topic.add_partitions(replicas))
 
     def delete_topic(self, topic: Topic) -> None:
         """Delete a topic and its state in all groups."""
         self.topics.delete(topic)
         self.share_partitions.delete_topic(topic.topic_id)
         self.groups.delete_topic(topic.name)
-        self.changed.ring()
+        self.changed.notify()
 
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:
         """Make a broker the leader of a partition, as an election does.
@@ -114,7 +114,7 @@ class Cluster:
         Raises:
             LookupError: the topic, the partition or a running broker does not exist.
         """
-        found = self.topics.named(topic)
+        found = self.topics.by_name(topic)
         place = found.partition(partition) if found else None
         if found is None or place is None:
             raise LookupError(f"topic {topic!r} has no partition {partition}")
@@ -127,9 +127,9 @@ class Cluster:
         place.leader = node_id
         place.leader_epoch += 1
         self.share_partitions.leader_moved(found.topic_id, partition)
-        self.changed.ring()
+        self.changed.notify()
 
-    def put(self, topic: str, place: Partition, replicas: Sequence[int]) -> None:
+    def reassign(self, topic: str, place: Partition, replicas: Sequence[int]) -> None:
         """Reassign a partition's replicas; its leader stays if it is one of them."""
         removed = set(place.replicas) - set(replicas)
         place.replicas = list(replicas)
@@ -139,20 +139,20 @@ class Cluster:
         elif removed:
             # A removed replica must not serve fetches: KIP-320 fences by the epoch.
             place.leader_epoch += 1
-        self.changed.ring()
+        self.changed.notify()
 
     def connection_closed(self, connection: Hashable) -> None:
         """End the share sessions of a connection."""
         self.share_sessions.connection_closed(connection)
 
-    def _lead(self, created: Sequence[Partition]) -> None:
+    def _choose_leaders(self, partitions: Sequence[Partition]) -> None:
         """Choose running leaders for new partitions."""
         running = self.running
-        for place in created:
+        for place in partitions:
             place.leader = place.next_leader(running)
-        self.changed.ring()
+        self.changed.notify()
 
-    def _elect(self) -> None:
+    def _elect_leaders(self) -> None:
         """Make the first running replica the leader where the leader has stopped."""
         running = self.running
         for topic in self.topics:
@@ -160,4 +160,4 @@ class Cluster:
                 leader = place.next_leader(running)
                 if leader != place.leader:
                     self.move_leader(topic.name, place.index, leader)
-        self.changed.ring()
+        self.changed.notify()

@@ -30,13 +30,13 @@ __all__ = [
     "Header",
     "Request",
     "Response",
-    "names",
-    "of",
-    "read_header",
-    "read_request",
+    "api_name",
+    "decode_header",
+    "decode_request",
+    "encode_response",
+    "field_or",
+    "known_versions",
     "response_fields",
-    "response_frame",
-    "versions",
 ]
 
 Request: TypeAlias = Any
@@ -79,13 +79,13 @@ class Header:
     client_id: str
 
 
-def versions(api_key: int) -> range:
+def known_versions(api_key: int) -> range:
     """Return the versions of an API that the codec has."""
     known = sorted(schema_name_map[api_key_map[api_key]])
     return range(known[0], known[-1] + 1)
 
 
-def read_request(frame: bytes) -> tuple[Header, Request]:
+def decode_request(frame: bytes) -> tuple[Header, Request]:
     """Decode a whole request.
 
     Raises:
@@ -104,13 +104,13 @@ def read_request(frame: bytes) -> tuple[Header, Request]:
     return Header(api_key, version, int(header.correlation_id), client_id), request
 
 
-def read_header(frame: bytes) -> Header:
+def decode_header(frame: bytes) -> Header:
     """Decode the header fields that every version has; the client id stays empty."""
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
     return Header(_int16(frame, 0), _int16(frame, 2), correlation_id, "")
 
 
-def response_frame(header: Header, response: Response, version: int) -> bytes:
+def encode_response(header: Header, response: Response, version: int) -> bytes:
     """Encode a whole response with its length, in the version given.
 
     Raises:
@@ -133,12 +133,12 @@ def response_fields(api_key: int, version: int) -> frozenset[str]:
     return frozenset(_fields(load_response_schema(api_key, version)))
 
 
-def of(message: Request, name: str, default: Any) -> Any:
+def field_or(message: Request, name: str, default: Any) -> Any:
     """Return a field of a message, or `default` if the version does not have it."""
     return getattr(message, name, default)
 
 
-def names(api_key: int) -> str:
+def api_name(api_key: int) -> str:
     """Return an API's name as in Kafka's message definitions: ShareFetch."""
     return "".join(word.capitalize() for word in api_key_map[api_key].split("_"))
 
@@ -164,7 +164,7 @@ def _fields(kind: Any) -> Mapping[str, Callable[[Response], Any]]:
 def _names(api_key: int, struct: str) -> frozenset[str]:
     """Return the fields of a struct in all versions of a response."""
     found: set[str] = set()
-    for version in versions(api_key):
+    for version in known_versions(api_key):
         module = import_module(load_response_schema(api_key, version).__module__)
         if kind := getattr(module, struct, None):
             found.update(field.name for field in fields(kind))
@@ -188,12 +188,12 @@ def _conversion(field: Field[Any]) -> Callable[[Any], Any]:
     declared = field.type
     if get_origin(declared) is tuple or _tuple_in(declared):
         inner = get_args(_tuple_in(declared) or declared)[0]
-        one = _one(inner, field)
+        one = _element_conversion(inner, field)
         return lambda values: tuple(one(value) for value in values)
-    return _one(declared, field)
+    return _element_conversion(declared, field)
 
 
-def _one(declared: Any, field: Field[Any]) -> Callable[[Any], Any]:
+def _element_conversion(declared: Any, field: Field[Any]) -> Callable[[Any], Any]:
     struct = _struct_in(declared)
     if struct is not None:
         return lambda value: _entity(struct, value)

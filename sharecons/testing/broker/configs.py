@@ -25,7 +25,7 @@ __all__ = ["DEAD_LETTERS", "Configs"]
 
 ALL_BROKERS: Final = ""
 DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
-LONGER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
+OTHER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.retention.minutes": ("log.retention.ms", 60_000),
     "log.roll.hours": ("log.roll.ms", 3_600_000),
@@ -47,19 +47,19 @@ class Configs:
         self._brokers: dict[str, dict[str, str]] = {}
         self._groups: dict[str, dict[str, str]] = {}
 
-    def group(self, group_id: str, name: str) -> str:
+    def group_value(self, group_id: str, name: str) -> str:
         """Return a group's setting, such as `share.delivery.count.limit`."""
         own = self._groups.get(group_id, {})
-        return own.get(name) or self._inherited(GROUPS[name])
+        return own.get(name) or self._inherited_value(GROUPS[name])
 
-    def topic(self, config: Mapping[str, str], name: str) -> str:
+    def topic_value(self, config: Mapping[str, str], name: str) -> str:
         """Return a topic's setting; `config` is what is set on the topic itself."""
         own = config.get(name)
-        return self._inherited(TOPICS[name]) if own is None else own
+        return self._inherited_value(TOPICS[name]) if own is None else own
 
-    def broker(self, name: str, node_id: int | None = None) -> str:
+    def broker_value(self, name: str, node_id: int | None = None) -> str:
         """Return a setting of all brokers or of one: `auto.create.topics.enable`."""
-        for synonym in self._of_brokers(name, node_id):
+        for synonym in self._broker_synonyms(name, node_id):
             return synonym.value
         return BROKERS[name].default or ""
 
@@ -69,15 +69,15 @@ class Configs:
         return [group_id for group_id, config in self._groups.items() if config]
 
     @property
-    def has_dead_letters(self) -> bool:
+    def has_dead_letter_topics(self) -> bool:
         """True if any group has a dead letter topic (KIP-1191)."""
         return any(config.get(DEAD_LETTERS) for config in self._groups.values())
 
-    def of_group(self, group_id: str) -> Mapping[str, str]:
+    def group_config(self, group_id: str) -> Mapping[str, str]:
         """Return the settings of the group itself."""
         return self._groups.get(group_id, {})
 
-    def of_broker(self, node: str) -> Mapping[str, str]:
+    def broker_config(self, node: str) -> Mapping[str, str]:
         """Return the settings changed at runtime, of one broker or of all ("")."""
         return self._brokers.get(node, {})
 
@@ -98,7 +98,7 @@ class Configs:
         """
         check_values(config, TOPICS, "topic")
 
-    def altered_topic(
+    def alter_topic(
         self, config: Mapping[str, str], changes: Iterable[Change]
     ) -> dict[str, str]:
         """Return a topic's settings after a change; the caller stores them.
@@ -169,13 +169,13 @@ class Configs:
         found = [
             self._broker_entry(setting, node_id, fixed)
             for setting in BROKERS.values()
-            if not setting.later or any(self._of_brokers(setting.name, node_id))
+            if not setting.later or any(self._broker_synonyms(setting.name, node_id))
         ]
-        others = {name for at in self._brokers_of(node_id) for name in at[1]}
+        others = {name for at in self._broker_layers(node_id) for name in at[1]}
         others.update(self._static)
         unknown = sorted(others - BROKERS.keys())
         return found + [
-            Entry.unknown(name, list(self._of_brokers(name, node_id)))
+            Entry.unknown(name, list(self._broker_synonyms(name, node_id)))
             for name in unknown
         ]
 
@@ -191,13 +191,13 @@ class Configs:
                 found.append(Entry.of(setting, synonyms))
         return found
 
-    def _inherited(self, setting: Setting) -> str:
+    def _inherited_value(self, setting: Setting) -> str:
         for parent in setting.parents:
-            for synonym in self._of_brokers(parent, None):
+            for synonym in self._broker_synonyms(parent, None):
                 return synonym.value
         return setting.default or ""
 
-    def _brokers_of(
+    def _broker_layers(
         self, node_id: int | None
     ) -> Iterator[tuple[Source, Mapping[str, str]]]:
         """Yield the settings of brokers by source, the highest precedence first."""
@@ -206,8 +206,8 @@ class Configs:
         yield Source.ALL_BROKERS, self._brokers.get(ALL_BROKERS, {})
         yield Source.STATIC, self._static
 
-    def _of_brokers(self, name: str, node_id: int | None) -> Iterator[Synonym]:
-        for source, values in self._brokers_of(node_id):
+    def _broker_synonyms(self, name: str, node_id: int | None) -> Iterator[Synonym]:
+        for source, values in self._broker_layers(node_id):
             if name in values:
                 yield Synonym(name, values[name], source)
 
@@ -218,7 +218,7 @@ class Configs:
         if setting.name in own:
             synonyms.append(Synonym(setting.name, own[setting.name], source))
         for parent in setting.parents:
-            synonyms += self._of_brokers(parent, node_id)
+            synonyms += self._broker_synonyms(parent, node_id)
             default = BROKERS[parent].default
             if default is not None:
                 synonyms.append(Synonym(parent, default, Source.DEFAULT))
@@ -231,7 +231,7 @@ class Configs:
         self, setting: Setting, node_id: int, fixed: Mapping[str, str]
     ) -> Entry:
         name = setting.name
-        synonyms = list(self._of_brokers(name, node_id))
+        synonyms = list(self._broker_synonyms(name, node_id))
         if name in fixed:
             synonyms = [Synonym(name, fixed[name], Source.STATIC)]
         if setting.default is not None:
@@ -249,10 +249,10 @@ class Configs:
             if setting is None:
                 continue
             floor, ceiling = setting.floor, setting.ceiling
-            if floor and int(value) < int(self.broker(floor)):
+            if floor and int(value) < int(self.broker_value(floor)):
                 problem = f"{name} must be greater than or equal to {floor}"
                 raise ConfigError(code, problem)
-            if ceiling and int(value) > int(self.broker(ceiling)):
+            if ceiling and int(value) > int(self.broker_value(ceiling)):
                 problem = f"{name} must be less than or equal to {ceiling}"
                 raise ConfigError(code, problem)
 
@@ -261,7 +261,7 @@ class Configs:
             session = f"{group_type}.session.timeout.ms"
             heartbeat = f"{group_type}.heartbeat.interval.ms"
             longest, shortest = (
-                int(config.get(name) or self._inherited(GROUPS[name]))
+                int(config.get(name) or self._inherited_value(GROUPS[name]))
                 for name in (session, heartbeat)
             )
             if longest <= shortest:
@@ -284,7 +284,7 @@ def _check_dead_letters(config: Mapping[str, str]) -> None:
 def _in_milliseconds(settings: Mapping[str, str]) -> dict[str, str]:
     """Convert hours and minutes to milliseconds; the smaller unit has precedence."""
     result: dict[str, str] = {}
-    for name, (target, factor) in LONGER_UNITS.items():
+    for name, (target, factor) in OTHER_UNITS.items():
         if name in settings:
             result[target] = str(int(settings[name]) * factor)
     return {**result, **settings}

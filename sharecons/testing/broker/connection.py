@@ -14,28 +14,36 @@ from anyio.abc import ByteStream
 
 from sharecons.testing.broker.signals import Signal
 
-__all__ = ["Answer", "Connection"]
+__all__ = ["Connection", "FrameHandler"]
 
-Answer: TypeAlias = Callable[[bytes, "Connection"], Awaitable[None]]
+FrameHandler: TypeAlias = Callable[[bytes, "Connection"], Awaitable[None]]
 """Answers one request frame of a connection."""
 
-LONGEST: Final = 256 * 1024 * 1024  # bytes of a request; Kafka's default is 100 MiB
-CHUNK: Final = 1 << 20
-_ENDS: Final = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
+MAX_REQUEST: Final = 256 * 1024 * 1024  # bytes of a request; Kafka's default is 100 MiB
+CHUNK_SIZE: Final = 1 << 20
+_END_OF_STREAM: Final = (
+    anyio.EndOfStream,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+)
 
 
 class Connection:
     """The frames of one client, and the responses to it."""
 
     def __init__(
-        self, stream: ByteStream, answer: Answer, peer: str, host: str | None = None
+        self,
+        stream: ByteStream,
+        handle: FrameHandler,
+        peer: str,
+        host: str | None = None,
     ) -> None:
         self.peer = peer  # the client's host, as DescribeGroups shows it
         self.host = host  # the broker's address that the client has connected to
-        self.gone = False
+        self.is_closed = False
         self.changed = Signal()  # notified when the client has disconnected
         self._stream = stream
-        self._answer = answer
+        self._handle = handle
         self._frames: deque[bytes] = deque()
         self._received = Signal()
         self._is_cut = False
@@ -52,7 +60,7 @@ class Connection:
     def cut(self) -> None:
         """Close the connection now, even if a response is incomplete."""
         self._is_cut = True
-        self._left()
+        self._mark_closed()
         self._scope.cancel()
 
     async def send(self, frame: bytes) -> None:
@@ -61,41 +69,41 @@ class Connection:
             return
         try:
             await self._stream.send(frame)
-        except _ENDS:
-            self._left()
+        except _END_OF_STREAM:
+            self._mark_closed()
 
     async def _read(self) -> None:
         buffer = bytearray()
         try:
             while True:
-                buffer += await self._stream.receive(CHUNK)
+                buffer += await self._stream.receive(CHUNK_SIZE)
                 self._split(buffer)
-        except (*_ENDS, ValueError):
-            self._left()
+        except (*_END_OF_STREAM, ValueError):
+            self._mark_closed()
 
     def _split(self, buffer: bytearray) -> None:
         while len(buffer) >= 4:
             length = int.from_bytes(buffer[:4], "big", signed=True)
-            if not 8 <= length <= LONGEST:
+            if not 8 <= length <= MAX_REQUEST:
                 raise ValueError(f"invalid request length: {length} bytes")
             if len(buffer) < 4 + length:
                 return
             self._frames.append(bytes(buffer[4 : 4 + length]))
             del buffer[: 4 + length]
-            self._received.ring()
+            self._received.notify()
 
     async def _answer_all(self) -> None:
         while True:
             # `cut` cancels at the next await, and a handler may have none.
             while self._frames and not self._is_cut:
-                await self._answer(self._frames.popleft(), self)
-            if self.gone:
+                await self._handle(self._frames.popleft(), self)
+            if self.is_closed:
                 return
             event = anyio.Event()
             self._received.add(event)
             await event.wait()
 
-    def _left(self) -> None:
-        self.gone = True
-        self.changed.ring()
-        self._received.ring()
+    def _mark_closed(self) -> None:
+        self.is_closed = True
+        self.changed.notify()
+        self._received.notify()

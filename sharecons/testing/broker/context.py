@@ -10,10 +10,10 @@ from sharecons.testing.broker.codec import Header, Response
 from sharecons.testing.broker.connection import Connection
 from sharecons.testing.broker.signals import Signal, wait_for_any
 
-__all__ = ["ClientGoneError", "Context"]
+__all__ = ["ClientDisconnectedError", "Context"]
 
 
-class ClientGoneError(Exception):
+class ClientDisconnectedError(Exception):
     """The client has disconnected and waits for no response."""
 
 
@@ -41,7 +41,7 @@ class Context:
         For a broker that binds a wildcard address, this is the address that the client
         has connected to.
         """
-        host = self.connection.host if broker.is_anywhere else None
+        host = self.connection.host if broker.binds_wildcard else None
         return host or broker.host, broker.port
 
     def endpoint(self, broker: Broker) -> Response:
@@ -56,7 +56,7 @@ class Context:
         Raises:
             ClientGoneError: the client has disconnected.
         """
-        if not self.connection.gone:
+        if not self.connection.is_closed:
             await wait_for_any((*signals, self.connection.changed), until)
-        if self.connection.gone:
-            raise ClientGoneError
+        if self.connection.is_closed:
+            raise ClientDisconnectedError

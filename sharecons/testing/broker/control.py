@@ -10,12 +10,12 @@ from sharecons.testing.broker.append import (
     append_as_leader,
     check_append,
 )
-from sharecons.testing.broker.batch_writer import Header, NewRecord, batches_of
+from sharecons.testing.broker.batch_writer import Header, NewRecord, encode_batches
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.create_topics import NewTopic, create_topic
 from sharecons.testing.broker.log.batches import AppendError, header_of
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.produce_arguments import check_produce
 from sharecons.testing.broker.settings.changes import ConfigError
 from sharecons.testing.broker.settings.known import (
@@ -34,7 +34,7 @@ class Control:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._turn = itertools.count()
+        self._round_robin = itertools.count()
 
     def create_topic(
         self,
@@ -83,18 +83,20 @@ class Control:
             timestamp=timestamp,
         )
         records = self._records(found, values, partition, keys, headers)
-        limit = int(self._cluster.configs.topic(found.config, "max.message.bytes"))
+        limit = int(
+            self._cluster.configs.topic_value(found.config, "max.message.bytes")
+        )
         appends = [
             Append(topic=found, partition=place, data=data, header=header_of(data))
             for index, of_partition in records.items()
             for place in (self._partition(topic, index),)
-            for data in batches_of(of_partition, timestamp, batch, limit)
+            for data in encode_batches(of_partition, timestamp, batch, limit)
         ]
         for append in appends:
             try:
                 check_append(append, self._cluster, now)
             except AppendError as error:
-                raise self._refusal(append, error) from None
+                raise self._produce_error(append, error) from None
         for append in appends:
             append_as_leader(append, append.partition.leader, self._cluster, now)
 
@@ -111,23 +113,27 @@ class Control:
         for value, key in zip(
             values, map(_bytes, keys or [None] * len(values)), strict=True
         ):
-            index = self._choose(topic, key) if partition is None else partition
+            index = (
+                self._choose_partition(topic, key) if partition is None else partition
+            )
             record = NewRecord(_bytes(value), key, headers)
             records.setdefault(index, []).append(record)
         return records
 
-    def _refusal(self, append: Append, error: AppendError) -> Refusal:
+    def _produce_error(self, append: Append, error: AppendError) -> RequestError:
         """Return the error of `produce`: partition, setting and reason."""
-        topic, index = append.place
+        topic, index = append.topic_partition
         reasons = [f"topic {topic!r}, partition {index}"]
         if error.setting is not None:
-            value = self._cluster.configs.topic(append.topic.config, error.setting)
+            value = self._cluster.configs.topic_value(
+                append.topic.config, error.setting
+            )
             reasons.append(f"{error.setting}={value}")
         if append.partition.leader == NO_LEADER:
             reasons.append("no leader, because all brokers with a replica are stopped")
         else:
             reasons.append(next(iter(error.record_errors.values()), error.message))
-        return Refusal(error.code, ": ".join(reasons))
+        return RequestError(error.code, ": ".join(reasons))
 
     def corrupt_batch(self, topic: str, partition: int, offset: int) -> None:
         self._partition(topic, partition).log.corrupt(offset)
@@ -140,11 +146,11 @@ class Control:
 
     def coordinator(self, group_id: str) -> int:
         cluster = self._cluster
-        return cluster.coordinators.of(GROUP, group_id, cluster.running)
+        return cluster.coordinators.node_for(GROUP, group_id, cluster.running)
 
     def move_coordinator(self, group_id: str, to: int) -> None:
         self._cluster.coordinators.move(GROUP, group_id, to)
-        self._cluster.changed.ring()
+        self._cluster.changed.notify()
 
     def set_group_config(self, group_id: str, config: Mapping[str, object]) -> None:
         settings = group_settings(config)
@@ -161,21 +167,21 @@ class Control:
             topic_id = self._topic(topic).topic_id
         self._cluster.share_partitions.expire_locks(group_id, topic_id, partition)
 
-    def forget_session(self, group_id: str, member_id: str) -> None:
+    def close_sessions(self, group_id: str, member_id: str) -> None:
         self._cluster.share_sessions.forget(group_id, member_id)
 
-    def forget_member(self, group_id: str, member_id: str) -> None:
+    def remove_member(self, group_id: str, member_id: str) -> None:
         group = self._cluster.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             raise LookupError(f"share group {group_id!r} does not exist")
         group.forget(member_id)
 
-    def _choose(self, topic: Topic, key: bytes | None) -> int:
-        number = next(self._turn) if key is None else crc32(key)
+    def _choose_partition(self, topic: Topic, key: bytes | None) -> int:
+        number = next(self._round_robin) if key is None else crc32(key)
         return number % len(topic.partitions)
 
     def _topic(self, name: str) -> Topic:
-        topic = self._cluster.topics.named(name)
+        topic = self._cluster.topics.by_name(name)
         if topic is None:
             raise LookupError(f"topic {name!r} does not exist")
         return topic

@@ -27,7 +27,7 @@ class Coordinators:
         self.moved = Signal()
         """Notified when `move` has changed a coordinator."""
 
-    def of(self, key_type: int, key: str, running: Sequence[int]) -> int:
+    def node_for(self, key_type: int, key: str, running: Sequence[int]) -> int:
         """Return the node id of a key's coordinator; -1 if no broker runs.
 
         Key types are those of FindCoordinator: 0 groups, 1 transactions, 2 share state.
@@ -43,4 +43,4 @@ class Coordinators:
     def move(self, key_type: int, key: str, node_id: int) -> None:
         """Make a broker the coordinator of a key."""
         self._nodes[key_type, key] = node_id
-        self.moved.ring()
+        self.moved.notify()

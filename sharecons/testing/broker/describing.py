@@ -16,6 +16,6 @@ def describe_partition(place: Partition, running: Sequence[int]) -> Response:
         "leader_id": place.leader,
         "leader_epoch": place.leader_epoch,
         "replica_nodes": place.replicas,
-        "isr_nodes": place.living(running),
+        "isr_nodes": place.in_sync(running),
         "offline_replicas": [node for node in place.replicas if node not in running],
     }

@@ -9,7 +9,7 @@ from typing import Final
 
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.placement import Refusal, check_assignment
+from sharecons.testing.broker.placement import RequestError, check_assignment
 from sharecons.testing.broker.topics import NO_LEADER, Partition
 
 __all__ = ["PREFERRED", "UNCLEAN", "elect", "reassign"]
@@ -24,7 +24,7 @@ def elect(cluster: Cluster, topic: str, index: int, election_type: int) -> None:
     Raises:
         Refusal: the election is not possible or not needed.
     """
-    place = _partition(
+    place = _find_partition(
         cluster,
         topic,
         index,
@@ -32,14 +32,18 @@ def elect(cluster: Cluster, topic: str, index: int, election_type: int) -> None:
         unknown_partition=f"No such partition as {topic}-{index}",
     )
     first = place.replicas[0]
-    wanted = place.leader == first if election_type == PREFERRED else _has_leader(place)
-    if wanted:
-        raise Refusal(ErrorCode.election_not_needed, NOT_NEEDED)
+    not_needed = (
+        place.leader == first if election_type == PREFERRED else _has_leader(place)
+    )
+    if not_needed:
+        raise RequestError(ErrorCode.election_not_needed, NOT_NEEDED)
     if election_type == UNCLEAN:
         # A running replica is always the leader: all replicas have the whole log.
-        raise Refusal(ErrorCode.eligible_leaders_not_available, NO_ELIGIBLE_LEADER)
+        raise RequestError(ErrorCode.eligible_leaders_not_available, NO_ELIGIBLE_LEADER)
     if first not in cluster.running:
-        raise Refusal(ErrorCode.preferred_leader_not_available, NO_PREFERRED_LEADER)
+        raise RequestError(
+            ErrorCode.preferred_leader_not_available, NO_PREFERRED_LEADER
+        )
     cluster.move_leader(topic, index, first)
 
 
@@ -56,7 +60,7 @@ def reassign(
     Raises:
         Refusal: the partition is unknown, or the assignment is invalid.
     """
-    place = _partition(
+    place = _find_partition(
         cluster,
         topic,
         index,
@@ -64,15 +68,15 @@ def reassign(
         unknown_partition=f"Unable to find partition {topic}:{index}.",
     )
     if replicas is None:
-        raise Refusal(ErrorCode.no_reassignment_in_progress)
+        raise RequestError(ErrorCode.no_reassignment_in_progress)
     check_assignment(cluster.nodes, replicas, None)
     if not may_resize and len(replicas) != len(place.replicas):
-        raise Refusal(
+        raise RequestError(
             ErrorCode.invalid_replication_factor,
             f"The replication factor is changed from {len(place.replicas)} "
             f"to {len(replicas)}",
         )
-    cluster.put(topic, place, replicas)
+    cluster.reassign(topic, place, replicas)
 
 
 NOT_NEEDED: Final = "Leader election not needed for topic partition."
@@ -84,7 +88,7 @@ def _has_leader(place: Partition) -> bool:
     return place.leader != NO_LEADER
 
 
-def _partition(
+def _find_partition(
     cluster: Cluster,
     topic: str,
     index: int,
@@ -92,10 +96,10 @@ def _partition(
     unknown_topic: str,
     unknown_partition: str,
 ) -> Partition:
-    found = cluster.topics.named(topic)
+    found = cluster.topics.by_name(topic)
     if found is None:
-        raise Refusal(ErrorCode.unknown_topic_or_partition, unknown_topic)
+        raise RequestError(ErrorCode.unknown_topic_or_partition, unknown_topic)
     place = found.partition(index)
     if place is None:
-        raise Refusal(ErrorCode.unknown_topic_or_partition, unknown_partition)
+        raise RequestError(ErrorCode.unknown_topic_or_partition, unknown_partition)
     return place

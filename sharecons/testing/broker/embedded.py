@@ -26,16 +26,16 @@ from anyio.abc import TaskGroup
 
 from sharecons.testing import virtual_time
 from sharecons.testing.broker import settling
-from sharecons.testing.broker.addresses import brokers_at, joined
+from sharecons.testing.broker.addresses import brokers_at, format_address
 from sharecons.testing.broker.batch_writer import Header
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.control import Control
-from sharecons.testing.broker.exchange import Journal, LoggedRequest
+from sharecons.testing.broker.exchange import LoggedRequest, RequestLog
 from sharecons.testing.broker.faults import Faults
 from sharecons.testing.broker.inspection import Inspection
 from sharecons.testing.broker.memory import MemoryStream, Network, memory_pipe
 from sharecons.testing.broker.node import Node
-from sharecons.testing.broker.runner import Host
+from sharecons.testing.broker.runner import BrokerRunner
 from sharecons.testing.broker.settings.known import broker_settings
 from sharecons.testing.broker.snapshots import GroupSnapshot, RecordSnapshot
 
@@ -83,17 +83,17 @@ class EmbeddedBroker:
             brokers_at(brokers, host, first, advertise),
             broker_settings(settings or {}),
         )
-        self._host = Host(self._start, self._close)
-        self._call = self._host.call
+        self._runner = BrokerRunner(self._start, self._close)
+        self._call = self._runner.call
         self.faults = Faults(self._call)
         """Fault injection: `faults.on("ShareFetch").cut()`."""
         self._topics = dict(topics or {})
         self._listen = listen
-        self._journal = Journal()
+        self._request_log = RequestLog()
         self._control = Control(self.cluster)
         self._inspection = Inspection(self.cluster)
         self._nodes = {
-            node_id: Node(broker, self.cluster, self.faults, self._journal)
+            node_id: Node(broker, self.cluster, self.faults, self._request_log)
             for node_id, broker in self.cluster.brokers.items()
         }
         self._tasks: TaskGroup
@@ -109,7 +109,7 @@ class EmbeddedBroker:
     def brokers(self) -> Mapping[int, str]:
         """The address of every broker, by node id."""
         return {
-            node_id: joined(broker.host, broker.port)
+            node_id: format_address(broker.host, broker.port)
             for node_id, broker in self.cluster.brokers.items()
         }
 
@@ -121,11 +121,11 @@ class EmbeddedBroker:
     @property
     def requests(self) -> list[LoggedRequest]:
         """The requests that the brokers have received so far, in order."""
-        return self._journal.all()
+        return self._request_log.all()
 
     def forget_requests(self) -> None:
         """Clear `requests`."""
-        self._journal.clear()
+        self._request_log.clear()
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Return the node id of a partition's leader; -1 if there is none."""
@@ -299,11 +299,11 @@ class EmbeddedBroker:
 
     def forget_session(self, group_id: str, member_id: str) -> None:
         """End a member's share sessions on every broker."""
-        self._call(partial(self._control.forget_session, group_id, member_id))
+        self._call(partial(self._control.close_sessions, group_id, member_id))
 
     def forget_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from its group, as its session timeout does."""
-        self._call(partial(self._control.forget_member, group_id, member_id))
+        self._call(partial(self._control.remove_member, group_id, member_id))
 
     # Connections without sockets.
 
@@ -341,11 +341,11 @@ class EmbeddedBroker:
         """
         if self._listen:
             virtual_time.check_real_time("EmbeddedBroker with ports")
-        await self._host.begin()
+        await self._runner.start()
 
     async def stop(self) -> None:
         """Stop all brokers; do nothing if they are not running."""
-        await self._host.end()
+        await self._runner.stop()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -361,7 +361,7 @@ class EmbeddedBroker:
 
     def __enter__(self) -> Self:
         virtual_time.check_real_time("`with EmbeddedBroker()`, which starts a thread,")
-        self._host.begin_in_thread(self)
+        self._runner.start_thread(self)
         return self
 
     def __exit__(
@@ -370,7 +370,7 @@ class EmbeddedBroker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._host.end_thread()
+        self._runner.stop_thread()
 
     def _start(self, tasks: TaskGroup) -> None:
         self._tasks = tasks

@@ -5,15 +5,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from sharecons.testing.broker.codec import Request, Response, names, response_frame
+from sharecons.testing.broker.codec import Request, Response, api_name, encode_response
 from sharecons.testing.broker.context import Context
 
-__all__ = ["Exchange", "Journal", "LoggedRequest", "Work"]
+__all__ = ["Exchange", "Handler", "LoggedRequest", "RequestLog"]
 
-REMEMBERED: Final = 100_000
+MAX_REQUESTS: Final = 100_000
 """Requests kept: tests need hundreds, and a broker in the foreground runs for days."""
 
-Work: TypeAlias = Callable[[Request, Context], Awaitable[Response | None]]
+Handler: TypeAlias = Callable[[Request, Context], Awaitable[Response | None]]
 """Handles a request; returns the fields of the response, or None for none."""
 
 
@@ -29,26 +29,26 @@ class LoggedRequest(NamedTuple):
     """Seconds on the clock of the broker's event loop."""
 
 
-class Journal:
+class RequestLog:
     """The requests that the brokers have received, in order."""
 
     def __init__(self) -> None:
-        self._asked: deque[LoggedRequest] = deque(maxlen=REMEMBERED)
+        self._requests: deque[LoggedRequest] = deque(maxlen=MAX_REQUESTS)
 
-    def note(self, context: Context) -> None:
+    def add(self, context: Context) -> None:
         header = context.header
-        api = names(header.api_key)
-        self._asked.append(
+        api = api_name(header.api_key)
+        self._requests.append(
             LoggedRequest(
                 api, header.version, header.client_id, context.node_id, context.now
             )
         )
 
     def all(self) -> list[LoggedRequest]:
-        return list(self._asked)
+        return list(self._requests)
 
     def clear(self) -> None:
-        self._asked.clear()
+        self._requests.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +57,21 @@ class Exchange:
 
     request: Request
     context: Context
-    work: Work
+    handler: Handler
     version: int
     """The response's version: the request's, or 0 if that one is unsupported."""
 
     @property
     def api(self) -> str:
-        return names(self.context.header.api_key)
+        return api_name(self.context.header.api_key)
 
     async def answer(self) -> None:
         """Handle the request and send the response."""
-        await self.send(await self.done())
+        await self.send(await self.handle())
 
-    async def done(self) -> Response | None:
+    async def handle(self) -> Response | None:
         """Handle the request; return the response, which is not sent."""
-        return await self.work(self.request, self.context)
+        return await self.handler(self.request, self.context)
 
     async def send(self, response: Response | None) -> None:
         """Send a response; do nothing if it is None."""
@@ -79,4 +79,4 @@ class Exchange:
             await self.context.connection.send(self.frame(response))
 
     def frame(self, response: Response) -> bytes:
-        return response_frame(self.context.header, response, self.version)
+        return encode_response(self.context.header, response, self.version)

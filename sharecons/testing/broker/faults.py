@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from sharecons.testing.broker import actions
-from sharecons.testing.broker.actions import Action, Answering
+from sharecons.testing.broker.actions import Action, Responder
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import ErrorCode, Request
 from sharecons.testing.broker.context import Context
@@ -25,9 +25,9 @@ from sharecons.testing.broker.exchange import Exchange
 from sharecons.testing.broker.refusals import error_code
 from sharecons.testing.broker.signals import Signal
 
-__all__ = ["Fault", "Faults", "RequestMatcher", "Where"]
+__all__ = ["Fault", "Faults", "Predicate", "RequestMatcher"]
 
-Where: TypeAlias = Callable[[Request, Context], bool]
+Predicate: TypeAlias = Callable[[Request, Context], bool]
 """Returns whether a request matches."""
 
 Run: TypeAlias = Callable[[Callable[[], None]], None]
@@ -45,7 +45,7 @@ class RequestMatcher:
     after: int
     node: int | None
     client_id: str | None
-    where: Where | None
+    where: Predicate | None
     add: Callable[["RequestMatcher", Action], "Fault"]
 
     def cut(self, *, after: bool = False) -> "Fault":
@@ -81,7 +81,7 @@ class RequestMatcher:
         """Send the response twice."""
         return self.add(self, actions.answer_twice)
 
-    def respond(self, by: Answering) -> "Fault":
+    def respond(self, by: Responder) -> "Fault":
         """Respond with the fields that `by(request, context)` returns."""
         return self.add(self, partial(actions.respond, by=by))
 
@@ -89,7 +89,7 @@ class RequestMatcher:
         """Change the bytes of the response; by default all of them."""
         return self.add(self, partial(actions.corrupt, change=change))
 
-    def takes(self, exchange: Exchange) -> bool:
+    def matches(self, exchange: Exchange) -> bool:
         """Return whether a request matches."""
         context = exchange.context
         return (
@@ -104,29 +104,29 @@ class RequestMatcher:
 class Fault:
     """An active fault. Leaving its `with` block undoes it."""
 
-    trap: RequestMatcher
+    matcher: RequestMatcher
     action: Action
     remove: Callable[["Fault"], None]
-    seen: int = 0
+    matched: int = 0
     """The number of matching requests, including those that `after` skips."""
     undone: Signal = field(default_factory=Signal)
 
     @property
     def hits(self) -> int:
         """The number of requests that it has taken."""
-        return max(0, self.seen - self.trap.after)
+        return max(0, self.matched - self.matcher.after)
 
     @property
-    def spent(self) -> bool:
+    def is_exhausted(self) -> bool:
         """True if it has taken as many requests as it should."""
-        return self.trap.times is not None and self.hits >= self.trap.times
+        return self.matcher.times is not None and self.hits >= self.matcher.times
 
-    def hit(self, exchange: Exchange) -> bool:
+    def take(self, exchange: Exchange) -> bool:
         """Count a matching request; return whether the fault takes it."""
-        if self.spent or not self.trap.takes(exchange):
+        if self.is_exhausted or not self.matcher.matches(exchange):
             return False
-        self.seen += 1
-        return self.seen > self.trap.after
+        self.matched += 1
+        return self.matched > self.matcher.after
 
     def undo(self) -> None:
         """Take no more requests, and continue those that are held."""
@@ -159,7 +159,7 @@ class Faults:
         after: int = 0,
         node: int | None = None,
         client_id: str | None = None,
-        where: Where | None = None,
+        where: Predicate | None = None,
     ) -> RequestMatcher:
         """Choose requests: the first `times` of an API, or all with None.
 
@@ -188,27 +188,27 @@ class Faults:
         )
 
     @property
-    def waiting(self) -> list[Fault]:
+    def active(self) -> list[Fault]:
         """The faults that still take requests."""
         return list(self._faults)
 
     def clear(self) -> None:
         """Undo all faults."""
-        for fault in self.waiting:
+        for fault in self.active:
             fault.undo()
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer a request, or apply the first fault that takes it."""
-        for fault in self.waiting:
-            if fault.hit(exchange):
-                if fault.spent:
+        for fault in self.active:
+            if fault.take(exchange):
+                if fault.is_exhausted:
                     self._faults.remove(fault)
                 await fault.action(exchange, fault.undone)
                 return
         await exchange.answer()
 
-    def _add(self, trap: RequestMatcher, action: Action) -> Fault:
-        fault = Fault(trap, action, self._remove)
+    def _add(self, matcher: RequestMatcher, action: Action) -> Fault:
+        fault = Fault(matcher, action, self._remove)
         self._run(lambda: self._faults.append(fault))
         return fault
 
@@ -216,6 +216,6 @@ class Faults:
         def remove() -> None:
             if fault in self._faults:
                 self._faults.remove(fault)
-            fault.undone.ring()
+            fault.undone.notify()
 
         self._run(remove)

@@ -13,9 +13,16 @@ from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode
 
-__all__ = ["FetchSessionError", "FetchSessions", "Fetching", "News", "Spot", "Wanted"]
+__all__ = [
+    "FetchContext",
+    "FetchPartition",
+    "FetchSessionError",
+    "FetchSessions",
+    "PartitionStatus",
+    "TopicPartition",
+]
 
-Spot: TypeAlias = tuple[str | uuid.UUID | None, int]
+TopicPartition: TypeAlias = tuple[str | uuid.UUID | None, int]
 """A topic, by name or by id depending on the version, and a partition."""
 
 FULL: Final = 0
@@ -33,17 +40,17 @@ class FetchSessionError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class FetchPartition:
     """A fetch from one partition."""
 
-    spot: Spot
+    topic_partition: TopicPartition
     offset: int
     max_bytes: int
     leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class PartitionStatus:
     """The part of a partition's response that decides whether it is sent."""
 
     high_watermark: int
@@ -53,21 +60,21 @@ class News:
 
 
 @dataclass(slots=True)
-class _Remembered:
-    wanted: Wanted
+class _CachedPartition:
+    request: FetchPartition
     high_watermark: int = -1
     start_offset: int = -1
 
-    def takes(self, news: News) -> bool:
+    def update(self, status: PartitionStatus) -> bool:
         """Store the status; return whether the response has to have the partition."""
-        changed = (news.high_watermark, news.start_offset) != (
+        changed = (status.high_watermark, status.start_offset) != (
             self.high_watermark,
             self.start_offset,
         )
-        self.start_offset = news.start_offset
+        self.start_offset = status.start_offset
         # -1, so that the partition is sent again once the error has ended.
-        self.high_watermark = -1 if news.is_error else news.high_watermark
-        return changed or news.has_records or news.is_error
+        self.high_watermark = -1 if status.is_error else status.high_watermark
+        return changed or status.has_records or status.is_error
 
 
 @dataclass(slots=True)
@@ -76,24 +83,26 @@ class _Session:
     owner: Hashable
     by_id: bool
     epoch: int = 1
-    partitions: dict[Spot, _Remembered] = field(default_factory=dict)
+    partitions: dict[TopicPartition, _CachedPartition] = field(default_factory=dict)
 
-    def change(self, wanted: Iterable[Wanted], forgotten: Iterable[Spot]) -> None:
-        for each in wanted:
-            known = self.partitions.get(each.spot)
+    def update(
+        self, partitions: Iterable[FetchPartition], forgotten: Iterable[TopicPartition]
+    ) -> None:
+        for each in partitions:
+            known = self.partitions.get(each.topic_partition)
             if known is None:
-                self.partitions[each.spot] = _Remembered(each)
+                self.partitions[each.topic_partition] = _CachedPartition(each)
             else:
-                known.wanted = each
+                known.request = each
         for spot in forgotten:
             self.partitions.pop(spot, None)
 
 
 @dataclass(slots=True)
-class Fetching:
+class FetchContext:
     """One fetch: its partitions, and its session if it has one."""
 
-    wanted: list[Wanted]
+    partitions: list[FetchPartition]
     owner: Hashable
     by_id: bool
     opens: bool = False
@@ -112,11 +121,11 @@ class FetchSessions:
         self,
         owner: Hashable,
         session: tuple[int, int],
-        wanted: list[Wanted],
-        forgotten: Iterable[Spot],
+        partitions: list[FetchPartition],
+        forgotten: Iterable[TopicPartition],
         *,
         by_id: bool,
-    ) -> Fetching:
+    ) -> FetchContext:
         """Begin a fetch at the broker `owner`; `session` is an id and an epoch.
 
         Raises:
@@ -125,7 +134,7 @@ class FetchSessions:
         session_id, epoch = session
         if epoch in (FULL, FINAL):
             self._sessions.pop(session_id, None)
-            return Fetching(wanted, owner, by_id, opens=epoch == FULL)
+            return FetchContext(partitions, owner, by_id, opens=epoch == FULL)
         found = self._sessions.get(session_id)
         if found is None or found.owner != owner:
             raise FetchSessionError(ErrorCode.fetch_session_id_not_found)
@@ -133,51 +142,57 @@ class FetchSessions:
             raise FetchSessionError(ErrorCode.invalid_fetch_session_epoch)
         if found.by_id != by_id:
             raise FetchSessionError(ErrorCode.fetch_session_topic_id_error)
-        found.change(wanted, forgotten)
+        found.update(partitions, forgotten)
         del self._sessions[session_id]
         if not found.partitions:
-            return Fetching(wanted, owner, by_id)
+            return FetchContext(partitions, owner, by_id)
         self._sessions[session_id] = found  # the last in the order of use
         found.epoch = 1 if epoch == 2**31 - 1 else epoch + 1
-        remembered = [each.wanted for each in found.partitions.values()]
-        return Fetching(remembered, owner, by_id, session=found)
+        cached = [each.request for each in found.partitions.values()]
+        return FetchContext(cached, owner, by_id, session=found)
 
     def finish(
-        self, fetching: Fetching, news: Mapping[Spot, News]
-    ) -> tuple[int, set[Spot]]:
+        self, fetch: FetchContext, statuses: Mapping[TopicPartition, PartitionStatus]
+    ) -> tuple[int, set[TopicPartition]]:
         """Return the session's id, and the partitions that the response has."""
-        if fetching.session is not None:
-            return fetching.session.session_id, _told(fetching.session, news)
-        if fetching.opens:
-            return self._open(fetching, news), set(news)
-        return NO_SESSION, set(news)
+        if fetch.session is not None:
+            return fetch.session.session_id, _partitions_to_send(
+                fetch.session, statuses
+            )
+        if fetch.opens:
+            return self._open(fetch, statuses), set(statuses)
+        return NO_SESSION, set(statuses)
 
     def owner_stopped(self, owner: Hashable) -> None:
         for session in list(self._sessions.values()):
             if session.owner == owner:
                 del self._sessions[session.session_id]
 
-    def _open(self, fetching: Fetching, news: Mapping[Spot, News]) -> int:
+    def _open(
+        self, fetch: FetchContext, statuses: Mapping[TopicPartition, PartitionStatus]
+    ) -> int:
         if len(self._sessions) >= self._slots:
             del self._sessions[next(iter(self._sessions))]
-        session = _Session(next(self._ids), fetching.owner, fetching.by_id)
-        session.change(fetching.wanted, ())
+        session = _Session(next(self._ids), fetch.owner, fetch.by_id)
+        session.update(fetch.partitions, ())
         for spot, remembered in session.partitions.items():
-            remembered.takes(news[spot])
+            remembered.update(statuses[spot])
         self._sessions[session.session_id] = session
         return session.session_id
 
 
-def _told(session: _Session, news: Mapping[Spot, News]) -> set[Spot]:
+def _partitions_to_send(
+    session: _Session, statuses: Mapping[TopicPartition, PartitionStatus]
+) -> set[TopicPartition]:
     """Return the partitions to send; those with records move to the end of the order.
 
     A response has a maximum size, which the first partitions use up.
     """
-    told = set()
-    for spot, each in news.items():
+    changed = set()
+    for spot, each in statuses.items():
         remembered = session.partitions.get(spot)
-        if remembered is not None and remembered.takes(each):
-            told.add(spot)
+        if remembered is not None and remembered.update(each):
+            changed.add(spot)
             if each.has_records:
                 session.partitions[spot] = session.partitions.pop(spot)
-    return told
+    return changed

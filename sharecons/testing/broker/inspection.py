@@ -29,7 +29,7 @@ from sharecons.testing.broker.topics import Partition, Topic
 
 __all__ = ["Inspection"]
 
-EVERYTHING: Final = 2**63 - 1  # bytes
+NO_LIMIT: Final = 2**63 - 1  # bytes
 UNDELIVERED: Final = Delivery(State.AVAILABLE, 0)
 
 
@@ -106,14 +106,14 @@ class Inspection:
         name = f"{topic.name}-{place.index}"
         for run in runs:
             if not run.delivery.state.is_final:
-                yield f"{name}: {_offsets(run)}: {_described(run.delivery)}"
+                yield f"{name}: {_format_offsets(run)}: {_describe(run.delivery)}"
         first = place.log.start_offset if start is None else start
         if runs:
             first = runs[-1].last_offset + 1
         last = place.log.end_offset - 1
         if first <= last:
             rest = Run(first, last, UNDELIVERED)
-            yield f"{name}: {_offsets(rest)}: {_described(UNDELIVERED)}"
+            yield f"{name}: {_format_offsets(rest)}: {_describe(UNDELIVERED)}"
 
     def _in_flight(
         self, group_id: str, topic: Topic, place: Partition
@@ -124,7 +124,7 @@ class Inspection:
         if start < 0:
             return None, []
         start = max(start, place.log.start_offset)
-        return start, list(_filled(start, runs))
+        return start, list(_fill_gaps(start, runs))
 
     def _partitions(self, group: ShareGroup) -> list[tuple[Topic, Partition]]:
         """Return the partitions that the group has state of, or has subscribed to."""
@@ -148,7 +148,7 @@ class Inspection:
         assigned = (
             (topic.name, index)
             for topic_id, index in member.assigned
-            if (topic := topics.with_id(topic_id))
+            if (topic := topics.by_id(topic_id))
         )
         return MemberSnapshot(
             member_id=member.member_id,
@@ -166,7 +166,7 @@ class Inspection:
         return group
 
     def _topic(self, name: str) -> Topic:
-        topic = self._cluster.topics.named(name)
+        topic = self._cluster.topics.by_name(name)
         if topic is None:
             raise LookupError(f"topic {name!r} does not exist")
         return topic
@@ -174,7 +174,7 @@ class Inspection:
 
 def _records(topic: Topic, place: Partition) -> Iterator[RecordSnapshot]:
     log = place.log
-    for batch in log.batches(log.start_offset, log.end_offset, EVERYTHING):
+    for batch in log.batches(log.start_offset, log.end_offset, NO_LIMIT):
         if batch.is_control:
             continue
         try:
@@ -226,7 +226,7 @@ def _partition(
     )
 
 
-def _filled(start: int, runs: Iterable[Run]) -> Iterator[Run]:
+def _fill_gaps(start: int, runs: Iterable[Run]) -> Iterator[Run]:
     """Yield the deliveries from the start offset on; gaps are available."""
     following = start
     for run in runs:
@@ -237,13 +237,13 @@ def _filled(start: int, runs: Iterable[Run]) -> Iterator[Run]:
         following = max(following, run.last_offset + 1)
 
 
-def _offsets(run: Run) -> str:
+def _format_offsets(run: Run) -> str:
     if run.length == 1:
         return f"offset {run.first_offset}"
     return f"offsets {run.first_offset} to {run.last_offset}"
 
 
-def _described(delivery: Delivery) -> str:
+def _describe(delivery: Delivery) -> str:
     if delivery == UNDELIVERED:
         return "not delivered yet"
     times = "1 delivery" if delivery.count == 1 else f"{delivery.count} deliveries"

@@ -7,12 +7,12 @@ from sharecons.testing.broker.codec import ErrorCode, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.topics import Partition
 
-__all__ = ["current_leader", "fault_of_leader", "node_endpoints"]
+__all__ = ["leader_error", "leader_fields", "node_endpoints"]
 
 NO_EPOCH: Final = -1
 
 
-def fault_of_leader(
+def leader_error(
     place: Partition, leader_epoch: int, node_id: int, *, any_replica: bool = False
 ) -> ErrorCode:
     """Return the error of a broker that a client takes for the leader, or `none`.
@@ -31,7 +31,7 @@ def fault_of_leader(
     return ErrorCode.none
 
 
-def current_leader(place: Partition) -> Response:
+def leader_fields(place: Partition) -> Response:
     return {"leader_id": place.leader, "leader_epoch": place.leader_epoch}
 
 

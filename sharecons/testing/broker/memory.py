@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import anyio
 from anyio.abc import ByteStream
 
-__all__ = ["Address", "MemoryStream", "MemoryWire", "Network", "memory_pipe"]
+__all__ = ["Address", "MemoryStream", "MemoryTransport", "Network", "memory_pipe"]
 
 T = TypeVar("T")
 
@@ -23,30 +23,30 @@ class Address(Protocol):
     def port(self) -> int: ...
 
 
-class _Way:
+class _Pipe:
     """The bytes of one direction of a connection."""
 
     def __init__(self) -> None:
         self.data = bytearray()
-        self.ended = False
-        self._news = anyio.Event()
+        self.is_closed = False
+        self._changed = anyio.Event()
 
-    def changed(self) -> None:
-        self._news.set()
-        self._news = anyio.Event()
+    def notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
-    def end(self) -> None:
-        self.ended = True
-        self.changed()
+    def close(self) -> None:
+        self.is_closed = True
+        self.notify()
 
     async def wait(self) -> None:
-        await self._news.wait()
+        await self._changed.wait()
 
 
 class MemoryStream(ByteStream):
     """One end of a connection; sent bytes arrive at once, however many there are."""
 
-    def __init__(self, outbound: _Way, inbound: _Way) -> None:
+    def __init__(self, outbound: _Pipe, inbound: _Pipe) -> None:
         self._outbound = outbound
         self._inbound = inbound
         self.closed = False
@@ -55,17 +55,17 @@ class MemoryStream(ByteStream):
         await anyio.lowlevel.checkpoint()
         if self.closed:
             raise anyio.ClosedResourceError
-        if self._outbound.ended:
+        if self._outbound.is_closed:
             raise anyio.BrokenResourceError
         self._outbound.data += item
-        self._outbound.changed()
+        self._outbound.notify()
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         await anyio.lowlevel.checkpoint()
         while not self._inbound.data:
             if self.closed:
                 raise anyio.ClosedResourceError
-            if self._inbound.ended:
+            if self._inbound.is_closed:
                 raise anyio.EndOfStream
             await self._inbound.wait()
         data = bytes(self._inbound.data[:max_bytes])
@@ -73,16 +73,16 @@ class MemoryStream(ByteStream):
         return data
 
     async def send_eof(self) -> None:
-        self._outbound.end()
+        self._outbound.close()
 
     async def aclose(self) -> None:
         self.closed = True
-        self._outbound.end()
-        self._inbound.end()
+        self._outbound.close()
+        self._inbound.close()
         await anyio.lowlevel.checkpoint()
 
 
-class MemoryWire:
+class MemoryTransport:
     """A connection for `ShareConsumer(network=…)`, in frames."""
 
     def __init__(self, stream: ByteStream) -> None:
@@ -144,12 +144,12 @@ class Network:
     def __init__(self, connect: Callable[[int], MemoryStream]) -> None:
         self._connect = connect
 
-    async def connect(self, endpoint: Address) -> MemoryWire:
+    async def connect(self, endpoint: Address) -> MemoryTransport:
         await anyio.lowlevel.checkpoint()
-        return MemoryWire(self._connect(endpoint.port))
+        return MemoryTransport(self._connect(endpoint.port))
 
 
 def memory_pipe() -> tuple[MemoryStream, MemoryStream]:
     """Return both ends of a connection."""
-    there, back = _Way(), _Way()
+    there, back = _Pipe(), _Pipe()
     return MemoryStream(there, back), MemoryStream(back, there)

@@ -13,14 +13,14 @@ from sharecons.testing.broker.codec import (
     Header,
     Request,
     Response,
-    read_header,
-    read_request,
+    decode_header,
+    decode_request,
 )
 from sharecons.testing.broker.connection import Connection
-from sharecons.testing.broker.context import ClientGoneError, Context
-from sharecons.testing.broker.exchange import Exchange, Journal
+from sharecons.testing.broker.context import ClientDisconnectedError, Context
+from sharecons.testing.broker.exchange import Exchange, RequestLog
 from sharecons.testing.broker.faults import Faults
-from sharecons.testing.broker.refusals import refusal
+from sharecons.testing.broker.refusals import error_response
 from sharecons.testing.broker.sockets import Listener
 
 __all__ = ["Node", "respond"]
@@ -34,12 +34,12 @@ class Node:
     """The server of one broker; it can be started again after it was stopped."""
 
     def __init__(
-        self, broker: Broker, cluster: Cluster, faults: Faults, journal: Journal
+        self, broker: Broker, cluster: Cluster, faults: Faults, request_log: RequestLog
     ) -> None:
         self.broker = broker
         self._cluster = cluster
         self._faults = faults
-        self._journal = journal
+        self._request_log = request_log
         self._listener: Listener | None = None
         self._connections: set[Connection] = set()
 
@@ -52,9 +52,12 @@ class Node:
         if self.broker.running:
             return
         if listen:
-            host, port = self.broker.listens_at or (self.broker.host, self.broker.port)
+            host, port = self.broker.bind_address or (
+                self.broker.host,
+                self.broker.port,
+            )
             self._listener = Listener(host, port)
-            self.broker.listens_at = host, self._listener.port
+            self.broker.bind_address = host, self._listener.port
             self.broker.port = self.broker.port or self._listener.port
             tasks.start_soon(self._accept, self._listener, tasks)
         self._cluster.broker_started(self.broker.node_id)
@@ -82,11 +85,13 @@ class Node:
         connection = Connection(stream, self._answer, f"/{peer}", host)
         self._connections.add(connection)
         try:
-            await self._served(connection, stream)
+            await self._serve_connection(connection, stream)
         except Exception:
             log.exception("broker %d: a connection failed", self.broker.node_id)
 
-    async def _served(self, connection: Connection, stream: ByteStream) -> None:
+    async def _serve_connection(
+        self, connection: Connection, stream: ByteStream
+    ) -> None:
         try:
             async with stream:
                 await connection.serve()
@@ -107,49 +112,49 @@ class Node:
     async def _answer(self, frame: bytes, connection: Connection) -> None:
         """Answer one request, or apply a fault to it."""
         try:
-            header, request = _understood(frame)
+            header, request = _parse_request(frame)
         except ValueError as error:
             log.warning("broker %d: %s", self.broker.node_id, error)
             connection.cut()
             return
         context = Context(header, self._cluster, self.broker.node_id, connection)
-        self._journal.note(context)
+        self._request_log.add(context)
         version = 0 if request is None else header.version
         try:
-            exchange = Exchange(request, context, _work, version)
+            exchange = Exchange(request, context, _handle, version)
             await self._faults.answer(exchange)
-        except ClientGoneError:
+        except ClientDisconnectedError:
             return
 
 
 async def respond(request: Request, context: Context) -> bytes | None:
     """Handle a request; return the frame of the response, or None for none."""
-    exchange = Exchange(request, context, _work, context.version)
-    response = await exchange.done()
+    exchange = Exchange(request, context, _handle, context.version)
+    response = await exchange.handle()
     return None if response is None else exchange.frame(response)
 
 
-async def _work(request: Request, context: Context) -> Response | None:
+async def _handle(request: Request, context: Context) -> Response | None:
     api = APIS[context.header.api_key]
     if request is None:
-        return _unsupported(api)
+        return _unsupported_version(api)
     try:
         return await api.handle(request, context)
-    except ClientGoneError:
+    except ClientDisconnectedError:
         raise
     except Exception:
         # Without a response the client, and so the test, would wait for ever.
         log.exception("broker %d cannot answer %s", context.node_id, api.name)
-        return refusal(request, context.header, ErrorCode.unknown_server_error)
+        return error_response(request, context.header, ErrorCode.unknown_server_error)
 
 
-def _understood(frame: bytes) -> tuple[Header, Request]:
+def _parse_request(frame: bytes) -> tuple[Header, Request]:
     """Decode a request; it is None for ApiVersions in an unsupported version.
 
     Raises:
         ValueError: the API or its version is not supported, or the frame is invalid.
     """
-    header = read_header(frame)
+    header = decode_header(frame)
     api: Api | None = APIS.get(header.api_key)
     if api is None:
         raise ValueError(f"API key {header.api_key} is not supported")
@@ -157,10 +162,10 @@ def _understood(frame: bytes) -> tuple[Header, Request]:
         if header.api_key == API_VERSIONS:
             return header, None
         raise ValueError(f"{api.name} version {header.version} is not supported")
-    return read_request(frame)
+    return decode_request(frame)
 
 
-def _unsupported(api: Api) -> Response:
+def _unsupported_version(api: Api) -> Response:
     """Return an ApiVersions error in version 0, which every client can read."""
     served = {
         "api_key": api.key,

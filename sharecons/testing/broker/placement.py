@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from sharecons.testing.broker.codec import ErrorCode
 
-__all__ = ["Nodes", "Refusal", "check_assignment", "place"]
+__all__ = ["Nodes", "RequestError", "check_assignment", "place_replicas"]
 
 
-class Refusal(Exception):
+class RequestError(Exception):
     """A request that a broker rejects: the error code and message of the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -33,16 +33,18 @@ class Nodes:
         return [*self.running, *self.stopped]
 
 
-def place(nodes: Nodes, partitions: range, replication: int) -> list[list[int]]:
+def place_replicas(
+    nodes: Nodes, partitions: range, replication: int
+) -> list[list[int]]:
     """Return the replicas of each partition: running brokers first, in turn.
 
     Raises:
         Refusal: there are too few brokers, or none that runs.
     """
-    if fault := _fault_of_replication(nodes, replication):
-        raise Refusal(ErrorCode.invalid_replication_factor, fault)
+    if error := _replication_error(nodes, replication):
+        raise RequestError(ErrorCode.invalid_replication_factor, error)
     return [
-        (_from(nodes.running, index) + _from(nodes.stopped, index))[:replication]
+        (_rotate(nodes.running, index) + _rotate(nodes.stopped, index))[:replication]
         for index in partitions
     ]
 
@@ -55,16 +57,16 @@ def check_assignment(
     Raises:
         Refusal: the assignment is invalid.
     """
-    if fault := _fault_of_assignment(nodes, replicas, replication):
-        raise Refusal(ErrorCode.invalid_replica_assignment, fault)
+    if error := _assignment_error(nodes, replicas, replication):
+        raise RequestError(ErrorCode.invalid_replica_assignment, error)
 
 
-def _from(nodes: Sequence[int], index: int) -> list[int]:
+def _rotate(nodes: Sequence[int], index: int) -> list[int]:
     start = index % len(nodes) if nodes else 0
     return [*nodes[start:], *nodes[:start]]
 
 
-def _fault_of_replication(nodes: Nodes, replication: int) -> str | None:
+def _replication_error(nodes: Nodes, replication: int) -> str | None:
     if replication <= 0:
         return (
             f"Invalid replication factor {replication}: "
@@ -81,7 +83,7 @@ def _fault_of_replication(nodes: Nodes, replication: int) -> str | None:
     return None
 
 
-def _fault_of_assignment(
+def _assignment_error(
     nodes: Nodes, replicas: Sequence[int], replication: int | None
 ) -> str | None:
     if not replicas:

@@ -6,17 +6,17 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.fetch_sessions import News, Wanted
-from sharecons.testing.broker.leaders import fault_of_leader
+from sharecons.testing.broker.fetch_sessions import FetchPartition, PartitionStatus
+from sharecons.testing.broker.leaders import leader_error
 from sharecons.testing.broker.topics import Partition, Topic
 
-__all__ = ["Limits", "Read", "read_all", "topic_of"]
+__all__ = ["PartitionRead", "ReadLimits", "find_topic", "read_all"]
 
 ANY_REPLICA_SINCE: Final = 11  # the version of Fetch (KIP-392)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ReadLimits:
     """The limits of a fetch."""
 
     max_bytes: int
@@ -24,12 +24,12 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class PartitionRead:
     """The records read from one partition, or an error."""
 
-    wanted: Wanted
+    request: FetchPartition
     code: ErrorCode = ErrorCode.none
-    place: Partition | None = None
+    partition: Partition | None = None
     """The partition, if it exists and may be read."""
     high_watermark: int = -1
     last_stable_offset: int = -1
@@ -40,8 +40,8 @@ class Read:
     """The fetch offset is past the last committed record: the fetch does not wait."""
 
     @property
-    def news(self) -> News:
-        return News(
+    def status(self) -> PartitionStatus:
+        return PartitionStatus(
             self.high_watermark,
             self.start_offset,
             has_records=bool(self.records),
@@ -49,79 +49,89 @@ class Read:
         )
 
 
-def topic_of(wanted: Wanted, context: Context) -> Topic | None:
-    name, _ = wanted.spot
+def find_topic(request: FetchPartition, context: Context) -> Topic | None:
+    name, _ = request.topic_partition
     topics = context.cluster.topics
-    return topics.named(name) if isinstance(name, str) else topics.with_id(name)
+    return topics.by_name(name) if isinstance(name, str) else topics.by_id(name)
 
 
-def read_all(wanted: Iterable[Wanted], limits: Limits, context: Context) -> list[Read]:
+def read_all(
+    requests: Iterable[FetchPartition], limits: ReadLimits, context: Context
+) -> list[PartitionRead]:
     """Read partitions in order until the response is full.
 
     The first batch is returned even if it alone exceeds the limit (KIP-74). Partitions
     that do not exist or are not authorized come last.
     """
-    reads: list[Read] = []
-    refused: list[Read] = []
-    room, is_first = limits.max_bytes, True
-    for each in wanted:
-        found = _find(each, context)
-        if isinstance(found, Read):
-            (reads if found.place else refused).append(found)
+    reads: list[PartitionRead] = []
+    rejected: list[PartitionRead] = []
+    remaining, is_first = limits.max_bytes, True
+    for each in requests:
+        found = _find_partition(each, context)
+        if isinstance(found, PartitionRead):
+            (reads if found.partition else rejected).append(found)
             continue
-        read = _read(each, found, min(each.max_bytes, room), is_first, limits)
-        room = max(0, room - len(read.records))
+        read = _read_partition(
+            each, found, min(each.max_bytes, remaining), is_first, limits
+        )
+        remaining = max(0, remaining - len(read.records))
         is_first = is_first and not read.records
         reads.append(read)
-    return reads + refused
+    return reads + rejected
 
 
-def _find(wanted: Wanted, context: Context) -> Partition | Read:
-    name, index = wanted.spot
-    topic = topic_of(wanted, context)
+def _find_partition(
+    request: FetchPartition, context: Context
+) -> Partition | PartitionRead:
+    name, index = request.topic_partition
+    topic = find_topic(request, context)
     if topic is None and not isinstance(name, str):
-        return _refused(wanted, ErrorCode.unknown_topic_id)
+        return _rejected(request, ErrorCode.unknown_topic_id)
     known_as = topic.name if topic else str(name)
-    if context.cluster.access.denies("READ", "TOPIC", known_as):
-        return _refused(wanted, ErrorCode.topic_authorization_failed)
+    if context.cluster.authorizer.denies("READ", "TOPIC", known_as):
+        return _rejected(request, ErrorCode.topic_authorization_failed)
     place = topic.partition(index) if topic else None
     if place is None:
-        return _refused(wanted, ErrorCode.unknown_topic_or_partition)
-    code = fault_of_leader(
+        return _rejected(request, ErrorCode.unknown_topic_or_partition)
+    code = leader_error(
         place,
-        wanted.leader_epoch,
+        request.leader_epoch,
         context.node_id,
         any_replica=context.version >= ANY_REPLICA_SINCE,
     )
-    return Read(wanted=wanted, code=code, place=place) if code else place
+    return PartitionRead(request=request, code=code, partition=place) if code else place
 
 
-def _refused(wanted: Wanted, code: ErrorCode) -> Read:
+def _rejected(request: FetchPartition, code: ErrorCode) -> PartitionRead:
     # An empty list: null is for partitions that exist.
-    return Read(wanted=wanted, code=code, aborted=[])
+    return PartitionRead(request=request, code=code, aborted=[])
 
 
-def _read(
-    wanted: Wanted, place: Partition, room: int, is_first: bool, limits: Limits
-) -> Read:
-    log = place.log
-    if not log.start_offset <= wanted.offset <= log.end_offset:
+def _read_partition(
+    request: FetchPartition,
+    partition: Partition,
+    max_bytes: int,
+    is_first: bool,
+    limits: ReadLimits,
+) -> PartitionRead:
+    log = partition.log
+    if not log.start_offset <= request.offset <= log.end_offset:
         code = ErrorCode.offset_out_of_range
-        return Read(wanted=wanted, code=code, place=place)
+        return PartitionRead(request=request, code=code, partition=partition)
     end = log.last_stable_offset if limits.committed_only else log.end_offset
-    records = log.read(wanted.offset, end, room, first_whole=is_first)
+    records = log.read(request.offset, end, max_bytes, first_whole=is_first)
     aborted = None
     if limits.committed_only:
         # Kafka's list also covers later records: it looks at its index, which has at
         # most one entry for every 4 KiB.
-        aborted = log.aborted(wanted.offset, end) if records else []
-    return Read(
-        wanted=wanted,
-        place=place,
+        aborted = log.aborted(request.offset, end) if records else []
+    return PartitionRead(
+        request=request,
+        partition=partition,
         high_watermark=log.end_offset,
         last_stable_offset=log.last_stable_offset,
         start_offset=log.start_offset,
         records=records,
         aborted=aborted,
-        is_past_end=wanted.offset > end,
+        is_past_end=request.offset > end,
     )

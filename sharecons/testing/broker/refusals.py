@@ -13,82 +13,82 @@ from sharecons.testing.broker.codec import (
     Header,
     Request,
     Response,
-    names,
+    api_name,
     response_fields,
 )
 
-__all__ = ["error_code", "refusal"]
+__all__ = ["error_code", "error_response"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _Mirror:
     """A list in the response that mirrors a list of the request."""
 
-    answered: str
-    asked: str
+    response_field: str
+    request_field: str
     keys: Mapping[str, str]
     """The fields that identify a part: the response's name, and the request's."""
-    inner: "_Parts | None" = None
+    inner: "_Mirror | None" = None
     error: str = "error_code"
 
 
-def _parts(
-    answered: str, asked: str, *keys: str, inner: _Parts | None = None
-) -> _Parts:
-    return _Parts(answered, asked, {key: key for key in keys}, inner)
+def _mirror(
+    response_field: str, request_field: str, *keys: str, inner: _Mirror | None = None
+) -> _Mirror:
+    return _Mirror(response_field, request_field, {key: key for key in keys}, inner)
 
 
-_INDICES: Final = _parts("partitions", "partitions", "partition_index")
-_TOPICS: Final = _parts("topics", "topics", "name", "topic_id", inner=_INDICES)
-_OF_SHARE: Final = _parts("responses", "topics", "topic_id", inner=_INDICES)
+_INDICES: Final = _mirror("partitions", "partitions", "partition_index")
+_TOPICS: Final = _mirror("topics", "topics", "name", "topic_id", inner=_INDICES)
+_OF_SHARE: Final = _mirror("responses", "topics", "topic_id", inner=_INDICES)
 _RESOURCE: Final = ("resource_type", "resource_name")
 
 # The name "" stands for a part that is a plain string or number in the request.
-_MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
+_MIRRORS: Final[Mapping[str, tuple[_Mirror, ...]]] = {
     "Produce": (
-        _parts(
+        _mirror(
             "responses",
             "topic_data",
             "name",
             "topic_id",
-            inner=_parts("partition_responses", "partition_data", "index"),
+            inner=_mirror("partition_responses", "partition_data", "index"),
         ),
     ),
     "Fetch": (
-        _parts(
+        _mirror(
             "responses",
             "topics",
             "topic",
             "topic_id",
-            inner=_Parts("partitions", "partitions", {"partition_index": "partition"}),
+            inner=_Mirror("partitions", "partitions", {"partition_index": "partition"}),
         ),
     ),
     "ListOffsets": (_TOPICS,),
-    "Metadata": (_parts("topics", "topics", "name", "topic_id"),),
+    "Metadata": (_mirror("topics", "topics", "name", "topic_id"),),
     "OffsetCommit": (_TOPICS,),
     "OffsetFetch": (
-        _parts("groups", "groups", "group_id"),
-        _Parts(
+        _mirror("groups", "groups", "group_id"),
+        _Mirror(
             "topics",
             "topics",
             {"name": "name"},
-            _Parts("partitions", "partition_indexes", {"partition_index": ""}),
+            _Mirror("partitions", "partition_indexes", {"partition_index": ""}),
         ),
     ),
-    "FindCoordinator": (_Parts("coordinators", "coordinator_keys", {"key": ""}),),
-    "DescribeGroups": (_Parts("groups", "groups", {"group_id": ""}),),
-    "CreateTopics": (_parts("topics", "topics", "name"),),
+    "FindCoordinator": (_Mirror("coordinators", "coordinator_keys", {"key": ""}),),
+    "DescribeGroups": (_Mirror("groups", "groups", {"group_id": ""}),),
+    "CreateTopics": (_mirror("topics", "topics", "name"),),
     "DeleteTopics": (
-        _parts("responses", "topics", "name", "topic_id"),
-        _Parts("responses", "topic_names", {"name": ""}),
+        _mirror("responses", "topics", "name", "topic_id"),
+        _Mirror("responses", "topic_names", {"name": ""}),
     ),
     "DeleteRecords": (_TOPICS,),
     "AddPartitionsToTxn": (
-        _Parts(
+        _Mirror(
             "results_by_topic_v3_and_below",
             "v3_and_below_topics",
             {"name": "name"},
-            _Parts(
+            _Mirror(
                 "results_by_partition",
                 "partitions",
                 {"partition_index": ""},
@@ -97,54 +97,54 @@ _MIRRORS: Final[Mapping[str, tuple[_Parts, ...]]] = {
         ),
     ),
     "TxnOffsetCommit": (_TOPICS,),
-    "CreateAcls": (_parts("results", "creations"),),
-    "DeleteAcls": (_parts("filter_results", "filters"),),
-    "DescribeConfigs": (_parts("results", "resources", *_RESOURCE),),
+    "CreateAcls": (_mirror("results", "creations"),),
+    "DeleteAcls": (_mirror("filter_results", "filters"),),
+    "DescribeConfigs": (_mirror("results", "resources", *_RESOURCE),),
     "ElectLeaders": (
-        _Parts(
+        _Mirror(
             "replica_election_results",
             "topic_partitions",
             {"topic": "topic"},
-            _Parts("partition_result", "partitions", {"partition_id": ""}),
+            _Mirror("partition_result", "partitions", {"partition_id": ""}),
         ),
     ),
     "OffsetForLeaderEpoch": (
-        _parts(
+        _mirror(
             "topics",
             "topics",
             "topic",
-            inner=_parts("partitions", "partitions", "partition"),
+            inner=_mirror("partitions", "partitions", "partition"),
         ),
     ),
-    "DescribeTopicPartitions": (_parts("topics", "topics", "name"),),
-    "IncrementalAlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
-    "AlterConfigs": (_parts("responses", "resources", *_RESOURCE),),
-    "CreatePartitions": (_parts("results", "topics", "name"),),
-    "DeleteGroups": (_Parts("results", "groups_names", {"group_id": ""}),),
-    "ShareGroupDescribe": (_Parts("groups", "group_ids", {"group_id": ""}),),
+    "DescribeTopicPartitions": (_mirror("topics", "topics", "name"),),
+    "IncrementalAlterConfigs": (_mirror("responses", "resources", *_RESOURCE),),
+    "AlterConfigs": (_mirror("responses", "resources", *_RESOURCE),),
+    "CreatePartitions": (_mirror("results", "topics", "name"),),
+    "DeleteGroups": (_Mirror("results", "groups_names", {"group_id": ""}),),
+    "ShareGroupDescribe": (_Mirror("groups", "group_ids", {"group_id": ""}),),
     "ShareFetch": (_OF_SHARE,),
     "ShareAcknowledge": (_OF_SHARE,),
     "ReadShareGroupState": (
-        _parts(
+        _mirror(
             "results",
             "topics",
             "topic_id",
-            inner=_parts("partitions", "partitions", "partition"),
+            inner=_mirror("partitions", "partitions", "partition"),
         ),
     ),
     "ReadShareGroupStateSummary": (
-        _parts(
+        _mirror(
             "results",
             "topics",
             "topic_id",
-            inner=_parts("partitions", "partitions", "partition"),
+            inner=_mirror("partitions", "partitions", "partition"),
         ),
     ),
-    "DescribeShareGroupOffsets": (_parts("groups", "groups", "group_id"),),
+    "DescribeShareGroupOffsets": (_mirror("groups", "groups", "group_id"),),
 }
 
 
-def refusal(
+def error_response(
     request: Request, header: Header, code: ErrorCode, *, each: bool = False
 ) -> Response:
     """Return the fields of a response with an error.
@@ -154,13 +154,15 @@ def refusal(
     known = response_fields(header.api_key, header.version)
     parts = [
         part
-        for part in _MIRRORS.get(names(header.api_key), ())
-        if part.answered in known and hasattr(request, part.asked)
+        for part in _MIRRORS.get(api_name(header.api_key), ())
+        if part.response_field in known and hasattr(request, part.request_field)
     ]
     if "error_code" in known and not (each and parts):
         return {"error_code": code}
     return {
-        part.answered: list(_refused(part, getattr(request, part.asked) or (), code))
+        part.response_field: list(
+            _error_parts(part, getattr(request, part.request_field) or (), code)
+        )
         for part in parts
     }
 
@@ -179,24 +181,24 @@ def error_code(code: ErrorCode | int | str) -> ErrorCode:
         raise ValueError(f"Kafka has no error {code!r}") from None
 
 
-def _refused(
-    part: _Parts, asked: Iterable[Request], code: ErrorCode
+def _error_parts(
+    part: _Mirror, parts: Iterable[Request], code: ErrorCode
 ) -> Iterable[Response]:
-    for each in asked:
-        known = dict(_known(part, each))
+    for each in parts:
+        known = dict(_identity(part, each))
         if part.inner is None:
             yield {**known, part.error: code}
         else:
-            inside = getattr(each, part.inner.asked)
+            inside = getattr(each, part.inner.request_field)
             yield {
                 **known,
-                part.inner.answered: list(_refused(part.inner, inside, code)),
+                part.inner.response_field: list(_error_parts(part.inner, inside, code)),
             }
 
 
-def _known(part: _Parts, asked: Request) -> Iterable[tuple[str, object]]:
+def _identity(part: _Mirror, request_part: Request) -> Iterable[tuple[str, object]]:
     """Yield the fields that identify a part: its name or id, as in the request."""
-    for answered, name in part.keys.items():
-        value = asked if name == "" else getattr(asked, name, None)
+    for response_field, name in part.keys.items():
+        value = request_part if name == "" else getattr(request_part, name, None)
         if value is not None:
-            yield answered, value
+            yield response_field, value

@@ -6,7 +6,7 @@ from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.settings.changes import ConfigError
-from sharecons.testing.broker.topics import fault_of_name
+from sharecons.testing.broker.topics import topic_name_error
 
 __all__ = ["BROKER", "GROUP", "TOPIC", "check_access", "check_topic_name"]
 
@@ -14,7 +14,7 @@ TOPIC: Final = 2
 BROKER: Final = 4
 GROUP: Final = 32
 
-NAMES: Final = {TOPIC: "TOPIC", BROKER: "CLUSTER", GROUP: "GROUP"}
+ACL_RESOURCES: Final = {TOPIC: "TOPIC", BROKER: "CLUSTER", GROUP: "GROUP"}
 DENIALS: Final = {
     TOPIC: (
         ErrorCode.topic_authorization_failed,
@@ -37,10 +37,10 @@ def check_access(cluster: Cluster, operation: str, kind: int, name: str) -> None
     Raises:
         ConfigError: they may not.
     """
-    if kind not in NAMES:
+    if kind not in ACL_RESOURCES:
         return
     resource = CLUSTER_NAME if kind == BROKER else name
-    if cluster.access.denies(operation, NAMES[kind], resource):
+    if cluster.authorizer.denies(operation, ACL_RESOURCES[kind], resource):
         raise ConfigError(*DENIALS[kind])
 
 
@@ -50,7 +50,7 @@ def check_topic_name(name: str) -> None:
     Raises:
         ConfigError: the name is invalid.
     """
-    if fault := fault_of_name(name):
+    if error := topic_name_error(name):
         raise ConfigError(
-            ErrorCode.invalid_topic_exception, f"Topic name is invalid: {fault}"
+            ErrorCode.invalid_topic_exception, f"Topic name is invalid: {error}"
         )

@@ -17,7 +17,7 @@ import anyio
 import anyio.from_thread
 from anyio.abc import TaskGroup
 
-__all__ = ["Host"]
+__all__ = ["BrokerRunner"]
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ _RUNNING: Final[set["asyncio.Task[None]"]] = set()
 """The event loop refers to its tasks only weakly."""
 
 
-class Host:
+class BrokerRunner:
     """Runs the brokers and calls into their event loop from any thread.
 
     Args:
@@ -42,8 +42,8 @@ class Host:
         self._pid: int | None = None
         self._portal: anyio.from_thread.BlockingPortal
         self._scope: anyio.CancelScope
-        self._begun: anyio.Event
-        self._ended: anyio.Event
+        self._started: anyio.Event
+        self._stopped: anyio.Event
         self._failure: BaseException | None = None
         self._stack = ExitStack()
 
@@ -64,7 +64,7 @@ class Host:
             return do()
         return self._portal.call(do)
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """Start on this event loop.
 
         Raises:
@@ -75,18 +75,18 @@ class Host:
             raise RuntimeError("the embedded broker is running already")
         self._thread, self._pid = threading.get_ident(), os.getpid()
         self._scope = anyio.CancelScope()
-        self._begun, self._ended = anyio.Event(), anyio.Event()
+        self._started, self._stopped = anyio.Event(), anyio.Event()
         self._failure = None
-        _spawn(self._live, self._ended)
+        _spawn(self._run, self._stopped)
         try:
-            await self._begun.wait()
+            await self._started.wait()
         except BaseException:
             self._scope.cancel()
             raise
-        if self._ended.is_set():
+        if self._stopped.is_set():
             self._raise_failure()
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """Stop; do nothing if the brokers are not running.
 
         Raises the exception that made a broker crash.
@@ -95,10 +95,10 @@ class Host:
             return
         self._scope.cancel()
         with anyio.CancelScope(shield=True):
-            await self._ended.wait()
+            await self._stopped.wait()
         self._raise_failure()
 
-    def begin_in_thread(self, entered: AbstractAsyncContextManager[object]) -> None:
+    def start_thread(self, entered: AbstractAsyncContextManager[object]) -> None:
         """Run an event loop in a thread and enter `entered` there, which starts."""
         with ExitStack() as stack:
             portal = stack.enter_context(
@@ -107,12 +107,12 @@ class Host:
             stack.enter_context(portal.wrap_async_context_manager(entered))
             self._stack = stack.pop_all()
 
-    def end_thread(self) -> None:
+    def stop_thread(self) -> None:
         """Stop the thread; do nothing in a forked process."""
         if self._pid in (None, os.getpid()):
             self._stack.close()
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         try:
             with self._scope:
                 async with (
@@ -123,16 +123,16 @@ class Host:
         except anyio.get_cancelled_exc_class():
             raise
         except BaseException as error:  # noqa: BLE001 (raised by `start` or `stop`)
-            self._failure = _only(error)
+            self._failure = _unwrap_group(error)
         finally:
             self._thread = None
-            self._begun.set()
-            self._ended.set()
+            self._started.set()
+            self._stopped.set()
 
     async def _serve(self, tasks: TaskGroup) -> None:
         try:
             self._start(tasks)
-            self._begun.set()
+            self._started.set()
             await anyio.sleep_forever()
         finally:
             self._close()
@@ -156,7 +156,7 @@ def _spawn(run: Callable[[], Coroutine[Any, Any, None]], done: anyio.Event) -> N
     task.add_done_callback(lambda _: done.set())  # even if cancelled before its start
 
 
-def _only(error: BaseException) -> BaseException:
+def _unwrap_group(error: BaseException) -> BaseException:
     """Unwrap nested exception groups that contain one exception."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]

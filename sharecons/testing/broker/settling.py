@@ -11,9 +11,9 @@ import anyio.lowlevel
 
 __all__ = ["wait", "wait_sync"]
 
-POLL: Final = 0.01
+POLL_INTERVAL: Final = 0.01
 """Seconds between two checks."""
-SHOWN: Final = 20
+MAX_REASONS: Final = 20
 """The maximum number of reasons in an error message."""
 
 
@@ -30,7 +30,7 @@ async def wait(
     while reasons := unsettled():
         if anyio.current_time() >= deadline:
             raise _timeout(group_id, reasons, timeout)
-        await anyio.sleep(POLL)
+        await anyio.sleep(POLL_INTERVAL)
 
 
 def wait_sync(
@@ -51,14 +51,14 @@ def wait_sync(
     while reasons := unsettled():
         if time.monotonic() >= deadline:
             raise _timeout(group_id, reasons, timeout)
-        time.sleep(POLL)
+        time.sleep(POLL_INTERVAL)
 
 
 def _timeout(group_id: str, reasons: Sequence[str], timeout: float) -> TimeoutError:
     lines = [f"share group {group_id!r} is not settled after {timeout:g} s:"]
-    lines += reasons[:SHOWN]
-    if len(reasons) > SHOWN:
-        lines.append(f"and {len(reasons) - SHOWN} more")
+    lines += reasons[:MAX_REASONS]
+    if len(reasons) > MAX_REASONS:
+        lines.append(f"and {len(reasons) - MAX_REASONS} more")
     return TimeoutError("\n  ".join(lines))
 
 

@@ -11,18 +11,18 @@ class Signal:
     """Wakes its waiters when something has changed; they check the state again."""
 
     def __init__(self) -> None:
-        self._waiting: set[anyio.Event] = set()
+        self._events: set[anyio.Event] = set()
 
-    def ring(self) -> None:
-        waiting, self._waiting = self._waiting, set()
-        for event in waiting:
+    def notify(self) -> None:
+        events, self._events = self._events, set()
+        for event in events:
             event.set()
 
     def add(self, event: anyio.Event) -> None:
-        self._waiting.add(event)
+        self._events.add(event)
 
     def discard(self, event: anyio.Event) -> None:
-        self._waiting.discard(event)
+        self._events.discard(event)
 
 
 async def wait_for_any(signals: Iterable[Signal], until: float) -> None:

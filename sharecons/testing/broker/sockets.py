@@ -16,13 +16,13 @@ from typing import Final
 import anyio
 from anyio.abc import ByteStream
 
-from sharecons.testing.broker.addresses import joined
+from sharecons.testing.broker.addresses import format_address
 
 __all__ = ["Listener", "SocketStream"]
 
-_forking: Final = threading.Lock()
+_fork_lock: Final = threading.Lock()
 """Held while a socket is opened, and during a fork."""
-_open: Final[weakref.WeakSet[socket.socket]] = weakref.WeakSet()
+_open_sockets: Final[weakref.WeakSet[socket.socket]] = weakref.WeakSet()
 
 
 def _close_in_child() -> None:
@@ -31,22 +31,22 @@ def _close_in_child() -> None:
     Otherwise they stay open after the parent has closed them, and clients wait for a
     broker that is gone.
     """
-    _forking.release()
-    for each in list(_open):
+    _fork_lock.release()
+    for each in list(_open_sockets):
         each.close()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_forking.acquire,
-        after_in_parent=_forking.release,
+        before=_fork_lock.acquire,
+        after_in_parent=_fork_lock.release,
         after_in_child=_close_in_child,
     )
 
 # Below the range for outgoing connections: from that range, a client that connects to a
 # stopped broker could itself be given the broker's port.
-FREE: Final = range(20_000, 32_000)
-TRIES: Final = 200
+FREE_PORTS: Final = range(20_000, 32_000)
+MAX_TRIES: Final = 200
 BACKLOG: Final = 512
 
 
@@ -61,7 +61,7 @@ class SocketStream(ByteStream):
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         while True:
-            await self._ready(anyio.wait_readable)
+            await self._wait_ready(anyio.wait_readable)
             try:
                 data = self._socket.recv(max_bytes)
             except BlockingIOError:
@@ -80,7 +80,7 @@ class SocketStream(ByteStream):
             try:
                 rest = rest[self._socket.send(rest) :]
             except BlockingIOError:
-                await self._ready(anyio.wait_writable)
+                await self._wait_ready(anyio.wait_writable)
             except OSError as error:
                 raise anyio.BrokenResourceError from error
 
@@ -92,7 +92,9 @@ class SocketStream(ByteStream):
             self._closed = True
             _close(self._socket)
 
-    async def _ready(self, wait: Callable[[socket.socket], Awaitable[None]]) -> None:
+    async def _wait_ready(
+        self, wait: Callable[[socket.socket], Awaitable[None]]
+    ) -> None:
         if self._closed:
             raise anyio.ClosedResourceError
         await wait(self._socket)
@@ -106,7 +108,7 @@ class Listener:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        self._socket = _bound(host, port)
+        self._socket = _bind(host, port)
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
 
@@ -121,9 +123,9 @@ class Listener:
             await anyio.wait_readable(self._socket)
             self._check_open()
             try:
-                with _forking:
+                with _fork_lock:
                     connected, address = self._socket.accept()
-                    _open.add(connected)
+                    _open_sockets.add(connected)
             except (BlockingIOError, ConnectionAbortedError):
                 continue  # the client has disconnected
             return SocketStream(connected), address[0], connected.getsockname()[0]
@@ -143,23 +145,23 @@ def _close(opened: socket.socket) -> None:
     opened.close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
     family = _family(host)
     for candidate in _candidates(port):
         try:
-            with _forking:
+            with _fork_lock:
                 bound = socket.create_server(
                     (host, candidate), family=family, backlog=BACKLOG
                 )
-                _open.add(bound)
+                _open_sockets.add(bound)
                 return bound
         except OSError as error:
             if port or error.errno != errno.EADDRINUSE:
                 # Python adds the attempted call to the message; the address is enough.
                 reason = str(error.strerror).partition(" (while")[0]
-                where = joined(host, port)
+                where = format_address(host, port)
                 raise OSError(error.errno, f"{where}: {reason}") from error
-    raise OSError(f"no free port from {FREE.start} to {FREE.stop}")
+    raise OSError(f"no free port from {FREE_PORTS.start} to {FREE_PORTS.stop}")
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -178,4 +180,4 @@ def _candidates(port: int) -> Iterator[int]:
     if port:
         yield port
     else:
-        yield from random.sample(FREE, TRIES)
+        yield from random.sample(FREE_PORTS, MAX_TRIES)

@@ -12,11 +12,11 @@ from typing import Final
 
 from sharecons.testing.broker.log.partition_log import PartitionLog
 
-__all__ = ["INTERNAL", "NO_LEADER", "Partition", "Topic", "Topics", "fault_of_name"]
+__all__ = ["INTERNAL", "NO_LEADER", "Partition", "Topic", "Topics", "topic_name_error"]
 
 NO_LEADER: Final = -1
-LONGEST_NAME: Final = 249
-LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+MAX_NAME_LENGTH: Final = 249
+VALID_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 INTERNAL: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -36,13 +36,13 @@ class Partition:
     leader_epoch: int = 0
     log: PartitionLog = field(default_factory=PartitionLog)
 
-    def living(self, running: Container[int]) -> list[int]:
+    def in_sync(self, running: Container[int]) -> list[int]:
         """Return the replicas whose brokers run; all of them are in sync."""
         return [node_id for node_id in self.replicas if node_id in running]
 
     def next_leader(self, running: Container[int]) -> int:
         """Return the present leader if it runs, else the first running replica."""
-        living = self.living(running)
+        living = self.in_sync(running)
         if self.leader in living:
             return self.leader
         return living[0] if living else NO_LEADER
@@ -59,7 +59,7 @@ class Topic:
     def partition(self, index: int) -> Partition | None:
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
-    def grow(self, replicas: Sequence[Sequence[int]]) -> list[Partition]:
+    def add_partitions(self, replicas: Sequence[Sequence[int]]) -> list[Partition]:
         """Add a partition for each list of replicas, led by the first of them."""
         first = len(self.partitions)
         added = [
@@ -80,22 +80,22 @@ class Topics:
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
 
-    def named(self, name: str) -> Topic | None:
+    def by_name(self, name: str) -> Topic | None:
         return self._by_name.get(name)
 
-    def with_id(self, topic_id: uuid.UUID | None) -> Topic | None:
+    def by_id(self, topic_id: uuid.UUID | None) -> Topic | None:
         return None if topic_id is None else self._by_id.get(topic_id)
 
-    def colliding(self, name: str) -> Topic | None:
+    def find_collision(self, name: str) -> Topic | None:
         """Return a topic whose name collides with `name` in metrics, or None.
 
         Kafka replaces dots by underscores in metrics, so it allows only one of the two.
         """
         if "." not in name and "_" not in name:
             return None
-        same = name.replace(".", "_")
+        replaced = name.replace(".", "_")
         return next(
-            (each for each in self if each.name.replace(".", "_") == same), None
+            (each for each in self if each.name.replace(".", "_") == replaced), None
         )
 
     def create(
@@ -112,7 +112,7 @@ class Topics:
             config=dict(config or {}),
             internal=name in INTERNAL,
         )
-        topic.grow(replicas)
+        topic.add_partitions(replicas)
         self._by_name[name] = self._by_id[topic.topic_id] = topic
         return topic
 
@@ -120,18 +120,18 @@ class Topics:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
 
 
-def fault_of_name(name: str) -> str | None:
+def topic_name_error(name: str) -> str | None:
     """Return why a topic name is invalid, or None if it is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
         return f"'{name}' is not allowed"
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_NAME_LENGTH:
         return (
             f"the length of '{name}' is longer than the max allowed length "
-            f"{LONGEST_NAME}"
+            f"{MAX_NAME_LENGTH}"
         )
-    if not LEGAL_NAME.fullmatch(name):
+    if not VALID_NAME.fullmatch(name):
         return (
             f"'{name}' contains one or more characters other than "
             "ASCII alphanumerics, '.', '_' and '-'"

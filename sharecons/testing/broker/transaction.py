@@ -18,12 +18,19 @@ from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode
 
-__all__ = ["NOBODY", "Ending", "Place", "Producer", "State", "Transaction"]
+__all__ = [
+    "NO_PRODUCER",
+    "Producer",
+    "State",
+    "TopicPartition",
+    "Transaction",
+    "TransactionEnd",
+]
 
-Place: TypeAlias = tuple[str, int]
+TopicPartition: TypeAlias = tuple[str, int]
 """A topic's name and a partition index."""
 
-NONE: Final = -1
+NO_ID: Final = -1
 """No producer id, or no epoch."""
 
 LAST_EPOCH: Final = 2**15 - 2
@@ -45,17 +52,17 @@ class Producer:
     epoch: int
 
 
-NOBODY: Final = Producer(NONE, NONE)
+NO_PRODUCER: Final = Producer(NO_ID, NO_ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class TransactionEnd:
     """The effects of the end of a transaction: partitions' logs, and groups' offsets."""
 
     producer_id: int
     marker_epoch: int
     committed: bool
-    places: frozenset[Place]
+    partitions: frozenset[TopicPartition]
     groups: frozenset[str]
 
 
@@ -68,18 +75,18 @@ class Transaction:
     state: State = State.EMPTY
     deadline: float | None = None
     """When the open transaction is aborted."""
-    places: set[Place] = field(default_factory=set)
+    partitions: set[TopicPartition] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
-    _last_epoch: int = NONE
+    _last_epoch: int = NO_ID
     """The producer's epoch before this one; it may have missed the response."""
-    _previous_id: int = NONE
+    _previous_id: int = NO_ID
 
     @property
     def is_exhausted(self) -> bool:
         """True if the next epoch needs a new producer id."""
         return self.producer.epoch >= LAST_EPOCH
 
-    def refusal(self, producer: Producer) -> ErrorCode:
+    def producer_error(self, producer: Producer) -> ErrorCode:
         """Return why a producer may not add to the transaction, or `none`."""
         if producer.producer_id != self.producer.producer_id:
             return ErrorCode.invalid_producer_id_mapping
@@ -87,10 +94,10 @@ class Transaction:
             return ErrorCode.producer_fenced
         return ErrorCode.none
 
-    def knows(self, expected: Producer) -> bool:
+    def was_last_producer(self, expected: Producer) -> bool:
         """Return whether a returning producer was the last one (KIP-360)."""
         return (
-            self.producer.epoch == NONE
+            self.producer.epoch == NO_ID
             or expected.producer_id == self.producer.producer_id
             or (
                 expected.producer_id == self._previous_id
@@ -98,13 +105,15 @@ class Transaction:
             )
         )
 
-    def begin(self, places: Iterable[Place], groups: Iterable[str], now: float) -> None:
+    def add(
+        self, partitions: Iterable[TopicPartition], groups: Iterable[str], now: float
+    ) -> None:
         """Add partitions and groups; the first of them opens the transaction."""
         if self.state is not State.ONGOING:
             self.state = State.ONGOING
             self.deadline = now + self.timeout
             self._previous_id = self.producer.producer_id
-        self.places.update(places)
+        self.partitions.update(partitions)
         self.groups.update(groups)
 
     def initialise(
@@ -118,41 +127,45 @@ class Transaction:
         current = self.producer
         known = expected is None or expected.epoch == current.epoch
         if self.is_exhausted and known:
-            last = NONE if expected is None else current.epoch
-            self._become(Producer(fresh_id, 0), last)
-        elif known or current.epoch == NONE:
-            last = NONE if expected is None else current.epoch
-            self._become(Producer(current.producer_id, current.epoch + 1), last)
+            last = NO_ID if expected is None else current.epoch
+            self._set_producer(Producer(fresh_id, 0), last)
+        elif known or current.epoch == NO_ID:
+            last = NO_ID if expected is None else current.epoch
+            self._set_producer(Producer(current.producer_id, current.epoch + 1), last)
         elif expected is not None and expected.epoch != self._last_epoch:
             return ErrorCode.producer_fenced
         self.state = State.EMPTY
         self.timeout = timeout
         return ErrorCode.none
 
-    def fence(self) -> Ending:
+    def fence(self) -> TransactionEnd:
         """Abort the open transaction and fence its producer."""
-        self._become(Producer(self.producer.producer_id, self.producer.epoch + 1), NONE)
+        self._set_producer(
+            Producer(self.producer.producer_id, self.producer.epoch + 1), NO_ID
+        )
         return self.complete(committed=False, bumps=False, fresh_id=None)
 
-    def judge(
+    def check_end(
         self, producer: Producer, committed: bool, version: int
     ) -> tuple[ErrorCode, bool]:
         """Check a producer's EndTxn: return the error, and whether it is a repeat."""
-        again = version >= 2 and self._has_ended_before(producer)
-        if producer.producer_id != self.producer.producer_id and not again:
+        is_repeat = version >= 2 and self._has_ended_by(producer)
+        if producer.producer_id != self.producer.producer_id and not is_repeat:
             return ErrorCode.invalid_producer_id_mapping, False
-        if producer != self.producer and not again:
+        if producer != self.producer and not is_repeat:
             return ErrorCode.producer_fenced, False
         if self.state is State.ONGOING:
             return ErrorCode.none, False
-        ended_so = self.state is (State.COMMITTED if committed else State.ABORTED)
-        if again or version < 2:
-            error = ErrorCode.none if ended_so else ErrorCode.invalid_txn_state
-            return error, ended_so
+        has_same_end = self.state is (State.COMMITTED if committed else State.ABORTED)
+        if is_repeat or version < 2:
+            error = ErrorCode.none if has_same_end else ErrorCode.invalid_txn_state
+            return error, has_same_end
         # Nothing was added: commit is an error, abort is not.
         return (ErrorCode.invalid_txn_state if committed else ErrorCode.none), False
 
-    def complete(self, committed: bool, bumps: bool, fresh_id: int | None) -> Ending:
+    def complete(
+        self, committed: bool, bumps: bool, fresh_id: int | None
+    ) -> TransactionEnd:
         """End the transaction; `bumps` writes markers with the next epoch.
 
         `fresh_id` is the producer id from now on, if the old one has no epochs left.
@@ -160,28 +173,30 @@ class Transaction:
         producer = self.producer
         marker_epoch = producer.epoch + 1 if bumps else producer.epoch
         if bumps and fresh_id is not None:
-            self._become(Producer(fresh_id, 0), producer.epoch)
+            self._set_producer(Producer(fresh_id, 0), producer.epoch)
         elif bumps:
-            self._become(Producer(producer.producer_id, marker_epoch), producer.epoch)
-        ending = Ending(
+            self._set_producer(
+                Producer(producer.producer_id, marker_epoch), producer.epoch
+            )
+        ending = TransactionEnd(
             producer_id=producer.producer_id,
             marker_epoch=marker_epoch,
             committed=committed,
-            places=frozenset(self.places),
+            partitions=frozenset(self.partitions),
             groups=frozenset(self.groups),
         )
         self.state = State.COMMITTED if committed else State.ABORTED
         self.deadline = None
-        self.places.clear()
+        self.partitions.clear()
         self.groups.clear()
         return ending
 
-    def _become(self, producer: Producer, last_epoch: int) -> None:
+    def _set_producer(self, producer: Producer, last_epoch: int) -> None:
         self._previous_id = self.producer.producer_id
         self.producer = producer
         self._last_epoch = last_epoch
 
-    def _has_ended_before(self, producer: Producer) -> bool:
+    def _has_ended_by(self, producer: Producer) -> bool:
         """Return whether this repeats an end that has already bumped the epoch."""
         if self.state not in (State.COMMITTED, State.ABORTED):
             return False

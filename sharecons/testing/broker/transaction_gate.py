@@ -4,15 +4,15 @@ from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import TRANSACTION
 
-__all__ = ["refusal"]
+__all__ = ["transactional_id_error"]
 
 
-def refusal(context: Context, transactional_id: str) -> ErrorCode:
+def transactional_id_error(context: Context, transactional_id: str) -> ErrorCode:
     """Return why this broker rejects a transactional id, or `none`."""
     cluster = context.cluster
-    if cluster.access.denies("WRITE", "TRANSACTIONAL_ID", transactional_id):
+    if cluster.authorizer.denies("WRITE", "TRANSACTIONAL_ID", transactional_id):
         return ErrorCode.transactional_id_authorization_failed
-    coordinator = cluster.coordinators.of(
+    coordinator = cluster.coordinators.node_for(
         TRANSACTION, transactional_id, cluster.running
     )
     # An empty id has no coordinator; every broker rejects it as invalid.

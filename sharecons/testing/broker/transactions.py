@@ -13,62 +13,62 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.transaction import (
-    NOBODY,
-    Ending,
-    Place,
+    NO_PRODUCER,
     Producer,
     State,
+    TopicPartition,
     Transaction,
+    TransactionEnd,
 )
 
 __all__ = [
-    "Ended",
-    "Ending",
-    "Initialised",
-    "Place",
+    "EndResult",
+    "InitResult",
     "Producer",
-    "Support",
+    "TopicPartition",
+    "TransactionEnd",
+    "TransactionSupport",
     "Transactions",
 ]
 
-LONGEST: Final = 900.0  # seconds; Kafka's transaction.max.timeout.ms
+MAX_TIMEOUT: Final = 900.0  # seconds; Kafka's transaction.max.timeout.ms
 
 
-class Support(enum.IntEnum):
+class TransactionSupport(enum.IntEnum):
     """The features of a client that writes in a transaction (KIP-890)."""
 
-    OLD = 0
+    DEFAULT = 0
     """Partitions and groups are added beforehand; old error codes."""
     ABORTABLE = 1
     """The same, and the client knows TRANSACTION_ABORTABLE."""
-    ADDING = 2
+    ADD_PARTITION = 2
     """Writing to a partition adds it: transactions of version 2."""
 
 
 @dataclass(frozen=True, slots=True)
-class Initialised:
+class InitResult:
     """The result of InitProducerId."""
 
     error: ErrorCode
-    producer: Producer = NOBODY
-    ending: Ending | None = None
+    producer: Producer = NO_PRODUCER
+    ended: TransactionEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndResult:
     """The result of EndTxn."""
 
     error: ErrorCode
-    producer: Producer = NOBODY
+    producer: Producer = NO_PRODUCER
     """The producer of the next transaction."""
-    ending: Ending | None = None
+    ended: TransactionEnd | None = None
 
 
 class Transactions:
     """All transactional ids of the cluster."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Transaction] = {}
+        self._transactions: dict[str, Transaction] = {}
         self._next_producer_id = 0
 
     @property
@@ -77,17 +77,17 @@ class Transactions:
         return min(
             (
                 each.deadline
-                for each in self._known.values()
+                for each in self._transactions.values()
                 if each.deadline is not None
             ),
             default=math.inf,
         )
 
-    def advance(self, now: float) -> list[Ending]:
+    def advance(self, now: float) -> list[TransactionEnd]:
         """Abort the transactions that have timed out."""
         return [
             each.fence()
-            for each in self._known.values()
+            for each in self._transactions.values()
             if each.deadline is not None and each.deadline <= now
         ]
 
@@ -98,39 +98,47 @@ class Transactions:
 
     def initialise(
         self, transactional_id: str, timeout: float, expected: Producer | None
-    ) -> Initialised:
+    ) -> InitResult:
         """Initialise the producer of a transactional id, and fence the previous one.
 
         If a transaction is open, it is aborted and the producer has to retry, as in
         Kafka. `expected` is the producer's last id and epoch, if it had one (KIP-360).
         """
         if not transactional_id:
-            return Initialised(ErrorCode.invalid_request)
-        if not 0 < timeout <= LONGEST:
-            return Initialised(ErrorCode.invalid_transaction_timeout)
-        known = self._known.get(transactional_id)
-        if known is None:
-            newcomer = Producer(self.new_producer_id(), NOBODY.epoch)
-            known = self._known[transactional_id] = Transaction(newcomer, timeout)
-        if expected is not None and not known.knows(expected):
-            return Initialised(ErrorCode.producer_fenced)
-        if known.state is State.ONGOING:
-            return Initialised(ErrorCode.concurrent_transactions, ending=known.fence())
-        fresh_id = self.new_producer_id() if known.is_exhausted else NOBODY.producer_id
-        error = known.initialise(expected, timeout, fresh_id)
+            return InitResult(ErrorCode.invalid_request)
+        if not 0 < timeout <= MAX_TIMEOUT:
+            return InitResult(ErrorCode.invalid_transaction_timeout)
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            producer = Producer(self.new_producer_id(), NO_PRODUCER.epoch)
+            transaction = self._transactions[transactional_id] = Transaction(
+                producer, timeout
+            )
+        if expected is not None and not transaction.was_last_producer(expected):
+            return InitResult(ErrorCode.producer_fenced)
+        if transaction.state is State.ONGOING:
+            return InitResult(
+                ErrorCode.concurrent_transactions, ended=transaction.fence()
+            )
+        fresh_id = (
+            self.new_producer_id()
+            if transaction.is_exhausted
+            else NO_PRODUCER.producer_id
+        )
+        error = transaction.initialise(expected, timeout, fresh_id)
         if error:
-            return Initialised(error)
-        return Initialised(ErrorCode.none, known.producer)
+            return InitResult(error)
+        return InitResult(ErrorCode.none, transaction.producer)
 
     def add_partitions(
         self,
         transactional_id: str,
         producer: Producer,
-        places: Iterable[Place],
+        partitions: Iterable[TopicPartition],
         now: float,
     ) -> ErrorCode:
         """Add partitions to a producer's transaction, and open it if necessary."""
-        return self._add(transactional_id, producer, places, (), now)
+        return self._add(transactional_id, producer, partitions, (), now)
 
     def add_group(
         self, transactional_id: str, producer: Producer, group_id: str, now: float
@@ -139,36 +147,39 @@ class Transactions:
         return self._add(transactional_id, producer, (), (group_id,), now)
 
     def verify(
-        self, transactional_id: str, producer: Producer, places: Iterable[Place]
-    ) -> Mapping[Place, ErrorCode]:
-        """Return an error for each partition that was not added (KIP-890)."""
-        known, refusal = self._look_up(transactional_id, producer)
-        if known is None or refusal:
-            return dict.fromkeys(places, refusal)
-        missing = ErrorCode.transaction_abortable
-        return {
-            place: ErrorCode.none if place in known.places else missing
-            for place in places
-        }
-
-    def admit(
         self,
         transactional_id: str,
         producer: Producer,
-        places: Collection[Place],
-        support: Support,
+        partitions: Iterable[TopicPartition],
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Return an error for each partition that was not added (KIP-890)."""
+        transaction, error = self._look_up(transactional_id, producer)
+        if transaction is None or error:
+            return dict.fromkeys(partitions, error)
+        missing = ErrorCode.transaction_abortable
+        return {
+            place: ErrorCode.none if place in transaction.partitions else missing
+            for place in partitions
+        }
+
+    def verify_or_add(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        support: TransactionSupport,
         now: float,
-    ) -> Mapping[Place, ErrorCode]:
+    ) -> Mapping[TopicPartition, ErrorCode]:
         """Verify that a producer may write to partitions, or add them (version 2).
 
         The errors are those that the partitions' leaders return.
         """
-        if support is Support.ADDING:
-            error = self.add_partitions(transactional_id, producer, places, now)
-            return dict.fromkeys(places, _as_leaders_say(error, support))
-        verified = self.verify(transactional_id, producer, places)
+        if support is TransactionSupport.ADD_PARTITION:
+            error = self.add_partitions(transactional_id, producer, partitions, now)
+            return dict.fromkeys(partitions, _leader_error(error, support))
+        verified = self.verify(transactional_id, producer, partitions)
         return {
-            place: _as_leaders_say(error, support) for place, error in verified.items()
+            place: _leader_error(error, support) for place, error in verified.items()
         }
 
     def add_pending_offsets(
@@ -176,7 +187,7 @@ class Transactions:
         transactional_id: str,
         producer: Producer,
         group_id: str,
-        support: Support,
+        support: TransactionSupport,
         now: float,
     ) -> ErrorCode:
         """Verify that a producer may commit offsets for a group, or add the group.
@@ -184,62 +195,67 @@ class Transactions:
         When the transaction ends, the group's `transaction_ended` is called. The error
         is the one that the group coordinator returns.
         """
-        if support is Support.ADDING:
+        if support is TransactionSupport.ADD_PARTITION:
             error = self.add_group(transactional_id, producer, group_id, now)
-            return _as_leaders_say(error, support)
-        known, error = self._look_up(transactional_id, producer)
-        if known is not None and not error and group_id not in known.groups:
+            return _leader_error(error, support)
+        transaction, error = self._look_up(transactional_id, producer)
+        if transaction is not None and not error and group_id not in transaction.groups:
             error = ErrorCode.transaction_abortable
-        return _as_leaders_say(error, support)
+        return _leader_error(error, support)
 
     def end(
         self, transactional_id: str, producer: Producer, committed: bool, version: int
-    ) -> Ended:
+    ) -> EndResult:
         """Commit or abort a producer's transaction.
 
         If the producer sends it again, it gets the same response as before.
         """
         if not transactional_id:
-            return Ended(ErrorCode.invalid_request)
-        known = self._known.get(transactional_id)
-        if known is None:
-            return Ended(ErrorCode.invalid_producer_id_mapping)
-        error, done_before = known.judge(producer, committed, version)
+            return EndResult(ErrorCode.invalid_request)
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            return EndResult(ErrorCode.invalid_producer_id_mapping)
+        error, done_before = transaction.check_end(producer, committed, version)
         if error or done_before:
-            return Ended(error, NOBODY if error else known.producer)
+            return EndResult(error, NO_PRODUCER if error else transaction.producer)
         bumps = version >= 2
-        fresh_id = self.new_producer_id() if bumps and known.is_exhausted else None
-        ending = known.complete(committed, bumps, fresh_id)
-        return Ended(ErrorCode.none, known.producer, ending)
+        fresh_id = (
+            self.new_producer_id() if bumps and transaction.is_exhausted else None
+        )
+        ending = transaction.complete(committed, bumps, fresh_id)
+        return EndResult(ErrorCode.none, transaction.producer, ending)
 
     def _add(
         self,
         transactional_id: str,
         producer: Producer,
-        places: Iterable[Place],
+        partitions: Iterable[TopicPartition],
         groups: Iterable[str],
         now: float,
     ) -> ErrorCode:
-        known, refusal = self._look_up(transactional_id, producer)
-        if known is not None and not refusal:
-            known.begin(places, groups, now)
-        return refusal
+        transaction, error = self._look_up(transactional_id, producer)
+        if transaction is not None and not error:
+            transaction.add(partitions, groups, now)
+        return error
 
     def _look_up(
         self, transactional_id: str, producer: Producer
     ) -> tuple[Transaction | None, ErrorCode]:
         if not transactional_id:
             return None, ErrorCode.invalid_request
-        known = self._known.get(transactional_id)
-        if known is None:
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
             return None, ErrorCode.invalid_producer_id_mapping
-        return known, known.refusal(producer)
+        return transaction, transaction.producer_error(producer)
 
 
-def _as_leaders_say(error: ErrorCode, support: Support) -> ErrorCode:
+def _leader_error(error: ErrorCode, support: TransactionSupport) -> ErrorCode:
     """Translate the transaction coordinator's error to that of a leader."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
-    if error is ErrorCode.transaction_abortable and support is Support.OLD:
+    if (
+        error is ErrorCode.transaction_abortable
+        and support is TransactionSupport.DEFAULT
+    ):
         return ErrorCode.invalid_txn_state
     return error

@@ -28,7 +28,7 @@ def check_access(context: Context, operation: str, group_id: str) -> None:
     Raises:
         GroupError: an ACL denies it.
     """
-    if context.cluster.access.denies(operation, "GROUP", group_id):
+    if context.cluster.authorizer.denies(operation, "GROUP", group_id):
         raise GroupError(ErrorCode.group_authorization_failed)
 
 
@@ -45,7 +45,9 @@ def check_id(group_id: str) -> None:
 def coordinates(context: Context, group_id: str) -> bool:
     """Return whether the broker that got the request coordinates the group."""
     cluster = context.cluster
-    return context.node_id == cluster.coordinators.of(GROUP, group_id, cluster.running)
+    return context.node_id == cluster.coordinators.node_for(
+        GROUP, group_id, cluster.running
+    )
 
 
 def check_coordinator(context: Context, group_id: str) -> None:
@@ -76,11 +78,11 @@ def member_group(context: Context, group_id: str) -> ClassicGroup:
 def new_group(context: Context, group_id: str) -> ClassicGroup:
     """Create a group with the broker's settings; it is not registered yet."""
     configs = context.cluster.configs
-    delay = int(configs.broker("group.initial.rebalance.delay.ms"))
+    delay = int(configs.broker_value("group.initial.rebalance.delay.ms"))
     return ClassicGroup(
         group_id,
         initial_delay=delay / 1000,
-        max_size=int(configs.broker("group.max.size")),
+        max_size=int(configs.broker_value("group.max.size")),
     )
 
 

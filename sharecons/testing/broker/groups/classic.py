@@ -99,7 +99,7 @@ class ClassicGroup:
         """Apply what has become due by now, in the order of time."""
         while (due := self.next_deadline) <= now:
             self._rebalance.came_due(due)
-            self.changed.ring()
+            self.changed.notify()
 
     def join(self, request: JoinRequest, now: float) -> Reply[Joined]:
         """Join or rejoin; the reply may take as long as a rebalance."""
@@ -109,7 +109,7 @@ class ClassicGroup:
             self._join(request, reply, now)
         except GroupError as error:
             reply.answer = Joined(error=error.code, member_id=request.member_id)
-        self.changed.ring()
+        self.changed.notify()
         self.advance(now)
         return reply
 
@@ -133,7 +133,7 @@ class ClassicGroup:
         reply = member.syncing = Reply()
         if member.member_id == self.members.leader:
             self._rebalance.assigned(dict(request.assignments), now)
-        self.changed.ring()
+        self.changed.notify()
         return reply
 
     def heartbeat(
@@ -152,7 +152,7 @@ class ClassicGroup:
         self.advance(now)
         member = self._in_generation(member_id, group_instance_id, generation_id)
         self._rebalance.heard(member, now)
-        self.changed.ring()
+        self.changed.notify()
         if self.state is State.PREPARING:
             raise GroupError(ErrorCode.rebalance_in_progress)
 
@@ -167,7 +167,7 @@ class ClassicGroup:
                 self._rebalance.maybe_complete(now)
             elif self.state is not State.EMPTY:
                 self._rebalance.rebalance(now)
-        self.changed.ring()
+        self.changed.notify()
         return codes
 
     def check_commit(

@@ -7,7 +7,7 @@ asked if there are none. Metadata that is too long rejects only its partition's 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from sharecons.testing.broker.codec import ErrorCode, Request, of
+from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import new_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
@@ -76,7 +76,9 @@ def group_to_commit_to(
 def _read(context: Context, partition: Request) -> Offset | None:
     """Return the offset to commit, or None if its metadata is too long."""
     metadata: str = partition.committed_metadata or ""
-    if len(metadata) > int(context.cluster.configs.broker("offset.metadata.max.bytes")):
+    if len(metadata) > int(
+        context.cluster.configs.broker_value("offset.metadata.max.bytes")
+    ):
         return None
-    leader_epoch = of(partition, "committed_leader_epoch", -1)
+    leader_epoch = field_or(partition, "committed_leader_epoch", -1)
     return Offset(partition.committed_offset, leader_epoch, metadata)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-from sharecons.testing.broker.codec import ErrorCode, Request, of
+from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.offsets import Place
 
@@ -58,19 +58,19 @@ def _answer(topic: Request, error_of: Callable[[Request], ErrorCode]) -> dict[st
 def _found(context: Context, topic: Request) -> tuple[str, ErrorCode]:
     """Return a topic's name, looked up if the request has an id, and an error."""
     cluster = context.cluster
-    name: str | None = of(topic, "name", None)
+    name: str | None = field_or(topic, "name", None)
     if name is None:
-        found = cluster.topics.with_id(topic.topic_id)
+        found = cluster.topics.by_id(topic.topic_id)
         if found is None:
             return "", ErrorCode.unknown_topic_id
         name = found.name
-    if cluster.access.denies("READ", "TOPIC", name):
+    if cluster.authorizer.denies("READ", "TOPIC", name):
         return name, ErrorCode.topic_authorization_failed
     return name, ErrorCode.none
 
 
 def _missing(context: Context, name: str, index: int) -> ErrorCode:
-    topic = context.cluster.topics.named(name)
+    topic = context.cluster.topics.by_name(name)
     if topic is None or topic.partition(index) is None:
         return ErrorCode.unknown_topic_or_partition
     return ErrorCode.none

@@ -8,7 +8,7 @@ from sharecons.testing.broker import transaction_gate
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.transactions import Producer
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
@@ -22,15 +22,15 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _refusal(request: Request, context: Context) -> ErrorCode:
-    code = transaction_gate.refusal(context, request.transactional_id)
-    denied = context.cluster.access.denies("READ", "GROUP", request.group_id)
+    code = transaction_gate.transactional_id_error(context, request.transactional_id)
+    denied = context.cluster.authorizer.denies("READ", "GROUP", request.group_id)
     if denied and code is not ErrorCode.transactional_id_authorization_failed:
         return ErrorCode.group_authorization_failed
     return code
 
 
 def _add(request: Request, context: Context) -> ErrorCode:
-    abort_late(context.cluster, context.now, milliseconds())
+    abort_expired(context.cluster, context.now, milliseconds())
     return context.cluster.transactions.add_group(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),

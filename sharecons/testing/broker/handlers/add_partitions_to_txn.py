@@ -12,18 +12,18 @@ from sharecons.testing.broker import transaction_gate
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.transactions import Place, Producer
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.transactions import Producer, TopicPartition
+from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    abort_late(context.cluster, context.now, milliseconds())
+    abort_expired(context.cluster, context.now, milliseconds())
     if context.version < 4:
         return {"results_by_topic_v3_and_below": _of_client(request, context)}
-    if context.cluster.access.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+    if context.cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         return {"error_code": ErrorCode.cluster_authorization_failed}
     return {
         "results_by_transaction": [
@@ -52,17 +52,17 @@ def _of_broker(request: Request, context: Context) -> list[Response]:
     name = request.transactional_id
     producer = Producer(request.producer_id, request.producer_epoch)
     places = _places(request.topics)
-    refusal = transaction_gate.refusal(context, name)
+    refusal = transaction_gate.transactional_id_error(context, name)
     if refusal or not request.verify_only:
         return _results(_add(name, producer, places, context))
     return _results(context.cluster.transactions.verify(name, producer, places))
 
 
 def _add(
-    name: str, producer: Producer, places: list[Place], context: Context
-) -> Mapping[Place, ErrorCode]:
+    name: str, producer: Producer, places: list[TopicPartition], context: Context
+) -> Mapping[TopicPartition, ErrorCode]:
     cluster = context.cluster
-    if refusal := transaction_gate.refusal(context, name):
+    if refusal := transaction_gate.transactional_id_error(context, name):
         return dict.fromkeys(places, refusal)
     faults = {place: _fault(place, context) for place in places}
     if any(faults.values()):
@@ -72,11 +72,11 @@ def _add(
     return dict.fromkeys(places, error)
 
 
-def _fault(place: Place, context: Context) -> ErrorCode:
+def _fault(place: TopicPartition, context: Context) -> ErrorCode:
     topic, partition = place
-    found = context.cluster.topics.named(topic)
+    found = context.cluster.topics.by_name(topic)
     internal = found is not None and found.internal
-    if internal or context.cluster.access.denies("WRITE", "TOPIC", topic):
+    if internal or context.cluster.authorizer.denies("WRITE", "TOPIC", topic):
         return ErrorCode.topic_authorization_failed
     if found is None or found.partition(partition) is None:
         return ErrorCode.unknown_topic_or_partition
@@ -88,11 +88,11 @@ def _before_588(code: ErrorCode) -> ErrorCode:
     return ErrorCode.invalid_producer_epoch if fenced else code
 
 
-def _places(topics: Iterable[Request]) -> list[Place]:
+def _places(topics: Iterable[Request]) -> list[TopicPartition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _results(errors: Mapping[Place, ErrorCode]) -> list[Response]:
+def _results(errors: Mapping[TopicPartition, ErrorCode]) -> list[Response]:
     topics: dict[str, list[Response]] = {}
     for (topic, partition), code in errors.items():
         result = {"partition_index": partition, "partition_error_code": code}

@@ -5,19 +5,19 @@ A reassignment is complete with its response: there is one log, and nothing to c
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.elections import reassign
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 
 __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    may_resize = of(request, "allow_replication_factor_change", True)
+    may_resize = field_or(request, "allow_replication_factor_change", True)
     code, message = ErrorCode.none, None
-    if cluster.access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+    if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
         code = ErrorCode.cluster_authorization_failed
         message = "Cluster authorization failed."
     refused = {"error_code": code, "error_message": message}
@@ -45,7 +45,7 @@ def _partition(
     index = wanted.partition_index
     try:
         reassign(cluster, topic, index, wanted.replicas, may_resize=may_resize)
-    except Refusal as refusal:
+    except RequestError as refusal:
         return {
             "partition_index": index,
             "error_code": refusal.code,

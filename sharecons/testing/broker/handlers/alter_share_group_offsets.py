@@ -49,11 +49,11 @@ def _group(group_id: str, context: Context) -> ShareGroup:
 def _topic(wanted: Request, group: ShareGroup, context: Context) -> Response:
     name = wanted.topic_name
     answer: Response = {"topic_name": name}
-    if context.cluster.access.denies("READ", "TOPIC", name):
+    if context.cluster.authorizer.denies("READ", "TOPIC", name):
         code = ErrorCode.topic_authorization_failed
         message: str | None = "Topic authorization failed."
         return {**answer, "partitions": _failed(wanted, code, message)}
-    topic = context.cluster.topics.named(name)
+    topic = context.cluster.topics.by_name(name)
     if topic is None:
         code = ErrorCode.unknown_topic_or_partition
         return {**answer, "partitions": _failed(wanted, code, NO_SUCH_PARTITION)}

@@ -11,7 +11,7 @@ from sharecons.testing.broker.acls import (
     Operation,
     Permission,
     Resource,
-    acl_of,
+    acl_from_creation,
 )
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
@@ -22,14 +22,14 @@ __all__ = ["handle"]
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    acls = [acl_of(each) for each in request.creations]
-    if cluster.access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+    acls = [acl_from_creation(each) for each in request.creations]
+    if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
         refused = {
             "error_code": ErrorCode.cluster_authorization_failed,
             "error_message": "Cluster authorization failed.",
         }
         return {"results": [refused for _ in acls]}
-    if any(acl.is_vague for acl in acls):
+    if any(acl.is_filter for acl in acls):
         failed = {"error_code": ErrorCode.unknown_server_error}
         return {"results": [failed for _ in acls]}
     return {"results": [_create(cluster, acl) for acl in acls]}
@@ -38,7 +38,7 @@ async def handle(request: Request, context: Context) -> Response:
 def _create(cluster: Cluster, acl: Acl) -> Response:
     if fault := _fault(acl):
         return {"error_code": ErrorCode.invalid_request, "error_message": fault}
-    cluster.access.add(acl)
+    cluster.authorizer.add(acl)
     return {"error_message": ""}
 
 

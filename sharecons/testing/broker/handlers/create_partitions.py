@@ -6,7 +6,7 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.create_topics import add_partitions
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 
 __all__ = ["handle"]
 
@@ -20,7 +20,7 @@ async def handle(request: Request, context: Context) -> Response:
             _check(context.cluster, name, times[name])
             _add(context.cluster, topic, request.validate_only)
             answers.append({"name": name})
-        except Refusal as refusal:
+        except RequestError as refusal:
             answers.append(
                 {
                     "name": name,
@@ -33,9 +33,9 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _check(cluster: Cluster, name: str, times: int) -> None:
     if times > 1:
-        raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
-    if cluster.access.denies("ALTER", "TOPIC", name):
-        raise Refusal(ErrorCode.topic_authorization_failed)
+        raise RequestError(ErrorCode.invalid_request, "Duplicate topic name.")
+    if cluster.authorizer.denies("ALTER", "TOPIC", name):
+        raise RequestError(ErrorCode.topic_authorization_failed)
 
 
 def _add(cluster: Cluster, topic: Request, validate_only: bool) -> None:

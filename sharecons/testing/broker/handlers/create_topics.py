@@ -13,7 +13,7 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.create_topics import NewTopic, create_topic, plan_topic
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 
 __all__ = ["handle"]
 
@@ -26,22 +26,24 @@ async def handle(request: Request, context: Context) -> Response:
         try:
             _check(context.cluster, name, times[name])
             answers.append(_create(context, _wanted(topic), request.validate_only))
-        except Refusal as refusal:
+        except RequestError as refusal:
             answers.append(_refused(name, refusal))
     return {"topics": answers}
 
 
 def _check(cluster: Cluster, name: str, times: int) -> None:
-    denies = cluster.access.denies
+    denies = cluster.authorizer.denies
     if times > 1:
-        raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
+        raise RequestError(ErrorCode.invalid_request, "Duplicate topic name.")
     if name == "__cluster_metadata":
-        raise Refusal(
+        raise RequestError(
             ErrorCode.invalid_request,
             f"Creation of internal topic {name} is prohibited.",
         )
     if denies("CREATE", "CLUSTER", CLUSTER_NAME) and denies("CREATE", "TOPIC", name):
-        raise Refusal(ErrorCode.topic_authorization_failed, "Authorization failed.")
+        raise RequestError(
+            ErrorCode.topic_authorization_failed, "Authorization failed."
+        )
 
 
 def _wanted(topic: Request) -> NewTopic:
@@ -63,7 +65,7 @@ def _create(context: Context, wanted: NewTopic, validate_only: bool) -> Response
     if not validate_only:
         topic_id = create_topic(cluster, wanted).topic_id
     answer: Response = {"name": wanted.name, "topic_id": topic_id, "configs": []}
-    if cluster.access.denies("DESCRIBE_CONFIGS", "TOPIC", wanted.name):
+    if cluster.authorizer.denies("DESCRIBE_CONFIGS", "TOPIC", wanted.name):
         code = ErrorCode.topic_authorization_failed
         return {**answer, "topic_config_error_code": int(code)}
     return {
@@ -76,7 +78,7 @@ def _create(context: Context, wanted: NewTopic, validate_only: bool) -> Response
 
 def _configs(wanted: NewTopic, context: Context) -> list[Response]:
     configs = context.cluster.configs
-    entries = configs.describe_topic(wanted.given, context.node_id)
+    entries = configs.describe_topic(wanted.config_values, context.node_id)
     return [
         {
             "name": entry.name,
@@ -89,7 +91,7 @@ def _configs(wanted: NewTopic, context: Context) -> list[Response]:
     ]
 
 
-def _refused(name: str, refusal: Refusal) -> Response:
+def _refused(name: str, refusal: RequestError) -> Response:
     return {
         "name": name,
         "error_code": refusal.code,

@@ -2,14 +2,14 @@
 
 from sharecons.testing.broker.acls import (
     CLUSTER_NAME,
-    Access,
     Acl,
     AclFilter,
+    Authorizer,
     Operation,
     Pattern,
     Permission,
     Resource,
-    filter_of,
+    filter_from_request,
 )
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
@@ -18,7 +18,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    access = context.cluster.access
+    access = context.cluster.authorizer
     # All filters are matched first: a rule may be in the results of two of them.
     results = [_result(access, each) for each in request.filters]
     for _, acls in results:
@@ -26,17 +26,17 @@ async def handle(request: Request, context: Context) -> Response:
     return {"filter_results": [answer for answer, _ in results]}
 
 
-def _result(access: Access, wanted: Request) -> tuple[Response, list[Acl]]:
+def _result(access: Authorizer, wanted: Request) -> tuple[Response, list[Acl]]:
     if access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
         refused = {
             "error_code": ErrorCode.cluster_authorization_failed,
             "error_message": "Cluster authorization failed.",
         }
         return refused, []
-    asked = filter_of(wanted)
+    asked = filter_from_request(wanted)
     if fault := _fault(asked):
         return {"error_code": ErrorCode.invalid_request, "error_message": fault}, []
-    acls = access.matching(asked)
+    acls = access.find(asked)
     return {"matching_acls": [_rule(acl) for acl in acls]}, acls
 
 

@@ -31,7 +31,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _delete(name: str, wanted: Request, context: Context) -> Response:
     index, offset = wanted.partition_index, wanted.offset
-    found = context.cluster.topics.named(name)
+    found = context.cluster.topics.by_name(name)
     code = _fault(name, found, index, context)
     if found is None or code:
         return _result(index, NO_OFFSET, code)
@@ -43,7 +43,7 @@ def _delete(name: str, wanted: Request, context: Context) -> Response:
 
 
 def _fault(name: str, found: Topic | None, index: int, context: Context) -> ErrorCode:
-    if context.cluster.access.denies("DELETE", "TOPIC", name):
+    if context.cluster.authorizer.denies("DELETE", "TOPIC", name):
         return ErrorCode.topic_authorization_failed
     place = found.partition(index) if found else None
     if found is None or place is None:
@@ -52,7 +52,7 @@ def _fault(name: str, found: Topic | None, index: int, context: Context) -> Erro
         return ErrorCode.invalid_topic_exception
     if place.leader != context.node_id:
         return ErrorCode.not_leader_or_follower
-    policy = context.cluster.configs.topic(found.config, "cleanup.policy")
+    policy = context.cluster.configs.topic_value(found.config, "cleanup.policy")
     if "delete" not in policy.split(","):
         return ErrorCode.policy_violation
     return ErrorCode.none

@@ -45,11 +45,11 @@ def _group(group_id: str, context: Context) -> ShareGroup:
 
 def _topic(name: str, group: ShareGroup, context: Context) -> Response:
     cluster = context.cluster
-    if cluster.access.denies("READ", "TOPIC", name):
+    if cluster.authorizer.denies("READ", "TOPIC", name):
         code = ErrorCode.topic_authorization_failed
         return _refused(name, code, "Topic authorization failed.")
     code = ErrorCode.unknown_topic_or_partition
-    topic = cluster.topics.named(name)
+    topic = cluster.topics.by_name(name)
     if topic is None:
         return _refused(name, code, NO_SUCH_PARTITION)
     known = [each for each in group.initialized if each[0] == topic.topic_id]

@@ -10,9 +10,9 @@ from typing import Final
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.topics import Topic
 
 __all__ = ["handle"]
@@ -37,7 +37,7 @@ async def handle(request: Request, context: Context) -> Response:
         try:
             _check_target(target, times[target])
             found.append(_found(cluster, target, context.version))
-        except Refusal as refusal:
+        except RequestError as refusal:
             refused.append(_refused(target, refusal))
     mentioned = Counter(topic.topic_id for topic in found)
     topics = {topic.topic_id: topic for topic in found}
@@ -68,8 +68,8 @@ TWICE: Final = "The provided topic name maps to an ID that was already supplied.
 
 
 def _asked(request: Request) -> list[Target]:
-    by_name = [Target(name, None) for name in of(request, "topic_names", ())]
-    states = of(request, "topics", ())
+    by_name = [Target(name, None) for name in field_or(request, "topic_names", ())]
+    states = field_or(request, "topics", ())
     return by_name + [Target(each.name, each.topic_id) for each in states]
 
 
@@ -82,22 +82,22 @@ def _check_target(target: Target, times: int) -> None:
         message = f"Duplicate topic {'id' if target.name is None else 'name'}."
     else:
         return
-    raise Refusal(ErrorCode.invalid_request, message)
+    raise RequestError(ErrorCode.invalid_request, message)
 
 
 def _found(cluster: Cluster, target: Target, version: int) -> Topic:
     _check_deletion(cluster, version)
     if target.name is None:
-        topic = cluster.topics.with_id(target.topic_id)
+        topic = cluster.topics.by_id(target.topic_id)
         if topic is None:
-            raise Refusal(ErrorCode.unknown_topic_id, NO_SUCH_ID)
+            raise RequestError(ErrorCode.unknown_topic_id, NO_SUCH_ID)
         _check_access(cluster, topic.name)
         return topic
     # Without permission, clients do not learn whether the topic exists.
     _check_access(cluster, target.name)
-    topic = cluster.topics.named(target.name)
+    topic = cluster.topics.by_name(target.name)
     if topic is None:
-        raise Refusal(ErrorCode.unknown_topic_or_partition, NO_SUCH_NAME)
+        raise RequestError(ErrorCode.unknown_topic_or_partition, NO_SUCH_NAME)
     return topic
 
 
@@ -106,25 +106,25 @@ NO_SUCH_NAME: Final = "This server does not host this topic-partition."
 
 
 def _check_access(cluster: Cluster, name: str) -> None:
-    denies = cluster.access.denies
+    denies = cluster.authorizer.denies
     if not denies("DELETE", "CLUSTER", CLUSTER_NAME):
         return
     if denies("DESCRIBE", "TOPIC", name) or denies("DELETE", "TOPIC", name):
-        raise Refusal(ErrorCode.topic_authorization_failed, NOT_AUTHORIZED)
+        raise RequestError(ErrorCode.topic_authorization_failed, NOT_AUTHORIZED)
 
 
 NOT_AUTHORIZED: Final = "Topic authorization failed."
 
 
 def _check_deletion(cluster: Cluster, version: int) -> None:
-    if cluster.configs.broker("delete.topic.enable") == "true":
+    if cluster.configs.broker_value("delete.topic.enable") == "true":
         return
     if version < DELETION_CAN_BE_DISABLED_FROM:
-        raise Refusal(ErrorCode.invalid_request, "Topic deletion is disabled.")
-    raise Refusal(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
+        raise RequestError(ErrorCode.invalid_request, "Topic deletion is disabled.")
+    raise RequestError(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
 
 
-def _refused(target: Target, refusal: Refusal) -> Response:
+def _refused(target: Target, refusal: RequestError) -> Response:
     return {
         "name": target.name,
         "topic_id": target.topic_id,

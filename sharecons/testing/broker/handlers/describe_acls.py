@@ -5,7 +5,7 @@ from sharecons.testing.broker.acls import (
     Acl,
     Pattern,
     Resource,
-    filter_of,
+    filter_from_request,
 )
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
@@ -14,13 +14,13 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    access = context.cluster.access
+    access = context.cluster.authorizer
     if access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
         return {
             "error_code": ErrorCode.cluster_authorization_failed,
             "error_message": "Cluster authorization failed.",
         }
-    found = access.matching(filter_of(request))
+    found = access.find(filter_from_request(request))
     return {"error_message": "", "resources": _by_resource(found)}
 
 

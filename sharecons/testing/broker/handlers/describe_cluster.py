@@ -8,7 +8,7 @@ from typing import Final
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Broker, Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 
 __all__ = ["handle"]
@@ -19,10 +19,10 @@ CONTROLLERS: Final = 2
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    asked = of(request, "endpoint_type", BROKERS)
+    asked = field_or(request, "endpoint_type", BROKERS)
     if asked != BROKERS:
         return _mismatched(asked)
-    fenced_too = of(request, "include_fenced_brokers", False)
+    fenced_too = field_or(request, "include_fenced_brokers", False)
     return {
         "endpoint_type": BROKERS,
         "cluster_id": cluster.cluster_id,
@@ -65,6 +65,10 @@ def _broker(broker: Broker, context: Context) -> Response:
 def _operations(request: Request, cluster: Cluster) -> Response:
     if not request.include_cluster_authorized_operations:
         return {}
-    denied = cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
-    operations = 0 if denied else cluster.access.allowed("CLUSTER", CLUSTER_NAME)
+    denied = cluster.authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
+    operations = (
+        0
+        if denied
+        else cluster.authorizer.authorized_operations("CLUSTER", CLUSTER_NAME)
+    )
     return {"cluster_authorized_operations": operations}

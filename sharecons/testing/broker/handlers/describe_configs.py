@@ -7,7 +7,7 @@ list of names, or null, asks for all settings; unknown names are ignored.
 
 from collections.abc import Sequence
 
-from sharecons.testing.broker.addresses import joined
+from sharecons.testing.broker.addresses import format_address
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.resources import (
@@ -55,7 +55,7 @@ def _entries(kind: int, name: str, context: Context) -> Sequence[Entry]:
     cluster = context.cluster
     if kind == TOPIC:
         check_topic_name(name)
-        topic = cluster.topics.named(name)
+        topic = cluster.topics.by_name(name)
         if topic is None:
             raise ConfigError(ErrorCode.unknown_topic_or_partition, "")
         return cluster.configs.describe_topic(topic.config, context.node_id)
@@ -88,9 +88,9 @@ def _own(context: Context) -> dict[str, str]:
     broker = context.cluster.brokers[context.node_id]
     advertised = context.address_of(broker)
     own = {
-        "advertised.listeners": f"PLAINTEXT://{joined(*advertised)}",
+        "advertised.listeners": f"PLAINTEXT://{format_address(*advertised)}",
         "broker.id": str(broker.node_id),
-        "listeners": f"PLAINTEXT://{joined(*(broker.listens_at or advertised))}",
+        "listeners": f"PLAINTEXT://{format_address(*(broker.bind_address or advertised))}",
         "node.id": str(broker.node_id),
     }
     return own if broker.rack is None else {**own, "broker.rack": broker.rack}

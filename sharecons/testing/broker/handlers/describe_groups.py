@@ -7,7 +7,7 @@ not exist or is not a classic one is "Dead", and from version 6 on also an error
 
 from typing import Any
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup, State
@@ -18,12 +18,12 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    rights = context.version >= 3 and of(
+    rights = context.version >= 3 and field_or(
         request, "include_authorized_operations", False
     )
     groups = [_group(group_id, context) for group_id in request.groups]
     if rights:
-        allowed = context.cluster.access.allowed
+        allowed = context.cluster.authorizer.authorized_operations
         for group in groups:
             if not group["error_code"]:
                 bits = allowed("GROUP", group["group_id"])

@@ -19,7 +19,7 @@ EVERYTHING: Final = 1 << 62  # bytes
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    if cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+    if cluster.authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
         return {"error_code": ErrorCode.cluster_authorization_failed}
     asked = None
     if request.topics is not None:

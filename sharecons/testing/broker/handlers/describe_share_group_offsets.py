@@ -58,14 +58,14 @@ def _all(group_id: str, context: Context) -> dict[str, list[int]]:
     if not isinstance(group, ShareGroup):
         return wanted
     for topic_id, partition in sorted(group.initialized):
-        topic = context.cluster.topics.with_id(topic_id)
+        topic = context.cluster.topics.by_id(topic_id)
         if topic and not _is_denied(topic.name, context):
             wanted.setdefault(topic.name, []).append(partition)
     return wanted
 
 
 def _is_denied(topic: str, context: Context) -> bool:
-    return context.cluster.access.denies("DESCRIBE", "TOPIC", topic)
+    return context.cluster.authorizer.denies("DESCRIBE", "TOPIC", topic)
 
 
 def _topic(
@@ -76,7 +76,7 @@ def _topic(
         code = ErrorCode.topic_authorization_failed
         denied = [{"partition_index": each, "error_code": code} for each in partitions]
         return {**answer, "partitions": denied}
-    topic = context.cluster.topics.named(name)
+    topic = context.cluster.topics.by_name(name)
     if topic is None:
         return {**answer, "partitions": [_nothing(each) for each in partitions]}
     described = [_partition(topic, each, offsets) for each in partitions]

@@ -10,7 +10,7 @@ from typing import Final
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.describing import describe_partition
-from sharecons.testing.broker.topics import INTERNAL, Topic, fault_of_name
+from sharecons.testing.broker.topics import INTERNAL, Topic, topic_name_error
 
 __all__ = ["handle"]
 
@@ -22,7 +22,9 @@ async def handle(request: Request, context: Context) -> Response:
     if cursor is not None and cursor.partition_index < 0:
         return _refused(request)
     names = _names(request, context)
-    denied = {n for n in names if context.cluster.access.denies("DESCRIBE", "TOPIC", n)}
+    denied = {
+        n for n in names if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", n)
+    }
     topics, next_cursor = _page(request, context, [n for n in names if n not in denied])
     if request.topics:
         refused = ErrorCode.topic_authorization_failed
@@ -51,7 +53,7 @@ def _page(
     for name, first in _from_cursor(request, names):
         if room <= 0:
             return described, {"topic_name": name, "partition_index": 0}
-        topic = context.cluster.topics.named(name)
+        topic = context.cluster.topics.by_name(name)
         if topic is None:
             described.append(_missing(name, context))
             continue
@@ -71,7 +73,7 @@ def _from_cursor(request: Request, names: list[str]) -> Iterator[tuple[str, int]
 
 
 def _missing(name: str, context: Context) -> Response:
-    wrong = fault_of_name(name)
+    wrong = topic_name_error(name)
     code = ErrorCode.unknown_topic_or_partition
     answer = _unknown(name, ErrorCode.invalid_topic_exception if wrong else code)
     return {**answer, **_operations(name, context)}
@@ -100,5 +102,5 @@ def _known(topic: Topic, context: Context, first: int, end: int) -> Response:
 
 
 def _operations(name: str, context: Context) -> Response:
-    operations = context.cluster.access.allowed("TOPIC", name)
+    operations = context.cluster.authorizer.authorized_operations("TOPIC", name)
     return {"topic_authorized_operations": operations}

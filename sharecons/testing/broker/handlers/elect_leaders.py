@@ -8,18 +8,18 @@ from collections.abc import Iterator
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.elections import PREFERRED, UNCLEAN, elect
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 
 __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    kind = of(request, "election_type", PREFERRED)
-    if cluster.access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+    kind = field_or(request, "election_type", PREFERRED)
+    if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
         return _refused(
             request,
             ErrorCode.cluster_authorization_failed,
@@ -82,6 +82,6 @@ def _partition(cluster: Cluster, kind: int, topic: str, index: int) -> Response:
     code, message = ErrorCode.none, None
     try:
         elect(cluster, topic, index, kind)
-    except Refusal as refusal:
+    except RequestError as refusal:
         code, message = refusal.code, refusal.message
     return {"partition_id": index, "error_code": code, "error_message": message}

@@ -8,16 +8,16 @@ The markers are written before the response is sent; in Kafka, maybe later.
 from sharecons.testing.broker import transaction_gate
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.transactions import Ended, Producer
-from sharecons.testing.broker.txn_markers import abort_late, settle
+from sharecons.testing.broker.transactions import EndResult, Producer
+from sharecons.testing.broker.txn_markers import abort_expired, apply_ends
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    refusal = transaction_gate.refusal(context, request.transactional_id)
-    done = Ended(refusal) if refusal else _end(request, context)
+    refusal = transaction_gate.transactional_id_error(context, request.transactional_id)
+    done = EndResult(refusal) if refusal else _end(request, context)
     error = done.error
     if error is ErrorCode.producer_fenced and context.version < 2:
         error = ErrorCode.invalid_producer_epoch
@@ -28,15 +28,15 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _end(request: Request, context: Context) -> Ended:
+def _end(request: Request, context: Context) -> EndResult:
     cluster, now_ms = context.cluster, milliseconds()
-    abort_late(cluster, context.now, now_ms)
+    abort_expired(cluster, context.now, now_ms)
     done = cluster.transactions.end(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         request.committed,
         version=2 if context.version >= 5 else 1,
     )
-    if done.ending is not None:
-        settle(cluster, [done.ending], now_ms)
+    if done.ended is not None:
+        apply_ends(cluster, [done.ended], now_ms)
     return done

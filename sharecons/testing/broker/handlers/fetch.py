@@ -13,16 +13,16 @@ import uuid
 from collections.abc import Iterable
 from typing import Final
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.fetch_sessions import (
-    Fetching,
+    FetchContext,
+    FetchPartition,
     FetchSessionError,
-    Wanted,
 )
-from sharecons.testing.broker.leaders import current_leader, node_endpoints
-from sharecons.testing.broker.reading import Limits, Read, read_all
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.leaders import leader_fields, node_endpoints
+from sharecons.testing.broker.reading import PartitionRead, ReadLimits, read_all
+from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
@@ -42,42 +42,42 @@ async def handle(request: Request, context: Context) -> Response:
     except FetchSessionError as error:
         return {"error_code": error.code}
     reads = await _read(fetching, request, context)
-    news = {read.wanted.spot: read.news for read in reads}
+    news = {read.request.topic_partition: read.status for read in reads}
     session_id, told = sessions.finish(fetching, news)
-    kept = [read for read in reads if read.wanted.spot in told]
+    kept = [read for read in reads if read.request.topic_partition in told]
     hinted = [read for read in kept if _has_hint(read, context)]
     return {
         "session_id": session_id,
         "responses": _topics(kept, context),
         "node_endpoints": node_endpoints(
-            context, [read.place.leader for read in hinted if read.place]
+            context, [read.partition.leader for read in hinted if read.partition]
         ),
     }
 
 
-def _begin(request: Request, context: Context) -> Fetching:
+def _begin(request: Request, context: Context) -> FetchContext:
     by_id = context.version >= BY_ID_FROM
     wanted = [
-        Wanted(
-            spot=(_key(topic, by_id), each.partition),
+        FetchPartition(
+            topic_partition=(_key(topic, by_id), each.partition),
             offset=each.fetch_offset,
             max_bytes=each.partition_max_bytes,
-            leader_epoch=of(each, "current_leader_epoch", -1),
+            leader_epoch=field_or(each, "current_leader_epoch", -1),
         )
         for topic in request.topics
         for each in topic.partitions
     ]
     forgotten = [
         (_key(topic, by_id), index)
-        for topic in of(request, "forgotten_topics_data", ())
+        for topic in field_or(request, "forgotten_topics_data", ())
         for index in topic.partitions
     ]
     session_id, session_epoch = NO_SESSION
     return context.cluster.fetch_sessions.begin(
         context.node_id,
         (
-            of(request, "session_id", session_id),
-            of(request, "session_epoch", session_epoch),
+            field_or(request, "session_id", session_id),
+            field_or(request, "session_epoch", session_epoch),
         ),
         wanted,
         forgotten,
@@ -90,50 +90,52 @@ def _key(topic: Request, by_id: bool) -> str | uuid.UUID | None:
     return name
 
 
-async def _read(fetching: Fetching, request: Request, context: Context) -> list[Read]:
+async def _read(
+    fetching: FetchContext, request: Request, context: Context
+) -> list[PartitionRead]:
     """Read until there are enough bytes, or the wait time is over."""
     cluster = context.cluster
-    limits = Limits(
+    limits = ReadLimits(
         max_bytes=min(request.max_bytes, LARGEST),
         committed_only=request.isolation_level == COMMITTED,
     )
     until = context.now + request.max_wait.total_seconds()
     while True:
-        abort_late(cluster, context.now, milliseconds())
+        abort_expired(cluster, context.now, milliseconds())
         cluster.share_partitions.advance(context.now)
-        reads = read_all(fetching.wanted, limits, context)
+        reads = read_all(fetching.partitions, limits, context)
         enough = _is_enough(reads, min(request.min_bytes, limits.max_bytes))
         if enough or context.now >= until:
             return reads
-        signals = [read.place.log.grown for read in reads if read.place]
+        signals = [read.partition.log.grown for read in reads if read.partition]
         next_abort = cluster.transactions.next_deadline
         next_write = cluster.share_partitions.next_deadline
         wake = min(until, next_abort, next_write)
         await context.wait([cluster.changed, *signals], wake)
 
 
-def _is_enough(reads: Iterable[Read], min_bytes: int) -> bool:
-    there = [read for read in reads if read.place is not None]
+def _is_enough(reads: Iterable[PartitionRead], min_bytes: int) -> bool:
+    there = [read for read in reads if read.partition is not None]
     if not there or any(read.code or read.is_past_end for read in there):
         return True
     return sum(len(read.records) for read in there) >= min_bytes
 
 
-def _has_hint(read: Read, context: Context) -> bool:
+def _has_hint(read: PartitionRead, context: Context) -> bool:
     return context.version >= HINTS_FROM and read.code in HINTED
 
 
-def _topics(reads: Iterable[Read], context: Context) -> list[Response]:
+def _topics(reads: Iterable[PartitionRead], context: Context) -> list[Response]:
     topics: dict[str | uuid.UUID | None, list[Response]] = {}
     for read in reads:
-        topic, _ = read.wanted.spot
+        topic, _ = read.request.topic_partition
         topics.setdefault(topic, []).append(_partition(read, context))
     key = "topic_id" if context.version >= BY_ID_FROM else "topic"
     return [{key: topic, "partitions": parts} for topic, parts in topics.items()]
 
 
-def _partition(read: Read, context: Context) -> Response:
-    _, index = read.wanted.spot
+def _partition(read: PartitionRead, context: Context) -> Response:
+    _, index = read.request.topic_partition
     aborted = None
     if read.aborted is not None:
         aborted = [
@@ -141,8 +143,8 @@ def _partition(read: Read, context: Context) -> Response:
             for producer_id, first_offset in read.aborted
         ]
     hint = {}
-    if read.place is not None and _has_hint(read, context):
-        hint = {"current_leader": current_leader(read.place)}
+    if read.partition is not None and _has_hint(read, context):
+        hint = {"current_leader": leader_fields(read.partition)}
     return {
         "partition_index": index,
         "error_code": read.code,

@@ -8,7 +8,7 @@ import base64
 import re
 from typing import Any, Final
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import GROUP, SHARE, TRANSACTION
 
@@ -21,7 +21,7 @@ NOWHERE: Final = {"node_id": -1, "host": "", "port": -1}
 
 
 async def handle(request: Request, context: Context) -> Response:
-    key_type: int = of(request, "key_type", GROUP)
+    key_type: int = field_or(request, "key_type", GROUP)
     if context.version >= 4:
         keys = request.coordinator_keys
         found = [{"key": key, **_answer(key_type, key, context)} for key in keys]
@@ -42,7 +42,7 @@ def _answer(key_type: int, key: str, context: Context) -> dict[str, Any]:
 
 def _where(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
     cluster = context.cluster
-    node_id = cluster.coordinators.of(key_type, key, cluster.running)
+    node_id = cluster.coordinators.node_for(key_type, key, cluster.running)
     broker = cluster.brokers.get(node_id)
     if broker is None:
         return None
@@ -51,7 +51,7 @@ def _where(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
 
 
 def _refusal(key_type: int, key: str, context: Context) -> ErrorCode:
-    denies = context.cluster.access.denies
+    denies = context.cluster.authorizer.denies
     if key_type == GROUP and denies("DESCRIBE", "GROUP", key):
         return ErrorCode.group_authorization_failed
     if key_type == TRANSACTION and denies("DESCRIBE", "TRANSACTIONAL_ID", key):
@@ -66,7 +66,7 @@ def _refusal(key_type: int, key: str, context: Context) -> ErrorCode:
 def _share_refusal(key: str, context: Context) -> ErrorCode:
     if context.version < 6 or not _is_share_key(key):
         return ErrorCode.invalid_request
-    if context.cluster.access.denies("CLUSTER_ACTION", "CLUSTER", "kafka-cluster"):
+    if context.cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", "kafka-cluster"):
         return ErrorCode.cluster_authorization_failed
     return ErrorCode.none
 

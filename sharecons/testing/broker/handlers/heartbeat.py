@@ -3,7 +3,7 @@
 By an error of its response a member learns that the group rebalances, and rejoins.
 """
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import member_group
 from sharecons.testing.broker.groups.errors import GroupError
@@ -15,7 +15,7 @@ async def handle(request: Request, context: Context) -> Response:
     try:
         member_group(context, request.group_id).heartbeat(
             request.member_id,
-            of(request, "group_instance_id", None),
+            field_or(request, "group_instance_id", None),
             request.generation_id,
             context.now,
         )

@@ -7,10 +7,10 @@ continue after an error (KIP-360). PRODUCER_FENCED exists from version 4 on.
 
 from sharecons.testing.broker import transaction_gate
 from sharecons.testing.broker.acls import CLUSTER_NAME
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.transactions import Initialised, Producer
-from sharecons.testing.broker.txn_markers import abort_late, settle
+from sharecons.testing.broker.transactions import InitResult, Producer
+from sharecons.testing.broker.txn_markers import abort_expired, apply_ends
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
@@ -30,40 +30,45 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _initialise(request: Request, context: Context) -> Initialised:
+def _initialise(request: Request, context: Context) -> InitResult:
     cluster = context.cluster
     if refusal := _refusal(request, context):
-        return Initialised(refusal)
+        return InitResult(refusal)
     if request.transactional_id is None:
-        return Initialised(
+        return InitResult(
             ErrorCode.none, Producer(cluster.transactions.new_producer_id(), 0)
         )
     now_ms = milliseconds()
-    abort_late(cluster, context.now, now_ms)
+    abort_expired(cluster, context.now, now_ms)
     done = cluster.transactions.initialise(
         request.transactional_id,
         request.transaction_timeout.total_seconds(),
         _expected(request),
     )
-    if done.ending is not None:
-        settle(cluster, [done.ending], now_ms)
+    if done.ended is not None:
+        apply_ends(cluster, [done.ended], now_ms)
     return done
 
 
 def _refusal(request: Request, context: Context) -> ErrorCode:
     name = request.transactional_id
-    access = context.cluster.access
+    access = context.cluster.authorizer
     if name is None and access.denies("IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME):
         return ErrorCode.cluster_authorization_failed
-    if name is not None and (code := transaction_gate.refusal(context, name)):
+    if name is not None and (
+        code := transaction_gate.transactional_id_error(context, name)
+    ):
         return code
-    expected = of(request, "producer_id", NOBODY), of(request, "producer_epoch", NOBODY)
+    expected = (
+        field_or(request, "producer_id", NOBODY),
+        field_or(request, "producer_epoch", NOBODY),
+    )
     half = expected.count(NOBODY) == 1
     return ErrorCode.invalid_request if half else ErrorCode.none
 
 
 def _expected(request: Request) -> Producer | None:
-    producer_id = of(request, "producer_id", NOBODY)
+    producer_id = field_or(request, "producer_id", NOBODY)
     if producer_id == NOBODY:
         return None
-    return Producer(producer_id, of(request, "producer_epoch", NOBODY))
+    return Producer(producer_id, field_or(request, "producer_epoch", NOBODY))

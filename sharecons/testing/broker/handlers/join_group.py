@@ -10,7 +10,7 @@ The response waits until all members have joined.
 
 import uuid
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
@@ -53,8 +53,8 @@ def _no(code: ErrorCode, request: Request) -> Joined:
 
 def _session_allowed(request: Request, context: Context) -> bool:
     configs = context.cluster.configs
-    shortest = int(configs.broker("group.min.session.timeout.ms"))
-    longest = int(configs.broker("group.max.session.timeout.ms"))
+    shortest = int(configs.broker_value("group.min.session.timeout.ms"))
+    longest = int(configs.broker_value("group.max.session.timeout.ms"))
     asked: float = request.session_timeout.total_seconds() * 1000
     return shortest <= asked <= longest
 
@@ -78,7 +78,7 @@ def _group(request: Request, context: Context) -> ClassicGroup | None:
 
 
 def _read(request: Request, context: Context) -> JoinRequest:
-    instance_id = of(request, "group_instance_id", None)
+    instance_id = field_or(request, "group_instance_id", None)
     client_id = context.header.client_id
     prefix = client_id if instance_id is None else instance_id
     session_timeout = request.session_timeout
@@ -89,7 +89,7 @@ def _read(request: Request, context: Context) -> JoinRequest:
         client_id=client_id,
         client_host=context.connection.peer,
         session_timeout=session_timeout.total_seconds(),
-        rebalance_timeout=of(
+        rebalance_timeout=field_or(
             request, "rebalance_timeout", session_timeout
         ).total_seconds(),
         protocol_type=request.protocol_type,

@@ -5,7 +5,7 @@ its own error, by member id or by instance id alone (KIP-345). Reasons, from ver
 on (KIP-800), are ignored.
 """
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import member_group
 from sharecons.testing.broker.groups.errors import GroupError
@@ -38,7 +38,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _read(request: Request) -> list[tuple[str, str | None]]:
-    members = of(request, "members", None)
+    members = field_or(request, "members", None)
     if members is None:
         return [(request.member_id, None)]
     return [(each.member_id, each.group_instance_id) for each in members]

@@ -9,7 +9,7 @@ from typing import Final
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.resources import BROKER, GROUP, TOPIC
 
@@ -21,10 +21,10 @@ CLIENT_METRICS: Final = 16
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    if cluster.access.denies("DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
+    if cluster.authorizer.denies("DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
         return {"error_code": ErrorCode.cluster_authorization_failed}
     there = _resources(cluster)
-    wanted = of(request, "resource_types", (CLIENT_METRICS,)) or there.keys()
+    wanted = field_or(request, "resource_types", (CLIENT_METRICS,)) or there.keys()
     if not there.keys() >= set(wanted):
         return {"error_code": ErrorCode.unsupported_version}
     return {

@@ -6,7 +6,7 @@ Version 4 has states and a filter for them (KIP-518), version 5 the same for typ
 
 from collections.abc import Iterable
 
-from sharecons.testing.broker.codec import Request, Response, of
+from sharecons.testing.broker.codec import Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import coordinates
 from sharecons.testing.broker.groups.classic import ClassicGroup
@@ -16,8 +16,8 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    states = _lower(of(request, "states_filter", ()))
-    types = _lower(of(request, "types_filter", ()))
+    states = _lower(field_or(request, "states_filter", ()))
+    types = _lower(field_or(request, "types_filter", ()))
     listed = [_listed(group, context) for group in _visible(context)]
     return {
         "groups": [
@@ -41,9 +41,9 @@ def _visible(context: Context) -> list[Group]:
     """Return the groups that the client may see, by the cluster's or their own ACLs."""
     cluster = context.cluster
     here = [each for each in cluster.groups if coordinates(context, each.group_id)]
-    if not cluster.access.denies("DESCRIBE", "CLUSTER", "kafka-cluster"):
+    if not cluster.authorizer.denies("DESCRIBE", "CLUSTER", "kafka-cluster"):
         return here
-    denies = cluster.access.denies
+    denies = cluster.authorizer.denies
     return [each for each in here if not denies("DESCRIBE", "GROUP", each.group_id)]
 
 

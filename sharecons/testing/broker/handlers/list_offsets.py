@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.leaders import fault_of_leader
+from sharecons.testing.broker.leaders import leader_error
 from sharecons.testing.broker.log.partition_log import Found
 from sharecons.testing.broker.topics import Partition
-from sharecons.testing.broker.transactions import Place
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.transactions import TopicPartition
+from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
@@ -53,7 +53,7 @@ NOTHING: Final = Found(NO_OFFSET, NO_TIME, NO_EPOCH)
 
 
 async def handle(request: Request, context: Context) -> Response:
-    abort_late(context.cluster, context.now, milliseconds())
+    abort_expired(context.cluster, context.now, milliseconds())
     context.cluster.share_partitions.advance(context.now)
     twice = _twice(request)
     return {
@@ -75,9 +75,9 @@ async def handle(request: Request, context: Context) -> Response:
 def _look_up(
     request: Request, name: str, wanted: Request, context: Context
 ) -> Response:
-    topic = context.cluster.topics.named(name)
+    topic = context.cluster.topics.by_name(name)
     place = topic.partition(wanted.partition_index) if topic else None
-    if context.cluster.access.denies("DESCRIBE", "TOPIC", name):
+    if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         return _refused(wanted, ErrorCode.topic_authorization_failed)
     if context.version < SINCE.get(
         wanted.timestamp, LAST if wanted.timestamp < 0 else 0
@@ -85,8 +85,8 @@ def _look_up(
         return _refused(wanted, ErrorCode.unsupported_version)
     if place is None:
         return _refused(wanted, ErrorCode.unknown_topic_or_partition)
-    leader_epoch = of(wanted, "current_leader_epoch", NO_EPOCH)
-    if code := fault_of_leader(place, leader_epoch, context.node_id):
+    leader_epoch = field_or(wanted, "current_leader_epoch", NO_EPOCH)
+    if code := leader_error(place, leader_epoch, context.node_id):
         return _refused(wanted, code)
     found = _find(place, wanted.timestamp, _readable(request, place))
     return {
@@ -101,7 +101,7 @@ def _refused(wanted: Request, code: ErrorCode) -> Response:
     return {"partition_index": wanted.partition_index, "error_code": code}
 
 
-def _twice(request: Request) -> frozenset[Place]:
+def _twice(request: Request) -> frozenset[TopicPartition]:
     """Return the partitions that are requested twice, which Kafka rejects."""
     asked = Counter(
         (topic.name, each.partition_index)
@@ -113,7 +113,7 @@ def _twice(request: Request) -> frozenset[Place]:
 
 def _readable(request: Request, place: Partition) -> int:
     """Return the end of the log for this client."""
-    committed = of(request, "isolation_level", 0) == COMMITTED
+    committed = field_or(request, "isolation_level", 0) == COMMITTED
     if committed and request.replica_id == CONSUMER:
         return place.log.last_stable_offset
     return place.log.end_offset

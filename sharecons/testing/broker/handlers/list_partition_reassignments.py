@@ -8,7 +8,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    if context.cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+    if context.cluster.authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
         return {
             "error_code": ErrorCode.cluster_authorization_failed,
             "error_message": "Cluster authorization failed.",

@@ -13,16 +13,16 @@ from typing import Final
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.create_topics import NewTopic, create_topic
 from sharecons.testing.broker.describing import describe_partition
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.topics import (
     INTERNAL,
     Partition,
     Topic,
-    fault_of_name,
+    topic_name_error,
 )
 
 __all__ = ["handle"]
@@ -48,7 +48,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _fault(request: Request, version: int) -> ErrorCode | None:
     """Return the error of the whole request: ids in an old version, or no name."""
-    ids = [of(each, "topic_id", None) for each in request.topics or ()]
+    ids = [field_or(each, "topic_id", None) for each in request.topics or ()]
     names = [each.name for each in request.topics or ()]
     if version < BY_ID_FROM:
         return ErrorCode.invalid_request if any(ids) or None in names else None
@@ -59,7 +59,7 @@ def _fault(request: Request, version: int) -> ErrorCode | None:
 def _refused(request: Request, code: ErrorCode) -> Response:
     return {
         "topics": [
-            _unknown(each.name or "", code, topic_id=of(each, "topic_id", None))
+            _unknown(each.name or "", code, topic_id=field_or(each, "topic_id", None))
             for each in request.topics
         ]
     }
@@ -67,10 +67,14 @@ def _refused(request: Request, code: ErrorCode) -> Response:
 
 def _cluster_operations(request: Request, cluster: Cluster) -> Response:
     """Return the operations for versions 8 to 10; later, DescribeCluster has them."""
-    if not of(request, "include_cluster_authorized_operations", False):
+    if not field_or(request, "include_cluster_authorized_operations", False):
         return {}
-    denied = cluster.access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
-    operations = 0 if denied else cluster.access.allowed("CLUSTER", CLUSTER_NAME)
+    denied = cluster.authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME)
+    operations = (
+        0
+        if denied
+        else cluster.authorizer.authorized_operations("CLUSTER", CLUSTER_NAME)
+    )
     return {"cluster_authorized_operations": operations}
 
 
@@ -78,7 +82,7 @@ def _topics(request: Request, context: Context) -> list[Response]:
     if request.topics is None or (context.version == 0 and not request.topics):
         return _all_topics(request, context)
     ids = dict.fromkeys(
-        each.topic_id for each in request.topics if of(each, "topic_id", None)
+        each.topic_id for each in request.topics if field_or(each, "topic_id", None)
     )
     if ids:
         return [_with_id(topic_id, request, context) for topic_id in ids]
@@ -87,7 +91,7 @@ def _topics(request: Request, context: Context) -> list[Response]:
 
 
 def _all_topics(request: Request, context: Context) -> list[Response]:
-    access = context.cluster.access
+    access = context.cluster.authorizer
     return [
         _known(topic, request, context)
         for topic in context.cluster.topics
@@ -97,20 +101,20 @@ def _all_topics(request: Request, context: Context) -> list[Response]:
 
 def _with_id(topic_id: uuid.UUID, request: Request, context: Context) -> Response:
     cluster = context.cluster
-    topic = cluster.topics.with_id(topic_id)
+    topic = cluster.topics.by_id(topic_id)
     if topic is None:
         return _unknown(None, ErrorCode.unknown_topic_id, topic_id=topic_id)
-    if cluster.access.denies("DESCRIBE", "TOPIC", topic.name):
+    if cluster.authorizer.denies("DESCRIBE", "TOPIC", topic.name):
         refused = ErrorCode.topic_authorization_failed
         return _unknown(None, refused, topic_id=topic_id)
     return _known(topic, request, context)
 
 
 def _named(names: Iterable[str], request: Request, context: Context) -> list[Response]:
-    access = context.cluster.access
+    access = context.cluster.authorizer
     found = []
     for name in names:
-        topic = context.cluster.topics.named(name)
+        topic = context.cluster.topics.by_name(name)
         if access.denies("DESCRIBE", "TOPIC", name):
             found.append(_unknown(name, ErrorCode.topic_authorization_failed))
         elif topic is not None:
@@ -123,11 +127,11 @@ def _named(names: Iterable[str], request: Request, context: Context) -> list[Res
 def _missing(name: str, request: Request, cluster: Cluster) -> Response:
     """Return the error of a topic that does not exist; create it if allowed."""
     code = ErrorCode.unknown_topic_or_partition
-    if fault_of_name(name):
+    if topic_name_error(name):
         code = ErrorCode.invalid_topic_exception
     elif _is_to_be_created(request, cluster):
         if _may_create(name, cluster):
-            with suppress(Refusal):
+            with suppress(RequestError):
                 create_topic(cluster, NewTopic(name=name))
         else:
             code = ErrorCode.topic_authorization_failed
@@ -138,12 +142,12 @@ def _missing(name: str, request: Request, cluster: Cluster) -> Response:
 
 
 def _is_to_be_created(request: Request, cluster: Cluster) -> bool:
-    asked: bool = of(request, "allow_auto_topic_creation", True)
-    return asked and cluster.configs.broker("auto.create.topics.enable") == "true"
+    asked: bool = field_or(request, "allow_auto_topic_creation", True)
+    return asked and cluster.configs.broker_value("auto.create.topics.enable") == "true"
 
 
 def _may_create(name: str, cluster: Cluster) -> bool:
-    denies = cluster.access.denies
+    denies = cluster.authorizer.denies
     return not (
         denies("CREATE", "CLUSTER", CLUSTER_NAME) and denies("CREATE", "TOPIC", name)
     )
@@ -177,15 +181,19 @@ def _known(topic: Topic, request: Request, context: Context) -> Response:
 
 
 def _operations(name: str, request: Request, cluster: Cluster) -> Response:
-    if not of(request, "include_topic_authorized_operations", False):
+    if not field_or(request, "include_topic_authorized_operations", False):
         return {}
-    return {"topic_authorized_operations": cluster.access.allowed("TOPIC", name)}
+    return {
+        "topic_authorized_operations": cluster.authorizer.authorized_operations(
+            "TOPIC", name
+        )
+    }
 
 
 def _first_version(place: Partition, running: list[int]) -> Response:
     """Describe a partition for version 0: stopped replicas are left out, an error."""
     answer = dict(describe_partition(place, running))
-    answer["replica_nodes"] = living = place.living(running)
+    answer["replica_nodes"] = living = place.in_sync(running)
     if living and living != place.replicas:
         answer["error_code"] = ErrorCode.replica_not_available
     return answer

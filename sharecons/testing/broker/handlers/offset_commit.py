@@ -6,7 +6,7 @@ not exist yet. A generation of a group that does not exist is GROUP_ID_NOT_FOUND
 version 9 on, before that ILLEGAL_GENERATION (KIP-848).
 """
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
@@ -46,6 +46,6 @@ def _allowed(request: Request, context: Context) -> ClassicGroup:
         named=generation_id >= 0,
         missing=ErrorCode.illegal_generation if old else ErrorCode.group_id_not_found,
     )
-    instance_id = of(request, "group_instance_id", None)
+    instance_id = field_or(request, "group_instance_id", None)
     group.check_commit(request.member_id, instance_id, generation_id, context.now)
     return group

@@ -11,12 +11,12 @@ A group that does not exist has no committed offsets.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.offsets import GroupOffsets, Place
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
@@ -29,9 +29,9 @@ NOTHING: Final = {
 
 
 async def handle(request: Request, context: Context) -> Response:
-    stable: bool = of(request, "require_stable", False)
+    stable: bool = field_or(request, "require_stable", False)
     if stable:
-        abort_late(context.cluster, context.now, milliseconds())
+        abort_expired(context.cluster, context.now, milliseconds())
     if context.version >= 8:
         return {"groups": [_group(each, context, stable) for each in request.groups]}
     answer = _group(request, context, stable)
@@ -69,7 +69,7 @@ def _all(context: Context, offsets: GroupOffsets, stable: bool) -> list[dict[str
     return [
         {**key, "partitions": [_offset(offsets, (name, p), stable) for p in partitions]}
         for name, partitions in by_topic.items()
-        if not context.cluster.access.denies("DESCRIBE", "TOPIC", name)
+        if not context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name)
         and (key := _key(context, name)) is not None
     ]
 
@@ -78,7 +78,7 @@ def _key(context: Context, name: str) -> dict[str, Any] | None:
     """Return the topic's name or id, depending on the version; None without id."""
     if context.version < 10:
         return {"name": name}
-    topic = context.cluster.topics.named(name)
+    topic = context.cluster.topics.by_name(name)
     return None if topic is None else {"topic_id": topic.topic_id}
 
 
@@ -89,11 +89,11 @@ def _topic(
         key, name = {"name": asked.name}, asked.name
     else:
         key, found = {"topic_id": asked.topic_id}, context.cluster.topics
-        topic = found.with_id(asked.topic_id)
+        topic = found.by_id(asked.topic_id)
         if topic is None:
             return {**key, "partitions": _errors(asked, ErrorCode.unknown_topic_id)}
         name = topic.name
-    if context.cluster.access.denies("DESCRIBE", "TOPIC", name):
+    if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         code = ErrorCode.topic_authorization_failed
         return {**key, "partitions": _errors(asked, code)}
     places = ((name, index) for index in asked.partition_indexes)

@@ -4,9 +4,9 @@ After a change of leaders, consumers check with it whether the log was truncated
 it never is.
 """
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.leaders import fault_of_leader
+from sharecons.testing.broker.leaders import leader_error
 
 __all__ = ["handle"]
 
@@ -30,14 +30,14 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _end_of_epoch(name: str, wanted: Request, context: Context) -> Response:
-    if context.cluster.access.denies("DESCRIBE", "TOPIC", name):
+    if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         return {"error_code": ErrorCode.topic_authorization_failed}
-    topic = context.cluster.topics.named(name)
+    topic = context.cluster.topics.by_name(name)
     place = topic.partition(wanted.partition) if topic else None
     if place is None:
         return {"error_code": ErrorCode.unknown_topic_or_partition}
-    known = of(wanted, "current_leader_epoch", -1)
-    if code := fault_of_leader(place, known, context.node_id):
+    known = field_or(wanted, "current_leader_epoch", -1)
+    if code := leader_error(place, known, context.node_id):
         return {"error_code": code}
     epoch, end = place.log.end_of_epoch(wanted.leader_epoch, place.leader_epoch)
     return {"leader_epoch": epoch, "end_offset": end}

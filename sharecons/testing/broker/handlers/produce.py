@@ -15,17 +15,17 @@ from typing import Final
 from sharecons.testing.broker.append import (
     Append,
     Result,
-    admit,
-    to_append,
+    validate_batch,
+    verify_transactions,
     write,
 )
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.leaders import current_leader, node_endpoints
+from sharecons.testing.broker.leaders import leader_fields, node_endpoints
 from sharecons.testing.broker.log.batches import AppendError, split
 from sharecons.testing.broker.topics import Topic
-from sharecons.testing.broker.transactions import Support
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.transactions import TransactionSupport
+from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
@@ -48,7 +48,7 @@ class Slot:
 
 async def handle(request: Request, context: Context) -> Response | None:
     now_ms = milliseconds()
-    abort_late(context.cluster, context.now, now_ms)
+    abort_expired(context.cluster, context.now, now_ms)
     slots = [
         Slot(topic, asked)
         for topic in request.topic_data
@@ -90,10 +90,12 @@ def _judge_whole(slots: list[Slot], request: Request, context: Context) -> None:
         _refuse_all(slots, code)
     elif request.transactional_id is not None:
         support = _support(context.version)
-        refused = admit(appends, request.transactional_id, support, context)
+        refused = verify_transactions(
+            appends, request.transactional_id, support, context
+        )
         for slot in slots:
             if slot.append is not None:
-                slot.result = refused.get(slot.append.place)
+                slot.result = refused.get(slot.append.topic_partition)
 
 
 def _refuse_all(slots: list[Slot], code: ErrorCode, message: str | None = None) -> None:
@@ -103,30 +105,30 @@ def _refuse_all(slots: list[Slot], code: ErrorCode, message: str | None = None) 
 
 def _find(slot: Slot, batches: list[bytes], context: Context) -> Append:
     found, unknown = _topic(slot.topic, context)
-    name = found.name if found else of(slot.topic, "name", None)
-    if name is not None and context.cluster.access.denies("WRITE", "TOPIC", name):
+    name = found.name if found else field_or(slot.topic, "name", None)
+    if name is not None and context.cluster.authorizer.denies("WRITE", "TOPIC", name):
         raise AppendError(ErrorCode.topic_authorization_failed, "not authorized")
     partition = found.partition(slot.asked.index) if found else None
     if found is None:
         raise AppendError(unknown, "unknown topic")
     if partition is None:
         raise AppendError(ErrorCode.unknown_topic_or_partition, "unknown partition")
-    return to_append(found, partition, batches, context.version)
+    return validate_batch(found, partition, batches, context.version)
 
 
 def _topic(topic: Request, context: Context) -> tuple[Topic | None, ErrorCode]:
     """Return the topic, and the error if it does not exist."""
     topics = context.cluster.topics
     if context.version < BY_ID_FROM:
-        return topics.named(topic.name), ErrorCode.unknown_topic_or_partition
-    return topics.with_id(topic.topic_id), ErrorCode.unknown_topic_id
+        return topics.by_name(topic.name), ErrorCode.unknown_topic_or_partition
+    return topics.by_id(topic.topic_id), ErrorCode.unknown_topic_id
 
 
 def _refusal(appends: list[Append], request: Request, context: Context) -> ErrorCode:
     producers = {each.producer for each in appends if each.header.is_transactional}
     if producers:
         name = request.transactional_id
-        access = context.cluster.access
+        access = context.cluster.authorizer
         if name is None or access.denies("WRITE", "TRANSACTIONAL_ID", name):
             return ErrorCode.transactional_id_authorization_failed
     if len(producers) > 1:
@@ -136,10 +138,14 @@ def _refusal(appends: list[Append], request: Request, context: Context) -> Error
     return ErrorCode.none
 
 
-def _support(version: int) -> Support:
+def _support(version: int) -> TransactionSupport:
     if version >= ADDING_FROM:
-        return Support.ADDING
-    return Support.ABORTABLE if version >= ABORTABLE_FROM else Support.OLD
+        return TransactionSupport.ADD_PARTITION
+    return (
+        TransactionSupport.ABORTABLE
+        if version >= ABORTABLE_FROM
+        else TransactionSupport.DEFAULT
+    )
 
 
 def _response(request: Request, slots: list[Slot], context: Context) -> Response:
@@ -178,5 +184,5 @@ def _told(index: int, result: Result) -> Response:
         "error_message": result.message,
     }
     if result.leader is not None:
-        told["current_leader"] = current_leader(result.leader)
+        told["current_leader"] = leader_fields(result.leader)
     return told

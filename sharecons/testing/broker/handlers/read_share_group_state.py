@@ -80,9 +80,12 @@ def _partition(context: Context, key: Key, leader_epoch: int) -> Response:
 def refused(context: Context, key: Key) -> Response | None:
     """Return the error if access is denied or another broker coordinates, else None."""
     cluster = context.cluster
-    if cluster.access.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
+    if cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         code = ErrorCode.cluster_authorization_failed
         return {"partition": key.partition, "error_code": code}
-    if cluster.coordinators.of(SHARE, key.spelt, cluster.running) != context.node_id:
+    if (
+        cluster.coordinators.node_for(SHARE, key.spelt, cluster.running)
+        != context.node_id
+    ):
         return {"partition": key.partition, "error_code": ErrorCode.not_coordinator}
     return None

@@ -40,7 +40,7 @@ def _partition(context: Context, key: Key) -> Response:
     if answer is not None:
         return answer
     cluster = context.cluster
-    topic = cluster.topics.with_id(key.topic_id)
+    topic = cluster.topics.by_id(key.topic_id)
     if topic is None or topic.partition(key.partition) is None:
         return {
             "partition": key.partition,

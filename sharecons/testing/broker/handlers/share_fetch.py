@@ -19,7 +19,7 @@ A request that renews locks fetches nothing; all of its limits must be zero.
 import time
 from dataclasses import dataclass, field
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.share.acquire import Wanted
 from sharecons.testing.broker.share.deliveries import AcknowledgementBatch
@@ -51,7 +51,7 @@ from sharecons.testing.broker.share.sessions import (
     SessionError,
     TopicPartition,
 )
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.txn_markers import abort_expired
 
 __all__ = ["handle"]
 
@@ -103,7 +103,7 @@ async def handle(request: Request, context: Context) -> Response:
 def _refused_renewal(request: Request) -> ErrorCode | None:
     limits = (request.max_bytes, request.min_bytes, request.max_records)
     is_fetch = any(limits) or request.max_wait.total_seconds() != 0
-    is_renewal = of(request, "is_renew_ack", False)
+    is_renewal = field_or(request, "is_renew_ack", False)
     return ErrorCode.invalid_request if is_renewal and is_fetch else None
 
 
@@ -148,7 +148,7 @@ async def _fetch(
     """Acquire records, and apply the acknowledgements meanwhile."""
     results: Results = {}
     sources: list[Source] = []
-    is_fetch = not of(request, "is_renew_ack", False)
+    is_fetch = not field_or(request, "is_renew_ack", False)
     if is_fetch and request.share_session_epoch != CLOSE:
         sources = _sources(request, context, session, results)
     if not (sources and request.max_records and request.max_bytes):
@@ -194,7 +194,7 @@ def _look(
     request: Request, context: Context, sources: list[Source], *, is_last: bool
 ) -> dict[TopicPartition, Fetched] | None:
     """Acquire from all partitions, if there are enough bytes or time is over."""
-    abort_late(context.cluster, context.now, int(time.time() * 1000))
+    abort_expired(context.cluster, context.now, int(time.time() * 1000))
     partitions = context.cluster.share_partitions
     settings = partitions.settings(request.group_id)
     limits = _limits(request, context)
@@ -204,7 +204,7 @@ def _look(
         if partitions.led(key, context.node_id) is not source.partition:
             continue
         if source.partition.advance(settings, context.now):
-            partitions.changed(key).ring()
+            partitions.changed(key).notify()
         partitions.bury(key)
         if source.partition.may_acquire(settings):
             able.append(source)
@@ -225,7 +225,9 @@ async def _wait(
 
 
 def _limits(request: Request, context: Context) -> FetchLimits:
-    level = context.cluster.configs.group(request.group_id, "share.isolation.level")
+    level = context.cluster.configs.group_value(
+        request.group_id, "share.isolation.level"
+    )
     return FetchLimits(
         max_bytes=request.max_bytes,
         min_bytes=request.min_bytes,
@@ -238,7 +240,7 @@ def _wanted(request: Request) -> Wanted:
         member=request.member_id,
         max_records=request.max_records,
         batch_size=request.batch_size,
-        record_limit=of(request, "share_acquire_mode", 0) == RECORD_LIMIT,
+        record_limit=field_or(request, "share_acquire_mode", 0) == RECORD_LIMIT,
     )
 
 

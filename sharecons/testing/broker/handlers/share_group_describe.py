@@ -41,7 +41,7 @@ def _group(group_id: str, request: Request, context: Context) -> Response:
         }
     if not request.include_authorized_operations:
         return described
-    allowed = context.cluster.access.allowed("GROUP", group_id)
+    allowed = context.cluster.authorizer.authorized_operations("GROUP", group_id)
     return {**described, "authorized_operations": allowed}
 
 
@@ -65,7 +65,7 @@ def _member(member: Member, context: Context) -> Response:
     assigned = [
         {**each, "topic_name": topic.name}
         for each in topic_partitions(member.assigned)
-        if (topic := topics.with_id(each["topic_id"]))
+        if (topic := topics.by_id(each["topic_id"]))
     ]
     return {
         "member_id": member.member_id,
@@ -79,7 +79,7 @@ def _member(member: Member, context: Context) -> Response:
 
 
 def _is_hidden(member: Response, context: Context) -> bool:
-    denies = context.cluster.access.denies
+    denies = context.cluster.authorizer.denies
     assigned = member["assignment"]["topic_partitions"]
     names = {
         *member["subscribed_topic_names"],

@@ -54,7 +54,7 @@ def topic_partitions(assignment: Iterable[TopicPartition]) -> list[Response]:
 
 def _check_rights(request: Request, context: Context) -> None:
     check_access(context, "READ", request.group_id)
-    denies = context.cluster.access.denies
+    denies = context.cluster.authorizer.denies
     for topic in request.subscribed_topic_names or ():
         if denies("DESCRIBE", "TOPIC", topic):
             raise GroupError(ErrorCode.topic_authorization_failed)
@@ -120,7 +120,7 @@ def _beat(group: ShareGroup, request: Request, context: Context) -> Standing:
         assignment_interval=_seconds(
             context, group.group_id, "share.assignment.interval.ms"
         ),
-        max_size=int(cluster.configs.broker("group.share.max.size")),
+        max_size=int(cluster.configs.broker_value("group.share.max.size")),
     )
     standing = group.heartbeat(beat, cluster.topics, limits, context.now)
     for topic_id, partition in standing.initialized:
@@ -129,4 +129,4 @@ def _beat(group: ShareGroup, request: Request, context: Context) -> Standing:
 
 
 def _seconds(context: Context, group_id: str, name: str) -> float:
-    return int(context.cluster.configs.group(group_id, name)) / 1000
+    return int(context.cluster.configs.group_value(group_id, name)) / 1000

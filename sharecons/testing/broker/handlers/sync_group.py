@@ -4,7 +4,7 @@ Version 3 has static members (KIP-345). From version 5 on the protocol must be n
 that a client with another one gets an error (KIP-559). Followers wait for the leader.
 """
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import member_group, parked
 from sharecons.testing.broker.groups.classic import SyncRequest
@@ -38,9 +38,9 @@ async def _sync(request: Request, context: Context) -> Synced:
 def _read(request: Request) -> SyncRequest:
     return SyncRequest(
         member_id=request.member_id,
-        group_instance_id=of(request, "group_instance_id", None),
+        group_instance_id=field_or(request, "group_instance_id", None),
         generation_id=request.generation_id,
-        protocol_type=of(request, "protocol_type", None),
-        protocol_name=of(request, "protocol_name", None),
+        protocol_type=field_or(request, "protocol_type", None),
+        protocol_name=field_or(request, "protocol_name", None),
         assignments={each.member_id: each.assignment for each in request.assignments},
     )

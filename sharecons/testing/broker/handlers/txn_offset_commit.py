@@ -6,7 +6,7 @@ group must have been added by AddOffsetsToTxn, else version 4 returns its own er
 version 5 adds it (KIP-890).
 """
 
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
@@ -17,8 +17,8 @@ from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.places import refused
-from sharecons.testing.broker.transactions import Producer, Support
-from sharecons.testing.broker.txn_markers import abort_late
+from sharecons.testing.broker.transactions import Producer, TransactionSupport
+from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
@@ -41,7 +41,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _check_access(request: Request, context: Context) -> None:
     transactional_id = request.transactional_id
-    if context.cluster.access.denies("WRITE", "TRANSACTIONAL_ID", transactional_id):
+    if context.cluster.authorizer.denies("WRITE", "TRANSACTIONAL_ID", transactional_id):
         raise GroupError(ErrorCode.transactional_id_authorization_failed)
     check_access(context, "READ", request.group_id)
 
@@ -52,10 +52,14 @@ def _check_transaction(request: Request, context: Context) -> None:
     Raises:
         GroupError: it has not, and the group cannot be added.
     """
-    abort_late(context.cluster, context.now, milliseconds())
-    support = Support.ADDING if context.version >= 5 else Support.OLD
+    abort_expired(context.cluster, context.now, milliseconds())
+    support = (
+        TransactionSupport.ADD_PARTITION
+        if context.version >= 5
+        else TransactionSupport.DEFAULT
+    )
     if context.version == 4:
-        support = Support.ABORTABLE
+        support = TransactionSupport.ABORTABLE
     code = context.cluster.transactions.add_pending_offsets(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
@@ -76,7 +80,7 @@ def _allowed(request: Request, context: Context) -> ClassicGroup:
     check_id(request.group_id)
     check_coordinator(context, request.group_id)
     _check_transaction(request, context)
-    generation_id: int = of(request, "generation_id", -1)
+    generation_id: int = field_or(request, "generation_id", -1)
     group = group_to_commit_to(
         context,
         request.group_id,
@@ -84,8 +88,8 @@ def _allowed(request: Request, context: Context) -> ClassicGroup:
         missing=ErrorCode.illegal_generation,
     )
     group.check_commit(
-        of(request, "member_id", ""),
-        of(request, "group_instance_id", None),
+        field_or(request, "member_id", ""),
+        field_or(request, "group_instance_id", None),
         generation_id,
         context.now,
         transactional=True,

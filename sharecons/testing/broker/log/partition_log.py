@@ -343,4 +343,4 @@ class PartitionLog:
     def _changed(self) -> None:
         first_open = min(self._open.values(), default=self.end_offset)
         self.last_stable_offset = max(first_open, self.start_offset)
-        self.grown.ring()
+        self.grown.notify()

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.placement import Refusal
+from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.settings.brokers import BROKERS, OWN
 from sharecons.testing.broker.settings.groups import GROUPS
 from sharecons.testing.broker.settings.topics import TOPICS
@@ -26,7 +26,7 @@ PLACES: Final[Mapping[str, tuple[Collection[str], str]]] = {
 }
 
 
-class SettingError(Refusal, ValueError):
+class SettingError(RequestError, ValueError):
     """An unknown setting, or an invalid value."""
 
     def __init__(self, message: str) -> None:

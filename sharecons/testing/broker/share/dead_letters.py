@@ -17,7 +17,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-from sharecons.testing.broker.batch_writer import Header, NewRecord, fitting
+from sharecons.testing.broker.batch_writer import (
+    Header,
+    NewRecord,
+    encode_batches_within,
+)
 from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
 from sharecons.testing.broker.log.batches import header_of
 from sharecons.testing.broker.log.partition_log import (
@@ -26,7 +30,7 @@ from sharecons.testing.broker.log.partition_log import (
     PartitionLog,
 )
 from sharecons.testing.broker.log.records import Content, contents, decompressed
-from sharecons.testing.broker.placement import Nodes, Refusal, place
+from sharecons.testing.broker.placement import Nodes, RequestError, place_replicas
 from sharecons.testing.broker.share.in_flight import Run
 from sharecons.testing.broker.share.partitions import Key
 from sharecons.testing.broker.topics import (
@@ -34,7 +38,7 @@ from sharecons.testing.broker.topics import (
     Partition,
     Topic,
     Topics,
-    fault_of_name,
+    topic_name_error,
 )
 from sharecons.testing.broker.wall_clock import milliseconds
 
@@ -83,7 +87,7 @@ class DeadLetters:
         Returns whether they can be archived, written or not; False as long as the
         target partition has no leader.
         """
-        source = self._home.topics.with_id(key.topic_id)
+        source = self._home.topics.by_id(key.topic_id)
         topic = self._topic(key.group_id, node_id)
         if source is None or topic is None:
             return True
@@ -101,41 +105,43 @@ class DeadLetters:
     def _topic(self, group_id: str, node_id: int) -> Topic | None:
         """Return the group's topic, created if necessary; None if there is none."""
         configs = self._home.configs
-        name = configs.group(group_id, DEAD_LETTERS)
-        if not name or not name.startswith(configs.broker(PREFIX, node_id)):
+        name = configs.group_value(group_id, DEAD_LETTERS)
+        if not name or not name.startswith(configs.broker_value(PREFIX, node_id)):
             return None
-        topic = self._home.topics.named(name)
+        topic = self._home.topics.by_name(name)
         if topic is None:
-            may_create = _is_true(configs.broker(CREATE, node_id))
+            may_create = _is_true(configs.broker_value(CREATE, node_id))
             return self._created(name) if may_create else None
         return topic if _is_true(self._of_topic(topic, ENABLE)) else None
 
     def _created(self, name: str) -> Topic | None:
         home = self._home
-        if fault_of_name(name) or home.topics.colliding(name):
+        if topic_name_error(name) or home.topics.find_collision(name):
             return None
-        partitions = int(home.configs.broker("num.partitions"))
-        replication = int(home.configs.broker("default.replication.factor"))
+        partitions = int(home.configs.broker_value("num.partitions"))
+        replication = int(home.configs.broker_value("default.replication.factor"))
         try:
-            replicas = place(home.nodes, range(partitions), replication)
-        except Refusal:
+            replicas = place_replicas(home.nodes, range(partitions), replication)
+        except RequestError:
             return None
         config = {ENABLE: "true", "message.timestamp.type": "CreateTime"}
         return home.add_topic(name, replicas, config)
 
     def _lacks_replicas(self, topic: Topic, where: Partition) -> bool:
         configured = int(self._of_topic(topic, "min.insync.replicas"))
-        living = where.living(self._home.nodes.running)
+        living = where.in_sync(self._home.nodes.running)
         return len(living) < min(configured, len(where.replicas))
 
     def _of_topic(self, topic: Topic, name: str) -> str:
-        return self._home.configs.topic(topic.config, name)
+        return self._home.configs.topic_value(topic.config, name)
 
     def _copies(
         self, key: Key, source: Topic, run: Run, most: int
     ) -> Mapping[int, Content]:
         led = source.partition(key.partition)
-        if led is None or not _is_true(self._home.configs.group(key.group_id, COPY)):
+        if led is None or not _is_true(
+            self._home.configs.group_value(key.group_id, COPY)
+        ):
             return {}
         found = _contents(led.log, run.first_offset, run.last_offset, most)
         return {each.offset: each for each in found}
@@ -197,7 +203,7 @@ def _append(where: Partition, records: Sequence[NewRecord], rules: LogRules) -> 
         AppendError: the topic rejects a batch.
     """
     now_ms = milliseconds()
-    for batch in fitting(records, now_ms, rules.max_message_bytes):
+    for batch in encode_batches_within(records, now_ms, rules.max_message_bytes):
         where.log.append(batch, now_ms, leader_epoch=where.leader_epoch, rules=rules)
 
 

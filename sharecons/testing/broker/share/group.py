@@ -186,7 +186,7 @@ class ShareGroup:
         known: dict[str, Shape] = {}
         for member in self.members.values():
             for name in member.topics:
-                if topic := topics.named(name):
+                if topic := topics.by_name(name):
                     known[name] = (topic.topic_id, len(topic.partitions))
         return known
 

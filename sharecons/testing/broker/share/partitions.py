@@ -103,7 +103,7 @@ class SharePartitions:
         """Return the current settings of a group."""
 
         def of(name: str) -> str:
-            return self._configs.group(group_id, name)
+            return self._configs.group_value(group_id, name)
 
         return GroupSettings(
             lock_duration=int(of("share.record.lock.duration.ms")) / 1000,
@@ -116,14 +116,14 @@ class SharePartitions:
     @property
     def next_deadline(self) -> float:
         """The time at which `advance` has something to do, without a request."""
-        if not self._configs.has_dead_letters:
+        if not self._configs.has_dead_letter_topics:
             return NEVER
         deadlines = (led.partition.next_deadline() for led in self._led.values())
         return min(deadlines, default=NEVER)
 
     def advance(self, now: float) -> None:
         """Write the dead letters of locks that have ended."""
-        if self._configs.has_dead_letters:
+        if self._configs.has_dead_letter_topics:
             for key, led in self._led.items():
                 if led.partition.next_deadline() <= now:
                     self._advance(key)
@@ -172,7 +172,7 @@ class SharePartitions:
                 led.partition.keep(later)
         has_moved = led.partition.archive(done)
         if has_moved:
-            self.changed(key).ring()
+            self.changed(key).notify()
         return has_moved
 
     def state(self, key: Key) -> CoordinatorState | None:
@@ -191,7 +191,7 @@ class SharePartitions:
         partition = self.led(key, node_id)
         settings = self.settings(key.group_id)
         if partition is not None and partition.release(member, settings):
-            self.changed(key).ring()
+            self.changed(key).notify()
         self.bury(key)
 
     def expire_locks(
@@ -207,7 +207,7 @@ class SharePartitions:
             ):
                 led.partition.end_locks(settings)
                 self.bury(key)
-                self.changed(key).ring()
+                self.changed(key).notify()
 
     def leader_moved(self, topic_id: uuid.UUID, partition: int) -> None:
         """Unload a partition's share partitions, with their locks."""
@@ -274,7 +274,7 @@ class SharePartitions:
         if led is not None and led.partition.advance(
             self.settings(key.group_id), self._clock()
         ):
-            self.changed(key).ring()
+            self.changed(key).notify()
         self.bury(key)
 
     def _delete(self, keys: Iterable[Key]) -> None:
@@ -286,10 +286,10 @@ class SharePartitions:
         for key in list(keys):
             self._advance(key)
             self._led.pop(key, None)
-            self.changed(key).ring()
+            self.changed(key).notify()
 
     def _first_offset(self, group_id: str, log: PartitionLog, now_ms: int) -> int:
-        reset = self._configs.group(group_id, "share.auto.offset.reset").lower()
+        reset = self._configs.group_value(group_id, "share.auto.offset.reset").lower()
         if reset == "earliest":
             return log.start_offset
         if reset.startswith(BY_DURATION):

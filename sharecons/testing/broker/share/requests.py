@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.codec import ErrorCode, Request, Response, of
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.share.acknowledge import Change
 from sharecons.testing.broker.share.deliveries import (
@@ -54,7 +54,7 @@ def refusal(request: Request, context: Context) -> ErrorCode | None:
     """Return the error of a whole request, before its session is checked, or None."""
     if request.group_id is None:
         return ErrorCode.invalid_request
-    if context.cluster.access.denies("READ", "GROUP", request.group_id):
+    if context.cluster.authorizer.denies("READ", "GROUP", request.group_id):
         return ErrorCode.group_authorization_failed
     if not 0 < len(request.member_id or "") <= LONGEST_MEMBER_ID:
         return ErrorCode.invalid_request
@@ -65,10 +65,10 @@ def place_of(
     cluster: Cluster, where: TopicPartition
 ) -> tuple[Partition | None, ErrorCode]:
     """Return a partition, or None and the error."""
-    topic = cluster.topics.with_id(where.topic_id)
+    topic = cluster.topics.by_id(where.topic_id)
     if topic is None:
         return None, ErrorCode.unknown_topic_id
-    if cluster.access.denies("READ", "TOPIC", topic.name):
+    if cluster.authorizer.denies("READ", "TOPIC", topic.name):
         return None, ErrorCode.topic_authorization_failed
     place = topic.partition(where.partition)
     if place is None:
@@ -94,14 +94,14 @@ def acknowledged(request: Request) -> dict[TopicPartition, list[AcknowledgementB
 
 def all_known(cluster: Cluster, named: Iterable[TopicPartition]) -> bool:
     """Return whether all topic ids exist."""
-    return all(cluster.topics.with_id(each.topic_id) for each in named)
+    return all(cluster.topics.by_id(each.topic_id) for each in named)
 
 
 def decisions(
     request: Request, context: Context, entries: Acknowledged
 ) -> dict[TopicPartition, Decision]:
     """Validate the acknowledgements of each partition; return changes or errors."""
-    may_renew = context.version >= 2 and of(request, "is_renew_ack", False)
+    may_renew = context.version >= 2 and field_or(request, "is_renew_ack", False)
     decided: dict[TopicPartition, Decision] = {}
     empty: dict[TopicPartition, Decision] = {}
     for where, batches in entries.items():
@@ -139,7 +139,7 @@ def settle(
         key = Key(group_id, *where)
         partition = partitions.led(key, context.node_id)
         if partition is not None and partition.settle(decision):
-            partitions.changed(key).ring()
+            partitions.changed(key).notify()
             has_moved = True
         has_moved |= partitions.bury(key)
     return has_moved
@@ -149,7 +149,7 @@ def current_leader(
     cluster: Cluster, where: TopicPartition, code: ErrorCode
 ) -> Response:
     """Return a partition's leader, if the error says that another broker leads."""
-    topic = cluster.topics.with_id(where.topic_id)
+    topic = cluster.topics.by_id(where.topic_id)
     place = topic.partition(where.partition) if topic is not None else None
     if code not in MOVED or place is None:
         return {}
@@ -186,7 +186,7 @@ def _decision(
         return Refused(ErrorCode.unknown_topic_or_partition)
     settings = partitions.settings(request.group_id)
     if partition.advance(settings, context.now):
-        partitions.changed(key).ring()
+        partitions.changed(key).notify()
     partitions.bury(key)
     try:
         return partition.acknowledge(request.member_id, batches, settings, context.now)
