@@ -51,7 +51,7 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.admin_requests import registered_brokers
 from sharecons.testing.kafka.ports import HOST, free_ports
-from sharecons.testing.kafka.settings import TESTS, defaults
+from sharecons.testing.kafka.settings import TEST_SETTINGS, defaults
 
 Address = tuple[str, int]
 AnswerT = TypeVar("AnswerT")
@@ -434,7 +434,9 @@ AT_ONCE: Final = {"group.share.assignment.interval.ms": "100"}
 
 @contextmanager
 def _embedded(brokers: int) -> Iterator[Kafka]:
-    with EmbeddedBroker(brokers=brokers, settings={**TESTS, **AT_ONCE}) as broker:
+    with EmbeddedBroker(
+        brokers=brokers, settings={**TEST_SETTINGS, **AT_ONCE}
+    ) as broker:
         yield _of(EmbeddedCluster(broker))
 
 

@@ -504,7 +504,7 @@ def test_locks_are_as_short_as_the_broker_allows(lowest, taken):
     def look(kafka, line):
         for group in kafka.cluster.groups:
             name = "share.record.lock.duration.ms"
-            seen.add(kafka.cluster.configs.group(group.group_id, name))
+            seen.add(kafka.cluster.configs.group_value(group.group_id, name))
 
     settings = {"group_share_min_record_lock_duration_ms": lowest}
     with played(Plan(jobs=12, seconds=1), on_line=look, **settings) as (outcome, _):
@@ -515,7 +515,7 @@ def test_locks_are_as_short_as_the_broker_allows(lowest, taken):
 @pytest.mark.slow
 def test_a_standstill_ends_it_and_is_complained_of():
     def refuse(kafka, line):
-        if not kafka.faults.waiting:
+        if not kafka.faults.active:
             kafka.faults.on("Produce", times=None).stall()
 
     with played(Plan(seconds=1), patience=2.0, on_line=refuse) as (outcome, said):

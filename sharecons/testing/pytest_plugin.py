@@ -61,7 +61,7 @@ def virtual_clock(request: pytest.FixtureRequest) -> "Backend":
 
     for broker in ("share_broker", "share_cluster"):
         if broker in request.fixturenames:
-            _fail(broker)
+            _fail_on_virtual_clock(broker)
     if request.param == "trio":
         pytest.importorskip("trio")
     return virtual_time.backend(request.param)
@@ -71,15 +71,15 @@ def _check_clock(request: pytest.FixtureRequest) -> None:
     """Fail if the test runs on a virtual clock."""
     broker = request.fixturename or ""
     if "virtual_clock" in request.fixturenames:
-        _fail(broker)
+        _fail_on_virtual_clock(broker)
     if "anyio_backend" in request.fixturenames:
         from sharecons.testing import virtual_time
 
         if virtual_time.is_virtual(request.getfixturevalue("anyio_backend")):
-            _fail(broker)
+            _fail_on_virtual_clock(broker)
 
 
-def _fail(broker: str) -> None:
+def _fail_on_virtual_clock(broker: str) -> None:
     from sharecons.testing import virtual_time
 
     brokers = "brokers=3, " if broker == "share_cluster" else ""

@@ -29,7 +29,7 @@ __all__ = [
 
 Backend: TypeAlias = tuple[str, dict[str, object]]
 
-PATIENCE: Final = 5.0
+DEADLOCK_TIMEOUT: Final = 5.0
 """Real seconds after which a loop without ready tasks and deadlines is stuck."""
 
 IN_REAL_TIME: Final = (
@@ -51,7 +51,7 @@ class JumpingSelector(selectors.DefaultSelector):
         if ready or timeout == 0:
             return ready
         if timeout is None:
-            ready = super().select(PATIENCE)
+            ready = super().select(DEADLOCK_TIMEOUT)
             if not ready:
                 raise RuntimeError("deadlock: all tasks wait, and none has a deadline")
             return ready
@@ -63,11 +63,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """asyncio's event loop with a virtual clock, which starts at 0."""
 
     def __init__(self) -> None:
-        self._leap = JumpingSelector()
-        super().__init__(self._leap)
+        self._selector = JumpingSelector()
+        super().__init__(self._selector)
 
     def time(self) -> float:
-        return self._leap.passed
+        return self._selector.passed
 
     # asyncio calls timers that are due within the clock's resolution, by default a
     # nanosecond. A task that is woken early and waits for the remaining time would be

@@ -280,7 +280,7 @@ async def test_a_cluster_that_died_is_waited_for_as_long_as_there_is_time(broker
 
 
 def deny(broker, kind, name):
-    broker.cluster.access.add(
+    broker.cluster.authorizer.add(
         Acl(
             resource=Resource[kind],
             name=name,

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError
-from sharecons.testing.kafka.cleanup import Guard
+from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.bench import Bench
 from tests.bench.command import BROKER, heed_signals, log_with_time, settings
 from tests.bench.machine import described
@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace, results: Results) -> None:
     begun = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="sharecons-bench-") as scratch,
-        closing(Guard()) as guard,
+        closing(CleanupProcess()) as guard,
         KafkaCluster(options.kafka_version, java_options=BROKER) as cluster,
     ):
         guard.remove(Path(scratch))

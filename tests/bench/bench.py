@@ -20,7 +20,7 @@ from kio.schema.describe_share_group_offsets.v1.response import (
 )
 
 from sharecons.testing.kafka import KafkaCluster
-from sharecons.testing.kafka.cleanup import Guard
+from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.clients.connection import Connection
 from tests.bench.results import Results
 from tests.bench.roster import CLIENTS, MissingError, Roster, candidates
@@ -46,7 +46,7 @@ class Bench:
         self,
         options: argparse.Namespace,
         cluster: KafkaCluster,
-        guard: Guard,
+        guard: CleanupProcess,
         scratch: Path,
         results: Results,
     ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from sharecons.testing.kafka.cleanup import Guard
+from sharecons.testing.kafka.cleanup import CleanupProcess
 
 __all__ = ["FailedError", "finished", "measured", "started"]
 
@@ -22,7 +22,7 @@ class FailedError(Exception):
 
 @contextmanager
 def started(
-    command: Sequence[str], guard: Guard, said: Any = subprocess.DEVNULL
+    command: Sequence[str], guard: CleanupProcess, said: Any = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a program beside the block; with those that it starts, it ends there.
 
@@ -48,7 +48,7 @@ def started(
 
 def finished(
     command: Sequence[str],
-    guard: Guard,
+    guard: CleanupProcess,
     patience: float,
     watch: Callable[[subprocess.Popen[str]], None] = lambda _: None,
 ) -> str:

@@ -1,6 +1,6 @@
 """A share partition, its log and its group's settings, for tests of the machine."""
 
-from sharecons.testing.broker.share.acquire import Wanted
+from sharecons.testing.broker.share.acquire import AcquireRequest
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgementBatch,
@@ -24,13 +24,13 @@ class Group:
         self.partition = SharePartition(self.state, start)
 
     def fetch(self, member="ann", most=500, now=0.0, aborted=(), offset=None, **wanted):
-        if not self.partition.may_acquire(self.settings):
+        if not self.partition.can_acquire(self.settings):
             return []
         offset = self.partition.next_fetch_offset() if offset is None else offset
         return [
             tuple(part)
             for part in self.partition.acquire(
-                Wanted(member=member, max_records=most, **wanted),
+                AcquireRequest(member=member, max_records=most, **wanted),
                 offset,
                 self.log.read(offset),
                 self.settings,
@@ -44,7 +44,7 @@ class Group:
             AcknowledgementBatch(first, last, tuple(t)) for first, last, *t in batches
         ]
         changes = self.partition.acknowledge(member, said, self.settings, now)
-        return self.partition.settle(changes)
+        return self.partition.apply(changes)
 
     def release(self, member="ann"):
         return self.partition.release(member, self.settings)

@@ -40,7 +40,7 @@ class Group:
 
     @property
     def topic_id(self):
-        return self.kafka.cluster.topics.named(TOPIC).topic_id
+        return self.kafka.cluster.topics.by_name(TOPIC).topic_id
 
     @property
     def partitions(self):
@@ -55,7 +55,7 @@ class Group:
         self.kafka.produce(TOPIC, ["x"] * count, partition=partition, **values)
 
     def denied(self, resource, name):
-        access = self.kafka.cluster.access
+        access = self.kafka.cluster.authorizer
         denies = access.denies
         access.denies = lambda operation, kind, what: (
             (operation, kind, what) == ("READ", resource, name)

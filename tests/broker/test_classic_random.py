@@ -58,7 +58,7 @@ class Group(RuleBasedStateMachine):
             self.now,
         )
         self.known.append(new_id)
-        answer = reply.answer
+        answer = reply.result
         if answer and answer.error is ErrorCode.none:
             assert answer.generation_id == self.group.generation_id
             assert answer.protocol_name == self.group.protocol_name
@@ -81,7 +81,7 @@ class Group(RuleBasedStateMachine):
         except GroupError:
             return
         assert not late
-        assert (reply.answer is not None) == (self.group.state is State.STABLE)
+        assert (reply.result is not None) == (self.group.state is State.STABLE)
 
     @rule(data=st.data(), instance=INSTANCES)
     def beat(self, data, instance):

@@ -68,7 +68,7 @@ def refused(call, *args, **kwargs):
 def test_the_first_member_leads_a_generation_of_its_own_at_once():
     group = ClassicGroup("g")
 
-    answer = joins(group, "one").answer
+    answer = joins(group, "one").result
 
     assert (ErrorCode.none, 1, "one", "one") == (
         answer.error,
@@ -83,8 +83,8 @@ def test_the_first_member_leads_a_generation_of_its_own_at_once():
 def test_a_new_member_has_to_come_again_with_the_id_that_it_is_given():
     group = ClassicGroup("g")
 
-    first = joins(group, "one", id_required=True).answer
-    second = rejoins(group, "one", id_required=True).answer
+    first = joins(group, "one", id_required=True).result
+    second = rejoins(group, "one", id_required=True).result
 
     assert (ErrorCode.member_id_required, "one") == (first.error, first.member_id)
     assert (ErrorCode.none, 1) == (second.error, second.generation_id)
@@ -94,7 +94,7 @@ def test_an_id_that_was_given_out_holds_for_a_session_only():
     group = ClassicGroup("g")
     joins(group, "one", id_required=True)
 
-    answer = rejoins(group, "one", now=10.0).answer
+    answer = rejoins(group, "one", now=10.0).result
 
     assert (ErrorCode.unknown_member_id, "one") == (answer.error, answer.member_id)
 
@@ -105,11 +105,11 @@ def test_an_initial_delay_gathers_members_in_one_generation():
     two = joins(group, "two", now=1.0)
 
     group.advance(3.0)
-    assert one.answer is None
+    assert one.result is None
     group.advance(6.0)
 
-    assert (1, 2) == (one.answer.generation_id, len(one.answer.members))
-    assert (1, ()) == (two.answer.generation_id, two.answer.members)
+    assert (1, 2) == (one.result.generation_id, len(one.result.members))
+    assert (1, ()) == (two.result.generation_id, two.result.members)
 
 
 def test_the_initial_delay_never_exceeds_the_rebalance_timeout():
@@ -118,24 +118,24 @@ def test_the_initial_delay_never_exceeds_the_rebalance_timeout():
 
     for second in range(1, 7):
         joins(group, str(second), float(second), rebalance_timeout=7.0)
-        assert first.answer is None
+        assert first.result is None
     group.advance(7.0)
 
-    assert (1, 7) == (first.answer.generation_id, len(first.answer.members))
+    assert (1, 7) == (first.result.generation_id, len(first.result.members))
 
 
 def test_a_second_member_waits_until_the_first_has_joined_again():
     group = stable("one")
 
     two = joins(group, "two", now=1.0)
-    assert (None, State.PREPARING) == (two.answer, group.state)
+    assert (None, State.PREPARING) == (two.result, group.state)
     one = rejoins(group, "one", now=2.0)
 
-    assert ["one", "two"] == [each.member_id for each in one.answer.members]
+    assert ["one", "two"] == [each.member_id for each in one.result.members]
     assert (2, "one", ()) == (
-        two.answer.generation_id,
-        two.answer.leader,
-        two.answer.members,
+        two.result.generation_id,
+        two.result.leader,
+        two.result.members,
     )
 
 
@@ -144,12 +144,12 @@ def test_a_member_that_does_not_join_again_in_time_is_out():
     two = joins(group, "two", now=1.0)
 
     group.advance(60.9)
-    assert two.answer is None
+    assert two.result is None
     group.advance(61.0)
 
     assert ("two", ["two"]) == (
-        two.answer.leader,
-        [each.member_id for each in two.answer.members],
+        two.result.leader,
+        [each.member_id for each in two.result.members],
     )
     assert ErrorCode.unknown_member_id is refused(group.heartbeat, "one", None, 1, 61.0)
 
@@ -159,10 +159,10 @@ def test_the_longest_rebalance_timeout_of_all_holds():
     two = joins(group, "two", now=0.0, rebalance_timeout=1.0)
 
     group.advance(119.0)
-    assert two.answer is None
+    assert two.result is None
     group.advance(120.0)
 
-    assert 2 == two.answer.generation_id
+    assert 2 == two.result.generation_id
 
 
 def test_nobody_waits_for_an_id_that_was_given_out_once_its_session_is_over():
@@ -170,10 +170,10 @@ def test_nobody_waits_for_an_id_that_was_given_out_once_its_session_is_over():
     joins(group, "two", now=0.0, id_required=True, session_timeout=5.0)
     one = rejoins(group, "one", now=1.0, session_timeout=100.0)
 
-    assert one.answer is None
+    assert one.result is None
     group.advance(5.0)
 
-    assert 2 == one.answer.generation_id
+    assert 2 == one.result.generation_id
 
 
 def test_a_member_whose_session_is_over_is_out_and_the_others_rebalance():
@@ -196,10 +196,10 @@ def test_a_member_that_waits_for_a_rebalance_needs_no_heartbeats():
     for second in range(5, 100, 5):
         with pytest.raises(GroupError):
             group.heartbeat("two", None, group.generation_id, float(second))
-    assert one.answer is None
+    assert one.result is None
     rejoins(group, "two", now=100.0, rebalance_timeout=300.0)
 
-    assert 2 == len(one.answer.members)
+    assert 2 == len(one.result.members)
 
 
 def test_a_new_member_is_given_up_after_five_minutes_though_it_waits():
@@ -207,10 +207,10 @@ def test_a_new_member_is_given_up_after_five_minutes_though_it_waits():
     two = joins(group, "two", now=0.0)
 
     group.advance(299.0)
-    assert two.answer is None
+    assert two.result is None
     group.advance(300.0)
 
-    assert ErrorCode.unknown_member_id is two.answer.error
+    assert ErrorCode.unknown_member_id is two.result.error
 
 
 def test_all_sessions_over_at_once_leave_the_group_empty():
@@ -229,16 +229,16 @@ def test_the_leaders_sync_brings_everybodys_assignment():
     rejoins(group, "one")
 
     waits = syncs(group, "two")
-    assert waits.answer is None
+    assert waits.result is None
     leads = syncs(group, "one", assignments={"one": b"1", "two": b"2"})
 
-    assert 2 == two.answer.generation_id
+    assert 2 == two.result.generation_id
     assert (b"1", "consumer", "range") == (
-        leads.answer.assignment,
-        leads.answer.protocol_type,
-        leads.answer.protocol_name,
+        leads.result.assignment,
+        leads.result.protocol_type,
+        leads.result.protocol_name,
     )
-    assert b"2" == waits.answer.assignment
+    assert b"2" == waits.result.assignment
     assert State.STABLE is group.state
 
 
@@ -246,13 +246,13 @@ def test_whoever_is_not_in_the_leaders_assignments_gets_nothing():
     group = ClassicGroup("g")
     joins(group, "one")
 
-    assert b"" == syncs(group, "one", assignments={"other": b"1"}).answer.assignment
+    assert b"" == syncs(group, "one", assignments={"other": b"1"}).result.assignment
 
 
 def test_a_stable_group_gives_assignments_again():
     group = stable("one", "two")
 
-    assert b"two" == syncs(group, "two", now=1.0).answer.assignment
+    assert b"two" == syncs(group, "two", now=1.0).result.assignment
 
 
 def test_members_that_never_sync_are_out_after_the_rebalance_timeout():
@@ -279,7 +279,7 @@ def test_a_rebalance_sends_those_who_wait_for_an_assignment_to_join_again():
 
     joins(group, "three", now=1.0)
 
-    assert ErrorCode.rebalance_in_progress is waits.answer.error
+    assert ErrorCode.rebalance_in_progress is waits.result.error
 
 
 def test_a_sync_is_refused_with_a_wrong_generation_protocol_or_time():
@@ -302,14 +302,14 @@ def test_the_leader_rebalances_by_joining_again():
 
     reply = rejoins(group, "one", now=1.0)
 
-    assert (None, State.PREPARING) == (reply.answer, group.state)
+    assert (None, State.PREPARING) == (reply.result, group.state)
 
 
 def test_a_follower_that_joins_again_unchanged_is_told_the_generation():
     group = stable("one", "two")
     before = group.generation_id
 
-    answer = rejoins(group, "two", now=1.0).answer
+    answer = rejoins(group, "two", now=1.0).result
 
     assert (before, "one", ()) == (answer.generation_id, answer.leader, answer.members)
     assert State.STABLE is group.state
@@ -329,14 +329,14 @@ def test_a_join_that_comes_again_before_the_assignments_is_answered_again():
 
     again = rejoins(group, "one")
 
-    assert first.answer == again.answer
+    assert first.result == again.result
 
 
 def test_leaving_rebalances_and_the_next_in_line_leads():
     group = stable("one", "two")
 
     codes = group.leave([("one", None)], now=1.0)
-    answer = rejoins(group, "two", now=1.0).answer
+    answer = rejoins(group, "two", now=1.0).result
 
     assert [ErrorCode.none] == codes
     assert ("two", ["two"]) == (
@@ -351,7 +351,7 @@ def test_the_last_to_leave_leaves_an_empty_group_of_a_new_generation():
     group.leave([("one", None)], now=1.0)
 
     assert (State.EMPTY, 2) == (group.state, group.generation_id)
-    assert ErrorCode.unknown_member_id is rejoins(group, "one").answer.error
+    assert ErrorCode.unknown_member_id is rejoins(group, "one").result.error
 
 
 def test_each_that_leaves_has_an_answer_of_its_own():
@@ -371,7 +371,7 @@ def test_whoever_leaves_while_its_join_is_parked_is_told_so():
 
     group.leave([("two", None)], now=2.0)
 
-    assert ErrorCode.unknown_member_id is two.answer.error
+    assert ErrorCode.unknown_member_id is two.result.error
 
 
 def test_the_protocol_that_most_members_like_best_is_chosen():
@@ -380,7 +380,7 @@ def test_the_protocol_that_most_members_like_best_is_chosen():
     joins(group, "three", protocols=(("sticky", b"3"), ("range", b"")))
     answer = rejoins(
         group, "one", protocols=(("range", b""), ("sticky", b"1"), ("other", b""))
-    ).answer
+    ).result
 
     assert "sticky" == answer.protocol_name
     assert [b"1", b"2", b"3"] == [each.metadata for each in answer.members]
@@ -398,7 +398,7 @@ def test_the_protocol_that_most_members_like_best_is_chosen():
 def test_whoever_speaks_no_common_protocol_is_refused(asked):
     group = stable("one")
 
-    answer = joins(group, "two", **asked).answer
+    answer = joins(group, "two", **asked).result
 
     assert ErrorCode.inconsistent_group_protocol is answer.error
     assert State.STABLE is group.state
@@ -406,7 +406,7 @@ def test_whoever_speaks_no_common_protocol_is_refused(asked):
 
 @pytest.mark.parametrize("asked", [{"protocols": ()}, {"protocol_type": ""}])
 def test_an_empty_group_insists_on_a_protocol(asked):
-    answer = joins(ClassicGroup("g"), "one", **asked).answer
+    answer = joins(ClassicGroup("g"), "one", **asked).result
 
     assert ErrorCode.inconsistent_group_protocol is answer.error
 
@@ -415,7 +415,7 @@ def test_an_empty_group_takes_members_of_another_type():
     group = stable("one")
     group.leave([("one", None)], now=1.0)
 
-    answer = joins(group, "two", now=2.0, protocol_type="connect").answer
+    answer = joins(group, "two", now=2.0, protocol_type="connect").result
 
     assert ("connect", 3) == (answer.protocol_type, answer.generation_id)
 
@@ -425,8 +425,8 @@ def test_a_group_takes_no_more_members_than_it_may_have():
     joins(group, "one")
     syncs(group, "one")
 
-    two = joins(group, "two").answer
-    one = rejoins(group, "one").answer
+    two = joins(group, "two").result
+    one = rejoins(group, "one").result
 
     assert (ErrorCode.group_max_size_reached, "") == (two.error, two.member_id)
     assert ErrorCode.none is one.error
@@ -464,20 +464,20 @@ def test_a_parked_join_can_be_let_go_and_its_member_comes_again():
     group = stable("one")
     two = joins(group, "two", now=1.0)
 
-    group.let_go(two, now=2.0)
+    group.drop_request(two, now=2.0)
     one = rejoins(group, "one", now=3.0)
-    assert one.answer is None
+    assert one.result is None
     rejoins(group, "two", now=4.0)
 
-    assert ["one", "two"] == [each.member_id for each in one.answer.members]
+    assert ["one", "two"] == [each.member_id for each in one.result.members]
 
 
 def test_a_protocol_that_only_some_speak_is_not_chosen():
     group = stable("one", protocols=(("other", b""), ("range", b"")))
     joins(group, "two", protocols=(("another", b""), ("range", b"")))
 
-    answer = rejoins(group, "one", protocols=(("other", b""), ("range", b""))).answer
-    third = joins(group, "three", protocols=(("other", b""),)).answer
+    answer = rejoins(group, "one", protocols=(("other", b""), ("range", b""))).result
+    third = joins(group, "three", protocols=(("other", b""),)).result
 
     assert "range" == answer.protocol_name
     assert ErrorCode.inconsistent_group_protocol is third.error
@@ -488,11 +488,11 @@ def test_a_full_group_lets_in_again_whoever_waits_already():
     joins(group, "one")
 
     again = rejoins(group, "one", now=1.0)
-    two = joins(group, "two", now=1.0).answer
+    two = joins(group, "two", now=1.0).result
     group.advance(3.0)
 
     assert ErrorCode.group_max_size_reached is two.error
-    assert ErrorCode.none is again.answer.error
+    assert ErrorCode.none is again.result.error
 
 
 def test_a_rebalance_before_the_assignments_takes_back_the_old_ones():

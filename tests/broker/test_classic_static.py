@@ -23,7 +23,7 @@ def static_group(session_timeout=10.0):
 def test_a_static_member_needs_no_second_round_for_its_id():
     answer = joins(
         ClassicGroup("g"), "one", group_instance_id="i", id_required=True
-    ).answer
+    ).result
 
     assert (ErrorCode.none, "i") == (answer.error, answer.members[0].group_instance_id)
 
@@ -32,7 +32,7 @@ def test_a_follower_that_comes_back_has_its_assignment_without_a_rebalance():
     group = static_group()
     before = group.generation_id
 
-    answer = joins(group, "new", now=1.0, group_instance_id="i2").answer
+    answer = joins(group, "new", now=1.0, group_instance_id="i2").result
 
     assert (before, "new", "one", ()) == (
         answer.generation_id,
@@ -41,17 +41,17 @@ def test_a_follower_that_comes_back_has_its_assignment_without_a_rebalance():
         answer.members,
     )
     assert State.STABLE is group.state
-    assert b"2" == syncs(group, "new", now=1.0).answer.assignment
+    assert b"2" == syncs(group, "new", now=1.0).result.assignment
 
 
 def test_a_leader_that_comes_back_is_told_not_to_assign():
     group = static_group()
 
-    answer = joins(group, "new", now=1.0, group_instance_id="i1").answer
+    answer = joins(group, "new", now=1.0, group_instance_id="i1").result
 
     assert (True, "new") == (answer.skip_assignment, answer.leader)
     assert {"new", "two"} == {each.member_id for each in answer.members}
-    assert b"1" == syncs(group, "new", now=1.0).answer.assignment
+    assert b"1" == syncs(group, "new", now=1.0).result.assignment
 
 
 def test_an_older_leader_that_comes_back_takes_itself_for_a_follower():
@@ -59,7 +59,7 @@ def test_an_older_leader_that_comes_back_takes_itself_for_a_follower():
 
     answer = joins(
         group, "new", now=1.0, group_instance_id="i1", may_skip_assignment=False
-    ).answer
+    ).result
 
     assert (False, "one", ()) == (
         answer.skip_assignment,
@@ -76,7 +76,7 @@ def test_the_old_self_of_who_came_back_is_fenced():
     fenced = ErrorCode.fenced_instance_id
     assert fenced is refused(group.heartbeat, "two", "i2", generation, 1.0)
     assert fenced is refused(syncs, group, "two", group_instance_id="i2")
-    assert fenced is rejoins(group, "two", group_instance_id="i2").answer.error
+    assert fenced is rejoins(group, "two", group_instance_id="i2").result.error
     assert fenced is refused(group.check_commit, "two", "i2", generation, 1.0)
     assert [fenced] == group.leave([("two", "i2")], 1.0)
 
@@ -84,13 +84,13 @@ def test_the_old_self_of_who_came_back_is_fenced():
 def test_a_parked_join_of_the_old_self_is_fenced():
     group = static_group()
     old = rejoins(group, "one", now=1.0, group_instance_id="i1")
-    assert old.answer is None
+    assert old.result is None
 
     joins(group, "new", now=2.0, group_instance_id="i1")
 
     assert (ErrorCode.fenced_instance_id, "one") == (
-        old.answer.error,
-        old.answer.member_id,
+        old.result.error,
+        old.result.member_id,
     )
 
 
@@ -103,7 +103,7 @@ def test_a_parked_sync_of_the_old_self_is_fenced():
 
     joins(group, "new", group_instance_id="i2")
 
-    assert ErrorCode.fenced_instance_id is old.answer.error
+    assert ErrorCode.fenced_instance_id is old.result.error
     assert State.PREPARING is group.state
 
 
@@ -115,7 +115,7 @@ def test_coming_back_with_another_protocol_rebalances():
 
     answer = joins(
         group, "new", group_instance_id="i", protocols=(both[1], both[0])
-    ).answer
+    ).result
 
     assert ("sticky", 2) == (answer.protocol_name, answer.generation_id)
 
@@ -138,7 +138,7 @@ def test_static_members_that_are_late_keep_their_places_until_their_sessions_end
 
     group.advance(61.0)
 
-    assert {"one", "two"} == {each.member_id for each in one.answer.members}
+    assert {"one", "two"} == {each.member_id for each in one.result.members}
 
 
 def test_a_group_whose_static_members_all_stay_away_waits_for_their_sessions():
@@ -150,7 +150,7 @@ def test_a_group_whose_static_members_all_stay_away_waits_for_their_sessions():
     assert State.PREPARING is group.state
     group.advance(161.0)
 
-    assert ErrorCode.unknown_member_id is three.answer.error
+    assert ErrorCode.unknown_member_id is three.result.error
     assert State.EMPTY is group.state
 
 

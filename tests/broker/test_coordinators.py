@@ -14,7 +14,7 @@ KEYS = [f"group-{number}" for number in range(300)]
 
 
 def placed(coordinators, running, key_type=GROUP):
-    return {key: coordinators.of(key_type, key, running) for key in KEYS}
+    return {key: coordinators.node_for(key_type, key, running) for key in KEYS}
 
 
 def test_no_broker_coordinates_if_none_runs():

@@ -57,7 +57,7 @@ class TestDeniedTopic:
         assert ("t", None, ()) == (found.name, found.topic_id, found.partitions)
 
     def test_is_refused_by_id_without_its_name(self, cluster):
-        topic_id = cluster.topics.named("t").topic_id
+        topic_id = cluster.topics.by_name("t").topic_id
         asked = [{"name": None, "topic_id": topic_id}]
         (found,) = self.metadata(cluster, topics=asked)
 
@@ -107,7 +107,7 @@ class TestDeniedTopic:
         (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
 
         assert "topic_authorization_failed" == result.error_code.name
-        assert cluster.topics.named("t") is not None
+        assert cluster.topics.by_name("t") is not None
 
     def test_can_be_created_but_tells_nothing_of_itself(self, cluster):
         create(cluster, creation(resource_name="new"))
@@ -139,7 +139,7 @@ class TestDeniedCluster:
         assert refused == described.error_code.name
         assert [refused, refused] == [each.error_code.name for each in created]
         assert [refused] == [each.error_code.name for each in deleted]
-        assert cluster.access.denies("ALTER", "CLUSTER", "kafka-cluster")
+        assert cluster.authorizer.denies("ALTER", "CLUSTER", "kafka-cluster")
 
     def test_elects_and_reassigns_nothing(self, cluster):
         elected = ask(
@@ -165,7 +165,7 @@ class TestDeniedCluster:
         assert refused == result.error_code.name
         assert refused == reassigned.error_code.name
         assert refused == reassigned.responses[0].partitions[0].error_code.name
-        assert [1] == cluster.topics.named("t").partitions[0].replicas
+        assert [1] == cluster.topics.by_name("t").partitions[0].replicas
 
     def test_tells_that_nothing_may_be_done_to_it(self, cluster):
         asked = {"include_cluster_authorized_operations": True}

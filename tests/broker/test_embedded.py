@@ -33,7 +33,7 @@ def listens(address):
 
 
 def log_of(kafka, topic, partition=0):
-    return kafka.cluster.topics.named(topic).partition(partition).log
+    return kafka.cluster.topics.by_name(topic).partition(partition).log
 
 
 def test_second_start_takes_less_than_fifty_milliseconds():
@@ -168,11 +168,11 @@ def test_broker_that_was_not_entered_says_so():
 
 def test_unknown_names_are_told():
     with EmbeddedBroker(topics={"orders": 1}) as kafka:
-        with pytest.raises(LookupError, match="no topic 'jobs'"):
+        with pytest.raises(LookupError, match="topic 'jobs' does not exist"):
             kafka.produce("jobs", [b"x"])
         with pytest.raises(LookupError, match="no partition 1 of topic 'orders'"):
             kafka.produce("orders", [b"x"], partition=1)
-        with pytest.raises(LookupError, match="no broker 7"):
+        with pytest.raises(LookupError, match="broker 7 does not exist"):
             kafka.stop_broker(7)
 
 
@@ -250,5 +250,5 @@ async def test_broker_with_ports_on_a_virtual_clock_fails_with_a_hint():
         await kafka.start()
     with pytest.raises(RuntimeError, match=r"virtual clock.*listen=False"):
         kafka.__enter__()
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         kafka.create_topic("orders")

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.log.batches import header_of
+from sharecons.testing.broker.log.batches import decode_header
 from sharecons.testing.broker.placement import RequestError
 
 NOW = 1_800_000_000_000
@@ -20,7 +20,7 @@ def kafka():
 
 
 def log_of(kafka, partition=0):
-    return kafka.cluster.topics.named("orders").partition(partition).log
+    return kafka.cluster.topics.by_name("orders").partition(partition).log
 
 
 def batches(kafka, partition=0):
@@ -122,7 +122,7 @@ def test_produce_stamps_the_broker_s_time_where_the_topic_says_so(kafka):
     kafka.produce("orders", [b"x"], timestamp=5)
 
     (batch,) = batches(kafka)
-    assert header_of(batch.data).has_log_append_time
+    assert decode_header(batch.data).has_log_append_time
     assert began <= batch.max_timestamp <= now_ms()
 
 
@@ -151,7 +151,7 @@ def test_produce_needs_replicas_in_sync(kafka):
 def test_produce_needs_a_leader(kafka):
     kafka.create_topic("orders", replication=1)
     kafka.stop_broker(1)
-    with pytest.raises(RequestError, match="partition 0: it has no leader"):
+    with pytest.raises(RequestError, match="partition 0: no leader"):
         kafka.produce("orders", [b"x"])
 
 
@@ -161,7 +161,7 @@ def test_produce_writes_in_the_leader_s_epoch(kafka):
     kafka.produce("orders", [b"x"])
 
     (batch,) = batches(kafka)
-    assert 1 == batch.leader_epoch == header_of(batch.data).leader_epoch
+    assert 1 == batch.leader_epoch == decode_header(batch.data).leader_epoch
 
 
 def test_produce_refuses_keys_that_do_not_match_the_values(kafka):

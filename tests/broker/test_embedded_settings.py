@@ -4,7 +4,7 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.placement import RequestError
-from sharecons.testing.broker.settings.known import SettingError
+from sharecons.testing.broker.settings.validation import SettingError
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_values_may_be_numbers_and_booleans():
         assert {"preallocate": "true", "retention.ms": "5"} == (
             kafka.cluster.topics.by_name("orders").config
         )
-        assert not kafka.cluster.share_partitions.settings("g").may_renew
+        assert not kafka.cluster.share_partitions.group_settings("g").may_renew

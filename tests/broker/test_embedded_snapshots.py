@@ -149,7 +149,7 @@ def test_deleted_records_are_not_returned():
 def test_records_of_missing_topics_and_partitions_raise():
     with EmbeddedBroker(topics={"orders": 1}) as kafka:
         assert () == kafka.records("orders")
-        with pytest.raises(LookupError, match="no topic 'order'"):
+        with pytest.raises(LookupError, match="topic 'order' does not exist"):
             kafka.records("order")
         with pytest.raises(LookupError, match="no partition 1 of topic 'orders'"):
             kafka.records("orders", partition=1)
@@ -173,7 +173,7 @@ def test_records_of_a_damaged_batch_raise():
 def test_missing_group_raises():
     with (
         EmbeddedBroker() as kafka,
-        pytest.raises(LookupError, match="no share group 'g'"),
+        pytest.raises(LookupError, match="share group 'g' does not exist"),
     ):
         kafka.group("g")
 
@@ -353,7 +353,7 @@ async def test_wait_for_one_topic_ignores_others(kafka):
         kafka.create_topic("other")
         with pytest.raises(TimeoutError, match="no partition of topic 'other'"):
             await kafka.wait_until_settled("g", "other", timeout=1)
-        with pytest.raises(LookupError, match="no topic 'misspelt'"):
+        with pytest.raises(LookupError, match="topic 'misspelt' does not exist"):
             await kafka.wait_until_settled("g", "misspelt", timeout=1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.refusals import error_code
+from sharecons.testing.broker.error_responses import error_code
 from tests.broker.talking import Client, entity, request_bytes
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ async def took(kafka, request=METADATA):
 
 
 def has_topic(kafka):
-    return kafka.cluster.topics.named("orders") is not None
+    return kafka.cluster.topics.by_name("orders") is not None
 
 
 async def test_connection_is_cut_without_an_answer_and_once(kafka):

@@ -22,11 +22,11 @@ class Connection:
     """A client's, which may end."""
 
     def __init__(self):
-        self.gone = False
+        self.is_closed = False
         self.changed = Signal()
 
     def end(self):
-        self.gone = True
+        self.is_closed = True
         self.changed.notify()
 
 

@@ -7,7 +7,7 @@ from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.coordinators import GROUP
-from sharecons.testing.broker.groups.checks import parked
+from sharecons.testing.broker.groups.checks import wait_for_reply
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.signals import Signal
@@ -20,11 +20,11 @@ HERE, ELSEWHERE = 1, 2
 
 class Connection:
     def __init__(self):
-        self.gone = False
+        self.is_closed = False
         self.changed = Signal()
 
     def go(self):
-        self.gone = True
+        self.is_closed = True
         self.changed.notify()
 
 
@@ -49,7 +49,7 @@ class Parked:
 
     async def wait(self):
         try:
-            self.ended = await parked(self.context, self.group, self.reply)
+            self.ended = await wait_for_reply(self.context, self.group, self.reply)
         except (ClientDisconnectedError, GroupError) as error:
             self.ended = error
 
@@ -97,7 +97,7 @@ async def test_its_coordinator_moves_and_its_member_has_to_come_again():
 
     assert ErrorCode.not_coordinator is ended.code
     assert it.group.members["two"].joining is None
-    assert it.group.members["two"].expires < it.context.now + 11
+    assert it.group.members["two"].session_deadline < it.context.now + 11
 
 
 async def test_its_coordinator_stops():

@@ -118,7 +118,7 @@ def ours():
 
 
 def deny(ours, operation, resource, name):
-    ours.cluster.access.add(
+    ours.cluster.authorizer.add(
         Acl(
             resource=resource,
             name=name,
@@ -171,7 +171,7 @@ def test_a_group_that_is_denied(ours, api, version, asked, error):
 def test_each_operation_is_denied_by_itself(ours, operation, apis):
     deny(ours, operation, Resource.GROUP, "g")
     # Whoever is denied one thing is not allowed the others, unless an ACL says so.
-    ours.cluster.access.add(
+    ours.cluster.authorizer.add(
         Acl(
             resource=Resource.GROUP,
             name="g",
@@ -284,7 +284,7 @@ def test_there_is_no_coordinator_without_a_broker(ours):
 def test_a_deleted_topic_takes_its_offsets_with_it(ours):
     ours.ask("offset_commit", 9, HERE, **commit("g"))
 
-    ours.cluster.delete_topic(ours.cluster.topics.named("t"))
+    ours.cluster.delete_topic(ours.cluster.topics.by_name("t"))
 
     (group,) = ours.ask(
         "offset_fetch", 9, HERE, groups=[{"group_id": "g", "topics": None}]

@@ -5,7 +5,7 @@ import pytest
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.partition_log import (
     AppendError,
-    Found,
+    LogPosition,
     LogRules,
     PartitionLog,
 )
@@ -46,7 +46,7 @@ class Bell:
 
 def waiting(log):
     bell = Bell()
-    log.grown.add(bell)
+    log.changed.add(bell)
     return bell
 
 
@@ -150,7 +150,7 @@ def test_a_log_may_give_its_own_time():
 
     assert NOW + 5 == appended.log_append_time
     assert NOW + 5 == log.batches(0, 1, END)[0].max_timestamp
-    assert Found(0, NOW + 5, 0) == log.at_time(NOW + 1)
+    assert LogPosition(0, NOW + 5, 0) == log.find_timestamp(NOW + 1)
 
 
 def test_deleted_records_are_gone_but_their_batch_is_whole():
@@ -242,7 +242,7 @@ def test_aborted_transactions_go_with_their_records():
     ids=["long ago", "0", "1", "50", "51", "60"],  # not what the clock says
 )
 def test_a_time_is_looked_up_record_by_record(time, offset):
-    assert offset == timed_log().at_time(time).offset
+    assert offset == timed_log().find_timestamp(time).offset
 
 
 def timed_log():
@@ -254,24 +254,24 @@ def timed_log():
 
 
 def test_a_time_to_come_is_not_found():
-    assert timed_log().at_time(NOW + 61) is None
-    assert PartitionLog().at_time(0) is None
+    assert timed_log().find_timestamp(NOW + 61) is None
+    assert PartitionLog().find_timestamp(0) is None
 
 
 def test_deleted_records_are_not_found_by_their_time():
     log = timed_log()
     log.truncate_before(2)
 
-    assert Found(2, NOW + 20, 0) == log.at_time(NOW)
+    assert LogPosition(2, NOW + 20, 0) == log.find_timestamp(NOW)
 
 
 def test_the_latest_record_is_the_first_of_those_with_the_greatest_time():
     log = PartitionLog()
-    assert log.latest_time() is None
+    assert log.find_max_timestamp() is None
 
     log.append(batch("a", "b", "c", times=[NOW, NOW + 50, NOW + 50]), NOW)
     log.append(batch("d", timestamp=NOW + 50), NOW)
-    assert Found(1, NOW + 50, 0) == log.latest_time()
+    assert LogPosition(1, NOW + 50, 0) == log.find_max_timestamp()
 
 
 def test_a_corrupted_batch_is_no_longer_sound_and_others_are():

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.batches import (
     AppendError,
-    control_batch,
-    header_of,
-    is_sound,
-    split,
-    stamp,
+    decode_header,
+    encode_marker,
+    finalize,
+    has_valid_crc,
+    split_batches,
 )
-from sharecons.testing.broker.log.records import heads
-from sharecons.testing.broker.log.rules import LogRules, check
+from sharecons.testing.broker.log.records import decode_heads
+from sharecons.testing.broker.log.rules import LogRules, check_batch
 from tests.broker.crafting import NOW, BatchHead, batch, patched, sealed
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
@@ -40,25 +40,25 @@ def framed_snappy(body):
 
 def refused(content, now_ms=NOW, **rules):
     with pytest.raises(AppendError) as caught:
-        check(content, header_of(content), LogRules(**rules), now_ms)
+        check_batch(content, decode_header(content), LogRules(**rules), now_ms)
     return caught.value
 
 
 def accepted(content, now_ms=NOW, **rules):
-    check(content, header_of(content), LogRules(**rules), now_ms)
+    check_batch(content, decode_header(content), LogRules(**rules), now_ms)
 
 
 def test_a_field_is_cut_into_its_batches():
     first, second = batch("a"), batch("b", "c")
 
-    assert [first, second] == split(first + second)
+    assert [first, second] == split_batches(first + second)
 
 
 @given(st.integers(0, 67))
 def test_a_batch_that_is_not_all_there_is_left_out(length):
     whole = batch("a")
 
-    assert [whole] == split(whole + whole[:length])
+    assert [whole] == split_batches(whole + whole[:length])
 
 
 @pytest.mark.parametrize("length", [13, 0, -1])
@@ -66,7 +66,7 @@ def test_what_says_it_is_shorter_than_any_batch_is_corrupt(length):
     content = patched(batch(), 8, *length.to_bytes(4, "big", signed=True))
 
     with pytest.raises(AppendError, match=f"Record size {length} is less") as caught:
-        split(content)
+        split_batches(content)
 
     assert ErrorCode.corrupt_message is caught.value.code
 
@@ -74,7 +74,7 @@ def test_what_says_it_is_shorter_than_any_batch_is_corrupt(length):
 @pytest.mark.parametrize("magic", [3, 255])
 def test_a_format_yet_to_come_is_corrupt(magic):
     with pytest.raises(AppendError) as caught:
-        split(patched(batch(), 16, magic))
+        split_batches(patched(batch(), 16, magic))
 
     assert ErrorCode.corrupt_message is caught.value.code
 
@@ -82,7 +82,7 @@ def test_a_format_yet_to_come_is_corrupt(magic):
 @pytest.mark.parametrize("magic", [0, 1])
 def test_an_old_format_is_an_invalid_record(magic):
     with pytest.raises(AppendError) as caught:
-        header_of(patched(batch(), 16, magic))
+        decode_header(patched(batch(), 16, magic))
 
     assert ErrorCode.invalid_record is caught.value.code
 
@@ -92,32 +92,32 @@ def test_no_bit_behind_the_crc_changes_unseen(at, bit):
     content = batch("a" * 9)
     changed = patched(content, at, content[at] ^ 1 << bit)
 
-    assert is_sound(content, header_of(content))
-    assert not is_sound(changed, header_of(changed))
+    assert has_valid_crc(content, decode_header(content))
+    assert not has_valid_crc(changed, decode_header(changed))
 
 
 def test_a_stamped_batch_has_its_place_and_is_still_sound():
-    head = BatchHead(stamp(batch("a", "b"), base_offset=70, leader_epoch=3))
+    head = BatchHead(finalize(batch("a", "b"), base_offset=70, leader_epoch=3))
 
     assert (70, 3, True) == (head.base_offset, head.leader_epoch, head.is_sound)
     assert NOW == head.max_timestamp
 
 
 def test_the_logs_own_time_is_in_a_batch_that_is_still_sound():
-    head = BatchHead(stamp(batch(), 0, 0, append_time=12345))
+    head = BatchHead(finalize(batch(), 0, 0, append_time=12345))
 
     assert (12345, 0x08, True) == (head.max_timestamp, head.attributes, head.is_sound)
 
 
 def test_a_producer_cannot_claim_the_logs_own_time():
-    head = BatchHead(stamp(batch(attributes=0x08), 0, 0))
+    head = BatchHead(finalize(batch(attributes=0x08), 0, 0))
 
     assert (0, True) == (head.attributes, head.is_sound)
 
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, 1), (False, 0)])
 def test_a_marker_is_what_kafka_writes(committed, kind):
-    head = BatchHead(control_batch(7, 3, committed, NOW))
+    head = BatchHead(encode_marker(7, 3, committed, NOW))
 
     assert head.is_sound
     assert (0x30, 7, 3, -1, 1) == (
@@ -149,11 +149,11 @@ def test_records_are_read_however_they_are_compressed(attributes, compress):
         attributes=attributes,
         compress=lambda body: bytes(compress(body)),
     )
-    content = stamp(content, 40, 0)
+    content = finalize(content, 40, 0)
 
     accepted(batch("a", attributes=attributes, compress=lambda b: bytes(compress(b))))
     assert [(NOW, 40, True), (NOW - 5, 41, False), (NOW + 70, 42, True)] == list(
-        heads(content, header_of(content))
+        decode_heads(content, decode_header(content))
     )
 
 
@@ -169,7 +169,7 @@ def test_garbage_has_no_records_and_does_not_break_the_reader(body, count):
     content = patched(content, 8, *length)
 
     try:
-        found = list(heads(content, header_of(content)))
+        found = list(decode_heads(content, decode_header(content)))
     except ValueError:
         return
     assert count == len(found)
@@ -218,5 +218,5 @@ def test_records_of_another_time_than_the_topic_allows_are_named():
 def test_a_compacted_topic_wants_a_key_of_each_record():
     content = batch("a", "b", "c", keys=[b"k", None, b""])
 
-    assert {1} == refused(content, compacted=True).record_errors.keys()
+    assert {1} == refused(content, is_compacted=True).record_errors.keys()
     accepted(content)

@@ -71,7 +71,7 @@ def test_empty_list_of_the_first_version_is_all_topics(cluster):
 
 
 def test_topics_are_found_by_id(cluster):
-    topic_id, unknown = cluster.topics.named("t").topic_id, uuid.UUID(int=5)
+    topic_id, unknown = cluster.topics.by_name("t").topic_id, uuid.UUID(int=5)
     found = by_id(cluster, 12, topic_id, unknown)
 
     assert [("t", "none"), (None, "unknown_topic_id")] == codes(found)
@@ -80,7 +80,7 @@ def test_topics_are_found_by_id(cluster):
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_ids_are_refused_before_they_can_be_asked_for(cluster, version):
-    topic_id = cluster.topics.named("t").topic_id
+    topic_id = cluster.topics.by_name("t").topic_id
 
     (found,) = by_id(cluster, version, topic_id)
     assert ("", "invalid_request") == codes([found])[0]
@@ -88,7 +88,7 @@ def test_ids_are_refused_before_they_can_be_asked_for(cluster, version):
 
 
 def test_one_id_makes_all_of_them_ids(cluster):
-    topic_id = cluster.topics.named("t").topic_id
+    topic_id = cluster.topics.by_name("t").topic_id
     mixed = [{"name": None, "topic_id": topic_id}, {"name": "alone", "topic_id": None}]
 
     assert [("t", "none")] == codes(ask(cluster, "metadata", 12, topics=mixed).topics)

@@ -33,52 +33,52 @@ def test_the_last_commit_holds():
 def test_offsets_of_a_transaction_are_pending_until_it_commits():
     offsets = GroupOffsets()
     offsets.commit({PLACE: Offset(1)})
-    offsets.commit_later(9, {PLACE: Offset(2)})
+    offsets.add_pending(9, {PLACE: Offset(2)})
 
     assert (Offset(1), True) == (offsets.get(PLACE), offsets.is_pending(PLACE))
-    offsets.ended(9, committed=True)
+    offsets.end_transaction(9, committed=True)
 
     assert (Offset(2), False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
 
 
 def test_offsets_of_a_transaction_that_aborts_are_forgotten():
     offsets = GroupOffsets()
-    offsets.commit_later(9, {PLACE: Offset(2)})
+    offsets.add_pending(9, {PLACE: Offset(2)})
 
-    offsets.ended(9, committed=False)
+    offsets.end_transaction(9, committed=False)
 
     assert (None, False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
 
 
 def test_a_commit_after_a_transactions_own_outlives_its_end():
     offsets = GroupOffsets()
-    offsets.commit_later(9, {PLACE: Offset(2)})
+    offsets.add_pending(9, {PLACE: Offset(2)})
     offsets.commit({PLACE: Offset(1)})
 
-    offsets.ended(9, committed=True)
+    offsets.end_transaction(9, committed=True)
 
     assert Offset(1) == offsets.get(PLACE)
 
 
 def test_each_producers_offsets_are_its_own():
     offsets = GroupOffsets()
-    offsets.commit_later(8, {PLACE: Offset(2)})
-    offsets.commit_later(9, {PLACE: Offset(3)})
+    offsets.add_pending(8, {PLACE: Offset(2)})
+    offsets.add_pending(9, {PLACE: Offset(3)})
 
-    offsets.ended(9, committed=False)
+    offsets.end_transaction(9, committed=False)
 
     assert offsets.is_pending(PLACE)
-    offsets.ended(8, committed=True)
+    offsets.end_transaction(8, committed=True)
     assert Offset(2) == offsets.get(PLACE)
 
 
 def test_a_deleted_offset_is_not_brought_back_by_a_transaction():
     offsets = GroupOffsets()
     offsets.commit({PLACE: Offset(1)})
-    offsets.commit_later(9, {PLACE: Offset(2)})
+    offsets.add_pending(9, {PLACE: Offset(2)})
 
     offsets.delete(PLACE)
-    offsets.ended(9, committed=True)
+    offsets.end_transaction(9, committed=True)
 
     assert offsets.get(PLACE) is None
 
@@ -86,10 +86,10 @@ def test_a_deleted_offset_is_not_brought_back_by_a_transaction():
 def test_a_deleted_topic_takes_its_offsets_with_it():
     offsets = GroupOffsets()
     offsets.commit({PLACE: Offset(1), ("t", 1): Offset(1), ("other", 0): Offset(1)})
-    offsets.commit_later(9, {PLACE: Offset(2), ("other", 1): Offset(2)})
+    offsets.add_pending(9, {PLACE: Offset(2), ("other", 1): Offset(2)})
 
     offsets.delete_topic("t")
-    offsets.ended(9, committed=True)
+    offsets.end_transaction(9, committed=True)
 
     assert [("other", 0), ("other", 1)] == list(offsets)
 
@@ -225,7 +225,7 @@ def test_a_subscription_that_is_cut_short_cannot_be_read(size):
 
 def test_a_transactions_end_reaches_the_groups_offsets():
     group = ClassicGroup("g")
-    group.offsets.commit_later(7, {PLACE: Offset(4)})
+    group.offsets.add_pending(7, {PLACE: Offset(4)})
 
     group.transaction_ended(7, committed=True)
 

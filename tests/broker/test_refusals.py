@@ -11,7 +11,7 @@ from kio.serial import entity_reader
 from sharecons.testing.broker import codec
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import Header
-from sharecons.testing.broker.refusals import error_response
+from sharecons.testing.broker.error_responses import error_response
 
 CODE = ErrorCode.not_coordinator
 SAYS_NOTHING = [("DescribeLogDirs", 1), ("DescribeLogDirs", 2)]

@@ -17,7 +17,7 @@ from sharecons.testing import virtual_time
 from sharecons.testing.broker.configs import Configs
 from sharecons.testing.broker.settings.changes import Change, ConfigError
 from sharecons.testing.broker.share.deliveries import AcknowledgeError
-from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.share.partitions import SharePartitionKey
 from tests.broker.clients import Clients, new_name
 from tests.broker.clients import read as consumed
 from tests.broker.crafting import NOW, batch
@@ -64,12 +64,12 @@ def test_what_is_rejected_is_archived_when_it_is_written():
     assert [(0, 3, ARCHIVING, 1)] == group.written
     assert (0, 0) == (group.partition.start_offset, group.state.delivery_complete)
 
-    (dead_letter_pending,) = group.partition.take_given_up(0.0)
+    (dead_letter_pending,) = group.partition.take_due_dead_letters(0.0)
     assert dead_letter_pending.run.delivery.is_rejected
     assert group.partition.archive([dead_letter_pending])
     assert [(0, 3, ARCHIVED, 1)] == group.written
     assert (4, 4) == (group.partition.start_offset, group.state.delivery_complete)
-    assert not group.partition.has_given_up
+    assert not group.partition.has_dead_letters
 
 
 @pytest.mark.parametrize("way", ["release", "session", "lock"])
@@ -86,7 +86,7 @@ def test_what_was_delivered_too_often_is_given_up_too(way):
         group.advance(now=30.0)
 
     assert [(0, 3, ARCHIVING, 2)] == group.written
-    (dead_letter_pending,) = group.partition.take_given_up(30.0)
+    (dead_letter_pending,) = group.partition.take_due_dead_letters(30.0)
     assert (0, 3) == dead_letter_pending.run[:2]
     assert not dead_letter_pending.run.delivery.is_rejected
 
@@ -100,7 +100,9 @@ def test_gaps_aborted_records_and_those_that_the_log_lost_are_archived_at_once()
     group.partition.log_start_moved(3)
     group.release()
 
-    assert [(3, 3)] == [each.run[:2] for each in group.partition.take_given_up(0.0)]
+    assert [(3, 3)] == [
+        each.run[:2] for each in group.partition.take_due_dead_letters(0.0)
+    ]
 
 
 def test_without_a_topic_all_is_archived_at_once():
@@ -109,7 +111,7 @@ def test_without_a_topic_all_is_archived_at_once():
 
     assert group.say((0, 3, REJECT))
     assert [(0, 3, ARCHIVED, 1)] == group.written
-    assert not group.partition.has_given_up
+    assert not group.partition.has_dead_letters
 
 
 def test_what_is_archiving_is_nobodys_and_holds_up_the_start_offset():
@@ -123,7 +125,7 @@ def test_what_is_archiving_is_nobodys_and_holds_up_the_start_offset():
     assert refused.value.code is ErrorCode.invalid_record_state
     assert [(3, 3, 2)] == group.fetch()
     assert 0 == group.partition.start_offset
-    group.partition.archive(group.partition.take_given_up(0.0))
+    group.partition.archive(group.partition.take_due_dead_letters(0.0))
     assert 3 == group.partition.start_offset
 
 
@@ -134,7 +136,7 @@ def test_parts_of_a_batch_are_given_up_each_for_its_reason():
     group.fetch()
     group.say((0, 4, REJECT, RELEASE, RELEASE, ACCEPT, REJECT))
 
-    dead_letter_pending = group.partition.take_given_up(0.0)
+    dead_letter_pending = group.partition.take_due_dead_letters(0.0)
     assert [(0, 0, True), (1, 2, False), (4, 4, True)] == [
         (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
     ]
@@ -151,9 +153,9 @@ def test_a_new_leader_takes_up_what_is_archiving():
     group.fetch(most=4)
     group.say((4, 7, REJECT))
     group.move_leader()
-    group.partition.resume(group.settings)
+    group.partition.resume_dead_letters(group.settings)
 
-    dead_letter_pending = group.partition.take_given_up(0.0)
+    dead_letter_pending = group.partition.take_due_dead_letters(0.0)
     assert [(0, 3, False), (4, 7, True)] == [
         (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
     ]
@@ -165,18 +167,22 @@ def test_what_cannot_be_written_yet_is_tried_again_for_half_a_minute():
     group = Group(4, dead_letters=True, lock_duration=60.0)
     group.fetch()
     group.say((0, 3, REJECT))
-    (dead_letter_pending,) = group.partition.take_given_up(10.0)
+    (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
     due = []
     while (
-        dead_letter_pending := dead_letter_pending.later(
-            dead_letter_pending.due if due else 10.0
+        dead_letter_pending := dead_letter_pending.next_try(
+            dead_letter_pending.due_at if due else 10.0
         )
     ) is not None:
-        due.append(dead_letter_pending.due)
-        group.partition.keep(dead_letter_pending)
-        assert group.partition.next_deadline() == dead_letter_pending.due
-        assert [] == group.partition.take_given_up(dead_letter_pending.due - 0.1)
-        (dead_letter_pending,) = group.partition.take_given_up(dead_letter_pending.due)
+        due.append(dead_letter_pending.due_at)
+        group.partition.requeue(dead_letter_pending)
+        assert group.partition.next_deadline() == dead_letter_pending.due_at
+        assert [] == group.partition.take_due_dead_letters(
+            dead_letter_pending.due_at - 0.1
+        )
+        (dead_letter_pending,) = group.partition.take_due_dead_letters(
+            dead_letter_pending.due_at
+        )
 
     assert [12.0, 16.0, 24.0, 40.0] == due
 
@@ -185,11 +191,11 @@ def test_tries_that_nobody_made_are_over():
     group = Group(4, dead_letters=True)
     group.fetch()
     group.say((0, 3, REJECT))
-    (dead_letter_pending,) = group.partition.take_given_up(10.0)
-    waiting = dead_letter_pending.later(10.0)
+    (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
+    waiting = dead_letter_pending.next_try(10.0)
 
-    assert 24.0 == waiting.later(20.0).due
-    assert waiting.later(40.0) is None
+    assert 24.0 == waiting.next_try(20.0).due_at
+    assert waiting.next_try(40.0) is None
 
 
 # What is written, and where.
@@ -204,7 +210,7 @@ def asked_for(group, name=LETTERS, partitions=1, enable="true", **config):
 
 def letters(group, name=LETTERS):
     """What is in the topic: partitions, keys, values, headers."""
-    places = group.kafka.cluster.topics.named(name).partitions
+    places = group.kafka.cluster.topics.by_name(name).partitions
     return [
         (place.index, key, value, dict(headers))
         for place in places
@@ -231,7 +237,7 @@ def headers_of(offset, message=REJECTED, partition=0, count=1):
 
 def states(group, partition=0):
     """What is left of a share partition in the coordinator's state."""
-    key = Key("g", group.topic_id, partition)
+    key = SharePartitionKey("g", group.topic_id, partition)
     return [tuple(each) for each in group.partitions.state(key).batches]
 
 

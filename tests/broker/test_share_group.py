@@ -170,7 +170,7 @@ def test_topic_that_is_deleted_goes_at_the_next_heartbeat():
     play.beat("A", 0, ["t", "u"])
     play.now = 1000.0
     play.limits = Limits(assignment_interval=1000.0, session_timeout=1e6)
-    play.group.forget("A")
+    play.group.remove("A")
     play.beat("A", 0, ["t", "u"])
     assert {"t": [0], "u": [0]} == play.has("A")
     play.topics.delete(play.topics.by_name("t"))

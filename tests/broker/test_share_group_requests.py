@@ -37,7 +37,7 @@ def describe(ours, *group_ids):
 
 
 def deny(ours, resource, name, operation=Operation.ALL):
-    ours.cluster.access.add(
+    ours.cluster.authorizer.add(
         Acl(
             resource=resource,
             name=name,
@@ -134,7 +134,7 @@ def test_topic_that_is_gone_is_not_described(ours):
     beat(ours, topics=[topic])
     ours.sleep(1)
     assert beat(ours, epoch=2).assignment.topic_partitions
-    ours.cluster.topics.delete(ours.cluster.topics.named(topic))
+    ours.cluster.topics.delete(ours.cluster.topics.by_name(topic))
     (found,) = describe(ours, "g")
 
     assert (topic,) == found.members[0].subscribed_topic_names
@@ -147,6 +147,6 @@ def test_assignment_is_spelt_by_topic_id(ours):
     ours.sleep(1)
     (assigned,) = beat(ours, epoch=2).assignment.topic_partitions
 
-    assert ours.cluster.topics.named(topic).topic_id == assigned.topic_id
+    assert ours.cluster.topics.by_name(topic).topic_id == assigned.topic_id
     assert (0, 1, 2) == assigned.partitions
     assert isinstance(assigned.topic_id, uuid.UUID)

@@ -222,7 +222,7 @@ def deny(ours, resource, name, denied):
         (denied, Permission.DENY),
         (Operation.ALL, Permission.ALLOW),
     ):
-        ours.cluster.access.add(
+        ours.cluster.authorizer.add(
             Acl(
                 resource=resource,
                 name=name,

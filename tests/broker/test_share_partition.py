@@ -6,7 +6,7 @@ The figures were measured on Kafka 4.3.0; see also test_same_histories.py.
 import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.share.coordinator_state import merged
+from sharecons.testing.broker.share.coordinator_state import merge
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgeError,
     AcknowledgementBatch,
@@ -87,7 +87,7 @@ def test_of_acknowledgements_all_or_none_are_applied():
 
     assert refused.value.code is ErrorCode.invalid_record_state
     assert [] == group.written
-    assert [(0, 4, 1)] == group.partition.held_by("ann")
+    assert [(0, 4, 1)] == group.partition.acquired_by("ann")
 
 
 def test_offsets_before_the_start_are_passed_over():
@@ -134,7 +134,7 @@ def test_nothing_is_changed_until_it_is_settled():
     changes = group.partition.acknowledge("ann", said, group.settings, 0.0)
 
     assert [] == group.fetch("bob")
-    group.partition.settle(changes)
+    group.partition.apply(changes)
     assert [(0, 9, 2)] == group.fetch("bob")
 
 
@@ -154,7 +154,7 @@ def test_each_acquisition_has_its_own_lock():
     group.fetch(now=10.0)
     group.advance(now=30.0)
 
-    assert [(5, 9, 1)] == group.partition.held_by("ann")
+    assert [(5, 9, 1)] == group.partition.acquired_by("ann")
     assert 40.0 == group.partition.next_deadline()
 
 
@@ -164,10 +164,10 @@ def test_renewing_begins_a_lock_anew():
     group.say((0, 4, RENEW), now=20.0)
     group.advance(now=30.0)
 
-    assert [(0, 4, 1)] == group.partition.held_by("ann")
+    assert [(0, 4, 1)] == group.partition.acquired_by("ann")
     assert [(5, 9, AVAILABLE, 1)] == group.written
     group.advance(now=50.0)
-    assert [] == group.partition.held_by("ann")
+    assert [] == group.partition.acquired_by("ann")
 
 
 def test_a_group_may_forbid_renewal():
@@ -253,9 +253,9 @@ def test_all_locks_may_be_ended_at_once():
     group = Group(10)
     group.fetch()
 
-    assert group.partition.end_locks(group.settings)
+    assert group.partition.expire_locks(group.settings)
     assert [(0, 9, 2)] == group.fetch("bob")
-    assert not Group(10).partition.end_locks(group.settings)
+    assert not Group(10).partition.expire_locks(group.settings)
 
 
 def test_of_overlapping_ranges_the_one_delivered_more_often_wins():
@@ -270,11 +270,11 @@ def test_of_overlapping_ranges_the_one_delivered_more_often_wins():
         batch(5, 7, 0, 2),
         batch(8, 12, 4, 1),
         batch(13, 19, 2, 1),
-    ] == merged(old, new, 2)
+    ] == merge(old, new, 2)
 
 
 def test_neighbours_that_are_alike_become_one():
     old = [StateBatch(0, 4, State.ACKNOWLEDGED, 1)]
     new = [StateBatch(5, 9, State.ACKNOWLEDGED, 1)]
 
-    assert [StateBatch(0, 9, State.ACKNOWLEDGED, 1)] == merged(old, new, 0)
+    assert [StateBatch(0, 9, State.ACKNOWLEDGED, 1)] == merge(old, new, 0)

@@ -5,7 +5,7 @@ The figures were measured on Kafka 4.3.0; see also test_same_histories.py.
 
 from time import process_time
 
-from sharecons.testing.broker.share.acquire import Wanted
+from sharecons.testing.broker.share.acquire import AcquireRequest
 from tests.broker.share_groups import ACCEPT, RELEASE, Group
 
 
@@ -127,7 +127,11 @@ def test_a_hundred_thousand_records_pass_in_well_under_a_second():
     while passed < 100_000:
         read = group.log.batches[passed // 100 :][:5]
         for first, last, _ in group.partition.acquire(
-            Wanted(member="ann", max_records=500), passed, read, group.settings, 0.0
+            AcquireRequest(member="ann", max_records=500),
+            passed,
+            read,
+            group.settings,
+            0.0,
         ):
             group.say((first, last, *[ACCEPT] * (last - first + 1)))
             passed = last + 1

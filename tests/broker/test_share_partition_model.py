@@ -10,7 +10,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sharecons.testing.broker.share.acquire import Wanted
+from sharecons.testing.broker.share.acquire import AcquireRequest
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
 from sharecons.testing.broker.share.deliveries import (
     AcknowledgeError,
@@ -54,9 +54,9 @@ class DeliveryQueue(RuleBasedStateMachine):
         batches=st.integers(1, 6),
     )
     def fetch(self, member, most, record_limit, batch_size, batches):
-        if not self.partition.may_acquire(self.settings):
+        if not self.partition.can_acquire(self.settings):
             return
-        wanted = Wanted(
+        wanted = AcquireRequest(
             member=member,
             max_records=most,
             record_limit=record_limit,
@@ -91,7 +91,7 @@ class DeliveryQueue(RuleBasedStateMachine):
         else:
             assert self.model.may_acknowledge(member, batches)
             assert flat(before) == flat(self.partition.states())
-            self.partition.settle(changes)
+            self.partition.apply(changes)
             self.model.acknowledged(batches, self.now)
 
     @rule(member=members)
@@ -122,7 +122,7 @@ class DeliveryQueue(RuleBasedStateMachine):
         for member in ("ann", "bob", "cy"):
             held = {
                 offset: count
-                for first, last, count in self.partition.held_by(member)
+                for first, last, count in self.partition.acquired_by(member)
                 for offset in range(first, last + 1)
             }
             assert self.model.held_by(member) == held

@@ -6,8 +6,8 @@ import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.configs import Configs
-from sharecons.testing.broker.share.acquire import Wanted
-from sharecons.testing.broker.share.partitions import Key, SharePartitions
+from sharecons.testing.broker.share.acquire import AcquireRequest
+from sharecons.testing.broker.share.partitions import SharePartitionKey, SharePartitions
 from sharecons.testing.broker.share.sessions import (
     SessionError,
     ShareSessions,
@@ -30,12 +30,12 @@ class Broker:
         self.partitions = SharePartitions(configs, lambda: 0.0)
         self.sessions = ShareSessions(self.partitions)
         self.partitions.initialize("g", TOPIC, 0)
-        self.key = Key("g", TOPIC, 0)
+        self.key = SharePartitionKey("g", TOPIC, 0)
 
     @property
     def partition(self):
         place = Partition(index=0, replicas=[1], leader=1)
-        return self.partitions.lead(self.key, place, 0)
+        return self.partitions.load(self.key, place, 0)
 
     def open(self, member, connection, *named, node=1):
         return self.sessions.open(node, "g", member, connection, named or (FIRST,))
@@ -43,13 +43,13 @@ class Broker:
     def acquire(self, member, *sizes):
         log = Log()
         log.append(*sizes or (10,))
-        settings = self.partitions.settings("g")
-        wanted = Wanted(member=member, max_records=500)
+        settings = self.partitions.group_settings("g")
+        wanted = AcquireRequest(member=member, max_records=500)
         offset = self.partition.next_fetch_offset()
         return self.partition.acquire(wanted, offset, log.read(offset), settings, 0.0)
 
     def held(self, member):
-        return [tuple(part) for part in self.partition.held_by(member)]
+        return [tuple(part) for part in self.partition.acquired_by(member)]
 
 
 @pytest.fixture
@@ -63,17 +63,17 @@ def code(error):
 
 def test_each_request_is_the_next_of_its_session(broker):
     broker.open("ann", "wire")
-    broker.sessions.enter(1, "g", "ann", 1)
-    broker.sessions.enter(1, "g", "ann", 2)
+    broker.sessions.next_request(1, "g", "ann", 1)
+    broker.sessions.next_request(1, "g", "ann", 2)
     with pytest.raises(SessionError) as error:
-        broker.sessions.enter(1, "g", "ann", 2)
+        broker.sessions.next_request(1, "g", "ann", 2)
 
     assert code(error) is ErrorCode.invalid_share_session_epoch
 
 
 def test_after_the_last_epoch_comes_the_first(broker):
     broker.open("ann", "wire").epoch = 2**31 - 1
-    broker.sessions.enter(1, "g", "ann", 2**31 - 1)
+    broker.sessions.next_request(1, "g", "ann", 2**31 - 1)
 
     assert 1 == broker.sessions.find(1, "g", "ann").epoch
 
@@ -82,7 +82,7 @@ def test_after_the_last_epoch_comes_the_first(broker):
 def test_a_session_is_one_members_on_one_broker(broker, who):
     broker.open("ann", "wire")
     with pytest.raises(SessionError) as error:
-        broker.sessions.enter(*who, 1)
+        broker.sessions.next_request(*who, 1)
 
     assert code(error) is ErrorCode.share_session_not_found
 
@@ -159,22 +159,22 @@ def test_partitions_are_added_and_forgotten(broker):
     session = broker.open("ann", "wire", FIRST, SECOND)
     session.update([THIRD, FIRST], [SECOND])
 
-    assert [FIRST, THIRD] == session.in_turn(0)
+    assert [FIRST, THIRD] == session.rotated(0)
 
 
 def test_partitions_take_turns(broker):
     session = broker.open("ann", "wire", FIRST, SECOND, THIRD)
 
-    assert [FIRST, SECOND, THIRD] == session.in_turn(0)
-    assert [SECOND, THIRD, FIRST] == session.in_turn(1)
-    assert [FIRST, SECOND, THIRD] == session.in_turn(3)
+    assert [FIRST, SECOND, THIRD] == session.rotated(0)
+    assert [SECOND, THIRD, FIRST] == session.rotated(1)
+    assert [FIRST, SECOND, THIRD] == session.rotated(3)
 
 
 def test_what_has_given_records_is_the_last_to_be_asked_again(broker):
     session = broker.open("ann", "wire", FIRST, SECOND, THIRD)
-    session.must_answer(FIRST, has_error=False, has_records=True)
+    session.must_respond(FIRST, has_error=False, has_records=True)
 
-    assert [SECOND, THIRD, FIRST] == session.in_turn(3)
+    assert [SECOND, THIRD, FIRST] == session.rotated(3)
 
 
 def test_an_answer_names_what_is_new_or_has_something_to_say(broker):
@@ -183,7 +183,7 @@ def test_an_answer_names_what_is_new_or_has_something_to_say(broker):
 
     def named(where, **what):
         said = {"has_error": False, "has_records": False, **what}
-        return session.must_answer(where, **said)
+        return session.must_respond(where, **said)
 
     assert not named(FIRST)
     assert named(FIRST, has_records=True)
@@ -197,7 +197,7 @@ def test_an_answer_names_what_is_new_or_has_something_to_say(broker):
 def test_a_test_may_have_a_session_forgotten(broker):
     broker.open("ann", "wire")
     broker.acquire("ann")
-    broker.sessions.forget("g", "ann")
+    broker.sessions.close_member("g", "ann")
 
     assert [] == broker.held("ann")
     with pytest.raises(SessionError):

@@ -88,7 +88,7 @@ async def test_offsets_may_be_altered_and_deleted():
         await ann.say((0, 3, ACCEPT))
         (told,) = group.partitions.offsets("g")
         await ann.close()
-        group.partitions.alter("g", group.topic_id, 0, 7)
+        group.partitions.reset_offset("g", group.topic_id, 0, 7)
         ann.epoch = 0
 
         assert (0, 6) == (told.start_offset, told.lag(10))

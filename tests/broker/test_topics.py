@@ -38,7 +38,7 @@ def grow(cluster, version=3, validate_only=False, **topic):
 
 
 def replicas(cluster, topic):
-    return [place.replicas for place in cluster.topics.named(topic).partitions]
+    return [place.replicas for place in cluster.topics.by_name(topic).partitions]
 
 
 def by_hand(*assignments):

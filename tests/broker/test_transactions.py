@@ -385,7 +385,7 @@ class SeveralProducers(RuleBasedStateMachine):
         self.seen.setdefault(name, []).append(producer)
 
     def ended(self, name, ending):
-        assert self.open.pop(name, set()) == ending.places
+        assert self.open.pop(name, set()) == ending.partitions
         assert ending.marker_epoch > self.seen[name][-1].epoch
 
 

@@ -64,7 +64,7 @@ async def consume(broker, fault):
                 if len(seen) == RECORDS:
                     break
             await consumer.commit()
-            while not fault.spent:
+            while not fault.is_exhausted:
                 await anyio.sleep(0.05)
             assert consumer.connected
     return seen

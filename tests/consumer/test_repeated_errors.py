@@ -31,10 +31,10 @@ class Leaders:
         self.codes = {}
         self.said = 0
         self._topic = topic
-        self._place_of = share_fetch.place_of
+        self._place_of = share_fetch.find_partition
 
     def __call__(self, cluster, where):
-        topic = cluster.topics.with_id(where.topic_id)
+        topic = cluster.topics.by_id(where.topic_id)
         code = self.codes.get(where.partition)
         if code is None or topic.name != self._topic:
             return self._place_of(cluster, where)

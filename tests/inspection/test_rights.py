@@ -31,7 +31,7 @@ async def admin(broker):
 
 
 def forbid(broker, *denied):
-    access = broker.cluster.access
+    access = broker.cluster.authorizer
     denies = access.denies
     access.denies = lambda operation, kind, name: (
         (operation, name) in denied or denies(operation, kind, name)
@@ -67,7 +67,7 @@ def write_states(broker, topic_id):
     broker.create_topic(STATES)
     written = [NewRecord(snapshot, b"\0\0" + key), NewRecord(update, b"\0\1" + key)]
     # Like the coordinator, past Produce: an internal topic takes no producer's records.
-    log = broker.cluster.topics.named(STATES).partition(0).log
+    log = broker.cluster.topics.by_name(STATES).partition(0).log
     log.append(encode_batch(written, timestamp=1), now_ms=1)
 
 

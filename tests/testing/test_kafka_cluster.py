@@ -16,7 +16,7 @@ import pytest
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError, fetch_jars, jars
 from sharecons.testing.kafka.admin_requests import create_topic, registered_brokers
-from sharecons.testing.kafka.cache import cached
+from sharecons.testing.kafka.cache import cached_directory
 from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.ports import HOST, free_ports, is_free
 from tests.kafka_plugin import Kafka
@@ -75,7 +75,7 @@ class TestJars:
             (directory / "one.jar").touch()
             seen.append((place / "jars").exists())
 
-        made = cached("jars", make)
+        made = cached_directory("jars", make)
 
         assert [False] == seen
         assert place / "jars" == made
@@ -87,7 +87,7 @@ class TestJars:
             raise LaunchError("no more")
 
         with pytest.raises(LaunchError, match="no more"):
-            cached("jars", make)
+            cached_directory("jars", make)
 
         assert [] == list(place.iterdir())
 
@@ -97,17 +97,17 @@ class TestJars:
 
         def second(directory: Path) -> None:
             (directory / "second.jar").touch()
-            cached("jars", first)
+            cached_directory("jars", first)
 
-        made = cached("jars", second)
+        made = cached_directory("jars", second)
 
         assert ["first.jar"] == [path.name for path in made.iterdir()]
         assert [made] == list(place.iterdir())
 
     def test_what_is_there_is_not_made_again(self, place: Path) -> None:
-        cached("jars", lambda directory: None)
+        cached_directory("jars", lambda directory: None)
 
-        cached("jars", lambda directory: pytest.fail("made again"))
+        cached_directory("jars", lambda directory: pytest.fail("made again"))
 
     @pytest.mark.usefixtures("place")
     def test_maven_that_fails_gives_way_to_jgo(
@@ -137,7 +137,7 @@ class TestJars:
 
     @pytest.mark.parametrize("version", ["", "4.3", "../4.3.0", "latest"])
     def test_what_is_no_version_is_refused(self, version: str) -> None:
-        with pytest.raises(LaunchError, match="no version"):
+        with pytest.raises(LaunchError, match="is not a version of Kafka"):
             fetch_jars(version)
 
     def test_place_that_cannot_be_written_to_is_named(
@@ -149,7 +149,7 @@ class TestJars:
         monkeypatch.setattr("tempfile.tempdir", str(file))
 
         with pytest.raises(LaunchError, match=f"{file}/sharecons: Not a directory"):
-            cached("jars", lambda directory: None)
+            cached_directory("jars", lambda directory: None)
 
 
 @pytest.mark.usefixtures("bare")

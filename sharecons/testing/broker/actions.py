@@ -7,8 +7,8 @@ import anyio
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, response_fields
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.error_responses import error_response
 from sharecons.testing.broker.exchange import Exchange
-from sharecons.testing.broker.refusals import error_response
 from sharecons.testing.broker.signals import Signal
 
 __all__ = [

@@ -11,13 +11,13 @@ from typing import Final
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.log.batches import BatchHeader, header_of
+from sharecons.testing.broker.log.batches import BatchHeader, decode_header
 from sharecons.testing.broker.log.partition_log import (
     Appended,
     AppendError,
     LogRules,
 )
-from sharecons.testing.broker.log.rules import check
+from sharecons.testing.broker.log.rules import check_batch
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic
 from sharecons.testing.broker.transactions import (
     Producer,
@@ -94,7 +94,7 @@ def validate_batch(
             ErrorCode.invalid_record,
             "Produce requests must have exactly one record batch per partition",
         )
-    header = header_of(batches[0])
+    header = decode_header(batches[0])
     if header.compression == ZSTD and version < ZSTD_SINCE:
         raise AppendError(
             ErrorCode.unsupported_compression_type,
@@ -202,7 +202,7 @@ def check_append(append: Append, cluster: Cluster, now_ms: int) -> None:
         AppendError: the batch would be rejected.
     """
     _check_partition(append, append.partition.leader, cluster, ALL_REPLICAS)
-    check(append.data, append.header, _rules(append, cluster), now_ms)
+    check_batch(append.data, append.header, _rules(append, cluster), now_ms)
 
 
 def _check_partition(append: Append, node_id: int, cluster: Cluster, acks: int) -> None:
@@ -225,7 +225,9 @@ def _check_partition(append: Append, node_id: int, cluster: Cluster, acks: int) 
 
 
 def _rules(append: Append, cluster: Cluster) -> LogRules:
-    return LogRules.of(partial(cluster.configs.topic_value, append.topic.config))
+    return LogRules.from_settings(
+        partial(cluster.configs.topic_value, append.topic.config)
+    )
 
 
 def _has_too_few_replicas(append: Append, cluster: Cluster) -> bool:

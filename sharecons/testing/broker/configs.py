@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.settings.brokers import BROKERS, TESTS
+from sharecons.testing.broker.settings.brokers import BROKERS, TEST_DEFAULTS
 from sharecons.testing.broker.settings.changes import (
     Change,
     ConfigError,
-    changed,
+    apply_changes,
     check_values,
 )
 from sharecons.testing.broker.settings.entries import Entry, Source, Synonym
@@ -43,7 +43,7 @@ class Configs:
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         _check(settings or {})
-        self._static = {**TESTS, **_in_milliseconds(settings or {})}
+        self._static = {**TEST_DEFAULTS, **_in_milliseconds(settings or {})}
         self._brokers: dict[str, dict[str, str]] = {}
         self._groups: dict[str, dict[str, str]] = {}
 
@@ -106,7 +106,7 @@ class Configs:
         Raises:
             ConfigError: the result is invalid.
         """
-        result = changed(config, changes, TOPICS)
+        result = apply_changes(config, changes, TOPICS)
         self.check_topic(result)
         return result
 
@@ -118,7 +118,7 @@ class Configs:
         Raises:
             ConfigError: the result is invalid.
         """
-        result = changed(self._groups.get(group_id, {}), changes, GROUPS)
+        result = apply_changes(self._groups.get(group_id, {}), changes, GROUPS)
         check_values(result, GROUPS, "group")
         _check_dead_letters(result)
         self._check_bounds(result, GROUPS, ErrorCode.invalid_config)
@@ -140,9 +140,9 @@ class Configs:
             names = ", ".join(fixed)
             message = f"Cannot update these configs dynamically: [{names}]"
             raise ConfigError(ErrorCode.invalid_request, message)
-        result = changed(self._brokers.get(node, {}), changes, BROKERS)
+        result = apply_changes(self._brokers.get(node, {}), changes, BROKERS)
         for name, value in result.items():
-            if name in BROKERS and (problem := BROKERS[name].problem(value)):
+            if name in BROKERS and (problem := BROKERS[name].error(value)):
                 raise ConfigError(ErrorCode.invalid_request, problem)
         self._check_bounds(result, BROKERS, ErrorCode.invalid_request)
         if not validate_only:
@@ -153,7 +153,7 @@ class Configs:
         return [
             self._entry(setting, config, Source.TOPIC, node_id)
             for setting in TOPICS.values()
-            if not setting.later or setting.name in config
+            if not setting.is_later or setting.name in config
         ]
 
     def describe_group(self, group_id: str, node_id: int) -> list[Entry]:
@@ -161,7 +161,7 @@ class Configs:
         return [
             self._entry(setting, own, Source.GROUP, node_id)
             for setting in GROUPS.values()
-            if not setting.later or setting.name in own
+            if not setting.is_later or setting.name in own
         ]
 
     def describe_broker(self, node_id: int, fixed: Mapping[str, str]) -> list[Entry]:
@@ -169,7 +169,7 @@ class Configs:
         found = [
             self._broker_entry(setting, node_id, fixed)
             for setting in BROKERS.values()
-            if not setting.later or any(self._broker_synonyms(setting.name, node_id))
+            if not setting.is_later or any(self._broker_synonyms(setting.name, node_id))
         ]
         others = {name for at in self._broker_layers(node_id) for name in at[1]}
         others.update(self._static)
@@ -188,7 +188,7 @@ class Configs:
             if setting is None:
                 found.append(Entry.unknown(name, synonyms))
             else:
-                found.append(Entry.of(setting, synonyms))
+                found.append(Entry.from_setting(setting, synonyms))
         return found
 
     def _inherited_value(self, setting: Setting) -> str:
@@ -225,7 +225,7 @@ class Configs:
         if not setting.parents and source is Source.GROUP:
             value = setting.default or ""
             synonyms.append(Synonym(setting.name, value, Source.DEFAULT))
-        return Entry.of(setting, synonyms)
+        return Entry.from_setting(setting, synonyms)
 
     def _broker_entry(
         self, setting: Setting, node_id: int, fixed: Mapping[str, str]
@@ -236,7 +236,7 @@ class Configs:
             synonyms = [Synonym(name, fixed[name], Source.STATIC)]
         if setting.default is not None:
             synonyms.append(Synonym(name, setting.default, Source.DEFAULT))
-        return Entry.of(setting, synonyms, read_only=not setting.dynamic)
+        return Entry.from_setting(setting, synonyms, read_only=not setting.dynamic)
 
     def _check_bounds(
         self,
@@ -248,7 +248,7 @@ class Configs:
             setting = settings.get(name)
             if setting is None:
                 continue
-            floor, ceiling = setting.floor, setting.ceiling
+            floor, ceiling = setting.min_setting, setting.max_setting
             if floor and int(value) < int(self.broker_value(floor)):
                 problem = f"{name} must be greater than or equal to {floor}"
                 raise ConfigError(code, problem)
@@ -271,7 +271,7 @@ class Configs:
 
 def _check(settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
-        if name in BROKERS and (problem := BROKERS[name].problem(value)):
+        if name in BROKERS and (problem := BROKERS[name].error(value)):
             raise ValueError(problem)
 
 

@@ -14,11 +14,11 @@ from sharecons.testing.broker.batch_writer import Header, NewRecord, encode_batc
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.create_topics import NewTopic, create_topic
-from sharecons.testing.broker.log.batches import AppendError, header_of
+from sharecons.testing.broker.log.batches import AppendError, decode_header
 from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.produce_arguments import check_produce
 from sharecons.testing.broker.settings.changes import ConfigError
-from sharecons.testing.broker.settings.known import (
+from sharecons.testing.broker.settings.validation import (
     SettingError,
     group_settings,
     topic_settings,
@@ -87,7 +87,7 @@ class Control:
             self._cluster.configs.topic_value(found.config, "max.message.bytes")
         )
         appends = [
-            Append(topic=found, partition=place, data=data, header=header_of(data))
+            Append(topic=found, partition=place, data=data, header=decode_header(data))
             for index, of_partition in records.items()
             for place in (self._partition(topic, index),)
             for data in encode_batches(of_partition, timestamp, batch, limit)
@@ -168,13 +168,13 @@ class Control:
         self._cluster.share_partitions.expire_locks(group_id, topic_id, partition)
 
     def close_sessions(self, group_id: str, member_id: str) -> None:
-        self._cluster.share_sessions.forget(group_id, member_id)
+        self._cluster.share_sessions.close_member(group_id, member_id)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
         group = self._cluster.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             raise LookupError(f"share group {group_id!r} does not exist")
-        group.forget(member_id)
+        group.remove(member_id)
 
     def _choose_partition(self, topic: Topic, key: bytes | None) -> int:
         number = next(self._round_robin) if key is None else crc32(key)

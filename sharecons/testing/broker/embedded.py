@@ -25,7 +25,7 @@ from typing import Final, Self
 from anyio.abc import TaskGroup
 
 from sharecons.testing import virtual_time
-from sharecons.testing.broker import settling
+from sharecons.testing.broker import wait_settled
 from sharecons.testing.broker.addresses import brokers_at, format_address
 from sharecons.testing.broker.batch_writer import Header
 from sharecons.testing.broker.cluster import Cluster
@@ -36,7 +36,7 @@ from sharecons.testing.broker.inspection import Inspection
 from sharecons.testing.broker.memory import MemoryStream, Network, memory_pipe
 from sharecons.testing.broker.node import Node
 from sharecons.testing.broker.runner import BrokerRunner
-from sharecons.testing.broker.settings.known import broker_settings
+from sharecons.testing.broker.settings.validation import broker_settings
 from sharecons.testing.broker.snapshots import GroupSnapshot, RecordSnapshot
 
 __all__ = ["EmbeddedBroker"]
@@ -278,7 +278,7 @@ class EmbeddedBroker:
             LookupError: the topic does not exist, or the group is not a share group.
         """
         unsettled = partial(self._inspection.unsettled, group_id, topic)
-        await settling.wait(group_id, partial(self._call, unsettled), timeout)
+        await wait_settled.wait(group_id, partial(self._call, unsettled), timeout)
 
     def wait_until_settled_sync(
         self, group_id: str, topic: str | None = None, timeout: float = 10.0
@@ -289,7 +289,7 @@ class EmbeddedBroker:
             RuntimeError: an event loop runs in this thread.
         """
         unsettled = partial(self._inspection.unsettled, group_id, topic)
-        settling.wait_sync(group_id, partial(self._call, unsettled), timeout)
+        wait_settled.wait_sync(group_id, partial(self._call, unsettled), timeout)
 
     def expire_locks(
         self, group_id: str, topic: str | None = None, partition: int | None = None

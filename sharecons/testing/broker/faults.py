@@ -21,8 +21,8 @@ from sharecons.testing.broker.actions import Action, Responder
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import ErrorCode, Request
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.error_responses import error_code
 from sharecons.testing.broker.exchange import Exchange
-from sharecons.testing.broker.refusals import error_code
 from sharecons.testing.broker.signals import Signal
 
 __all__ = ["Fault", "Faults", "Predicate", "RequestMatcher"]

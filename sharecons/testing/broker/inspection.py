@@ -10,13 +10,13 @@ from typing import Final
 import anyio
 
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.log.batches import header_of, is_sound
+from sharecons.testing.broker.log.batches import decode_header, has_valid_crc
 from sharecons.testing.broker.log.partition_log import StoredBatch
-from sharecons.testing.broker.log.records import contents, decompressed
+from sharecons.testing.broker.log.records import decode_records, decompress
 from sharecons.testing.broker.share.deliveries import Delivery, State
 from sharecons.testing.broker.share.group import Member, ShareGroup
 from sharecons.testing.broker.share.in_flight import Run
-from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.share.partitions import SharePartitionKey
 from sharecons.testing.broker.snapshots import (
     GroupSnapshot,
     MemberSnapshot,
@@ -119,7 +119,7 @@ class Inspection:
         self, group_id: str, topic: Topic, place: Partition
     ) -> tuple[int | None, list[Run]]:
         """Return the start offset, and each offset in flight without gaps."""
-        key = Key(group_id, topic.topic_id, place.index)
+        key = SharePartitionKey(group_id, topic.topic_id, place.index)
         start, runs = self._cluster.share_partitions.in_flight(key)
         if start < 0:
             return None, []
@@ -189,10 +189,10 @@ def _records(topic: Topic, place: Partition) -> Iterator[RecordSnapshot]:
 def _of_batch(
     topic: str, partition: int, first: int, batch: StoredBatch
 ) -> Iterator[RecordSnapshot]:
-    header = header_of(batch.data)
-    if not is_sound(batch.data, header):
+    header = decode_header(batch.data)
+    if not has_valid_crc(batch.data, header):
         raise ValueError("the checksum is wrong")
-    for each in contents(decompressed(batch.data, header), header):
+    for each in decode_records(decompress(batch.data, header), header):
         if each.offset >= first:
             yield RecordSnapshot(
                 topic=topic,

@@ -18,9 +18,9 @@ from sharecons.testing.broker.codec import (
 )
 from sharecons.testing.broker.connection import Connection
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
+from sharecons.testing.broker.error_responses import error_response
 from sharecons.testing.broker.exchange import Exchange, RequestLog
 from sharecons.testing.broker.faults import Faults
-from sharecons.testing.broker.refusals import error_response
 from sharecons.testing.broker.sockets import Listener
 
 __all__ = ["Node", "respond"]

@@ -57,7 +57,7 @@ NO_PRODUCER: Final = Producer(NO_ID, NO_ID)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionEnd:
-    """The effects of the end of a transaction: partitions' logs, and groups' offsets."""
+    """A transaction that has ended, with its partitions and groups."""
 
     producer_id: int
     marker_epoch: int

@@ -16,7 +16,7 @@ from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.ports import HOST
 from sharecons.testing.kafka.seed import produce_jobs
 
-LOOK: Final = 1.0  # seconds between two checks whether the brokers still run
+CHECK_INTERVAL: Final = 1.0  # seconds between two checks whether the brokers still run
 
 log = logging.getLogger("sharecons.testing.kafka")
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, _leave)
+        signal.signal(signal_number, _exit)
     try:
         _run(options)
     except LaunchError as error:
@@ -73,7 +73,7 @@ def _topic(text: str) -> tuple[str, int]:
     return name, int(partitions or 1)
 
 
-def _leave(signal_number: int, frame: object) -> NoReturn:
+def _exit(signal_number: int, frame: object) -> NoReturn:
     sys.exit(0)  # unwinds the cluster's `with`
 
 
@@ -93,16 +93,16 @@ def _run(options: argparse.Namespace) -> None:
                 log.info("records in %s: %d", name, options.records)
         _announce(options)
         if command := [word for word in options.command if word != "--"]:
-            sys.exit(_run_beside(command, cluster.bootstrap_servers))
+            sys.exit(_run_command(command, cluster.bootstrap_servers))
         while len(cluster.running) == options.brokers:
-            time.sleep(LOOK)
+            time.sleep(CHECK_INTERVAL)
         (lost, *_) = cluster.brokers.keys() - cluster.running
         raise LaunchError(
             f"broker {lost} has ended unexpectedly:\n{cluster.log_tail(lost)}"
         )
 
 
-def _run_beside(command: Sequence[str], servers: str) -> int:
+def _run_command(command: Sequence[str], servers: str) -> int:
     """Run a program until it ends, and forward signals to it.
 
     It gets its own process group, so that the terminal does not send it Ctrl-C, too.

@@ -16,14 +16,14 @@ Address = tuple[str, int]
 
 METADATA: Final = (3, 1)
 CREATE_TOPICS: Final = (19, 2)
-PATIENCE: Final = 5.0  # seconds for one response
-CREATION: Final = 30.0  # seconds for the controller to create a topic
+RESPONSE_TIMEOUT: Final = 5.0  # seconds for one response
+CREATE_TIMEOUT: Final = 30.0  # seconds for the controller to create a topic
 
 
 def registered_brokers(address: Address) -> frozenset[int]:
     """Return the brokers that a broker knows of; none if it does not respond."""
     try:
-        answer = _asked(address, METADATA, struct.pack(">i", 0), PATIENCE)
+        answer = _request(address, METADATA, struct.pack(">i", 0), RESPONSE_TIMEOUT)
     except (OSError, struct.error):
         return frozenset()
     (count,) = answer.unpack(">i")
@@ -37,9 +37,9 @@ def create_topic(address: Address, name: str, partitions: int, replicas: int) ->
         LaunchError: Kafka has rejected the topic.
     """
     topic = _string(name) + struct.pack(">ihii", partitions, replicas, 0, 0)
-    limits = struct.pack(">i?", int(CREATION * 1000), False)  # validate_only
+    limits = struct.pack(">i?", int(CREATE_TIMEOUT * 1000), False)  # validate_only
     body = struct.pack(">i", 1) + topic + limits
-    answer = _asked(address, CREATE_TOPICS, body, CREATION + PATIENCE)
+    answer = _request(address, CREATE_TOPICS, body, CREATE_TIMEOUT + RESPONSE_TIMEOUT)
     answer.unpack(">ii")  # throttle time, number of topics
     answer.string()
     (code,) = answer.unpack(">h")
@@ -49,7 +49,7 @@ def create_topic(address: Address, name: str, partitions: int, replicas: int) ->
         )
 
 
-class _Answer:
+class _Response:
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._offset = 4  # after the correlation id
@@ -66,7 +66,7 @@ class _Answer:
         return self._content[start : self._offset].decode() if size >= 0 else None
 
 
-def _broker(answer: _Answer) -> int:
+def _broker(answer: _Response) -> int:
     (node_id,) = answer.unpack(">i")
     answer.string()  # host
     answer.unpack(">i")  # port
@@ -74,17 +74,17 @@ def _broker(answer: _Answer) -> int:
     return node_id
 
 
-def _asked(
-    address: Address, api: tuple[int, int], body: bytes, patience: float
-) -> _Answer:
+def _request(
+    address: Address, api: tuple[int, int], body: bytes, timeout: float
+) -> _Response:
     request = struct.pack(">hhi", *api, 1) + _string("sharecons-testing") + body
-    with socket.create_connection(address, timeout=patience) as connection:
+    with socket.create_connection(address, timeout=timeout) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
-        (size,) = struct.unpack(">i", _received(connection, 4))
-        return _Answer(_received(connection, size))
+        (size,) = struct.unpack(">i", _receive(connection, 4))
+        return _Response(_receive(connection, size))
 
 
-def _received(connection: socket.socket, size: int) -> bytes:
+def _receive(connection: socket.socket, size: int) -> bytes:
     content = b""
     while len(content) < size:
         chunk = connection.recv(size - len(content))

@@ -13,67 +13,67 @@ from pathlib import Path
 
 from sharecons.testing.kafka.errors import LaunchError
 
-__all__ = ["cached"]
+__all__ = ["cached_directory"]
 
 
-def cached(name: str, make: Callable[[Path], None]) -> Path:
+def cached_directory(name: str, make: Callable[[Path], None]) -> Path:
     """Return the directory of that name; if there is none, `make` fills a new one.
 
     Raises:
         LaunchError: no cache directory is writable.
     """
-    for place in _places():
+    for place in _directories():
         if (place / name).is_dir():
             return place / name
-    return _made(_writable_place(), name, make)
+    return _create(_writable_directory(), name, make)
 
 
-def _places() -> Iterator[Path]:
+def _directories() -> Iterator[Path]:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if os.path.isabs(home):  # without a home directory "~" is not expanded
         yield Path(home) / "sharecons"
-    yield from _temporary_place()
+    yield from _temporary_directory()
 
 
-def _temporary_place() -> Iterator[Path]:
+def _temporary_directory() -> Iterator[Path]:
     """Yield a directory for users whose home is not writable.
 
     All users may write to the temporary directory: a directory of another user there
     may contain malicious jars.
     """
-    place = Path(tempfile.gettempdir()) / f"sharecons-{os.getuid()}"
-    if not place.exists() or place.stat().st_uid == os.getuid():
-        yield place
+    directory = Path(tempfile.gettempdir()) / f"sharecons-{os.getuid()}"
+    if not directory.exists() or directory.stat().st_uid == os.getuid():
+        yield directory
 
 
-def _writable_place() -> Path:
-    refusals = []
-    for place in _places():
+def _writable_directory() -> Path:
+    errors = []
+    for place in _directories():
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=place).close()
         except OSError as error:
-            refusals.append(f"{place}: {error.strerror}")
+            errors.append(f"{place}: {error.strerror}")
         else:
             return place
     raise LaunchError(
-        f"no cache directory for Kafka's jars is writable: {'; '.join(refusals)}. "
+        f"no cache directory for Kafka's jars is writable: {'; '.join(errors)}. "
         "Set XDG_CACHE_HOME to another directory"
     )
 
 
-def _made(place: Path, name: str, make: Callable[[Path], None]) -> Path:
+def _create(place: Path, name: str, make: Callable[[Path], None]) -> Path:
     staging = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=place))
     try:
-        fresh = staging / name
-        fresh.mkdir()
-        make(fresh)
-        return _published(fresh, place / name)
+        new = staging / name
+        new.mkdir()
+        make(new)
+        return _publish(new, place / name)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _published(fresh: Path, target: Path) -> Path:
+def _publish(fresh: Path, target: Path) -> Path:
     try:
         fresh.rename(target)
     except OSError:

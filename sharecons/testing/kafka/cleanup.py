@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Guard"]
+__all__ = ["CleanupProcess"]
 
 # Its commands are "kill 123", "spare 123" and "remove /a/directory".
 PROGRAM: Final = """
@@ -35,7 +35,7 @@ for directory in directories:
 """
 
 
-class Guard:
+class CleanupProcess:
     """Kills processes and removes directories when this process ends or closes it."""
 
     def __init__(self) -> None:
@@ -49,20 +49,20 @@ class Guard:
         )
 
     def kill(self, process: int) -> None:
-        self._say("kill", process)
+        self._send("kill", process)
 
     def spare(self, process: int) -> None:
         """Do not kill a process that has ended: its id may be reused."""
-        self._say("spare", process)
+        self._send("spare", process)
 
     def remove(self, directory: Path) -> None:
-        self._say("remove", directory)
+        self._send("remove", directory)
 
     def close(self) -> None:
         with suppress(BrokenPipeError):
             self._process.communicate()
 
-    def _say(self, verb: str, what: int | Path) -> None:
+    def _send(self, verb: str, what: int | Path) -> None:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # the cleanup process was killed: continue
             self._process.stdin.write(f"{verb} {what}\n")

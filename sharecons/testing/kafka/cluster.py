@@ -9,18 +9,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from sharecons.testing.kafka.cleanup import Guard
+from sharecons.testing.kafka.cleanup import CleanupProcess
 from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.jars import fetch_jars
 from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.node import Node, stop_all
 from sharecons.testing.kafka.ports import HOST, free_ports, is_free
-from sharecons.testing.kafka.readiness import wait_until_up
+from sharecons.testing.kafka.readiness import wait_until_ready
 from sharecons.testing.kafka.settings import (
     Listeners,
-    addresses,
-    as_properties,
     defaults,
+    format_properties,
+    node_settings,
 )
 from sharecons.testing.kafka.storage import format_storage, random_id
 
@@ -46,8 +46,8 @@ TOOL_LOG: Final = (f"{LOGGER}.defaultLogLevel=warn",)
 
 # A single broker stops in 0.3 s. Of several, the quorum's leader waits 5 s to hand over
 # to voters that have stopped, too.
-GRACE: Final = 3.0
-GRACE_OF_ONE: Final = 20.0  # the other brokers run: it hands over its partitions
+STOP_TIMEOUT: Final = 3.0
+HANDOVER_TIMEOUT: Final = 20.0  # the other brokers run: it hands over its partitions
 
 log = logging.getLogger("sharecons.testing.kafka")
 
@@ -89,15 +89,15 @@ class KafkaCluster:
         self._ports = dict(enumerate(_client_ports(brokers, port), start=1))
         quorum = free_ports(brokers, beside=self._ports.values())
         self._controllers = dict(enumerate(quorum, start=1))
-        self._listeners = self._more_ports(listeners or {})
+        self._listeners = self._listener_ports(listeners or {})
         self._config = dict(config or {})
         self._directory = directory
-        self._patience = patience
+        self._start_timeout = patience
         self._java_options = java_options
         self._cluster_id = random_id()
         self._nodes: dict[int, Node] = {}
-        self._guard: Guard | None = None
-        self._scratch: Path | None = None
+        self._cleanup: CleanupProcess | None = None
+        self._temporary: Path | None = None
 
     @property
     def brokers(self) -> Mapping[int, str]:
@@ -138,12 +138,12 @@ class KafkaCluster:
     def stop(self) -> None:
         """Stop all brokers, by force after 3 s, and remove temporary data."""
         nodes, self._nodes = self._nodes, {}
-        stop_all(nodes.values(), GRACE)
-        if self._scratch:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-        if self._guard:
-            self._guard.close()
-        self._scratch = self._guard = None
+        stop_all(nodes.values(), STOP_TIMEOUT)
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._cleanup:
+            self._cleanup.close()
+        self._temporary = self._cleanup = None
 
     def start_broker(self, *node_ids: int) -> None:
         """Start the stopped ones of these brokers, and wait until all are ready.
@@ -157,12 +157,12 @@ class KafkaCluster:
         for node in (self._nodes[node_id] for node_id in node_ids):
             if not node.running:
                 node.start(self._broker_command(node))
-        wait_until_up(self._nodes, self._ports, node_ids, self._patience)
+        wait_until_ready(self._nodes, self._ports, node_ids, self._start_timeout)
 
     def stop_broker(self, node_id: int) -> None:
         """Stop one broker; it hands its partitions over to other leaders."""
         self._nodes[node_id].terminate()
-        self._nodes[node_id].wait(GRACE_OF_ONE)
+        self._nodes[node_id].wait(HANDOVER_TIMEOUT)
 
     def kill(self, node_id: int) -> None:
         """Kill one broker, as a power failure would."""
@@ -192,7 +192,7 @@ class KafkaCluster:
     ) -> None:
         self.stop()
 
-    def _more_ports(self, listeners: Mapping[str, str]) -> Listeners:
+    def _listener_ports(self, listeners: Mapping[str, str]) -> Listeners:
         taken = [*self._ports.values(), *self._controllers.values()]
         ports = iter(free_ports(len(self._ports) * len(listeners), beside=taken))
         return {
@@ -217,27 +217,29 @@ class KafkaCluster:
             raise LaunchError("this cluster is already started")
         jars = self._programs[1]
         log.info("starting Apache Kafka %s from %s", self.version, jars)
-        self._guard = Guard()
-        home = self._directory or self._new_scratch(self._guard)
+        self._cleanup = CleanupProcess()
+        home = self._directory or self._new_temporary(self._cleanup)
         for node_id in self._ports:
-            node = Node(node_id, home / f"broker-{node_id}", self._guard)
+            node = Node(node_id, home / f"broker-{node_id}", self._cleanup)
             self._nodes[node_id] = node
-            self._furnish(node)
+            self._configure(node)
 
-    def _new_scratch(self, guard: Guard) -> Path:
-        self._scratch = Path(tempfile.mkdtemp(prefix="sharecons-kafka-"))
-        guard.remove(self._scratch)
-        return self._scratch
+    def _new_temporary(self, guard: CleanupProcess) -> Path:
+        self._temporary = Path(tempfile.mkdtemp(prefix="sharecons-kafka-"))
+        guard.remove(self._temporary)
+        return self._temporary
 
-    def _furnish(self, node: Node) -> None:
+    def _configure(self, node: Node) -> None:
         node.properties.parent.mkdir(parents=True, exist_ok=True)
         settings = {
             **defaults(len(self._ports)),
-            **addresses(node.node_id, self._ports, self._controllers, self._listeners),
+            **node_settings(
+                node.node_id, self._ports, self._controllers, self._listeners
+            ),
             "log.dirs": str(node.data),
             **self._config,
         }
-        node.properties.write_text(as_properties(settings))
+        node.properties.write_text(format_properties(settings))
         format_storage(
             node.data, self.version, self.java_command, node.node_id, self._cluster_id
         )

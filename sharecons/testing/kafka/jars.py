@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from sharecons.testing.kafka.cache import cached
+from sharecons.testing.kafka.cache import cached_directory
 from sharecons.testing.kafka.errors import LaunchError
 
 __all__ = ["fetch_jars"]
 
-LONGEST: Final = 900.0  # seconds for Maven, with a slow line and an empty repository
+MAVEN_TIMEOUT: Final = (
+    900.0  # seconds for Maven, with a slow line and an empty repository
+)
 
 # Without an slf4j binding in the class path a broker logs nothing.
 # 1.7 is the API version that Kafka includes.
@@ -47,7 +49,7 @@ def fetch_jars(version: str) -> Path:
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+[\w.-]*", version):
         raise LaunchError(f"{version!r} is not a version of Kafka, such as 4.3.0")
-    return cached(f"kafka-{version}", partial(_fetch, version))
+    return cached_directory(f"kafka-{version}", partial(_download, version))
 
 
 def coordinates(version: str) -> list[str]:
@@ -55,26 +57,26 @@ def coordinates(version: str) -> list[str]:
     return [*(f"{artifact}:{version}" for artifact in kafka), LOGGING]
 
 
-def _fetch(version: str, directory: Path) -> None:
+def _download(version: str, directory: Path) -> None:
     log.info(
         "downloading Apache Kafka %s from Maven Central: 55 MB, up to a minute, "
         "only this first time",
         version,
     )
-    refusals = []
+    errors = []
     for way in (_by_maven, _by_jgo):
         try:
-            _tried(way, coordinates(version), directory)
+            _try(way, coordinates(version), directory)
         except LaunchError as error:
-            refusals.append(str(error))
+            errors.append(str(error))
         else:
             return
     raise LaunchError(
-        f"Apache Kafka {version} could not be downloaded: {'; '.join(refusals)}"
+        f"Apache Kafka {version} could not be downloaded: {'; '.join(errors)}"
     )
 
 
-def _tried(
+def _try(
     way: Callable[[Iterable[str], Path], None], wanted: list[str], directory: Path
 ) -> None:
     """Try one way; if it fails, leave the directory empty."""
@@ -108,11 +110,11 @@ def _run_maven(maven: str, pom: Path, directory: Path) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             check=True,
-            timeout=LONGEST,
+            timeout=MAVEN_TIMEOUT,
         )
     except subprocess.CalledProcessError as error:
-        said = re.sub(r"\x1b\[\d*m", "", error.stdout).strip().partition("\n")[0]
-        raise LaunchError(f"mvn failed: {said or error}") from error
+        output = re.sub(r"\x1b\[\d*m", "", error.stdout).strip().partition("\n")[0]
+        raise LaunchError(f"mvn failed: {output or error}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LaunchError(f"mvn failed: {error}") from error
 

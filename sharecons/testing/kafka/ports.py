@@ -15,8 +15,8 @@ HOST: Final = "127.0.0.1"
 # Below the ranges for outgoing connections (Linux from 32768, others from 49152). From
 # these ranges, a client that connects to a stopped broker could itself get the broker's
 # port and connect to itself, and the broker could not start again.
-RANGE: Final = range(20_000, 32_000)
-TRIES: Final = 2_000
+PORT_RANGE: Final = range(20_000, 32_000)
+MAX_TRIES: Final = 2_000
 
 
 def free_ports(count: int, beside: Collection[int] = ()) -> list[int]:
@@ -27,23 +27,24 @@ def free_ports(count: int, beside: Collection[int] = ()) -> list[int]:
     """
     ports: list[int] = []
     with ExitStack() as held:  # all are bound until enough are found
-        for port in random.sample(RANGE, TRIES):
+        for port in random.sample(PORT_RANGE, MAX_TRIES):
             if len(ports) == count:
                 return ports
-            if port not in beside and _taken(port, held):
+            if port not in beside and _bind(port, held):
                 ports.append(port)
     raise LaunchError(
-        f"{count} free ports from {RANGE.start} to {RANGE.stop} were not found"
+        f"{count} free ports between {PORT_RANGE.start} and {PORT_RANGE.stop} were "
+        "not found"
     )
 
 
 def is_free(port: int) -> bool:
     """Return whether a broker could bind a port."""
     with ExitStack() as held:
-        return _taken(port, held)
+        return _bind(port, held)
 
 
-def _taken(port: int, held: ExitStack) -> bool:
+def _bind(port: int, held: ExitStack) -> bool:
     listener = held.enter_context(socket.socket())
     # As in Java: lingering connections of an earlier run are ignored.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -22,7 +22,7 @@ from sharecons.testing.kafka.errors import LaunchError
 
 __all__ = ["copy_jars"]
 
-PATIENCE: Final = 60.0  # seconds without a byte from the server
+READ_TIMEOUT: Final = 60.0  # seconds without a byte from the server
 CONNECTIONS: Final = 8
 RETRY: Final = Retry(total=4, backoff_factor=0.5, status_forcelist=(429, 502, 503, 504))
 
@@ -70,15 +70,15 @@ class _Central(PythonResolver):
         content = self._get(url)
         if sha1(content).hexdigest() != self._get(f"{url}.sha1").split()[0].decode():
             raise LaunchError(f"{url} does not match its checksum")
-        return _stored(content, artifact)
+        return _store(content, artifact)
 
     def _get(self, url: str) -> bytes:
-        answer = self._session.get(url, timeout=PATIENCE)
+        answer = self._session.get(url, timeout=READ_TIMEOUT)
         answer.raise_for_status()
         return answer.content
 
 
-def _stored(content: bytes, artifact: Artifact) -> Path:
+def _store(content: bytes, artifact: Artifact) -> Path:
     path = artifact.cached_path
     assert path is not None  # the context has a cache
     path.parent.mkdir(parents=True, exist_ok=True)

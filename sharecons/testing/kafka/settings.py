@@ -5,7 +5,7 @@ from typing import Final
 
 from sharecons.testing.kafka.ports import HOST
 
-__all__ = ["Listeners", "addresses", "as_properties", "defaults"]
+__all__ = ["Listeners", "defaults", "format_properties", "node_settings"]
 
 Listeners = Mapping[tuple[str, str], Mapping[int, int]]
 """Each listener's name and security protocol, and its port on each node."""
@@ -13,22 +13,22 @@ Listeners = Mapping[tuple[str, str], Mapping[int, int]]
 # The controllers' listener has passwords, so that brokers are a super user there. As
 # ANONYMOUS three nodes would never form a quorum: StandardAuthorizer accepts only super
 # users until it has read the metadata, which takes a quorum.
-NAME: Final = "kafka"
-LOGIN: Final = (
+USER: Final = "kafka"
+JAAS_CONFIG: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
-    f'username="{NAME}" password="{NAME}" user_{NAME}="{NAME}";'
+    f'username="{USER}" password="{USER}" user_{USER}="{USER}";'
 )
 PROTOCOLS: Final = "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
-NODES: Final[Mapping[str, str]] = {
+CONTROLLER_SETTINGS: Final[Mapping[str, str]] = {
     "controller.listener.names": "CONTROLLER",
     "sasl.mechanism.controller.protocol": "PLAIN",
     "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.controller.plain.sasl.jaas.config": LOGIN,
-    "super.users": f"User:{NAME}",
+    "listener.name.controller.plain.sasl.jaas.config": JAAS_CONFIG,
+    "super.users": f"User:{USER}",
 }
 
 # All clients are ANONYMOUS and may do anything, until a test adds an ACL.
-TESTS: Final[Mapping[str, str]] = {
+TEST_SETTINGS: Final[Mapping[str, str]] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "auto.create.topics.enable": "false",
@@ -45,7 +45,7 @@ TESTS: Final[Mapping[str, str]] = {
 
 # A quorum takes half a second instead of two, and a killed broker is fenced after 5 s
 # instead of 9: until then it cannot register again.
-QUICK: Final[Mapping[str, str]] = {
+QUICK_SETTINGS: Final[Mapping[str, str]] = {
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.election.backoff.max.ms": "200",
     "broker.heartbeat.interval.ms": "500",
@@ -62,8 +62,8 @@ def defaults(brokers: int) -> dict[str, str]:
     """
     copies = str(min(brokers, 3))
     return {
-        **TESTS,
-        **QUICK,
+        **TEST_SETTINGS,
+        **QUICK_SETTINGS,
         "default.replication.factor": copies,
         "min.insync.replicas": "1",
         "offsets.topic.replication.factor": copies,
@@ -74,7 +74,7 @@ def defaults(brokers: int) -> dict[str, str]:
     }
 
 
-def addresses(
+def node_settings(
     node_id: int,
     ports: Mapping[int, int],
     controllers: Mapping[int, int],
@@ -92,7 +92,7 @@ def addresses(
     protocols = [f"{name}:{protocol}" for name, protocol in beside]
     voters = (f"{node}@{HOST}:{port}" for node, port in controllers.items())
     return {
-        **NODES,
+        **CONTROLLER_SETTINGS,
         "process.roles": "broker,controller",
         "node.id": str(node_id),
         "listener.security.protocol.map": ",".join((PROTOCOLS, *protocols)),
@@ -104,7 +104,7 @@ def addresses(
     }
 
 
-def as_properties(settings: Mapping[str, str]) -> str:
+def format_properties(settings: Mapping[str, str]) -> str:
     lines = (
         f"{name}={value}".replace("\\", "\\\\") for name, value in settings.items()
     )

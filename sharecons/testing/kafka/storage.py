@@ -15,25 +15,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from sharecons.testing.kafka.cache import cached
+from sharecons.testing.kafka.cache import cached_directory
 from sharecons.testing.kafka.errors import LaunchError
-from sharecons.testing.kafka.settings import addresses, as_properties
+from sharecons.testing.kafka.settings import format_properties, node_settings
 
 __all__ = ["format_storage", "random_id"]
 
 META: Final = "meta.properties"
-PATIENCE: Final = 60.0
+FORMAT_TIMEOUT: Final = 60.0
 
-Java = Callable[..., list[str]]
+JavaCommand = Callable[..., list[str]]
 
 
 def format_storage(
-    data: Path, version: str, java: Java, node_id: int, cluster_id: str
+    data: Path, version: str, java: JavaCommand, node_id: int, cluster_id: str
 ) -> None:
     """Create a node's data directory, unless it is formatted already."""
     if (data / META).exists():
         return
-    template = cached(f"formatted-{version}", partial(_format, version, java))
+    template = cached_directory(f"formatted-{version}", partial(_format, version, java))
     shutil.copytree(template, data, dirs_exist_ok=True)
     meta = {
         "version": "1",
@@ -41,7 +41,7 @@ def format_storage(
         "node.id": str(node_id),
         "directory.id": random_id(),
     }
-    (data / META).write_text(as_properties(meta))
+    (data / META).write_text(format_properties(meta))
 
 
 def random_id() -> str:
@@ -52,17 +52,17 @@ def random_id() -> str:
             return text
 
 
-def _format(version: str, java: Java, directory: Path) -> None:
+def _format(version: str, java: JavaCommand, directory: Path) -> None:
     with TemporaryDirectory(prefix="sharecons-") as scratch:
         data, properties = Path(scratch, "data"), Path(scratch, "server.properties")
-        node = {**addresses(1, {1: 9092}, {1: 9093}), "log.dirs": str(data)}
-        properties.write_text(as_properties(node))
+        node = {**node_settings(1, {1: 9092}, {1: 9093}), "log.dirs": str(data)}
+        properties.write_text(format_properties(node))
         _run_tool(java, version, properties)
         shutil.copytree(data, directory, dirs_exist_ok=True)
     (directory / META).unlink()
 
 
-def _run_tool(java: Java, version: str, properties: Path) -> None:
+def _run_tool(java: JavaCommand, version: str, properties: Path) -> None:
     what = ["format", "-t", random_id(), "-c", str(properties), *_features(version)]
     done = subprocess.run(
         java("kafka.tools.StorageTool", *what),
@@ -70,7 +70,7 @@ def _run_tool(java: Java, version: str, properties: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=PATIENCE,
+        timeout=FORMAT_TIMEOUT,
     )
     if done.returncode:
         raise LaunchError(f"Kafka's storage could not be formatted: {done.stdout}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError
-from sharecons.testing.kafka.cleanup import Guard
+from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.command import BROKER, heed_signals, log_with_time, settings
 from tests.bench.results import Results
 from tests.bench.spark.jars import source_jars
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace, results: Results) -> None:
     jars = options.jars or ",".join(map(str, source_jars()))
     with (
         tempfile.TemporaryDirectory(prefix="sharecons-bench-") as directory,
-        closing(Guard()) as guard,
+        closing(CleanupProcess()) as guard,
         KafkaCluster(options.kafka_version, java_options=BROKER) as cluster,
     ):
         scratch = Path(directory)
@@ -75,7 +75,9 @@ def _run(options: argparse.Namespace, results: Results) -> None:
     log.info("all measured in %.0f s", time.monotonic() - begun)
 
 
-def _topics(options: argparse.Namespace, servers: str, guard: Guard) -> dict[int, str]:
+def _topics(
+    options: argparse.Namespace, servers: str, guard: CleanupProcess
+) -> dict[int, str]:
     """Load all before Spark starts, which is set up for its workers, not for this."""
     topics = {}
     for size in options.sizes:

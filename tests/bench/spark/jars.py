@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from sharecons.testing.kafka import LaunchError
-from sharecons.testing.kafka.cache import cached
+from sharecons.testing.kafka.cache import cached_directory
 
 __all__ = ["ARTIFACTS", "source_jars"]
 
@@ -42,7 +42,7 @@ def source_jars() -> list[Path]:
         LaunchError: no way of fetching them works here.
     """
     name = "-".join(("spark-source", *(each.split(":")[2] for each in ARTIFACTS)))
-    directory = cached(name, _fetch)
+    directory = cached_directory(name, _fetch)
     return [directory / _file(each) for each in ARTIFACTS]
 
 

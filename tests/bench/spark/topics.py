@@ -7,7 +7,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from sharecons.testing.kafka.cleanup import Guard
+from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.running import finished
 
 __all__ = ["loaded_topic"]
@@ -17,7 +17,7 @@ PATIENCE: Final = 900.0  # and for some gigabytes to be loaded
 
 
 def loaded_topic(
-    servers: str, guard: Guard, *, partitions: int, records: int, size: int
+    servers: str, guard: CleanupProcess, *, partitions: int, records: int, size: int
 ) -> str:
     """Make a topic with so many records, evenly over its partitions."""
     name = f"values-{size}"

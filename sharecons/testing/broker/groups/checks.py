@@ -7,19 +7,19 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.members import Joined, Reply, Synced
+from sharecons.testing.broker.groups.members import JoinResult, Reply, SyncResult
 
 __all__ = [
     "check_access",
     "check_coordinator",
-    "check_id",
-    "coordinates",
+    "check_group_id",
+    "is_coordinator",
     "member_group",
     "new_group",
-    "parked",
+    "wait_for_reply",
 ]
 
-AnswerT = TypeVar("AnswerT", Joined, Synced)
+ResultT = TypeVar("ResultT", JoinResult, SyncResult)
 
 
 def check_access(context: Context, operation: str, group_id: str) -> None:
@@ -32,7 +32,7 @@ def check_access(context: Context, operation: str, group_id: str) -> None:
         raise GroupError(ErrorCode.group_authorization_failed)
 
 
-def check_id(group_id: str) -> None:
+def check_group_id(group_id: str) -> None:
     """Check that the group id is not empty. Old clients may commit offsets without one.
 
     Raises:
@@ -42,7 +42,7 @@ def check_id(group_id: str) -> None:
         raise GroupError(ErrorCode.invalid_group_id)
 
 
-def coordinates(context: Context, group_id: str) -> bool:
+def is_coordinator(context: Context, group_id: str) -> bool:
     """Return whether the broker that got the request coordinates the group."""
     cluster = context.cluster
     return context.node_id == cluster.coordinators.node_for(
@@ -56,7 +56,7 @@ def check_coordinator(context: Context, group_id: str) -> None:
     Raises:
         GroupError: another broker does.
     """
-    if not coordinates(context, group_id):
+    if not is_coordinator(context, group_id):
         raise GroupError(ErrorCode.not_coordinator)
 
 
@@ -67,7 +67,7 @@ def member_group(context: Context, group_id: str) -> ClassicGroup:
         GroupError: access is denied, or the group is unknown to this broker.
     """
     check_access(context, "READ", group_id)
-    check_id(group_id)
+    check_group_id(group_id)
     check_coordinator(context, group_id)
     group = context.cluster.groups.classic(group_id)
     if group is None:
@@ -86,9 +86,9 @@ def new_group(context: Context, group_id: str) -> ClassicGroup:
     )
 
 
-async def parked(
-    context: Context, group: ClassicGroup, reply: Reply[AnswerT]
-) -> AnswerT:
+async def wait_for_reply(
+    context: Context, group: ClassicGroup, reply: Reply[ResultT]
+) -> ResultT:
     """Wait for a group's response to a request, and return it.
 
     If the client disconnects meanwhile, its member stays until its session ends. Kafka
@@ -100,10 +100,10 @@ async def parked(
     """
     cluster = context.cluster
     signals = (group.changed, cluster.changed, cluster.coordinators.moved)
-    while reply.answer is None:
-        if not coordinates(context, group.group_id):
-            group.let_go(reply, context.now)
+    while reply.result is None:
+        if not is_coordinator(context, group.group_id):
+            group.drop_request(reply, context.now)
             raise GroupError(ErrorCode.not_coordinator)
         await context.wait(signals, group.next_deadline)
         group.advance(context.now)
-    return reply.answer
+    return reply.result

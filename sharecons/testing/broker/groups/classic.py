@@ -12,12 +12,12 @@ from typing import Final
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.members import (
-    Joined,
+    JoinResult,
     Member,
     Members,
     Protocols,
     Reply,
-    Synced,
+    SyncResult,
 )
 from sharecons.testing.broker.groups.offsets import GroupOffsets
 from sharecons.testing.broker.groups.rebalance import CONSUMER, Rebalance, State
@@ -25,7 +25,7 @@ from sharecons.testing.broker.signals import Signal
 
 __all__ = ["ClassicGroup", "JoinRequest", "State", "SyncRequest"]
 
-UNLIMITED: Final = 2**31 - 1  # Kafka's group.max.size
+NO_MAX_SIZE: Final = 2**31 - 1  # Kafka's group.max.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class SyncRequest:
 
 class ClassicGroup:
     def __init__(
-        self, group_id: str, *, initial_delay: float = 0.0, max_size: int = UNLIMITED
+        self, group_id: str, *, initial_delay: float = 0.0, max_size: int = NO_MAX_SIZE
     ) -> None:
         self.group_id = group_id
         self.offsets = GroupOffsets()
@@ -98,41 +98,41 @@ class ClassicGroup:
     def advance(self, now: float) -> None:
         """Apply what has become due by now, in the order of time."""
         while (due := self.next_deadline) <= now:
-            self._rebalance.came_due(due)
+            self._rebalance.apply_due(due)
             self.changed.notify()
 
-    def join(self, request: JoinRequest, now: float) -> Reply[Joined]:
+    def join(self, request: JoinRequest, now: float) -> Reply[JoinResult]:
         """Join or rejoin; the reply may take as long as a rebalance."""
         self.advance(now)
-        reply: Reply[Joined] = Reply()
+        reply: Reply[JoinResult] = Reply()
         try:
             self._join(request, reply, now)
         except GroupError as error:
-            reply.answer = Joined(error=error.code, member_id=request.member_id)
+            reply.result = JoinResult(error=error.code, member_id=request.member_id)
         self.changed.notify()
         self.advance(now)
         return reply
 
-    def sync(self, request: SyncRequest, now: float) -> Reply[Synced]:
+    def sync(self, request: SyncRequest, now: float) -> Reply[SyncResult]:
         """Return a reply for an assignment, which may have to wait for the leader.
 
         Raises:
             GroupError: the member or generation is unknown, or the group rebalances.
         """
         self.advance(now)
-        member = self._in_generation(
+        member = self._check_generation(
             request.member_id, request.group_instance_id, request.generation_id
         )
-        if not self._speaks(request):
+        if not self._names_protocol(request):
             raise GroupError(ErrorCode.inconsistent_group_protocol)
         if self.state is State.PREPARING:
             raise GroupError(ErrorCode.rebalance_in_progress)
-        self._rebalance.synced(member)
+        self._rebalance.note_sync(member)
         if self.state is State.STABLE:
-            return Reply(self._rebalance.assignment(member))
+            return Reply(self._rebalance.sync_result(member))
         reply = member.syncing = Reply()
         if member.member_id == self.members.leader:
-            self._rebalance.assigned(dict(request.assignments), now)
+            self._rebalance.set_assignments(dict(request.assignments), now)
         self.changed.notify()
         return reply
 
@@ -150,8 +150,8 @@ class ClassicGroup:
                 rejoin, although its session continues.
         """
         self.advance(now)
-        member = self._in_generation(member_id, group_instance_id, generation_id)
-        self._rebalance.heard(member, now)
+        member = self._check_generation(member_id, group_instance_id, generation_id)
+        self._rebalance.restart_session(member, now)
         self.changed.notify()
         if self.state is State.PREPARING:
             raise GroupError(ErrorCode.rebalance_in_progress)
@@ -190,18 +190,18 @@ class ClassicGroup:
             return
         named = generation_id >= 0 or member_id or group_instance_id is not None
         if named:
-            self._in_generation(member_id, group_instance_id, generation_id)
+            self._check_generation(member_id, group_instance_id, generation_id)
         elif not transactional:
             raise GroupError(ErrorCode.unknown_member_id)
         if transactional:
             return
         if self.state is State.COMPLETING:
             raise GroupError(ErrorCode.rebalance_in_progress)
-        self._rebalance.heard(self.members[member_id], now)
+        self._rebalance.restart_session(self.members[member_id], now)
 
     def transaction_ended(self, producer_id: int, committed: bool) -> None:
         """Commit or discard the pending offsets of a transaction."""
-        self.offsets.ended(producer_id, committed)
+        self.offsets.end_transaction(producer_id, committed)
 
     def check_delete(self) -> None:
         """Check whether the group may be deleted.
@@ -228,48 +228,48 @@ class ClassicGroup:
             return self.protocol_type == CONSUMER
         return topic in subscribed
 
-    def let_go(self, reply: object, now: float) -> None:
+    def drop_request(self, reply: object, now: float) -> None:
         """Drop a waiting request, because another broker coordinates the group now."""
         for member in self.members:
             if reply in (member.joining, member.syncing):
                 member.joining = member.syncing = None
-                self._rebalance.heard(member, now)
+                self._rebalance.restart_session(member, now)
 
-    def _in_generation(
+    def _check_generation(
         self, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> Member:
-        member = self.members.known(member_id, group_instance_id)
+        member = self.members.get(member_id, group_instance_id)
         if generation_id != self.generation_id:
             raise GroupError(ErrorCode.illegal_generation)
         return member
 
-    def _speaks(self, request: SyncRequest) -> bool:
+    def _names_protocol(self, request: SyncRequest) -> bool:
         """Return whether the protocol named, if any, is the chosen one (KIP-559)."""
         return request.protocol_type in (None, self.protocol_type) and (
             request.protocol_name in (None, self.protocol_name)
         )
 
-    def _join(self, request: JoinRequest, reply: Reply[Joined], now: float) -> None:
-        if not self._has_room(request.member_id):
+    def _join(self, request: JoinRequest, reply: Reply[JoinResult], now: float) -> None:
+        if not self._fits(request.member_id):
             self.members.remove(request.member_id)
-            reply.answer = Joined(error=ErrorCode.group_max_size_reached)
+            reply.result = JoinResult(error=ErrorCode.group_max_size_reached)
             return
         names = [name for name, _ in request.protocols]
         if not self._accepts(request.protocol_type, names):
             raise GroupError(ErrorCode.inconsistent_group_protocol)
         if request.member_id:
             self._rejoin(request, reply, now)
-        elif self.members.static(request.group_instance_id) is not None:
-            self._come_back(request, reply, now)
+        elif self.members.static_member_id(request.group_instance_id) is not None:
+            self._rejoin_static(request, reply, now)
         elif request.group_instance_id is None and request.id_required:
             self.members.pending[request.new_id] = now + request.session_timeout
-            reply.answer = Joined(
+            reply.result = JoinResult(
                 error=ErrorCode.member_id_required, member_id=request.new_id
             )
         else:
             self._add(request.new_id, request, reply, now)
 
-    def _has_room(self, member_id: str) -> bool:
+    def _fits(self, member_id: str) -> bool:
         """Return whether a request with this member id fits into the group.
 
         During a rebalance the members that have joined count: if the limit has become
@@ -284,30 +284,32 @@ class ClassicGroup:
     def _accepts(self, protocol_type: str, names: Sequence[str]) -> bool:
         if self.state is State.EMPTY:
             return bool(protocol_type and names)
-        return self.members.speak(protocol_type, names)
+        return self.members.supports(protocol_type, names)
 
-    def _rejoin(self, request: JoinRequest, reply: Reply[Joined], now: float) -> None:
+    def _rejoin(
+        self, request: JoinRequest, reply: Reply[JoinResult], now: float
+    ) -> None:
         if request.member_id in self.members.pending:
             if request.group_instance_id is not None:
                 # A static member never gets MEMBER_ID_REQUIRED.
                 raise GroupError(ErrorCode.unknown_server_error)
             self._add(request.member_id, request, reply, now)
             return
-        member = self.members.known(request.member_id, request.group_instance_id)
+        member = self.members.get(request.member_id, request.group_instance_id)
         same = member.protocols == request.protocols
         # A leader that rejoins wants a new assignment, for example for new partitions.
         leads = member.member_id == self.members.leader
-        settled = self.state is State.COMPLETING or (
+        is_settled = self.state is State.COMPLETING or (
             self.state is State.STABLE and not leads
         )
-        if same and settled:
-            reply.answer = self._rebalance.joined(member)
+        if same and is_settled:
+            reply.result = self._rebalance.join_result(member)
             return
         self._update(member, request, reply)
         self._rebalance.rebalance(now)
 
     def _add(
-        self, member_id: str, request: JoinRequest, reply: Reply[Joined], now: float
+        self, member_id: str, request: JoinRequest, reply: Reply[JoinResult], now: float
     ) -> None:
         member = Member(
             member_id=member_id,
@@ -320,34 +322,34 @@ class ClassicGroup:
             is_new=True,
             joining=reply,
         )
-        self._rebalance.added(member, request.protocol_type, now)
+        self._rebalance.add_member(member, request.protocol_type, now)
 
-    def _come_back(
-        self, request: JoinRequest, reply: Reply[Joined], now: float
+    def _rejoin_static(
+        self, request: JoinRequest, reply: Reply[JoinResult], now: float
     ) -> None:
         """Continue a static member under its new id (KIP-345)."""
-        old_id = self.members.static(request.group_instance_id) or ""
-        led_by = self.members.leader or ""
+        old_id = self.members.static_member_id(request.group_instance_id) or ""
+        old_leader = self.members.leader or ""
         member = self.members.replace(old_id, request.new_id)
-        self._rebalance.heard(member, now)
+        self._rebalance.restart_session(member, now)
         self._update(member, request, reply)
         same = self.state is State.STABLE and (
-            self.members.selected() == self.protocol_name
+            self.members.choose_protocol() == self.protocol_name
         )
         if not same:
             self._rebalance.rebalance(now)
         elif request.may_skip_assignment:
             leads = member.member_id == self.members.leader
-            answer = self._rebalance.joined(member)
+            answer = self._rebalance.join_result(member)
             member.end_join(replace(answer, skip_assignment=leads))
         else:
             # With its old id as the leader, the client acts as a follower and assigns
             # nothing.
-            answer = self._rebalance.joined(member)
-            member.end_join(replace(answer, leader=led_by, members=()))
+            answer = self._rebalance.join_result(member)
+            member.end_join(replace(answer, leader=old_leader, members=()))
 
     def _update(
-        self, member: Member, request: JoinRequest, reply: Reply[Joined]
+        self, member: Member, request: JoinRequest, reply: Reply[JoinResult]
     ) -> None:
         member.protocols = request.protocols
         member.session_timeout = request.session_timeout
@@ -357,12 +359,14 @@ class ClassicGroup:
     def _leave(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
         """Remove a member; administrators name only its instance id (KIP-345)."""
         if not member_id:
-            member_id = self.members.static(group_instance_id) or ""
+            member_id = self.members.static_member_id(group_instance_id) or ""
         if member_id in self.members.pending:
             self.members.remove(member_id)
             return ErrorCode.none
         try:
-            self._rebalance.removed(self.members.known(member_id, group_instance_id))
+            self._rebalance.remove_member(
+                self.members.get(member_id, group_instance_id)
+            )
         except GroupError as error:
             return error.code
         return ErrorCode.none

@@ -12,20 +12,23 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import new_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.offsets import Offset, Place
-from sharecons.testing.broker.groups.places import Answers, each_partition
+from sharecons.testing.broker.groups.offsets import Offset, TopicPartition
+from sharecons.testing.broker.groups.partition_errors import (
+    TopicResults,
+    each_partition,
+)
 
-__all__ = ["Keep", "commit_each", "group_to_commit_to"]
+__all__ = ["Store", "commit_each", "get_or_create_group"]
 
-Keep: TypeAlias = Callable[[ClassicGroup, Mapping[Place, Offset]], None]
+Store: TypeAlias = Callable[[ClassicGroup, Mapping[TopicPartition, Offset]], None]
 
 
 def commit_each(
     context: Context,
     topics: Iterable[Request],
-    allowed: Callable[[], ClassicGroup],
-    keep: Keep,
-) -> Answers:
+    get_group: Callable[[], ClassicGroup],
+    store: Store,
+) -> TopicResults:
     """Commit the valid offsets, and return the response for every partition.
 
     Args:
@@ -34,28 +37,28 @@ def commit_each(
         keep: stores the offsets in the group.
     """
     topics = list(topics)
-    asked: dict[Place, Offset | None] = {}
+    requested: dict[TopicPartition, Offset | None] = {}
 
-    def note(place: Place, partition: Request) -> ErrorCode:
-        asked[place] = offset = _read(context, partition)
+    def note(place: TopicPartition, partition: Request) -> ErrorCode:
+        requested[place] = offset = _requested_offset(context, partition)
         return ErrorCode.none if offset else ErrorCode.offset_metadata_too_large
 
     answers = each_partition(context, topics, note)
-    if not asked:
+    if not requested:
         return answers
     try:
-        group = allowed()
+        group = get_group()
     except GroupError as error:
         code = error.code
         return each_partition(context, topics, lambda place, partition: code)
-    offsets = {place: offset for place, offset in asked.items() if offset}
+    offsets = {place: offset for place, offset in requested.items() if offset}
     if offsets:
         context.cluster.groups.add(group)
-        keep(group, offsets)
+        store(group, offsets)
     return answers
 
 
-def group_to_commit_to(
+def get_or_create_group(
     context: Context, group_id: str, *, named: bool, missing: ErrorCode
 ) -> ClassicGroup:
     """Return a group, created if it does not exist and no generation is named.
@@ -73,7 +76,7 @@ def group_to_commit_to(
     return found
 
 
-def _read(context: Context, partition: Request) -> Offset | None:
+def _requested_offset(context: Context, partition: Request) -> Offset | None:
     """Return the offset to commit, or None if its metadata is too long."""
     metadata: str = partition.committed_metadata or ""
     if len(metadata) > int(

@@ -14,28 +14,28 @@ from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.groups.errors import GroupError
 
 __all__ = [
-    "Joined",
+    "JoinResult",
     "JoinedMember",
     "Member",
     "Members",
     "Protocols",
     "Reply",
-    "Synced",
+    "SyncResult",
 ]
 
-AnswerT = TypeVar("AnswerT")
+ResultT = TypeVar("ResultT")
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """Names and metadata, in the member's order of preference."""
 
 
-class Reply(Generic[AnswerT]):
+class Reply(Generic[ResultT]):
     """A response that may be set later."""
 
-    __slots__ = ("answer",)
+    __slots__ = ("result",)
 
-    def __init__(self, answer: AnswerT | None = None) -> None:
-        self.answer = answer
+    def __init__(self, answer: ResultT | None = None) -> None:
+        self.result = answer
 
 
 class JoinedMember(NamedTuple):
@@ -47,7 +47,7 @@ class JoinedMember(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class JoinResult:
     """The result of a JoinGroup."""
 
     error: ErrorCode = ErrorCode.none
@@ -62,7 +62,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
+class SyncResult:
     """The result of a SyncGroup."""
 
     error: ErrorCode = ErrorCode.none
@@ -81,15 +81,15 @@ class Member:
     rebalance_timeout: float
     protocols: Protocols
     assignment: bytes = b""
-    expires: float = math.inf
+    session_deadline: float = math.inf
     is_new: bool = False
     """Whether its first JoinGroup has not been answered yet."""
-    joining: Reply[Joined] | None = None
+    joining: Reply[JoinResult] | None = None
     """Its waiting JoinGroup."""
-    syncing: Reply[Synced] | None = None
+    syncing: Reply[SyncResult] | None = None
 
     @property
-    def keeps_quiet(self) -> bool:
+    def is_waiting(self) -> bool:
         """True while it waits for the group, and so cannot send heartbeats.
 
         New members are excluded, so that they expire: a client that retries without a
@@ -100,20 +100,20 @@ class Member:
     def metadata(self, protocol: str | None) -> bytes:
         return dict(self.protocols).get(protocol or "", b"")
 
-    def vote(self, candidates: set[str]) -> str:
+    def preferred(self, candidates: set[str]) -> str:
         return next(name for name, _ in self.protocols if name in candidates)
 
-    def end_join(self, answer: Joined) -> None:
+    def end_join(self, result: JoinResult) -> None:
         """Answer the member's waiting JoinGroup, if there is one."""
         if self.joining is not None:
-            self.joining.answer = answer
+            self.joining.result = result
             self.joining = None
 
-    def end_sync(self, answer: Synced) -> bool:
+    def end_sync(self, result: SyncResult) -> bool:
         """Answer the member's waiting SyncGroup; return whether there was one."""
         if self.syncing is None:
             return False
-        self.syncing.answer = answer
+        self.syncing.result = result
         self.syncing = None
         return True
 
@@ -154,18 +154,18 @@ class Members:
     def all_joined(self) -> bool:
         return not self.pending and self.joining == len(self)
 
-    def static(self, group_instance_id: str | None) -> str | None:
+    def static_member_id(self, group_instance_id: str | None) -> str | None:
         """Return the member id of a static member (KIP-345), or None."""
         return self._static.get(group_instance_id or "")
 
-    def known(self, member_id: str, group_instance_id: str | None) -> Member:
+    def get(self, member_id: str, group_instance_id: str | None) -> Member:
         """Return a member by its member id, and its instance id if it has one.
 
         Raises:
             GroupError: the member id is unknown, or the instance id has another one.
         """
         if group_instance_id is not None:
-            current = self.static(group_instance_id)
+            current = self.static_member_id(group_instance_id)
             if current is None:
                 raise GroupError(ErrorCode.unknown_member_id)
             if current != member_id:
@@ -197,8 +197,8 @@ class Members:
         """Replace the id of a static member; requests of the old id are fenced."""
         old = self._members.pop(old_id)
         fenced = ErrorCode.fenced_instance_id
-        old.end_join(Joined(error=fenced, member_id=old_id))
-        old.end_sync(Synced(error=fenced))
+        old.end_join(JoinResult(error=fenced, member_id=old_id))
+        old.end_sync(SyncResult(error=fenced))
         new = replace(old, member_id=new_id, is_new=False)
         self._members[new_id] = new
         self._static[old.group_instance_id or ""] = new_id
@@ -206,7 +206,7 @@ class Members:
             self.leader = new_id
         return new
 
-    def elect(self) -> bool:
+    def ensure_leader(self) -> bool:
         """Ensure that the leader has joined; return False if no member has."""
         if self.leader is None:
             return False
@@ -218,19 +218,19 @@ class Members:
             self.leader = leader.member_id
         return True
 
-    def speak(self, protocol_type: str, names: Collection[str]) -> bool:
+    def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Return whether all members support one of these protocols."""
         if not self._members:
             return bool(protocol_type and names)
         same = self.protocol_type == protocol_type
-        return same and not self._common().isdisjoint(names)
+        return same and not self._common_protocols().isdisjoint(names)
 
-    def selected(self) -> str:
+    def choose_protocol(self) -> str:
         """Choose the protocol that most members prefer."""
-        common = self._common()
-        votes = Counter(member.vote(common) for member in self)
+        common = self._common_protocols()
+        votes = Counter(member.preferred(common) for member in self)
         return votes.most_common(1)[0][0]
 
-    def _common(self) -> set[str]:
-        spoken = Counter(name for member in self for name in dict(member.protocols))
-        return {name for name, count in spoken.items() if count == len(self)}
+    def _common_protocols(self) -> set[str]:
+        counts = Counter(name for member in self for name in dict(member.protocols))
+        return {name for name, count in counts.items() if count == len(self)}

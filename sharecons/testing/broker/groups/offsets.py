@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = ["GroupOffsets", "Offset", "Place"]
+__all__ = ["GroupOffsets", "Offset", "TopicPartition"]
 
-Place: TypeAlias = tuple[str, int]
+TopicPartition: TypeAlias = tuple[str, int]
 """A topic's name and a partition index."""
 
 
@@ -28,40 +28,44 @@ class Offset:
 class GroupOffsets:
     """The offsets of one group, by topic and partition."""
 
-    _committed: dict[Place, tuple[int, Offset]] = field(default_factory=dict)
-    _pending: dict[int, dict[Place, tuple[int, Offset]]] = field(default_factory=dict)
+    _committed: dict[TopicPartition, tuple[int, Offset]] = field(default_factory=dict)
+    _pending: dict[int, dict[TopicPartition, tuple[int, Offset]]] = field(
+        default_factory=dict
+    )
     _commits: int = 0
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[TopicPartition]:
         return iter(list(self._committed))
 
-    def commit(self, offsets: Mapping[Place, Offset]) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         self._commits += 1
         for place, offset in offsets.items():
             self._committed[place] = self._commits, offset
 
-    def commit_later(self, producer_id: int, offsets: Mapping[Place, Offset]) -> None:
+    def add_pending(
+        self, producer_id: int, offsets: Mapping[TopicPartition, Offset]
+    ) -> None:
         """Store offsets until the producer's transaction ends."""
         self._commits += 1
         pending = self._pending.setdefault(producer_id, {})
         for place, offset in offsets.items():
             pending[place] = self._commits, offset
 
-    def ended(self, producer_id: int, committed: bool) -> None:
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
         """Commit or discard the pending offsets of a producer."""
         for place, (number, offset) in self._pending.pop(producer_id, {}).items():
             before, _ = self._committed.get(place, (0, None))
             if committed and before < number:
                 self._committed[place] = number, offset
 
-    def get(self, place: Place) -> Offset | None:
+    def get(self, place: TopicPartition) -> Offset | None:
         found = self._committed.get(place)
         return None if found is None else found[1]
 
-    def is_pending(self, place: Place) -> bool:
+    def is_pending(self, place: TopicPartition) -> bool:
         return any(place in pending for pending in self._pending.values())
 
-    def delete(self, place: Place) -> None:
+    def delete(self, place: TopicPartition) -> None:
         self._committed.pop(place, None)
         for pending in self._pending.values():
             pending.pop(place, None)

@@ -19,11 +19,11 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.groups.members import (
-    Joined,
     JoinedMember,
+    JoinResult,
     Member,
     Members,
-    Synced,
+    SyncResult,
 )
 from sharecons.testing.broker.groups.subscription import topics_of
 
@@ -52,39 +52,39 @@ class Rebalance:
         self.subscribed: frozenset[str] | None = None
         """The topics of all members; None if their metadata cannot be parsed."""
         self._initial_delay = initial_delay
-        self._delay_left = 0.0
+        self._remaining_delay = 0.0
         self._is_initial = False
-        self._joined_meanwhile = False
+        self._has_new_members = False
         self._join_due = math.inf
         self._sync_due = math.inf
         self._not_synced: set[str] = set()
 
     @property
     def next_deadline(self) -> float:
-        sessions = (member.expires for member in self.members)
+        sessions = (member.session_deadline for member in self.members)
         pending = self.members.pending.values()
         return min(self._join_due, self._sync_due, *sessions, *pending)
 
-    def came_due(self, at: float) -> None:
+    def apply_due(self, at: float) -> None:
         """Apply what is due at the next deadline, `at`."""
         if self._join_due <= at:
             self._join_due = math.inf
-            self._join_time_over(at)
+            self._end_join_delay(at)
         elif self._sync_due <= at:
             self._sync_due = math.inf
-            self._sync_time_over(at)
+            self._end_sync_timeout(at)
         else:
             self._expire(at)
 
-    def heard(self, member: Member, at: float) -> None:
+    def restart_session(self, member: Member, at: float) -> None:
         """Restart a member's session."""
-        member.expires = at + member.session_timeout
+        member.session_deadline = at + member.session_timeout
 
-    def added(self, member: Member, protocol_type: str, at: float) -> None:
+    def add_member(self, member: Member, protocol_type: str, at: float) -> None:
         """Add a new member, and have all others rejoin."""
         self.members.add(member, protocol_type)
-        member.expires = at + NEW_MEMBER_TIMEOUT
-        self._joined_meanwhile = True
+        member.session_deadline = at + NEW_MEMBER_TIMEOUT
+        self._has_new_members = True
         self.rebalance(at)
 
     def rebalance(self, at: float) -> None:
@@ -94,13 +94,13 @@ class Rebalance:
             return
         was_empty = self.state is State.EMPTY
         if self.state is State.COMPLETING:
-            self._take_back_assignments(at)
+            self._clear_assignments(at)
         self._not_synced.clear()
         self._sync_due = math.inf
         self.state = State.PREPARING
         self._is_initial = was_empty
         if was_empty:
-            self._begin_initial(at)
+            self._begin_first(at)
         else:
             self._complete_or_wait(at)
 
@@ -109,49 +109,49 @@ class Rebalance:
         if self.state is State.PREPARING and not self._is_initial:
             self._complete_if_joined(at)
 
-    def removed(self, member: Member) -> None:
+    def remove_member(self, member: Member) -> None:
         """Remove a member, and answer its JoinGroup.
 
         Its SyncGroup is never answered, as in Kafka 4.3.0.
         """
-        member.end_join(Joined(error=ErrorCode.unknown_member_id))
+        member.end_join(JoinResult(error=ErrorCode.unknown_member_id))
         self.members.remove(member.member_id)
         self._not_synced.discard(member.member_id)
 
-    def synced(self, member: Member) -> None:
+    def note_sync(self, member: Member) -> None:
         """Note that a member has sent its SyncGroup."""
         self._not_synced.discard(member.member_id)
         if not self._not_synced:
             self._sync_due = math.inf
 
-    def assigned(self, assignments: dict[str, bytes], at: float) -> None:
+    def set_assignments(self, assignments: dict[str, bytes], at: float) -> None:
         """Store the leader's assignments, and answer the waiting SyncGroups."""
         self.state = State.STABLE
         for member in self.members:
             member.assignment = assignments.get(member.member_id, b"")
-            if member.end_sync(self.assignment(member)):
-                self.heard(member, at)
+            if member.end_sync(self.sync_result(member)):
+                self.restart_session(member, at)
 
-    def assignment(self, member: Member) -> Synced:
-        return Synced(
+    def sync_result(self, member: Member) -> SyncResult:
+        return SyncResult(
             protocol_type=self.members.protocol_type,
             protocol_name=self.protocol_name,
             assignment=member.assignment,
         )
 
-    def joined(self, member: Member) -> Joined:
+    def join_result(self, member: Member) -> JoinResult:
         """Return the result of a member's JoinGroup in the current generation."""
         leads = member.member_id == self.members.leader
-        return Joined(
+        return JoinResult(
             member_id=member.member_id,
             generation_id=self.generation_id,
             protocol_type=self.members.protocol_type,
             protocol_name=self.protocol_name,
             leader=self.members.leader or "",
-            members=self._roll() if leads else (),
+            members=self._all_members() if leads else (),
         )
 
-    def _roll(self) -> tuple[JoinedMember, ...]:
+    def _all_members(self) -> tuple[JoinedMember, ...]:
         return tuple(
             JoinedMember(
                 member.member_id,
@@ -161,26 +161,26 @@ class Rebalance:
             for member in self.members
         )
 
-    def _begin_initial(self, at: float) -> None:
+    def _begin_first(self, at: float) -> None:
         delay = self._initial_delay
         self._join_due = at + delay
-        self._delay_left = max(self.members.rebalance_timeout - delay, 0.0)
-        self._joined_meanwhile = False
+        self._remaining_delay = max(self.members.rebalance_timeout - delay, 0.0)
+        self._has_new_members = False
 
-    def _join_time_over(self, at: float) -> None:
-        if not (self._is_initial and self._joined_meanwhile and self._delay_left):
+    def _end_join_delay(self, at: float) -> None:
+        if not (self._is_initial and self._has_new_members and self._remaining_delay):
             self._complete_join(at)
             return
         # A member has joined: others may follow, so the delay starts again.
-        self._joined_meanwhile = False
-        delay = min(self._initial_delay, self._delay_left)
-        self._delay_left = max(self._delay_left - delay, 0.0)
+        self._has_new_members = False
+        delay = min(self._initial_delay, self._remaining_delay)
+        self._remaining_delay = max(self._remaining_delay - delay, 0.0)
         self._join_due = at + delay
 
-    def _sync_time_over(self, at: float) -> None:
+    def _end_sync_timeout(self, at: float) -> None:
         # A static member may have rejoined under another id.
         for member_id in self._not_synced & {each.member_id for each in self.members}:
-            self.removed(self.members[member_id])
+            self.remove_member(self.members[member_id])
         self.rebalance(at)
 
     def _expire(self, at: float) -> None:
@@ -190,14 +190,14 @@ class Rebalance:
             self.members.remove(member_id)
             self._complete_if_joined(at)
         for member in self.members:
-            if member.expires > at:
+            if member.session_deadline > at:
                 continue
-            member.expires = math.inf
-            if not member.keeps_quiet and member.member_id in self.members:
-                self._lost(member, at)
+            member.session_deadline = math.inf
+            if not member.is_waiting and member.member_id in self.members:
+                self._expire_member(member, at)
 
-    def _lost(self, member: Member, at: float) -> None:
-        self.removed(member)
+    def _expire_member(self, member: Member, at: float) -> None:
+        self.remove_member(member)
         if self.state is State.PREPARING:
             self._complete_if_joined(at)
         else:
@@ -217,7 +217,7 @@ class Rebalance:
         for member in self.members:
             if member.joining is None and member.group_instance_id is None:
                 self.members.remove(member.member_id)
-        if self.members.elect() or not len(self.members):
+        if self.members.ensure_leader() or not len(self.members):
             self._next_generation(at)
         else:
             # Only static members, and none has rejoined: they stay until they expire.
@@ -231,13 +231,13 @@ class Rebalance:
             self.subscribed = self._subscription()
             return
         self.state = State.COMPLETING
-        self.protocol_name = self.members.selected()
+        self.protocol_name = self.members.choose_protocol()
         self.subscribed = self._subscription()
         self._sync_due = at + max(self.members.rebalance_timeout, TICK)
         for member in self.members:
-            member.end_join(self.joined(member))
+            member.end_join(self.join_result(member))
             member.is_new = False
-            self.heard(member, at)
+            self.restart_session(member, at)
             self._not_synced.add(member.member_id)
 
     def _subscription(self) -> frozenset[str] | None:
@@ -245,8 +245,8 @@ class Rebalance:
             return None
         return topics_of(member.metadata(self.protocol_name) for member in self.members)
 
-    def _take_back_assignments(self, at: float) -> None:
+    def _clear_assignments(self, at: float) -> None:
         for member in self.members:
             member.assignment = b""
-            if member.end_sync(Synced(error=ErrorCode.rebalance_in_progress)):
-                self.heard(member, at)
+            if member.end_sync(SyncResult(error=ErrorCode.rebalance_in_progress)):
+                self.restart_session(member, at)

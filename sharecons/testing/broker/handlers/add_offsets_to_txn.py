@@ -4,7 +4,7 @@ Producers with transactions of version 2 do not send it: TxnOffsetCommit 5 adds 
 group (KIP-890). PRODUCER_FENCED exists from version 2 on (KIP-588).
 """
 
-from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker import transaction_checks
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.transactions import Producer
@@ -15,14 +15,14 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    code = _refusal(request, context) or _add(request, context)
+    code = _check(request, context) or _add(request, context)
     if code is ErrorCode.producer_fenced and context.version < 2:
         code = ErrorCode.invalid_producer_epoch
     return {"error_code": code}
 
 
-def _refusal(request: Request, context: Context) -> ErrorCode:
-    code = transaction_gate.transactional_id_error(context, request.transactional_id)
+def _check(request: Request, context: Context) -> ErrorCode:
+    code = transaction_checks.transactional_id_error(context, request.transactional_id)
     denied = context.cluster.authorizer.denies("READ", "GROUP", request.group_id)
     if denied and code is not ErrorCode.transactional_id_authorization_failed:
         return ErrorCode.group_authorization_failed

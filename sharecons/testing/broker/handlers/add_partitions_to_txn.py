@@ -8,7 +8,7 @@ OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED exists from version 2 on (KIP-588).
 
 from collections.abc import Iterable, Mapping
 
-from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker import transaction_checks
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
@@ -22,58 +22,58 @@ __all__ = ["handle"]
 async def handle(request: Request, context: Context) -> Response:
     abort_expired(context.cluster, context.now, milliseconds())
     if context.version < 4:
-        return {"results_by_topic_v3_and_below": _of_client(request, context)}
+        return {"results_by_topic_v3_and_below": _client_results(request, context)}
     if context.cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         return {"error_code": ErrorCode.cluster_authorization_failed}
     return {
         "results_by_transaction": [
             {
                 "transactional_id": each.transactional_id,
-                "topic_results": _of_broker(each, context),
+                "topic_results": _broker_results(each, context),
             }
             for each in request.transactions
         ]
     }
 
 
-def _of_client(request: Request, context: Context) -> list[Response]:
+def _client_results(request: Request, context: Context) -> list[Response]:
     name = request.v3_and_below_transactional_id
     producer = Producer(
         request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
     )
-    places = _places(request.v3_and_below_topics)
-    errors = _add(name, producer, places, context)
+    partitions = _topic_partitions(request.v3_and_below_topics)
+    errors = _add(name, producer, partitions, context)
     if context.version < 2:
-        errors = {place: _before_588(code) for place, code in errors.items()}
+        errors = {place: _old_error(code) for place, code in errors.items()}
     return _results(errors)
 
 
-def _of_broker(request: Request, context: Context) -> list[Response]:
+def _broker_results(request: Request, context: Context) -> list[Response]:
     name = request.transactional_id
     producer = Producer(request.producer_id, request.producer_epoch)
-    places = _places(request.topics)
-    refusal = transaction_gate.transactional_id_error(context, name)
-    if refusal or not request.verify_only:
-        return _results(_add(name, producer, places, context))
-    return _results(context.cluster.transactions.verify(name, producer, places))
+    partitions = _topic_partitions(request.topics)
+    error = transaction_checks.transactional_id_error(context, name)
+    if error or not request.verify_only:
+        return _results(_add(name, producer, partitions, context))
+    return _results(context.cluster.transactions.verify(name, producer, partitions))
 
 
 def _add(
-    name: str, producer: Producer, places: list[TopicPartition], context: Context
+    name: str, producer: Producer, partitions: list[TopicPartition], context: Context
 ) -> Mapping[TopicPartition, ErrorCode]:
     cluster = context.cluster
-    if refusal := transaction_gate.transactional_id_error(context, name):
-        return dict.fromkeys(places, refusal)
-    faults = {place: _fault(place, context) for place in places}
-    if any(faults.values()):
-        missed = ErrorCode.operation_not_attempted
-        return {place: fault or missed for place, fault in faults.items()}
-    error = cluster.transactions.add_partitions(name, producer, places, context.now)
-    return dict.fromkeys(places, error)
+    if error := transaction_checks.transactional_id_error(context, name):
+        return dict.fromkeys(partitions, error)
+    errors = {place: _partition_error(place, context) for place in partitions}
+    if any(errors.values()):
+        not_attempted = ErrorCode.operation_not_attempted
+        return {place: fault or not_attempted for place, fault in errors.items()}
+    error = cluster.transactions.add_partitions(name, producer, partitions, context.now)
+    return dict.fromkeys(partitions, error)
 
 
-def _fault(place: TopicPartition, context: Context) -> ErrorCode:
-    topic, partition = place
+def _partition_error(topic_partition: TopicPartition, context: Context) -> ErrorCode:
+    topic, partition = topic_partition
     found = context.cluster.topics.by_name(topic)
     internal = found is not None and found.internal
     if internal or context.cluster.authorizer.denies("WRITE", "TOPIC", topic):
@@ -83,12 +83,12 @@ def _fault(place: TopicPartition, context: Context) -> ErrorCode:
     return ErrorCode.none
 
 
-def _before_588(code: ErrorCode) -> ErrorCode:
+def _old_error(code: ErrorCode) -> ErrorCode:
     fenced = code is ErrorCode.producer_fenced
     return ErrorCode.invalid_producer_epoch if fenced else code
 
 
-def _places(topics: Iterable[Request]) -> list[TopicPartition]:
+def _topic_partitions(topics: Iterable[Request]) -> list[TopicPartition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 

@@ -15,10 +15,10 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    return alter(request, context, _wanted)
+    return alter(request, context, _changes)
 
 
-def _wanted(resource: Request, own: Mapping[str, str]) -> list[Change]:
+def _changes(resource: Request, own: Mapping[str, str]) -> list[Change]:
     named = [Change(each.name, Operation.SET, each.value) for each in resource.configs]
     rest = own.keys() - {change.name for change in named}
     return [*named, *(Change(name, Operation.DELETE) for name in sorted(rest))]

@@ -20,17 +20,17 @@ async def handle(request: Request, context: Context) -> Response:
     if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
         code = ErrorCode.cluster_authorization_failed
         message = "Cluster authorization failed."
-    refused = {"error_code": code, "error_message": message}
+    error_fields = {"error_code": code, "error_message": message}
     return {
-        **refused,
+        **error_fields,
         "allow_replication_factor_change": may_resize,
         "responses": [
             {
                 "name": topic.name,
                 "partitions": [
-                    {"partition_index": each.partition_index, **refused}
+                    {"partition_index": each.partition_index, **error_fields}
                     if code
-                    else _partition(cluster, topic.name, each, may_resize)
+                    else _reassign(cluster, topic.name, each, may_resize)
                     for each in topic.partitions
                 ],
             }
@@ -39,12 +39,12 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _partition(
-    cluster: Cluster, topic: str, wanted: Request, may_resize: bool
+def _reassign(
+    cluster: Cluster, topic: str, request: Request, may_resize: bool
 ) -> Response:
-    index = wanted.partition_index
+    index = request.partition_index
     try:
-        reassign(cluster, topic, index, wanted.replicas, may_resize=may_resize)
+        reassign(cluster, topic, index, request.replicas, may_resize=may_resize)
     except RequestError as refusal:
         return {
             "partition_index": index,

@@ -15,7 +15,7 @@ from sharecons.testing.broker.groups.checks import (
 )
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.group import ShareGroup
-from sharecons.testing.broker.share.lookup import possible_group
+from sharecons.testing.broker.share.lookup import find_group
 
 __all__ = ["INVALID_ID", "NOT_EMPTY", "NO_SUCH_PARTITION", "handle"]
 
@@ -37,7 +37,7 @@ def _group(group_id: str, context: Context) -> ShareGroup:
     if not group_id:
         raise GroupError(ErrorCode.invalid_group_id, INVALID_ID)
     check_coordinator(context, group_id)
-    group = possible_group(context, group_id)
+    group = find_group(context, group_id)
     if group is None:
         group = ShareGroup(group_id)
         context.cluster.groups.add(group)
@@ -46,33 +46,35 @@ def _group(group_id: str, context: Context) -> ShareGroup:
     return group
 
 
-def _topic(wanted: Request, group: ShareGroup, context: Context) -> Response:
-    name = wanted.topic_name
-    answer: Response = {"topic_name": name}
+def _topic(request: Request, group: ShareGroup, context: Context) -> Response:
+    name = request.topic_name
+    response: Response = {"topic_name": name}
     if context.cluster.authorizer.denies("READ", "TOPIC", name):
         code = ErrorCode.topic_authorization_failed
         message: str | None = "Topic authorization failed."
-        return {**answer, "partitions": _failed(wanted, code, message)}
+        return {**response, "partitions": _all_failed(request, code, message)}
     topic = context.cluster.topics.by_name(name)
     if topic is None:
         code = ErrorCode.unknown_topic_or_partition
-        return {**answer, "partitions": _failed(wanted, code, NO_SUCH_PARTITION)}
+        return {**response, "partitions": _all_failed(request, code, NO_SUCH_PARTITION)}
     partitions = []
-    for each in wanted.partitions:
+    for each in request.partitions:
         index = each.partition_index
         if topic.partition(index) is None:
             code = ErrorCode.unknown_topic_or_partition
             partitions.append(_result(index, code, NO_SUCH_PARTITION))
             continue
-        alter = context.cluster.share_partitions.alter
+        alter = context.cluster.share_partitions.reset_offset
         alter(group.group_id, topic.topic_id, index, each.start_offset)
         group.initialized.add((topic.topic_id, index))
         partitions.append(_result(index, ErrorCode.none, None))
-    return {**answer, "topic_id": topic.topic_id, "partitions": partitions}
+    return {**response, "topic_id": topic.topic_id, "partitions": partitions}
 
 
-def _failed(wanted: Request, code: ErrorCode, message: str | None) -> list[Response]:
-    return [_result(each.partition_index, code, message) for each in wanted.partitions]
+def _all_failed(
+    request: Request, code: ErrorCode, message: str | None
+) -> list[Response]:
+    return [_result(each.partition_index, code, message) for each in request.partitions]
 
 
 def _result(index: int, code: ErrorCode, message: str | None) -> Response:

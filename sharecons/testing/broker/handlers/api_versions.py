@@ -21,7 +21,7 @@ FEATURES: Final = {
 }
 """The supported levels; the highest ones are in effect."""
 
-LEVEL_ZERO_FROM: Final = 4
+ZERO_LEVELS_SINCE: Final = 4
 
 
 async def handle(request: Request, context: Context) -> Response:
@@ -50,5 +50,5 @@ async def handle(request: Request, context: Context) -> Response:
 def _supported(version: int) -> Iterator[Response]:
     """Yield the features; not those from level 0 for old clients (KAFKA-17492)."""
     for name, (lowest, highest) in FEATURES.items():
-        if lowest or version >= LEVEL_ZERO_FROM:
+        if lowest or version >= ZERO_LEVELS_SINCE:
             yield {"name": name, "min_version": lowest, "max_version": highest}

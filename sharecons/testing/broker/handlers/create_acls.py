@@ -24,11 +24,11 @@ async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
     acls = [acl_from_creation(each) for each in request.creations]
     if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        refused = {
+        error_fields = {
             "error_code": ErrorCode.cluster_authorization_failed,
             "error_message": "Cluster authorization failed.",
         }
-        return {"results": [refused for _ in acls]}
+        return {"results": [error_fields for _ in acls]}
     if any(acl.is_filter for acl in acls):
         failed = {"error_code": ErrorCode.unknown_server_error}
         return {"results": [failed for _ in acls]}
@@ -36,13 +36,13 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _create(cluster: Cluster, acl: Acl) -> Response:
-    if fault := _fault(acl):
+    if fault := _rule_error(acl):
         return {"error_code": ErrorCode.invalid_request, "error_message": fault}
     cluster.authorizer.add(acl)
     return {"error_message": ""}
 
 
-def _fault(acl: Acl) -> str | None:
+def _rule_error(acl: Acl) -> str | None:
     """Return why a rule is invalid, or None."""
     if acl.resource is Resource.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"

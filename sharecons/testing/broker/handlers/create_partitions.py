@@ -13,22 +13,22 @@ __all__ = ["handle"]
 
 async def handle(request: Request, context: Context) -> Response:
     times = Counter(topic.name for topic in request.topics)
-    asked = {topic.name: topic for topic in request.topics}
-    answers: list[Response] = []
-    for name, topic in asked.items():
+    topics = {topic.name: topic for topic in request.topics}
+    results: list[Response] = []
+    for name, topic in topics.items():
         try:
             _check(context.cluster, name, times[name])
             _add(context.cluster, topic, request.validate_only)
-            answers.append({"name": name})
+            results.append({"name": name})
         except RequestError as refusal:
-            answers.append(
+            results.append(
                 {
                     "name": name,
                     "error_code": refusal.code,
                     "error_message": refusal.message,
                 }
             )
-    return {"results": answers}
+    return {"results": results}
 
 
 def _check(cluster: Cluster, name: str, times: int) -> None:

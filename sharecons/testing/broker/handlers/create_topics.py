@@ -20,15 +20,15 @@ __all__ = ["handle"]
 
 async def handle(request: Request, context: Context) -> Response:
     times = Counter(topic.name for topic in request.topics)
-    asked = {topic.name: topic for topic in request.topics}
-    answers = []
-    for name, topic in asked.items():
+    topics = {topic.name: topic for topic in request.topics}
+    results = []
+    for name, topic in topics.items():
         try:
             _check(context.cluster, name, times[name])
-            answers.append(_create(context, _wanted(topic), request.validate_only))
+            results.append(_create(context, _new_topic(topic), request.validate_only))
         except RequestError as refusal:
-            answers.append(_refused(name, refusal))
-    return {"topics": answers}
+            results.append(_error_result(name, refusal))
+    return {"topics": results}
 
 
 def _check(cluster: Cluster, name: str, times: int) -> None:
@@ -46,7 +46,7 @@ def _check(cluster: Cluster, name: str, times: int) -> None:
         )
 
 
-def _wanted(topic: Request) -> NewTopic:
+def _new_topic(topic: Request) -> NewTopic:
     return NewTopic(
         name=topic.name,
         partitions=topic.num_partitions,
@@ -58,27 +58,27 @@ def _wanted(topic: Request) -> NewTopic:
     )
 
 
-def _create(context: Context, wanted: NewTopic, validate_only: bool) -> Response:
+def _create(context: Context, new_topic: NewTopic, validate_only: bool) -> Response:
     cluster = context.cluster
-    replicas = plan_topic(cluster, wanted)
+    replicas = plan_topic(cluster, new_topic)
     topic_id = uuid.uuid4()
     if not validate_only:
-        topic_id = create_topic(cluster, wanted).topic_id
-    answer: Response = {"name": wanted.name, "topic_id": topic_id, "configs": []}
-    if cluster.authorizer.denies("DESCRIBE_CONFIGS", "TOPIC", wanted.name):
+        topic_id = create_topic(cluster, new_topic).topic_id
+    result: Response = {"name": new_topic.name, "topic_id": topic_id, "configs": []}
+    if cluster.authorizer.denies("DESCRIBE_CONFIGS", "TOPIC", new_topic.name):
         code = ErrorCode.topic_authorization_failed
-        return {**answer, "topic_config_error_code": int(code)}
+        return {**result, "topic_config_error_code": int(code)}
     return {
-        **answer,
+        **result,
         "num_partitions": len(replicas),
         "replication_factor": len(replicas[0]),
-        "configs": _configs(wanted, context),
+        "configs": _configs(new_topic, context),
     }
 
 
-def _configs(wanted: NewTopic, context: Context) -> list[Response]:
+def _configs(new_topic: NewTopic, context: Context) -> list[Response]:
     configs = context.cluster.configs
-    entries = configs.describe_topic(wanted.config_values, context.node_id)
+    entries = configs.describe_topic(new_topic.config_values, context.node_id)
     return [
         {
             "name": entry.name,
@@ -91,10 +91,10 @@ def _configs(wanted: NewTopic, context: Context) -> list[Response]:
     ]
 
 
-def _refused(name: str, refusal: RequestError) -> Response:
+def _error_result(name: str, error: RequestError) -> Response:
     return {
         "name": name,
-        "error_code": refusal.code,
-        "error_message": refusal.message,
+        "error_code": error.code,
+        "error_message": error.message,
         "configs": [],
     }

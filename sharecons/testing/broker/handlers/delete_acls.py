@@ -18,33 +18,33 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    access = context.cluster.authorizer
+    authorizer = context.cluster.authorizer
     # All filters are matched first: a rule may be in the results of two of them.
-    results = [_result(access, each) for each in request.filters]
+    results = [_result(authorizer, each) for each in request.filters]
     for _, acls in results:
-        access.remove(acls)
+        authorizer.remove(acls)
     return {"filter_results": [answer for answer, _ in results]}
 
 
-def _result(access: Authorizer, wanted: Request) -> tuple[Response, list[Acl]]:
-    if access.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        refused = {
+def _result(authorizer: Authorizer, request: Request) -> tuple[Response, list[Acl]]:
+    if authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
+        error_fields = {
             "error_code": ErrorCode.cluster_authorization_failed,
             "error_message": "Cluster authorization failed.",
         }
-        return refused, []
-    asked = filter_from_request(wanted)
-    if fault := _fault(asked):
+        return error_fields, []
+    acl_filter = filter_from_request(request)
+    if fault := _filter_error(acl_filter):
         return {"error_code": ErrorCode.invalid_request, "error_message": fault}, []
-    acls = access.find(asked)
+    acls = authorizer.find(acl_filter)
     return {"matching_acls": [_rule(acl) for acl in acls]}, acls
 
 
-def _fault(wanted: AclFilter) -> str | None:
-    if Pattern.UNKNOWN is wanted.pattern or Resource.UNKNOWN is wanted.resource:
+def _filter_error(acl_filter: AclFilter) -> str | None:
+    if Pattern.UNKNOWN is acl_filter.pattern or Resource.UNKNOWN is acl_filter.resource:
         return "Unknown patternFilter."
-    unknown = wanted.operation is Operation.UNKNOWN
-    if unknown or wanted.permission is Permission.UNKNOWN:
+    unknown = acl_filter.operation is Operation.UNKNOWN
+    if unknown or acl_filter.permission is Permission.UNKNOWN:
         return "Unknown entryFilter."
     return None
 

@@ -11,7 +11,7 @@ from sharecons.testing.broker.topics import Topic
 
 __all__ = ["handle"]
 
-ALL: Final = -1
+TO_END: Final = -1
 NO_OFFSET: Final = -1
 
 
@@ -29,20 +29,22 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _delete(name: str, wanted: Request, context: Context) -> Response:
-    index, offset = wanted.partition_index, wanted.offset
+def _delete(name: str, request: Request, context: Context) -> Response:
+    index, offset = request.partition_index, request.offset
     found = context.cluster.topics.by_name(name)
-    code = _fault(name, found, index, context)
+    code = _partition_error(name, found, index, context)
     if found is None or code:
         return _result(index, NO_OFFSET, code)
     log = found.partitions[index].log
-    if not ALL <= offset <= log.end_offset:
+    if not TO_END <= offset <= log.end_offset:
         return _result(index, NO_OFFSET, ErrorCode.offset_out_of_range)
-    log.truncate_before(log.end_offset if offset == ALL else offset)
+    log.truncate_before(log.end_offset if offset == TO_END else offset)
     return _result(index, log.start_offset, ErrorCode.none)
 
 
-def _fault(name: str, found: Topic | None, index: int, context: Context) -> ErrorCode:
+def _partition_error(
+    name: str, found: Topic | None, index: int, context: Context
+) -> ErrorCode:
     if context.cluster.authorizer.denies("DELETE", "TOPIC", name):
         return ErrorCode.topic_authorization_failed
     place = found.partition(index) if found else None

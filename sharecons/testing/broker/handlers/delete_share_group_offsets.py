@@ -16,11 +16,11 @@ from sharecons.testing.broker.handlers.alter_share_group_offsets import (
     NOT_EMPTY,
 )
 from sharecons.testing.broker.share.group import ShareGroup
-from sharecons.testing.broker.share.lookup import existing_group
+from sharecons.testing.broker.share.lookup import get_group
 
 __all__ = ["handle"]
 
-NOTHING: Final = "There is no offset information to delete."
+NO_OFFSETS: Final = "There is no offset information to delete."
 
 
 async def handle(request: Request, context: Context) -> Response:
@@ -37,7 +37,7 @@ def _group(group_id: str, context: Context) -> ShareGroup:
     if not group_id:
         raise GroupError(ErrorCode.invalid_group_id, INVALID_ID)
     check_coordinator(context, group_id)
-    group = existing_group(context, group_id)
+    group = get_group(context, group_id)
     if group.members:
         raise GroupError(ErrorCode.non_empty_group, NOT_EMPTY)
     return group
@@ -47,19 +47,19 @@ def _topic(name: str, group: ShareGroup, context: Context) -> Response:
     cluster = context.cluster
     if cluster.authorizer.denies("READ", "TOPIC", name):
         code = ErrorCode.topic_authorization_failed
-        return _refused(name, code, "Topic authorization failed.")
+        return _error_result(name, code, "Topic authorization failed.")
     code = ErrorCode.unknown_topic_or_partition
     topic = cluster.topics.by_name(name)
     if topic is None:
-        return _refused(name, code, NO_SUCH_PARTITION)
+        return _error_result(name, code, NO_SUCH_PARTITION)
     known = [each for each in group.initialized if each[0] == topic.topic_id]
     if not known:
-        return _refused(name, code, NOTHING)
+        return _error_result(name, code, NO_OFFSETS)
     for topic_id, partition in known:
         cluster.share_partitions.delete(group.group_id, topic_id, partition)
     group.initialized.difference_update(known)
     return {"topic_name": name, "topic_id": topic.topic_id}
 
 
-def _refused(name: str, code: ErrorCode, message: str) -> Response:
+def _error_result(name: str, code: ErrorCode, message: str) -> Response:
     return {"topic_name": name, "error_code": code, "error_message": message}

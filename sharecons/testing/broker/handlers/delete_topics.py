@@ -30,22 +30,22 @@ class Target:
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    refused: list[Response] = []
+    failed: list[Response] = []
     found: list[Topic] = []
-    times = Counter(_asked(request))
+    times = Counter(_targets(request))
     for target in times:
         try:
             _check_target(target, times[target])
-            found.append(_found(cluster, target, context.version))
+            found.append(_find_topic(cluster, target, context.version))
         except RequestError as refusal:
-            refused.append(_refused(target, refusal))
-    mentioned = Counter(topic.topic_id for topic in found)
+            failed.append(_error_result(target, refusal))
+    counts = Counter(topic.topic_id for topic in found)
     topics = {topic.topic_id: topic for topic in found}
     return {
         "responses": [
-            *refused,
+            *failed,
             *(
-                _delete(cluster, topics[topic_id], mentioned[topic_id])
+                _delete(cluster, topics[topic_id], counts[topic_id])
                 for topic_id in topics
             ),
         ]
@@ -58,16 +58,16 @@ def _delete(cluster: Cluster, topic: Topic, times: int) -> Response:
         return {
             **answer,
             "error_code": ErrorCode.invalid_request,
-            "error_message": TWICE,
+            "error_message": SAME_ID,
         }
     cluster.delete_topic(topic)
     return answer
 
 
-TWICE: Final = "The provided topic name maps to an ID that was already supplied."
+SAME_ID: Final = "The provided topic name maps to an ID that was already supplied."
 
 
-def _asked(request: Request) -> list[Target]:
+def _targets(request: Request) -> list[Target]:
     by_name = [Target(name, None) for name in field_or(request, "topic_names", ())]
     states = field_or(request, "topics", ())
     return by_name + [Target(each.name, each.topic_id) for each in states]
@@ -85,7 +85,7 @@ def _check_target(target: Target, times: int) -> None:
     raise RequestError(ErrorCode.invalid_request, message)
 
 
-def _found(cluster: Cluster, target: Target, version: int) -> Topic:
+def _find_topic(cluster: Cluster, target: Target, version: int) -> Topic:
     _check_deletion(cluster, version)
     if target.name is None:
         topic = cluster.topics.by_id(target.topic_id)
@@ -124,10 +124,10 @@ def _check_deletion(cluster: Cluster, version: int) -> None:
     raise RequestError(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
 
 
-def _refused(target: Target, refusal: RequestError) -> Response:
+def _error_result(target: Target, error: RequestError) -> Response:
     return {
         "name": target.name,
         "topic_id": target.topic_id,
-        "error_code": refusal.code,
-        "error_message": refusal.message,
+        "error_code": error.code,
+        "error_message": error.message,
     }

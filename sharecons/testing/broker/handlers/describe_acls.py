@@ -14,13 +14,13 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    access = context.cluster.authorizer
-    if access.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
+    authorizer = context.cluster.authorizer
+    if authorizer.denies("DESCRIBE", "CLUSTER", CLUSTER_NAME):
         return {
             "error_code": ErrorCode.cluster_authorization_failed,
             "error_message": "Cluster authorization failed.",
         }
-    found = access.find(filter_from_request(request))
+    found = authorizer.find(filter_from_request(request))
     return {"error_message": "", "resources": _by_resource(found)}
 
 

@@ -19,10 +19,10 @@ CONTROLLERS: Final = 2
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    asked = field_or(request, "endpoint_type", BROKERS)
-    if asked != BROKERS:
-        return _mismatched(asked)
-    fenced_too = field_or(request, "include_fenced_brokers", False)
+    endpoint_type = field_or(request, "endpoint_type", BROKERS)
+    if endpoint_type != BROKERS:
+        return _endpoint_error(endpoint_type)
+    include_fenced = field_or(request, "include_fenced_brokers", False)
     return {
         "endpoint_type": BROKERS,
         "cluster_id": cluster.cluster_id,
@@ -30,14 +30,14 @@ async def handle(request: Request, context: Context) -> Response:
         "brokers": [
             _broker(broker, context)
             for _, broker in sorted(cluster.brokers.items())
-            if broker.running or fenced_too
+            if broker.running or include_fenced
         ],
         **_operations(request, cluster),
     }
 
 
-def _mismatched(asked: int) -> Response:
-    if asked == CONTROLLERS:
+def _endpoint_error(endpoint_type: int) -> Response:
+    if endpoint_type == CONTROLLERS:
         return {
             "error_code": ErrorCode.mismatched_endpoint_type,
             "error_message": (
@@ -47,7 +47,7 @@ def _mismatched(asked: int) -> Response:
         }
     return {
         "error_code": ErrorCode.unsupported_endpoint_type,
-        "error_message": f"Unsupported endpoint type {asked}",
+        "error_message": f"Unsupported endpoint type {endpoint_type}",
     }
 
 

@@ -35,20 +35,20 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _result(resource: Request, request: Request, context: Context) -> Response:
     kind, name = resource.resource_type, resource.resource_name
-    answer = {"resource_type": kind, "resource_name": name}
+    result = {"resource_type": kind, "resource_name": name}
     try:
         check_access(context.cluster, "DESCRIBE_CONFIGS", kind, name)
         entries = _entries(kind, name, context)
     except ConfigError as error:
         code, message = error.code, error.message or ""
-        return {**answer, "error_code": code, "error_message": message}
+        return {**result, "error_code": code, "error_message": message}
     wanted = resource.configuration_keys
     configs = [
         _config(entry, request, context)
         for entry in entries
         if not wanted or entry.name in wanted
     ]
-    return {**answer, "error_message": "", "configs": configs}
+    return {**result, "error_message": "", "configs": configs}
 
 
 def _entries(kind: int, name: str, context: Context) -> Sequence[Entry]:
@@ -80,20 +80,21 @@ def _broker_entries(name: str, context: Context) -> Sequence[Entry]:
             f"Unexpected broker id, expected {context.node_id} or empty string, "
             f"but received {name}",
         )
-    return configs.describe_broker(context.node_id, _own(context))
+    return configs.describe_broker(context.node_id, _own_settings(context))
 
 
-def _own(context: Context) -> dict[str, str]:
+def _own_settings(context: Context) -> dict[str, str]:
     """Return the settings that differ between brokers."""
     broker = context.cluster.brokers[context.node_id]
     advertised = context.address_of(broker)
-    own = {
+    bound = broker.bind_address or advertised
+    settings = {
         "advertised.listeners": f"PLAINTEXT://{format_address(*advertised)}",
         "broker.id": str(broker.node_id),
-        "listeners": f"PLAINTEXT://{format_address(*(broker.bind_address or advertised))}",
+        "listeners": f"PLAINTEXT://{format_address(*bound)}",
         "node.id": str(broker.node_id),
     }
-    return own if broker.rack is None else {**own, "broker.rack": broker.rack}
+    return settings if broker.rack is None else {**settings, "broker.rack": broker.rack}
 
 
 def _config(entry: Entry, request: Request, context: Context) -> Response:

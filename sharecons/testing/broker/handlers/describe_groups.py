@@ -18,11 +18,11 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    rights = context.version >= 3 and field_or(
+    include_operations = context.version >= 3 and field_or(
         request, "include_authorized_operations", False
     )
     groups = [_group(group_id, context) for group_id in request.groups]
-    if rights:
+    if include_operations:
         allowed = context.cluster.authorizer.authorized_operations
         for group in groups:
             if not group["error_code"]:
@@ -40,9 +40,9 @@ def _group(group_id: str, context: Context) -> dict[str, Any]:
     group = context.cluster.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         group.advance(context.now)
-        return _described(group)
-    why = "not found" if group is None else "is not a classic group"
-    return _dead(group_id, f"Group {group_id} {why}.", context.version)
+        return _describe(group)
+    reason = "not found" if group is None else "is not a classic group"
+    return _dead(group_id, f"Group {group_id} {reason}.", context.version)
 
 
 def _dead(group_id: str, message: str, version: int) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _dead(group_id: str, message: str, version: int) -> dict[str, Any]:
     return {**dead, "error_code": code, "error_message": message}
 
 
-def _described(group: ClassicGroup) -> dict[str, Any]:
+def _describe(group: ClassicGroup) -> dict[str, Any]:
     stable = group.state is State.STABLE
     protocol = group.protocol_name if stable else None
     return {

@@ -42,26 +42,26 @@ def _group(group: Request, context: Context) -> Response:
         for each in context.cluster.share_partitions.offsets(group.group_id)
     }
     if group.topics is None:
-        wanted = _all(group.group_id, context)
+        requested = _all(group.group_id, context)
     else:
-        wanted = {topic.topic_name: topic.partitions for topic in group.topics}
+        requested = {topic.topic_name: topic.partitions for topic in group.topics}
     topics = [
         _topic(name, partitions, offsets, context)
-        for name, partitions in wanted.items()
+        for name, partitions in requested.items()
     ]
     return {"group_id": group.group_id, "topics": topics}
 
 
 def _all(group_id: str, context: Context) -> dict[str, list[int]]:
     group = context.cluster.groups.get(group_id)
-    wanted: dict[str, list[int]] = {}
+    partitions: dict[str, list[int]] = {}
     if not isinstance(group, ShareGroup):
-        return wanted
+        return partitions
     for topic_id, partition in sorted(group.initialized):
         topic = context.cluster.topics.by_id(topic_id)
         if topic and not _is_denied(topic.name, context):
-            wanted.setdefault(topic.name, []).append(partition)
-    return wanted
+            partitions.setdefault(topic.name, []).append(partition)
+    return partitions
 
 
 def _is_denied(topic: str, context: Context) -> bool:
@@ -71,19 +71,19 @@ def _is_denied(topic: str, context: Context) -> bool:
 def _topic(
     name: str, partitions: Iterable[int], offsets: Offsets, context: Context
 ) -> Response:
-    answer = {"topic_name": name}
+    result = {"topic_name": name}
     if _is_denied(name, context):
         code = ErrorCode.topic_authorization_failed
         denied = [{"partition_index": each, "error_code": code} for each in partitions]
-        return {**answer, "partitions": denied}
+        return {**result, "partitions": denied}
     topic = context.cluster.topics.by_name(name)
     if topic is None:
-        return {**answer, "partitions": [_nothing(each) for each in partitions]}
+        return {**result, "partitions": [_unknown(each) for each in partitions]}
     described = [_partition(topic, each, offsets) for each in partitions]
-    return {**answer, "topic_id": topic.topic_id, "partitions": described}
+    return {**result, "topic_id": topic.topic_id, "partitions": described}
 
 
-def _nothing(partition: int) -> Response:
+def _unknown(partition: int) -> Response:
     return {"partition_index": partition, "start_offset": UNKNOWN, "lag": UNKNOWN}
 
 
@@ -91,7 +91,7 @@ def _partition(topic: Topic, index: int, offsets: Offsets) -> Response:
     offset = offsets.get((topic.topic_id, index))
     place = topic.partition(index)
     if offset is None or place is None:
-        return _nothing(index)
+        return _unknown(index)
     return {
         "partition_index": index,
         "start_offset": offset.start_offset,

@@ -20,14 +20,14 @@ async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
     kind = field_or(request, "election_type", PREFERRED)
     if cluster.authorizer.denies("ALTER", "CLUSTER", CLUSTER_NAME):
-        return _refused(
+        return _error_response(
             request,
             ErrorCode.cluster_authorization_failed,
             "Cluster authorization failed.",
         )
     if kind not in (PREFERRED, UNCLEAN):
         message = f"Unknown election type {kind}"
-        return _refused(request, ErrorCode.invalid_request, message)
+        return _error_response(request, ErrorCode.invalid_request, message)
     if request.topic_partitions is None:
         results = list(_all(cluster, kind))
     else:
@@ -38,7 +38,7 @@ async def handle(request: Request, context: Context) -> Response:
     return {"replica_election_results": results}
 
 
-def _refused(request: Request, code: ErrorCode, message: str) -> Response:
+def _error_response(request: Request, code: ErrorCode, message: str) -> Response:
     """Return an error for the request and, for old versions, for each partition."""
     return {
         "error_code": code,
@@ -62,13 +62,13 @@ def _refused(request: Request, code: ErrorCode, message: str) -> Response:
 def _all(cluster: Cluster, kind: int) -> Iterator[Response]:
     for topic in cluster.topics:
         every = range(len(topic.partitions))
-        answer = _topic(cluster, kind, topic.name, every)
-        done = [
+        result = _topic(cluster, kind, topic.name, every)
+        changed = [
             result
-            for result in answer["partition_result"]
+            for result in result["partition_result"]
             if result["error_code"] is not ErrorCode.election_not_needed
         ]
-        yield {**answer, "partition_result": done}
+        yield {**result, "partition_result": changed}
 
 
 def _topic(

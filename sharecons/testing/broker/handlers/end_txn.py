@@ -5,7 +5,7 @@ epoch, which the response returns. PRODUCER_FENCED exists from version 2 on (KIP
 The markers are written before the response is sent; in Kafka, maybe later.
 """
 
-from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker import transaction_checks
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.transactions import EndResult, Producer
@@ -16,27 +16,29 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    refusal = transaction_gate.transactional_id_error(context, request.transactional_id)
-    done = EndResult(refusal) if refusal else _end(request, context)
-    error = done.error
+    refusal = transaction_checks.transactional_id_error(
+        context, request.transactional_id
+    )
+    result = EndResult(refusal) if refusal else _end(request, context)
+    error = result.error
     if error is ErrorCode.producer_fenced and context.version < 2:
         error = ErrorCode.invalid_producer_epoch
     return {
         "error_code": error,
-        "producer_id": done.producer.producer_id,
-        "producer_epoch": done.producer.epoch,
+        "producer_id": result.producer.producer_id,
+        "producer_epoch": result.producer.epoch,
     }
 
 
 def _end(request: Request, context: Context) -> EndResult:
     cluster, now_ms = context.cluster, milliseconds()
     abort_expired(cluster, context.now, now_ms)
-    done = cluster.transactions.end(
+    result = cluster.transactions.end(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         request.committed,
         version=2 if context.version >= 5 else 1,
     )
-    if done.ended is not None:
-        apply_ends(cluster, [done.ended], now_ms)
-    return done
+    if result.ended is not None:
+        apply_ends(cluster, [result.ended], now_ms)
+    return result

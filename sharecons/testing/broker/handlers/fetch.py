@@ -15,49 +15,53 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.fetch_partitions import (
+    PartitionRead,
+    ReadLimits,
+    read_all,
+)
 from sharecons.testing.broker.fetch_sessions import (
     FetchContext,
     FetchPartition,
     FetchSessionError,
 )
 from sharecons.testing.broker.leaders import leader_fields, node_endpoints
-from sharecons.testing.broker.reading import PartitionRead, ReadLimits, read_all
 from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
-BY_ID_FROM: Final = 13
-HINTS_FROM: Final = 16
-COMMITTED: Final = 1
-LARGEST: Final = 55 * 1024 * 1024  # Kafka's fetch.max.bytes
+TOPIC_IDS_SINCE: Final = 13
+LEADER_HINTS_SINCE: Final = 16
+READ_COMMITTED: Final = 1
+MAX_BYTES: Final = 55 * 1024 * 1024  # Kafka's fetch.max.bytes
 NO_SESSION: Final = (0, -1)
-HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+LEADER_ERRORS: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 
 async def handle(request: Request, context: Context) -> Response:
     sessions = context.cluster.fetch_sessions
     try:
-        fetching = _begin(request, context)
+        fetch = _begin(request, context)
     except FetchSessionError as error:
         return {"error_code": error.code}
-    reads = await _read(fetching, request, context)
-    news = {read.request.topic_partition: read.status for read in reads}
-    session_id, told = sessions.finish(fetching, news)
-    kept = [read for read in reads if read.request.topic_partition in told]
-    hinted = [read for read in kept if _has_hint(read, context)]
+    reads = await _read(fetch, request, context)
+    statuses = {read.request.topic_partition: read.status for read in reads}
+    session_id, to_send = sessions.finish(fetch, statuses)
+    kept = [read for read in reads if read.request.topic_partition in to_send]
+    with_hint = [read for read in kept if _has_hint(read, context)]
     return {
         "session_id": session_id,
         "responses": _topics(kept, context),
         "node_endpoints": node_endpoints(
-            context, [read.partition.leader for read in hinted if read.partition]
+            context, [read.partition.leader for read in with_hint if read.partition]
         ),
     }
 
 
 def _begin(request: Request, context: Context) -> FetchContext:
-    by_id = context.version >= BY_ID_FROM
-    wanted = [
+    by_id = context.version >= TOPIC_IDS_SINCE
+    partitions = [
         FetchPartition(
             topic_partition=(_key(topic, by_id), each.partition),
             offset=each.fetch_offset,
@@ -79,7 +83,7 @@ def _begin(request: Request, context: Context) -> FetchContext:
             field_or(request, "session_id", session_id),
             field_or(request, "session_epoch", session_epoch),
         ),
-        wanted,
+        partitions,
         forgotten,
         by_id=by_id,
     )
@@ -91,38 +95,38 @@ def _key(topic: Request, by_id: bool) -> str | uuid.UUID | None:
 
 
 async def _read(
-    fetching: FetchContext, request: Request, context: Context
+    fetch: FetchContext, request: Request, context: Context
 ) -> list[PartitionRead]:
     """Read until there are enough bytes, or the wait time is over."""
     cluster = context.cluster
     limits = ReadLimits(
-        max_bytes=min(request.max_bytes, LARGEST),
-        committed_only=request.isolation_level == COMMITTED,
+        max_bytes=min(request.max_bytes, MAX_BYTES),
+        committed_only=request.isolation_level == READ_COMMITTED,
     )
     until = context.now + request.max_wait.total_seconds()
     while True:
         abort_expired(cluster, context.now, milliseconds())
         cluster.share_partitions.advance(context.now)
-        reads = read_all(fetching.partitions, limits, context)
+        reads = read_all(fetch.partitions, limits, context)
         enough = _is_enough(reads, min(request.min_bytes, limits.max_bytes))
         if enough or context.now >= until:
             return reads
-        signals = [read.partition.log.grown for read in reads if read.partition]
+        signals = [read.partition.log.changed for read in reads if read.partition]
         next_abort = cluster.transactions.next_deadline
         next_write = cluster.share_partitions.next_deadline
-        wake = min(until, next_abort, next_write)
-        await context.wait([cluster.changed, *signals], wake)
+        wake_at = min(until, next_abort, next_write)
+        await context.wait([cluster.changed, *signals], wake_at)
 
 
 def _is_enough(reads: Iterable[PartitionRead], min_bytes: int) -> bool:
-    there = [read for read in reads if read.partition is not None]
-    if not there or any(read.code or read.is_past_end for read in there):
+    existing = [read for read in reads if read.partition is not None]
+    if not existing or any(read.code or read.is_past_end for read in existing):
         return True
-    return sum(len(read.records) for read in there) >= min_bytes
+    return sum(len(read.records) for read in existing) >= min_bytes
 
 
 def _has_hint(read: PartitionRead, context: Context) -> bool:
-    return context.version >= HINTS_FROM and read.code in HINTED
+    return context.version >= LEADER_HINTS_SINCE and read.code in LEADER_ERRORS
 
 
 def _topics(reads: Iterable[PartitionRead], context: Context) -> list[Response]:
@@ -130,7 +134,7 @@ def _topics(reads: Iterable[PartitionRead], context: Context) -> list[Response]:
     for read in reads:
         topic, _ = read.request.topic_partition
         topics.setdefault(topic, []).append(_partition(read, context))
-    key = "topic_id" if context.version >= BY_ID_FROM else "topic"
+    key = "topic_id" if context.version >= TOPIC_IDS_SINCE else "topic"
     return [{key: topic, "partitions": parts} for topic, parts in topics.items()]
 
 

@@ -17,30 +17,30 @@ __all__ = ["handle"]
 SHARE_KEY: Final = re.compile(
     r"(?s:.+):(?P<topic_id>[\w-]+):[+-]?[0-9]+", flags=re.ASCII
 )
-NOWHERE: Final = {"node_id": -1, "host": "", "port": -1}
+NO_ADDRESS: Final = {"node_id": -1, "host": "", "port": -1}
 
 
 async def handle(request: Request, context: Context) -> Response:
     key_type: int = field_or(request, "key_type", GROUP)
     if context.version >= 4:
         keys = request.coordinator_keys
-        found = [{"key": key, **_answer(key_type, key, context)} for key in keys]
+        found = [{"key": key, **_coordinator(key_type, key, context)} for key in keys]
         return {"coordinators": found}
-    answer = _answer(key_type, request.key, context)
+    result = _coordinator(key_type, request.key, context)
     # Only a response with a single coordinator has the error's name as its message.
-    message = answer["error_code"].name.upper()
-    return {**answer, "error_message": message}
+    message = result["error_code"].name.upper()
+    return {**result, "error_message": message}
 
 
-def _answer(key_type: int, key: str, context: Context) -> dict[str, Any]:
-    code = _refusal(key_type, key, context)
-    where = NOWHERE if code else _where(key_type, key, context)
-    if where is None:
-        code, where = ErrorCode.coordinator_not_available, NOWHERE
-    return {"error_code": code, "error_message": "", **where}
+def _coordinator(key_type: int, key: str, context: Context) -> dict[str, Any]:
+    code = _key_error(key_type, key, context)
+    address = NO_ADDRESS if code else _address(key_type, key, context)
+    if address is None:
+        code, address = ErrorCode.coordinator_not_available, NO_ADDRESS
+    return {"error_code": code, "error_message": "", **address}
 
 
-def _where(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
+def _address(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
     cluster = context.cluster
     node_id = cluster.coordinators.node_for(key_type, key, cluster.running)
     broker = cluster.brokers.get(node_id)
@@ -50,20 +50,20 @@ def _where(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
     return {"node_id": broker.node_id, "host": host, "port": port}
 
 
-def _refusal(key_type: int, key: str, context: Context) -> ErrorCode:
+def _key_error(key_type: int, key: str, context: Context) -> ErrorCode:
     denies = context.cluster.authorizer.denies
     if key_type == GROUP and denies("DESCRIBE", "GROUP", key):
         return ErrorCode.group_authorization_failed
     if key_type == TRANSACTION and denies("DESCRIBE", "TRANSACTIONAL_ID", key):
         return ErrorCode.transactional_id_authorization_failed
     if key_type == SHARE:
-        return _share_refusal(key, context)
+        return _share_key_error(key, context)
     if key_type not in (GROUP, TRANSACTION):
         return ErrorCode.invalid_request
     return ErrorCode.none
 
 
-def _share_refusal(key: str, context: Context) -> ErrorCode:
+def _share_key_error(key: str, context: Context) -> ErrorCode:
     if context.version < 6 or not _is_share_key(key):
         return ErrorCode.invalid_request
     if context.cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", "kafka-cluster"):

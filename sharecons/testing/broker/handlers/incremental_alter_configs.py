@@ -11,10 +11,10 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    return alter(request, context, _wanted)
+    return alter(request, context, _changes)
 
 
-def _wanted(resource: Request, own: Mapping[str, str]) -> list[Change]:
+def _changes(resource: Request, own: Mapping[str, str]) -> list[Change]:
     return [
         Change(each.name, each.config_operation, each.value)
         for each in resource.configs

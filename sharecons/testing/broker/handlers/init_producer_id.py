@@ -5,7 +5,7 @@ fences the previous producer. From version 3 on it may send its last id and epoc
 continue after an error (KIP-360). PRODUCER_FENCED exists from version 4 on.
 """
 
-from sharecons.testing.broker import transaction_gate
+from sharecons.testing.broker import transaction_checks
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
@@ -15,60 +15,60 @@ from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
-NOBODY = -1
+NO_ID = -1
 
 
 async def handle(request: Request, context: Context) -> Response:
-    done = _initialise(request, context)
-    error = done.error
+    result = _initialise(request, context)
+    error = result.error
     if error is ErrorCode.producer_fenced and context.version < 4:
         error = ErrorCode.invalid_producer_epoch
     return {
         "error_code": error,
-        "producer_id": done.producer.producer_id,
-        "producer_epoch": done.producer.epoch,
+        "producer_id": result.producer.producer_id,
+        "producer_epoch": result.producer.epoch,
     }
 
 
 def _initialise(request: Request, context: Context) -> InitResult:
     cluster = context.cluster
-    if refusal := _refusal(request, context):
-        return InitResult(refusal)
+    if error := _request_error(request, context):
+        return InitResult(error)
     if request.transactional_id is None:
         return InitResult(
             ErrorCode.none, Producer(cluster.transactions.new_producer_id(), 0)
         )
     now_ms = milliseconds()
     abort_expired(cluster, context.now, now_ms)
-    done = cluster.transactions.initialise(
+    result = cluster.transactions.initialise(
         request.transactional_id,
         request.transaction_timeout.total_seconds(),
         _expected(request),
     )
-    if done.ended is not None:
-        apply_ends(cluster, [done.ended], now_ms)
-    return done
+    if result.ended is not None:
+        apply_ends(cluster, [result.ended], now_ms)
+    return result
 
 
-def _refusal(request: Request, context: Context) -> ErrorCode:
+def _request_error(request: Request, context: Context) -> ErrorCode:
     name = request.transactional_id
-    access = context.cluster.authorizer
-    if name is None and access.denies("IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME):
+    authorizer = context.cluster.authorizer
+    if name is None and authorizer.denies("IDEMPOTENT_WRITE", "CLUSTER", CLUSTER_NAME):
         return ErrorCode.cluster_authorization_failed
     if name is not None and (
-        code := transaction_gate.transactional_id_error(context, name)
+        code := transaction_checks.transactional_id_error(context, name)
     ):
         return code
     expected = (
-        field_or(request, "producer_id", NOBODY),
-        field_or(request, "producer_epoch", NOBODY),
+        field_or(request, "producer_id", NO_ID),
+        field_or(request, "producer_epoch", NO_ID),
     )
-    half = expected.count(NOBODY) == 1
-    return ErrorCode.invalid_request if half else ErrorCode.none
+    is_incomplete = expected.count(NO_ID) == 1
+    return ErrorCode.invalid_request if is_incomplete else ErrorCode.none
 
 
 def _expected(request: Request) -> Producer | None:
-    producer_id = field_or(request, "producer_id", NOBODY)
-    if producer_id == NOBODY:
+    producer_id = field_or(request, "producer_id", NO_ID)
+    if producer_id == NO_ID:
         return None
-    return Producer(producer_id, field_or(request, "producer_epoch", NOBODY))
+    return Producer(producer_id, field_or(request, "producer_epoch", NO_ID))

@@ -16,11 +16,11 @@ from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     new_group,
-    parked,
+    wait_for_reply,
 )
 from sharecons.testing.broker.groups.classic import ClassicGroup, JoinRequest
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.members import Joined
+from sharecons.testing.broker.groups.members import JoinResult
 
 __all__ = ["handle"]
 
@@ -29,34 +29,34 @@ async def handle(request: Request, context: Context) -> Response:
     try:
         joined = await _join(request, context)
     except GroupError as error:
-        joined = Joined(error=error.code)
+        joined = JoinResult(error=error.code)
     return _response(joined, context.version)
 
 
-async def _join(request: Request, context: Context) -> Joined:
+async def _join(request: Request, context: Context) -> JoinResult:
     check_access(context, "READ", request.group_id)
     if not request.group_id:
-        return _no(ErrorCode.invalid_group_id, request)
-    if not _session_allowed(request, context):
-        return _no(ErrorCode.invalid_session_timeout, request)
+        return _error_result(ErrorCode.invalid_group_id, request)
+    if not _is_session_allowed(request, context):
+        return _error_result(ErrorCode.invalid_session_timeout, request)
     check_coordinator(context, request.group_id)
     group = _group(request, context)
     if group is None:
-        return _no(ErrorCode.unknown_member_id, request)
-    reply = group.join(_read(request, context), context.now)
-    return await parked(context, group, reply)
+        return _error_result(ErrorCode.unknown_member_id, request)
+    reply = group.join(_join_request(request, context), context.now)
+    return await wait_for_reply(context, group, reply)
 
 
-def _no(code: ErrorCode, request: Request) -> Joined:
-    return Joined(error=code, member_id=request.member_id)
+def _error_result(code: ErrorCode, request: Request) -> JoinResult:
+    return JoinResult(error=code, member_id=request.member_id)
 
 
-def _session_allowed(request: Request, context: Context) -> bool:
+def _is_session_allowed(request: Request, context: Context) -> bool:
     configs = context.cluster.configs
-    shortest = int(configs.broker_value("group.min.session.timeout.ms"))
-    longest = int(configs.broker_value("group.max.session.timeout.ms"))
-    asked: float = request.session_timeout.total_seconds() * 1000
-    return shortest <= asked <= longest
+    min_timeout = int(configs.broker_value("group.min.session.timeout.ms"))
+    max_timeout = int(configs.broker_value("group.max.session.timeout.ms"))
+    timeout: float = request.session_timeout.total_seconds() * 1000
+    return min_timeout <= timeout <= max_timeout
 
 
 def _group(request: Request, context: Context) -> ClassicGroup | None:
@@ -77,7 +77,7 @@ def _group(request: Request, context: Context) -> ClassicGroup | None:
     return found
 
 
-def _read(request: Request, context: Context) -> JoinRequest:
+def _join_request(request: Request, context: Context) -> JoinRequest:
     instance_id = field_or(request, "group_instance_id", None)
     client_id = context.header.client_id
     prefix = client_id if instance_id is None else instance_id
@@ -99,7 +99,7 @@ def _read(request: Request, context: Context) -> JoinRequest:
     )
 
 
-def _response(joined: Joined, version: int) -> Response:
+def _response(joined: JoinResult, version: int) -> Response:
     # Before version 7 a missing protocol is "" instead of null.
     name = joined.protocol_name if version >= 7 else joined.protocol_name or ""
     return {

@@ -14,7 +14,7 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    leaving = _read(request)
+    leaving = _leaving_members(request)
     try:
         group = member_group(context, request.group_id)
         codes: list[ErrorCode] = group.leave(leaving, context.now)
@@ -37,7 +37,7 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _read(request: Request) -> list[tuple[str, str | None]]:
+def _leaving_members(request: Request) -> list[tuple[str, str | None]]:
     members = field_or(request, "members", None)
     if members is None:
         return [(request.member_id, None)]

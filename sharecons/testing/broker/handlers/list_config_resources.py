@@ -23,16 +23,16 @@ async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
     if cluster.authorizer.denies("DESCRIBE_CONFIGS", "CLUSTER", CLUSTER_NAME):
         return {"error_code": ErrorCode.cluster_authorization_failed}
-    there = _resources(cluster)
-    wanted = field_or(request, "resource_types", (CLIENT_METRICS,)) or there.keys()
-    if not there.keys() >= set(wanted):
+    resources = _resources(cluster)
+    wanted = field_or(request, "resource_types", (CLIENT_METRICS,)) or resources.keys()
+    if not resources.keys() >= set(wanted):
         return {"error_code": ErrorCode.unsupported_version}
     return {
         "config_resources": [
             {"resource_type": kind, "resource_name": name}
-            for kind in there
+            for kind in resources
             if kind in wanted
-            for name in there[kind]
+            for name in resources[kind]
         ]
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sharecons.testing.broker.codec import Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.checks import coordinates
+from sharecons.testing.broker.groups.checks import is_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.registry import Group
 
@@ -18,13 +18,13 @@ __all__ = ["handle"]
 async def handle(request: Request, context: Context) -> Response:
     states = _lower(field_or(request, "states_filter", ()))
     types = _lower(field_or(request, "types_filter", ()))
-    listed = [_listed(group, context) for group in _visible(context)]
+    listed = [_describe(group, context) for group in _visible(context)]
     return {
         "groups": [
             group
             for group in listed
-            if _passes(group["group_state"], states)
-            and _passes(group["group_type"], types)
+            if _matches(group["group_state"], states)
+            and _matches(group["group_type"], types)
         ]
     }
 
@@ -33,21 +33,25 @@ def _lower(wanted: Iterable[str]) -> set[str]:
     return {each.strip().lower() for each in wanted}
 
 
-def _passes(value: str, wanted: set[str]) -> bool:
-    return not wanted or value.lower() in wanted
+def _matches(value: str, accepted: set[str]) -> bool:
+    return not accepted or value.lower() in accepted
 
 
 def _visible(context: Context) -> list[Group]:
     """Return the groups that the client may see, by the cluster's or their own ACLs."""
     cluster = context.cluster
-    here = [each for each in cluster.groups if coordinates(context, each.group_id)]
+    coordinated = [
+        each for each in cluster.groups if is_coordinator(context, each.group_id)
+    ]
     if not cluster.authorizer.denies("DESCRIBE", "CLUSTER", "kafka-cluster"):
-        return here
+        return coordinated
     denies = cluster.authorizer.denies
-    return [each for each in here if not denies("DESCRIBE", "GROUP", each.group_id)]
+    return [
+        each for each in coordinated if not denies("DESCRIBE", "GROUP", each.group_id)
+    ]
 
 
-def _listed(group: Group, context: Context) -> dict[str, str]:
+def _describe(group: Group, context: Context) -> dict[str, str]:
     group.advance(context.now)
     if isinstance(group, ClassicGroup):
         kind, protocol_type = "classic", group.protocol_type or ""

@@ -14,7 +14,7 @@ from typing import Final
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.leaders import leader_error
-from sharecons.testing.broker.log.partition_log import Found
+from sharecons.testing.broker.log.partition_log import LogPosition
 from sharecons.testing.broker.topics import Partition
 from sharecons.testing.broker.transactions import TopicPartition
 from sharecons.testing.broker.txn_markers import abort_expired
@@ -25,10 +25,10 @@ __all__ = ["handle"]
 NO_TIME: Final = -1
 NO_OFFSET: Final = -1
 NO_EPOCH: Final = -1
-LAST: Final = 2**15  # greater than any version
+ANY_VERSION: Final = 2**15  # greater than any version
 
 
-class Ends(enum.IntEnum):
+class SpecialTimestamp(enum.IntEnum):
     """The timestamps with a special meaning."""
 
     LATEST = -1
@@ -38,31 +38,31 @@ class Ends(enum.IntEnum):
     LATEST_TIERED = -5
 
 
-SINCE: Final[Mapping[int, int]] = {
-    Ends.LATEST: 1,
-    Ends.EARLIEST: 1,
-    Ends.MAX_TIMESTAMP: 7,
-    Ends.EARLIEST_LOCAL: 8,
-    Ends.LATEST_TIERED: 9,
+SUPPORTED_SINCE: Final[Mapping[int, int]] = {
+    SpecialTimestamp.LATEST: 1,
+    SpecialTimestamp.EARLIEST: 1,
+    SpecialTimestamp.MAX_TIMESTAMP: 7,
+    SpecialTimestamp.EARLIEST_LOCAL: 8,
+    SpecialTimestamp.LATEST_TIERED: 9,
 }
 """The first version that supports each."""
 
-COMMITTED: Final = 1
+READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
-NOTHING: Final = Found(NO_OFFSET, NO_TIME, NO_EPOCH)
+NOT_FOUND: Final = LogPosition(NO_OFFSET, NO_TIME, NO_EPOCH)
 
 
 async def handle(request: Request, context: Context) -> Response:
     abort_expired(context.cluster, context.now, milliseconds())
     context.cluster.share_partitions.advance(context.now)
-    twice = _twice(request)
+    duplicates = _duplicates(request)
     return {
         "topics": [
             {
                 "name": topic.name,
                 "partitions": [
-                    _refused(each, ErrorCode.invalid_request)
-                    if (topic.name, each.partition_index) in twice
+                    _error_result(each, ErrorCode.invalid_request)
+                    if (topic.name, each.partition_index) in duplicates
                     else _look_up(request, topic.name, each, context)
                     for each in topic.partitions
                 ],
@@ -73,64 +73,65 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _look_up(
-    request: Request, name: str, wanted: Request, context: Context
+    request: Request, name: str, request_partition: Request, context: Context
 ) -> Response:
     topic = context.cluster.topics.by_name(name)
-    place = topic.partition(wanted.partition_index) if topic else None
+    place = topic.partition(request_partition.partition_index) if topic else None
     if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
-        return _refused(wanted, ErrorCode.topic_authorization_failed)
-    if context.version < SINCE.get(
-        wanted.timestamp, LAST if wanted.timestamp < 0 else 0
+        return _error_result(request_partition, ErrorCode.topic_authorization_failed)
+    if context.version < SUPPORTED_SINCE.get(
+        request_partition.timestamp,
+        ANY_VERSION if request_partition.timestamp < 0 else 0,
     ):
-        return _refused(wanted, ErrorCode.unsupported_version)
+        return _error_result(request_partition, ErrorCode.unsupported_version)
     if place is None:
-        return _refused(wanted, ErrorCode.unknown_topic_or_partition)
-    leader_epoch = field_or(wanted, "current_leader_epoch", NO_EPOCH)
+        return _error_result(request_partition, ErrorCode.unknown_topic_or_partition)
+    leader_epoch = field_or(request_partition, "current_leader_epoch", NO_EPOCH)
     if code := leader_error(place, leader_epoch, context.node_id):
-        return _refused(wanted, code)
-    found = _find(place, wanted.timestamp, _readable(request, place))
+        return _error_result(request_partition, code)
+    found = _find(place, request_partition.timestamp, _end_offset(request, place))
     return {
-        "partition_index": wanted.partition_index,
+        "partition_index": request_partition.partition_index,
         "timestamp": found.timestamp,
         "offset": found.offset,
         "leader_epoch": found.leader_epoch,
     }
 
 
-def _refused(wanted: Request, code: ErrorCode) -> Response:
-    return {"partition_index": wanted.partition_index, "error_code": code}
+def _error_result(request: Request, code: ErrorCode) -> Response:
+    return {"partition_index": request.partition_index, "error_code": code}
 
 
-def _twice(request: Request) -> frozenset[TopicPartition]:
+def _duplicates(request: Request) -> frozenset[TopicPartition]:
     """Return the partitions that are requested twice, which Kafka rejects."""
-    asked = Counter(
+    counts = Counter(
         (topic.name, each.partition_index)
         for topic in request.topics
         for each in topic.partitions
     )
-    return frozenset(place for place, times in asked.items() if times > 1)
+    return frozenset(place for place, times in counts.items() if times > 1)
 
 
-def _readable(request: Request, place: Partition) -> int:
+def _end_offset(request: Request, place: Partition) -> int:
     """Return the end of the log for this client."""
-    committed = field_or(request, "isolation_level", 0) == COMMITTED
+    committed = field_or(request, "isolation_level", 0) == READ_COMMITTED
     if committed and request.replica_id == CONSUMER:
         return place.log.last_stable_offset
     return place.log.end_offset
 
 
-def _find(place: Partition, timestamp: int, readable: int) -> Found:
+def _find(place: Partition, timestamp: int, end_offset: int) -> LogPosition:
     log = place.log
     match timestamp:
-        case Ends.LATEST:
-            return Found(readable, NO_TIME, place.leader_epoch)
-        case Ends.EARLIEST | Ends.EARLIEST_LOCAL:
+        case SpecialTimestamp.LATEST:
+            return LogPosition(end_offset, NO_TIME, place.leader_epoch)
+        case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
             epoch = log.earliest_epoch(place.leader_epoch)
-            return Found(log.start_offset, NO_TIME, epoch)
-        case Ends.LATEST_TIERED:
-            return NOTHING
-        case Ends.MAX_TIMESTAMP:
-            found = log.latest_time()
+            return LogPosition(log.start_offset, NO_TIME, epoch)
+        case SpecialTimestamp.LATEST_TIERED:
+            return NOT_FOUND
+        case SpecialTimestamp.MAX_TIMESTAMP:
+            found = log.find_max_timestamp()
         case _:
-            found = log.at_time(timestamp)
-    return NOTHING if found is None or found.offset >= readable else found
+            found = log.find_timestamp(timestamp)
+    return NOT_FOUND if found is None or found.offset >= end_offset else found

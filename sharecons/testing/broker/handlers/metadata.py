@@ -16,7 +16,7 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.create_topics import NewTopic, create_topic
-from sharecons.testing.broker.describing import describe_partition
+from sharecons.testing.broker.partition_fields import describe_partition
 from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.topics import (
     INTERNAL,
@@ -27,13 +27,13 @@ from sharecons.testing.broker.topics import (
 
 __all__ = ["handle"]
 
-BY_ID_FROM: Final = 12
+TOPIC_IDS_SINCE: Final = 12
 
 
 async def handle(request: Request, context: Context) -> Response:
     cluster = context.cluster
-    if fault := _fault(request, context.version):
-        return _refused(request, fault)
+    if error := _request_error(request, context.version):
+        return _error_response(request, error)
     return {
         "brokers": [
             context.endpoint(cluster.brokers[node_id])
@@ -46,17 +46,17 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _fault(request: Request, version: int) -> ErrorCode | None:
+def _request_error(request: Request, version: int) -> ErrorCode | None:
     """Return the error of the whole request: ids in an old version, or no name."""
     ids = [field_or(each, "topic_id", None) for each in request.topics or ()]
     names = [each.name for each in request.topics or ()]
-    if version < BY_ID_FROM:
+    if version < TOPIC_IDS_SINCE:
         return ErrorCode.invalid_request if any(ids) or None in names else None
     # With one id, all topics count as ids; else Kafka fails at a missing name.
     return ErrorCode.unknown_server_error if None in names and not any(ids) else None
 
 
-def _refused(request: Request, code: ErrorCode) -> Response:
+def _error_response(request: Request, code: ErrorCode) -> Response:
     return {
         "topics": [
             _unknown(each.name or "", code, topic_id=field_or(each, "topic_id", None))
@@ -85,37 +85,39 @@ def _topics(request: Request, context: Context) -> list[Response]:
         each.topic_id for each in request.topics if field_or(each, "topic_id", None)
     )
     if ids:
-        return [_with_id(topic_id, request, context) for topic_id in ids]
+        return [_topic_by_id(topic_id, request, context) for topic_id in ids]
     names = dict.fromkeys(each.name for each in request.topics)
-    return _named(names, request, context)
+    return _topics_by_name(names, request, context)
 
 
 def _all_topics(request: Request, context: Context) -> list[Response]:
-    access = context.cluster.authorizer
+    authorizer = context.cluster.authorizer
     return [
         _known(topic, request, context)
         for topic in context.cluster.topics
-        if not access.denies("DESCRIBE", "TOPIC", topic.name)
+        if not authorizer.denies("DESCRIBE", "TOPIC", topic.name)
     ]
 
 
-def _with_id(topic_id: uuid.UUID, request: Request, context: Context) -> Response:
+def _topic_by_id(topic_id: uuid.UUID, request: Request, context: Context) -> Response:
     cluster = context.cluster
     topic = cluster.topics.by_id(topic_id)
     if topic is None:
         return _unknown(None, ErrorCode.unknown_topic_id, topic_id=topic_id)
     if cluster.authorizer.denies("DESCRIBE", "TOPIC", topic.name):
-        refused = ErrorCode.topic_authorization_failed
-        return _unknown(None, refused, topic_id=topic_id)
+        error = ErrorCode.topic_authorization_failed
+        return _unknown(None, error, topic_id=topic_id)
     return _known(topic, request, context)
 
 
-def _named(names: Iterable[str], request: Request, context: Context) -> list[Response]:
-    access = context.cluster.authorizer
+def _topics_by_name(
+    names: Iterable[str], request: Request, context: Context
+) -> list[Response]:
+    authorizer = context.cluster.authorizer
     found = []
     for name in names:
         topic = context.cluster.topics.by_name(name)
-        if access.denies("DESCRIBE", "TOPIC", name):
+        if authorizer.denies("DESCRIBE", "TOPIC", name):
             found.append(_unknown(name, ErrorCode.topic_authorization_failed))
         elif topic is not None:
             found.append(_known(topic, request, context))
@@ -129,21 +131,24 @@ def _missing(name: str, request: Request, cluster: Cluster) -> Response:
     code = ErrorCode.unknown_topic_or_partition
     if topic_name_error(name):
         code = ErrorCode.invalid_topic_exception
-    elif _is_to_be_created(request, cluster):
+    elif _auto_creates(request, cluster):
         if _may_create(name, cluster):
             with suppress(RequestError):
                 create_topic(cluster, NewTopic(name=name))
         else:
             code = ErrorCode.topic_authorization_failed
-    answer = _unknown(name, code, internal=name in INTERNAL)
+    result = _unknown(name, code, internal=name in INTERNAL)
     if code is ErrorCode.topic_authorization_failed:
-        return answer
-    return {**answer, **_operations(name, request, cluster)}
+        return result
+    return {**result, **_operations(name, request, cluster)}
 
 
-def _is_to_be_created(request: Request, cluster: Cluster) -> bool:
-    asked: bool = field_or(request, "allow_auto_topic_creation", True)
-    return asked and cluster.configs.broker_value("auto.create.topics.enable") == "true"
+def _auto_creates(request: Request, cluster: Cluster) -> bool:
+    is_allowed: bool = field_or(request, "allow_auto_topic_creation", True)
+    return (
+        is_allowed
+        and cluster.configs.broker_value("auto.create.topics.enable") == "true"
+    )
 
 
 def _may_create(name: str, cluster: Cluster) -> bool:
@@ -170,7 +175,7 @@ def _unknown(
 
 def _known(topic: Topic, request: Request, context: Context) -> Response:
     running = context.cluster.running
-    partition = _first_version if context.version == 0 else describe_partition
+    partition = _describe_v0 if context.version == 0 else describe_partition
     return {
         "name": topic.name,
         "topic_id": topic.topic_id,
@@ -190,10 +195,10 @@ def _operations(name: str, request: Request, cluster: Cluster) -> Response:
     }
 
 
-def _first_version(place: Partition, running: list[int]) -> Response:
+def _describe_v0(place: Partition, running: list[int]) -> Response:
     """Describe a partition for version 0: stopped replicas are left out, an error."""
-    answer = dict(describe_partition(place, running))
-    answer["replica_nodes"] = living = place.in_sync(running)
-    if living and living != place.replicas:
-        answer["error_code"] = ErrorCode.replica_not_available
-    return answer
+    result = dict(describe_partition(place, running))
+    result["replica_nodes"] = in_sync = place.in_sync(running)
+    if in_sync and in_sync != place.replicas:
+        result["error_code"] = ErrorCode.replica_not_available
+    return result

@@ -10,9 +10,9 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_o
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
+from sharecons.testing.broker.groups.commits import commit_each, get_or_create_group
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.places import refused
+from sharecons.testing.broker.groups.partition_errors import same_error
 
 __all__ = ["handle"]
 
@@ -21,17 +21,17 @@ async def handle(request: Request, context: Context) -> Response:
     try:
         check_access(context, "READ", request.group_id)
     except GroupError as error:
-        return {"topics": refused(request.topics, error.code)}
-    answers = commit_each(
+        return {"topics": same_error(request.topics, error.code)}
+    results = commit_each(
         context,
         request.topics,
-        allowed=lambda: _allowed(request, context),
-        keep=lambda group, offsets: group.offsets.commit(offsets),
+        get_group=lambda: _group(request, context),
+        store=lambda group, offsets: group.offsets.commit(offsets),
     )
-    return {"topics": answers}
+    return {"topics": results}
 
 
-def _allowed(request: Request, context: Context) -> ClassicGroup:
+def _group(request: Request, context: Context) -> ClassicGroup:
     """Return the group to commit to.
 
     Raises:
@@ -39,12 +39,14 @@ def _allowed(request: Request, context: Context) -> ClassicGroup:
     """
     check_coordinator(context, request.group_id)
     generation_id: int = request.generation_id_or_member_epoch
-    old = context.version < 9
-    group = group_to_commit_to(
+    is_old = context.version < 9
+    group = get_or_create_group(
         context,
         request.group_id,
         named=generation_id >= 0,
-        missing=ErrorCode.illegal_generation if old else ErrorCode.group_id_not_found,
+        missing=ErrorCode.illegal_generation
+        if is_old
+        else ErrorCode.group_id_not_found,
     )
     instance_id = field_or(request, "group_instance_id", None)
     group.check_commit(request.member_id, instance_id, generation_id, context.now)

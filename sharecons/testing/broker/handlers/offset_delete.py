@@ -8,12 +8,12 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
-    check_id,
+    check_group_id,
 )
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.offsets import Place
-from sharecons.testing.broker.groups.places import each_partition
+from sharecons.testing.broker.groups.offsets import TopicPartition
+from sharecons.testing.broker.groups.partition_errors import each_partition
 
 __all__ = ["handle"]
 
@@ -24,7 +24,7 @@ async def handle(request: Request, context: Context) -> Response:
     except GroupError as error:
         return {"error_code": error.code}
 
-    def delete(place: Place, _: Request) -> ErrorCode:
+    def delete(place: TopicPartition, _: Request) -> ErrorCode:
         if group.is_subscribed(place[0]):
             return ErrorCode.group_subscribed_to_topic
         group.offsets.delete(place)
@@ -35,7 +35,7 @@ async def handle(request: Request, context: Context) -> Response:
 
 def _group(request: Request, context: Context) -> ClassicGroup:
     check_access(context, "DELETE", request.group_id)
-    check_id(request.group_id)
+    check_group_id(request.group_id)
     check_coordinator(context, request.group_id)
     group = context.cluster.groups.classic(request.group_id)
     if group is None:

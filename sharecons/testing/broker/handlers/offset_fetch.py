@@ -15,13 +15,13 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_o
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.offsets import GroupOffsets, Place
+from sharecons.testing.broker.groups.offsets import GroupOffsets, TopicPartition
 from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
-NOTHING: Final = {
+NO_OFFSET: Final = {
     "committed_offset": -1,
     "committed_leader_epoch": -1,
     "metadata": "",
@@ -29,45 +29,57 @@ NOTHING: Final = {
 
 
 async def handle(request: Request, context: Context) -> Response:
-    stable: bool = field_or(request, "require_stable", False)
-    if stable:
+    require_stable: bool = field_or(request, "require_stable", False)
+    if require_stable:
         abort_expired(context.cluster, context.now, milliseconds())
     if context.version >= 8:
-        return {"groups": [_group(each, context, stable) for each in request.groups]}
-    answer = _group(request, context, stable)
-    if answer["error_code"] and context.version < 2:
+        return {
+            "groups": [_group(each, context, require_stable) for each in request.groups]
+        }
+    result = _group(request, context, require_stable)
+    if result["error_code"] and context.version < 2:
         # Version 1 has no error per group.
-        answer["topics"] = _refused(request.topics, answer["error_code"])
-    del answer["group_id"]
-    return answer
+        result["topics"] = _all_errors(request.topics, result["error_code"])
+    del result["group_id"]
+    return result
 
 
-def _group(asked: Request, context: Context, stable: bool) -> dict[str, Any]:
+def _group(request: Request, context: Context, require_stable: bool) -> dict[str, Any]:
     """Return the offsets of one group; `asked` has its `group_id` and `topics`."""
     topics: list[dict[str, Any]] = []
     error = ErrorCode.none
     try:
-        check_access(context, "DESCRIBE", asked.group_id)
-        check_coordinator(context, asked.group_id)
+        check_access(context, "DESCRIBE", request.group_id)
+        check_coordinator(context, request.group_id)
     except GroupError as refusal:
         error = refusal.code
     else:
-        group = context.cluster.groups.classic(asked.group_id)
+        group = context.cluster.groups.classic(request.group_id)
         offsets = group.offsets if group else GroupOffsets()
-        if asked.topics is None:
-            topics = _all(context, offsets, stable)
+        if request.topics is None:
+            topics = _all(context, offsets, require_stable)
         else:
-            topics = [_topic(each, context, offsets, stable) for each in asked.topics]
-    return {"group_id": asked.group_id, "topics": topics, "error_code": error}
+            topics = [
+                _topic(each, context, offsets, require_stable)
+                for each in request.topics
+            ]
+    return {"group_id": request.group_id, "topics": topics, "error_code": error}
 
 
-def _all(context: Context, offsets: GroupOffsets, stable: bool) -> list[dict[str, Any]]:
+def _all(
+    context: Context, offsets: GroupOffsets, require_stable: bool
+) -> list[dict[str, Any]]:
     """Return all committed offsets that the client may see."""
     by_topic: dict[str, list[int]] = {}
     for name, partition in offsets:
         by_topic.setdefault(name, []).append(partition)
     return [
-        {**key, "partitions": [_offset(offsets, (name, p), stable) for p in partitions]}
+        {
+            **key,
+            "partitions": [
+                _offset(offsets, (name, p), require_stable) for p in partitions
+            ],
+        }
         for name, partitions in by_topic.items()
         if not context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name)
         and (key := _key(context, name)) is not None
@@ -83,30 +95,37 @@ def _key(context: Context, name: str) -> dict[str, Any] | None:
 
 
 def _topic(
-    asked: Request, context: Context, offsets: GroupOffsets, stable: bool
+    request: Request, context: Context, offsets: GroupOffsets, require_stable: bool
 ) -> dict[str, Any]:
     if context.version < 10:
-        key, name = {"name": asked.name}, asked.name
+        key, name = {"name": request.name}, request.name
     else:
-        key, found = {"topic_id": asked.topic_id}, context.cluster.topics
-        topic = found.by_id(asked.topic_id)
+        key, found = {"topic_id": request.topic_id}, context.cluster.topics
+        topic = found.by_id(request.topic_id)
         if topic is None:
-            return {**key, "partitions": _errors(asked, ErrorCode.unknown_topic_id)}
+            return {**key, "partitions": _errors(request, ErrorCode.unknown_topic_id)}
         name = topic.name
     if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         code = ErrorCode.topic_authorization_failed
-        return {**key, "partitions": _errors(asked, code)}
-    places = ((name, index) for index in asked.partition_indexes)
-    return {**key, "partitions": [_offset(offsets, each, stable) for each in places]}
+        return {**key, "partitions": _errors(request, code)}
+    topic_partitions = ((name, index) for index in request.partition_indexes)
+    return {
+        **key,
+        "partitions": [
+            _offset(offsets, each, require_stable) for each in topic_partitions
+        ],
+    }
 
 
-def _offset(offsets: GroupOffsets, place: Place, stable: bool) -> dict[str, Any]:
-    index = place[1]
-    if stable and offsets.is_pending(place):
+def _offset(
+    offsets: GroupOffsets, topic_partition: TopicPartition, require_stable: bool
+) -> dict[str, Any]:
+    index = topic_partition[1]
+    if require_stable and offsets.is_pending(topic_partition):
         return _error(index, ErrorCode.unstable_offset_commit)
-    found = offsets.get(place)
+    found = offsets.get(topic_partition)
     if found is None:
-        return {"partition_index": index, **NOTHING}
+        return {"partition_index": index, **NO_OFFSET}
     return {
         "partition_index": index,
         "committed_offset": found.offset,
@@ -115,14 +134,14 @@ def _offset(offsets: GroupOffsets, place: Place, stable: bool) -> dict[str, Any]
     }
 
 
-def _refused(topics: Sequence[Request], code: ErrorCode) -> list[dict[str, Any]]:
+def _all_errors(topics: Sequence[Request], code: ErrorCode) -> list[dict[str, Any]]:
     return [{"name": each.name, "partitions": _errors(each, code)} for each in topics]
 
 
-def _errors(asked: Request, code: ErrorCode) -> list[dict[str, Any]]:
-    indexes: Iterable[int] = asked.partition_indexes
+def _errors(request: Request, code: ErrorCode) -> list[dict[str, Any]]:
+    indexes: Iterable[int] = request.partition_indexes
     return [_error(index, code) for index in indexes]
 
 
 def _error(index: int, code: ErrorCode) -> dict[str, Any]:
-    return {"partition_index": index, **NOTHING, "error_code": code}
+    return {"partition_index": index, **NO_OFFSET, "error_code": code}

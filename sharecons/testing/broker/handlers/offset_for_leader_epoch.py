@@ -29,15 +29,15 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _end_of_epoch(name: str, wanted: Request, context: Context) -> Response:
+def _end_of_epoch(name: str, request: Request, context: Context) -> Response:
     if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         return {"error_code": ErrorCode.topic_authorization_failed}
     topic = context.cluster.topics.by_name(name)
-    place = topic.partition(wanted.partition) if topic else None
+    place = topic.partition(request.partition) if topic else None
     if place is None:
         return {"error_code": ErrorCode.unknown_topic_or_partition}
-    known = field_or(wanted, "current_leader_epoch", -1)
+    known = field_or(request, "current_leader_epoch", -1)
     if code := leader_error(place, known, context.node_id):
         return {"error_code": code}
-    epoch, end = place.log.end_of_epoch(wanted.leader_epoch, place.leader_epoch)
+    epoch, end = place.log.end_of_epoch(request.leader_epoch, place.leader_epoch)
     return {"leader_epoch": epoch, "end_offset": end}

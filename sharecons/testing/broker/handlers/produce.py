@@ -22,7 +22,7 @@ from sharecons.testing.broker.append import (
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.leaders import leader_fields, node_endpoints
-from sharecons.testing.broker.log.batches import AppendError, split
+from sharecons.testing.broker.log.batches import AppendError, split_batches
 from sharecons.testing.broker.topics import Topic
 from sharecons.testing.broker.transactions import TransactionSupport
 from sharecons.testing.broker.txn_markers import abort_expired
@@ -30,18 +30,18 @@ from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["handle"]
 
-BY_ID_FROM: Final = 13
-ADDING_FROM: Final = 12
-ABORTABLE_FROM: Final = 11
+TOPIC_IDS_SINCE: Final = 13
+ADD_PARTITION_SINCE: Final = 12
+ABORTABLE_SINCE: Final = 11
 ACKS: Final = (-1, 0, 1)
 
 
 @dataclass(slots=True)
-class Slot:
+class PartitionWrite:
     """One partition of a request: its batch, and then the result."""
 
     topic: Request
-    asked: Request
+    request: Request
     append: Append | None = None
     result: Result | None = None
 
@@ -49,66 +49,70 @@ class Slot:
 async def handle(request: Request, context: Context) -> Response | None:
     now_ms = milliseconds()
     abort_expired(context.cluster, context.now, now_ms)
-    slots = [
-        Slot(topic, asked)
+    writes = [
+        PartitionWrite(topic, asked)
         for topic in request.topic_data
         for asked in topic.partition_data
     ]
-    _judge(slots, request, context)
-    for slot in slots:
+    _validate(writes, request, context)
+    for slot in writes:
         if slot.append is not None and slot.result is None:
             support = _support(context.version)
             slot.result = write(slot.append, request.acks, support, context, now_ms)
     if request.acks == 0:
-        if any(slot.result and slot.result.code for slot in slots):
+        if any(slot.result and slot.result.code for slot in writes):
             context.connection.cut()
         return None
-    return _response(request, slots, context)
+    return _response(request, writes, context)
 
 
-def _judge(slots: list[Slot], request: Request, context: Context) -> None:
+def _validate(writes: list[PartitionWrite], request: Request, context: Context) -> None:
     """Validate the partitions; store errors as their results."""
     try:
-        batches = [split(slot.asked.records or b"") for slot in slots]
+        batches = [split_batches(slot.request.records or b"") for slot in writes]
     except AppendError as error:
         # Kafka fails at this before it handles single partitions.
-        _refuse_all(slots, error.code, error.message)
+        _fail_all(writes, error.code, error.message)
         return
-    for slot, found in zip(slots, batches, strict=True):
+    for slot, found in zip(writes, batches, strict=True):
         try:
-            slot.append = _find(slot, found, context)
+            slot.append = _to_append(slot, found, context)
         except AppendError as error:
             slot.result = Result(code=error.code)
-    _judge_whole(slots, request, context)
+    _validate_request(writes, request, context)
 
 
-def _judge_whole(slots: list[Slot], request: Request, context: Context) -> None:
+def _validate_request(
+    writes: list[PartitionWrite], request: Request, context: Context
+) -> None:
     """Check the request as a whole, and its transaction."""
-    appends = [slot.append for slot in slots if slot.append is not None]
-    code = _refusal(appends, request, context)
+    appends = [slot.append for slot in writes if slot.append is not None]
+    code = _request_error(appends, request, context)
     if code:
-        _refuse_all(slots, code)
+        _fail_all(writes, code)
     elif request.transactional_id is not None:
         support = _support(context.version)
-        refused = verify_transactions(
+        errors = verify_transactions(
             appends, request.transactional_id, support, context
         )
-        for slot in slots:
+        for slot in writes:
             if slot.append is not None:
-                slot.result = refused.get(slot.append.topic_partition)
+                slot.result = errors.get(slot.append.topic_partition)
 
 
-def _refuse_all(slots: list[Slot], code: ErrorCode, message: str | None = None) -> None:
-    for slot in slots:
+def _fail_all(
+    writes: list[PartitionWrite], code: ErrorCode, message: str | None = None
+) -> None:
+    for slot in writes:
         slot.result = slot.result or Result(code=code, message=message)
 
 
-def _find(slot: Slot, batches: list[bytes], context: Context) -> Append:
+def _to_append(slot: PartitionWrite, batches: list[bytes], context: Context) -> Append:
     found, unknown = _topic(slot.topic, context)
     name = found.name if found else field_or(slot.topic, "name", None)
     if name is not None and context.cluster.authorizer.denies("WRITE", "TOPIC", name):
         raise AppendError(ErrorCode.topic_authorization_failed, "not authorized")
-    partition = found.partition(slot.asked.index) if found else None
+    partition = found.partition(slot.request.index) if found else None
     if found is None:
         raise AppendError(unknown, "unknown topic")
     if partition is None:
@@ -119,17 +123,19 @@ def _find(slot: Slot, batches: list[bytes], context: Context) -> Append:
 def _topic(topic: Request, context: Context) -> tuple[Topic | None, ErrorCode]:
     """Return the topic, and the error if it does not exist."""
     topics = context.cluster.topics
-    if context.version < BY_ID_FROM:
+    if context.version < TOPIC_IDS_SINCE:
         return topics.by_name(topic.name), ErrorCode.unknown_topic_or_partition
     return topics.by_id(topic.topic_id), ErrorCode.unknown_topic_id
 
 
-def _refusal(appends: list[Append], request: Request, context: Context) -> ErrorCode:
+def _request_error(
+    appends: list[Append], request: Request, context: Context
+) -> ErrorCode:
     producers = {each.producer for each in appends if each.header.is_transactional}
     if producers:
         name = request.transactional_id
-        access = context.cluster.authorizer
-        if name is None or access.denies("WRITE", "TRANSACTIONAL_ID", name):
+        authorizer = context.cluster.authorizer
+        if name is None or authorizer.denies("WRITE", "TRANSACTIONAL_ID", name):
             return ErrorCode.transactional_id_authorization_failed
     if len(producers) > 1:
         return ErrorCode.invalid_producer_id_mapping
@@ -139,25 +145,27 @@ def _refusal(appends: list[Append], request: Request, context: Context) -> Error
 
 
 def _support(version: int) -> TransactionSupport:
-    if version >= ADDING_FROM:
+    if version >= ADD_PARTITION_SINCE:
         return TransactionSupport.ADD_PARTITION
     return (
         TransactionSupport.ABORTABLE
-        if version >= ABORTABLE_FROM
+        if version >= ABORTABLE_SINCE
         else TransactionSupport.DEFAULT
     )
 
 
-def _response(request: Request, slots: list[Slot], context: Context) -> Response:
+def _response(
+    request: Request, writes: list[PartitionWrite], context: Context
+) -> Response:
     topics: dict[int, list[Response]] = {}
     leaders = []
-    for slot in slots:
+    for slot in writes:
         result = slot.result or Result()
         if result.leader is not None:
             leaders.append(result.leader.leader)
-        of_topic = topics.setdefault(id(slot.topic), [])
-        of_topic.append(_told(slot.asked.index, result))
-    by_id = context.version >= BY_ID_FROM
+        partitions = topics.setdefault(id(slot.topic), [])
+        partitions.append(_partition_response(slot.request.index, result))
+    by_id = context.version >= TOPIC_IDS_SINCE
     return {
         "responses": [
             {
@@ -170,8 +178,8 @@ def _response(request: Request, slots: list[Slot], context: Context) -> Response
     }
 
 
-def _told(index: int, result: Result) -> Response:
-    told: dict[str, object] = {
+def _partition_response(index: int, result: Result) -> Response:
+    response: dict[str, object] = {
         "index": index,
         "error_code": result.code,
         "base_offset": result.appended.base_offset,
@@ -184,5 +192,5 @@ def _told(index: int, result: Result) -> Response:
         "error_message": result.message,
     }
     if result.leader is not None:
-        told["current_leader"] = leader_fields(result.leader)
-    return told
+        response["current_leader"] = leader_fields(result.leader)
+    return response

@@ -10,9 +10,9 @@ from typing import Final
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.share.partitions import SharePartitionKey
 
-__all__ = ["handle", "refused"]
+__all__ = ["check_request", "handle"]
 
 SHARE: Final = 2
 """The key type of FindCoordinator."""
@@ -28,7 +28,9 @@ async def handle(request: Request, context: Context) -> Response:
                 "topic_id": topic.topic_id,
                 "partitions": [
                     _partition(
-                        context, Key(request.group_id, topic.topic_id, index), at
+                        context,
+                        SharePartitionKey(request.group_id, topic.topic_id, index),
+                        at,
                     )
                     for index, at in (
                         (int(each.partition), int(each.leader_epoch))
@@ -41,10 +43,10 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _partition(context: Context, key: Key, leader_epoch: int) -> Response:
-    answer = refused(context, key)
-    if answer is not None:
-        return answer
+def _partition(context: Context, key: SharePartitionKey, leader_epoch: int) -> Response:
+    error = check_request(context, key)
+    if error is not None:
+        return error
     state = context.cluster.share_partitions.state(key)
     if state is None:
         code, message = ErrorCode.invalid_request, UNINITIALIZED
@@ -60,7 +62,7 @@ def _partition(context: Context, key: Key, leader_epoch: int) -> Response:
             "error_code": code,
             "error_message": message,
         }
-    state.read(leader_epoch)
+    state.note_leader_epoch(leader_epoch)
     return {
         "partition": key.partition,
         "state_epoch": state.state_epoch,
@@ -77,14 +79,14 @@ def _partition(context: Context, key: Key, leader_epoch: int) -> Response:
     }
 
 
-def refused(context: Context, key: Key) -> Response | None:
+def check_request(context: Context, key: SharePartitionKey) -> Response | None:
     """Return the error if access is denied or another broker coordinates, else None."""
     cluster = context.cluster
     if cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         code = ErrorCode.cluster_authorization_failed
         return {"partition": key.partition, "error_code": code}
     if (
-        cluster.coordinators.node_for(SHARE, key.spelt, cluster.running)
+        cluster.coordinators.node_for(SHARE, key.coordinator_key, cluster.running)
         != context.node_id
     ):
         return {"partition": key.partition, "error_code": ErrorCode.not_coordinator}

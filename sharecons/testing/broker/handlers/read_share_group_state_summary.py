@@ -8,9 +8,9 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.handlers.read_share_group_state import refused
+from sharecons.testing.broker.handlers.read_share_group_state import check_request
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState
-from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.share.partitions import SharePartitionKey
 
 __all__ = ["handle"]
 
@@ -25,7 +25,9 @@ async def handle(request: Request, context: Context) -> Response:
                 "partitions": [
                     _partition(
                         context,
-                        Key(request.group_id, topic.topic_id, int(each.partition)),
+                        SharePartitionKey(
+                            request.group_id, topic.topic_id, int(each.partition)
+                        ),
                     )
                     for each in topic.partitions
                 ],
@@ -35,10 +37,10 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-def _partition(context: Context, key: Key) -> Response:
-    answer = refused(context, key)
-    if answer is not None:
-        return answer
+def _partition(context: Context, key: SharePartitionKey) -> Response:
+    error = check_request(context, key)
+    if error is not None:
+        return error
     cluster = context.cluster
     topic = cluster.topics.by_id(key.topic_id)
     if topic is None or topic.partition(key.partition) is None:

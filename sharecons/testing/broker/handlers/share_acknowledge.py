@@ -9,17 +9,17 @@ unknown topic id is UNKNOWN_SERVER_ERROR (both as in Kafka 4.3.0).
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.share.requests import (
-    Decision,
-    Refused,
-    acknowledged,
-    all_known,
-    current_leader,
-    decisions,
-    endpoints,
-    has_failed,
-    refusal,
-    refused,
-    settle,
+    PartitionError,
+    PartitionResult,
+    acknowledgements,
+    all_topics_exist,
+    apply_acknowledgements,
+    check_acknowledgements,
+    error_response,
+    has_server_error,
+    leader_endpoints,
+    leader_if_moved,
+    request_error,
 )
 from sharecons.testing.broker.share.sessions import (
     CLOSE,
@@ -33,23 +33,23 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    code = refusal(request, context)
+    code = request_error(request, context)
     if code is not None:
-        return refused(code)
+        return error_response(code)
     try:
         session = _session(request, context)
     except SessionError as error:
-        return refused(error.code)
-    entries = acknowledged(request)
-    if not all_known(context.cluster, entries):
-        return refused(ErrorCode.unknown_server_error)
-    decided = decisions(request, context, entries)
-    settle(context, request.group_id, decided)
-    if has_failed(decided):
-        return refused(ErrorCode.unknown_server_error)
+        return error_response(error.code)
+    entries = acknowledgements(request)
+    if not all_topics_exist(context.cluster, entries):
+        return error_response(ErrorCode.unknown_server_error)
+    results = check_acknowledgements(request, context, entries)
+    apply_acknowledgements(context, request.group_id, results)
+    if has_server_error(results):
+        return error_response(ErrorCode.unknown_server_error)
     if request.share_session_epoch == CLOSE:
         context.cluster.share_sessions.close(session)
-    return _answer(request, context, decided)
+    return _response(request, context, results)
 
 
 def _session(request: Request, context: Context) -> Session:
@@ -64,32 +64,32 @@ def _session(request: Request, context: Context) -> Session:
         raise SessionError(ErrorCode.invalid_share_session_epoch)
     if request.share_session_epoch == CLOSE:
         return sessions.find(*who)
-    return sessions.enter(*who, request.share_session_epoch)
+    return sessions.next_request(*who, request.share_session_epoch)
 
 
-def _answer(
-    request: Request, context: Context, decided: dict[TopicPartition, Decision]
+def _response(
+    request: Request, context: Context, results: dict[TopicPartition, PartitionResult]
 ) -> Response:
     cluster = context.cluster
     topics: dict[object, list[Response]] = {}
-    for where, decision in decided.items():
-        code = decision.code if isinstance(decision, Refused) else ErrorCode.none
-        message = decision.message if isinstance(decision, Refused) else None
-        topics.setdefault(where.topic_id, []).append(
+    for topic_partition, result in results.items():
+        code = result.code if isinstance(result, PartitionError) else ErrorCode.none
+        message = result.message if isinstance(result, PartitionError) else None
+        topics.setdefault(topic_partition.topic_id, []).append(
             {
-                "partition_index": where.partition,
+                "partition_index": topic_partition.partition,
                 "error_code": code,
                 "error_message": message,
-                "current_leader": current_leader(cluster, where, code),
+                "current_leader": leader_if_moved(cluster, topic_partition, code),
             }
         )
     leaders = [each["current_leader"] for parts in topics.values() for each in parts]
-    settings = cluster.share_partitions.settings(request.group_id)
+    settings = cluster.share_partitions.group_settings(request.group_id)
     return {
         "acquisition_lock_timeout": settings.lock_duration,
         "responses": [
             {"topic_id": topic_id, "partitions": partitions}
             for topic_id, partitions in topics.items()
         ],
-        "node_endpoints": endpoints(context, leaders),
+        "node_endpoints": leader_endpoints(context, leaders),
     }

@@ -21,28 +21,28 @@ from dataclasses import dataclass, field
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.share.acquire import Wanted
+from sharecons.testing.broker.share.acquire import AcquireRequest
 from sharecons.testing.broker.share.deliveries import AcknowledgementBatch
-from sharecons.testing.broker.share.fetching import (
+from sharecons.testing.broker.share.fetch import (
     Fetched,
     FetchLimits,
-    Source,
-    looked,
+    FetchSource,
+    acquire_from,
 )
-from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.share.partitions import SharePartitionKey
 from sharecons.testing.broker.share.requests import (
-    Decision,
-    Refused,
-    acknowledged,
-    all_known,
-    current_leader,
-    decisions,
-    endpoints,
-    has_failed,
-    place_of,
-    refusal,
-    refused,
-    settle,
+    PartitionError,
+    PartitionResult,
+    acknowledgements,
+    all_topics_exist,
+    apply_acknowledgements,
+    check_acknowledgements,
+    error_response,
+    find_partition,
+    has_server_error,
+    leader_endpoints,
+    leader_if_moved,
+    request_error,
 )
 from sharecons.testing.broker.share.sessions import (
     CLOSE,
@@ -71,36 +71,40 @@ Results = dict[TopicPartition, _Result]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    code = refusal(request, context) or _refused_renewal(request)
+    code = request_error(request, context) or _renewal_error(request)
     if code is not None:
-        return refused(code)
+        return error_response(code)
     try:
         session = _session(request, context)
     except SessionError as error:
         if error.code is ErrorCode.share_session_limit_reached:
             await context.wait((), context.now + request.max_wait.total_seconds())
-        return refused(error.code)
-    entries = acknowledged(request)
+        return error_response(error.code)
+    entries = acknowledgements(request)
     fetched = () if request.share_session_epoch == CLOSE else session.partitions
-    if not all_known(context.cluster, (*entries, *fetched)):
-        return refused(ErrorCode.unknown_server_error)
-    decided = decisions(request, context, entries) if _any(entries) else {}
-    results = await _fetch(request, context, session, decided)
-    if has_failed(decided):
-        return refused(ErrorCode.unknown_server_error)
-    if _is_outrun(request, session):
-        return refused(ErrorCode.invalid_share_session_epoch)
-    results = _answered(request, session, results)
-    for where, decision in decided.items():
-        result = results.setdefault(where, _Result())
-        if isinstance(decision, Refused):
-            result.acknowledge_code = decision.code
+    if not all_topics_exist(context.cluster, (*entries, *fetched)):
+        return error_response(ErrorCode.unknown_server_error)
+    acknowledged = (
+        check_acknowledgements(request, context, entries)
+        if _has_acknowledgements(entries)
+        else {}
+    )
+    results = await _fetch(request, context, session, acknowledged)
+    if has_server_error(acknowledged):
+        return error_response(ErrorCode.unknown_server_error)
+    if _is_outdated(request, session):
+        return error_response(ErrorCode.invalid_share_session_epoch)
+    results = _results_to_send(request, session, results)
+    for topic_partition, acknowledgement in acknowledged.items():
+        result = results.setdefault(topic_partition, _Result())
+        if isinstance(acknowledgement, PartitionError):
+            result.acknowledge_code = acknowledgement.code
     if request.share_session_epoch == CLOSE:
         context.cluster.share_sessions.close(session)
     return _response(request, context, results)
 
 
-def _refused_renewal(request: Request) -> ErrorCode | None:
+def _renewal_error(request: Request) -> ErrorCode | None:
     limits = (request.max_bytes, request.min_bytes, request.max_records)
     is_fetch = any(limits) or request.max_wait.total_seconds() != 0
     is_renewal = field_or(request, "is_renew_ack", False)
@@ -115,14 +119,14 @@ def _session(request: Request, context: Context) -> Session:
     """
     sessions = context.cluster.share_sessions
     who = (context.node_id, request.group_id, request.member_id)
-    named = list(acknowledged(request))
+    named = list(acknowledgements(request))
     if request.share_session_epoch == CLOSE:
         return sessions.find(*who)
     if request.share_session_epoch == OPEN:
-        if _any(acknowledged(request)):
+        if _has_acknowledgements(acknowledgements(request)):
             raise SessionError(ErrorCode.invalid_request)
         return sessions.open(*who, context.connection, named)
-    session = sessions.enter(*who, request.share_session_epoch)
+    session = sessions.next_request(*who, request.share_session_epoch)
     session.update(named, _forgotten(request))
     return session
 
@@ -135,7 +139,9 @@ def _forgotten(request: Request) -> list[TopicPartition]:
     ]
 
 
-def _any(entries: dict[TopicPartition, list[AcknowledgementBatch]]) -> bool:
+def _has_acknowledgements(
+    entries: dict[TopicPartition, list[AcknowledgementBatch]],
+) -> bool:
     return any(entries.values())
 
 
@@ -143,83 +149,89 @@ async def _fetch(
     request: Request,
     context: Context,
     session: Session,
-    decided: dict[TopicPartition, Decision],
+    acknowledged: dict[TopicPartition, PartitionResult],
 ) -> Results:
     """Acquire records, and apply the acknowledgements meanwhile."""
     results: Results = {}
-    sources: list[Source] = []
+    sources: list[FetchSource] = []
     is_fetch = not field_or(request, "is_renew_ack", False)
     if is_fetch and request.share_session_epoch != CLOSE:
         sources = _sources(request, context, session, results)
     if not (sources and request.max_records and request.max_bytes):
-        settle(context, request.group_id, decided)
+        apply_acknowledgements(context, request.group_id, acknowledged)
         return results
     until = context.now + request.max_wait.total_seconds()
-    found = _look(request, context, sources, is_last=False)
-    look_again = settle(context, request.group_id, decided)
+    found = _try_acquire(request, context, sources, is_last=False)
+    retry_now = apply_acknowledgements(context, request.group_id, acknowledged)
     while found is None:
-        if not look_again:
+        if not retry_now:
             await _wait(request, context, sources, until)
-        look_again = False
-        found = _look(request, context, sources, is_last=context.now >= until)
-    for where, part in found.items():
-        results[where] = _Result(part)
+        retry_now = False
+        found = _try_acquire(request, context, sources, is_last=context.now >= until)
+    for topic_partition, part in found.items():
+        results[topic_partition] = _Result(part)
     return results
 
 
 def _sources(
     request: Request, context: Context, session: Session, results: Results
-) -> list[Source]:
+) -> list[FetchSource]:
     """Return the partitions to fetch from; store the errors of others."""
     partitions = context.cluster.share_partitions
     sources = []
-    for where in session.in_turn(request.share_session_epoch):
-        place, code = place_of(context.cluster, where)
+    for topic_partition in session.rotated(request.share_session_epoch):
+        place, code = find_partition(context.cluster, topic_partition)
         if place is not None and place.leader != context.node_id:
             place, code = None, ErrorCode.not_leader_or_follower
         partition = None
         if place is not None:
-            key = Key(request.group_id, *where)
-            partition = partitions.lead(key, place, int(time.time() * 1000))
+            key = SharePartitionKey(request.group_id, *topic_partition)
+            partition = partitions.load(key, place, int(time.time() * 1000))
             # The coordinator gets the state when a member subscribes.
             code = ErrorCode.unknown_server_error
         if place is None or partition is None:
-            results[where] = _Result(code=code)
+            results[topic_partition] = _Result(code=code)
             continue
-        sources.append(Source(where, partition, place.log))
+        sources.append(FetchSource(topic_partition, partition, place.log))
     return sources
 
 
-def _look(
-    request: Request, context: Context, sources: list[Source], *, is_last: bool
+def _try_acquire(
+    request: Request, context: Context, sources: list[FetchSource], *, is_last: bool
 ) -> dict[TopicPartition, Fetched] | None:
     """Acquire from all partitions, if there are enough bytes or time is over."""
     abort_expired(context.cluster, context.now, int(time.time() * 1000))
     partitions = context.cluster.share_partitions
-    settings = partitions.settings(request.group_id)
+    settings = partitions.group_settings(request.group_id)
     limits = _limits(request, context)
-    able = []
+    available = []
     for source in sources:
-        key = Key(request.group_id, *source.where)
-        if partitions.led(key, context.node_id) is not source.partition:
+        key = SharePartitionKey(request.group_id, *source.topic_partition)
+        if partitions.get_loaded(key, context.node_id) is not source.partition:
             continue
         if source.partition.advance(settings, context.now):
             partitions.changed(key).notify()
-        partitions.bury(key)
-        if source.partition.may_acquire(settings):
-            able.append(source)
-    wanted = _wanted(request)
-    return looked(able, limits, wanted, settings, context.now, is_last=is_last)
+        partitions.write_dead_letters(key)
+        if source.partition.can_acquire(settings):
+            available.append(source)
+    acquire_request = _acquire_request(request)
+    return acquire_from(
+        available, limits, acquire_request, settings, context.now, is_last=is_last
+    )
 
 
 async def _wait(
-    request: Request, context: Context, sources: list[Source], until: float
+    request: Request, context: Context, sources: list[FetchSource], until: float
 ) -> None:
     partitions = context.cluster.share_partitions
-    signals = [source.log.grown for source in sources]
+    signals = [source.log.changed for source in sources]
     until = min(until, context.cluster.transactions.next_deadline)
     for source in sources:
-        signals.append(partitions.changed(Key(request.group_id, *source.where)))
+        signals.append(
+            partitions.changed(
+                SharePartitionKey(request.group_id, *source.topic_partition)
+            )
+        )
         until = min(until, source.partition.next_deadline())
     await context.wait(signals, until)
 
@@ -235,8 +247,8 @@ def _limits(request: Request, context: Context) -> FetchLimits:
     )
 
 
-def _wanted(request: Request) -> Wanted:
-    return Wanted(
+def _acquire_request(request: Request) -> AcquireRequest:
+    return AcquireRequest(
         member=request.member_id,
         max_records=request.max_records,
         batch_size=request.batch_size,
@@ -244,24 +256,24 @@ def _wanted(request: Request) -> Wanted:
     )
 
 
-def _is_outrun(request: Request, session: Session) -> bool:
+def _is_outdated(request: Request, session: Session) -> bool:
     """Return whether a later request of the session arrived before this was done."""
     epoch = request.share_session_epoch
-    return epoch not in (OPEN, CLOSE) and session.epoch != _next(epoch)
+    return epoch not in (OPEN, CLOSE) and session.epoch != _next_epoch(epoch)
 
 
-def _next(epoch: int) -> int:
+def _next_epoch(epoch: int) -> int:
     return 1 if epoch == 2**31 - 1 else epoch + 1
 
 
-def _answered(request: Request, session: Session, results: Results) -> Results:
+def _results_to_send(request: Request, session: Session, results: Results) -> Results:
     """Leave out the partitions that have not changed for the client."""
     if request.share_session_epoch in (OPEN, CLOSE):
         return results
     return {
         where: result
         for where, result in results.items()
-        if session.must_answer(
+        if session.must_respond(
             where,
             has_error=result.code is not ErrorCode.none,
             has_records=bool(result.fetched.acquired),
@@ -275,14 +287,14 @@ def _response(request: Request, context: Context, results: Results) -> Response:
     for where, result in results.items():
         topics.setdefault(where.topic_id, []).append(_partition(context, where, result))
     leaders = [each["current_leader"] for parts in topics.values() for each in parts]
-    settings = cluster.share_partitions.settings(request.group_id)
+    settings = cluster.share_partitions.group_settings(request.group_id)
     return {
         "acquisition_lock_timeout": settings.lock_duration,
         "responses": [
             {"topic_id": topic_id, "partitions": partitions}
             for topic_id, partitions in topics.items()
         ],
-        "node_endpoints": endpoints(context, leaders),
+        "node_endpoints": leader_endpoints(context, leaders),
     }
 
 
@@ -291,7 +303,7 @@ def _partition(context: Context, where: TopicPartition, result: _Result) -> Resp
         "partition_index": where.partition,
         "error_code": result.code,
         "acknowledge_error_code": result.acknowledge_code.value,
-        "current_leader": current_leader(context.cluster, where, result.code),
+        "current_leader": leader_if_moved(context.cluster, where, result.code),
         "records": result.fetched.records,
         "acquired_records": [part._asdict() for part in result.fetched.acquired],
     }

@@ -8,17 +8,17 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
-    check_id,
+    check_group_id,
 )
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.handlers.share_group_heartbeat import topic_partitions
 from sharecons.testing.broker.share.group import Member, ShareGroup
-from sharecons.testing.broker.share.lookup import existing_group
+from sharecons.testing.broker.share.lookup import get_group
 
 __all__ = ["handle"]
 
 ASSIGNOR = "simple"
-HIDDEN = (
+TOPICS_DENIED = (
     "The described group uses topics that the client is not authorized to describe."
 )
 
@@ -30,9 +30,9 @@ async def handle(request: Request, context: Context) -> Response:
 def _group(group_id: str, request: Request, context: Context) -> Response:
     try:
         check_access(context, "DESCRIBE", group_id)
-        check_id(group_id)
+        check_group_id(group_id)
         check_coordinator(context, group_id)
-        described = _described(existing_group(context, group_id), context)
+        described = _describe(get_group(context, group_id), context)
     except GroupError as error:
         return {
             "group_id": group_id,
@@ -45,10 +45,10 @@ def _group(group_id: str, request: Request, context: Context) -> Response:
     return {**described, "authorized_operations": allowed}
 
 
-def _described(group: ShareGroup, context: Context) -> Response:
+def _describe(group: ShareGroup, context: Context) -> Response:
     members = [_member(member, context) for member in group.members.values()]
     if any(_is_hidden(member, context) for member in members):
-        raise GroupError(ErrorCode.topic_authorization_failed, HIDDEN)
+        raise GroupError(ErrorCode.topic_authorization_failed, TOPICS_DENIED)
     return {
         "group_id": group.group_id,
         "group_state": group.state,

@@ -18,25 +18,25 @@ from sharecons.testing.broker.share.group import (
     JOIN,
     LEAVE,
     Heartbeat,
+    HeartbeatResult,
     Limits,
     ShareGroup,
-    Standing,
 )
-from sharecons.testing.broker.share.lookup import existing_group, possible_group
+from sharecons.testing.broker.share.lookup import find_group, get_group
 
 __all__ = ["handle", "topic_partitions"]
 
-LONGEST_MEMBER_ID: Final = 36
+MAX_MEMBER_ID_LENGTH: Final = 36
 
 
 async def handle(request: Request, context: Context) -> Response:
     try:
-        _check_rights(request, context)
-        _check_form(request)
+        _check_permissions(request, context)
+        _check_fields(request)
         check_coordinator(context, request.group_id)
         if request.member_epoch == LEAVE:
-            return _left(request, context)
-        return _stayed(request, context)
+            return _leave(request, context)
+        return _stay(request, context)
     except GroupError as error:
         return {"error_code": error.code, "error_message": error.message}
 
@@ -52,7 +52,7 @@ def topic_partitions(assignment: Iterable[TopicPartition]) -> list[Response]:
     ]
 
 
-def _check_rights(request: Request, context: Context) -> None:
+def _check_permissions(request: Request, context: Context) -> None:
     check_access(context, "READ", request.group_id)
     denies = context.cluster.authorizer.denies
     for topic in request.subscribed_topic_names or ():
@@ -60,9 +60,9 @@ def _check_rights(request: Request, context: Context) -> None:
             raise GroupError(ErrorCode.topic_authorization_failed)
 
 
-def _check_form(request: Request) -> None:
+def _check_fields(request: Request) -> None:
     code = ErrorCode.invalid_request
-    if not 0 < len(request.member_id) <= LONGEST_MEMBER_ID:
+    if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
         raise GroupError(code)
     if not request.group_id:
         raise GroupError(code, "GroupId can't be empty.")
@@ -74,40 +74,42 @@ def _check_form(request: Request) -> None:
         raise GroupError(code, "SubscribedTopicNames must be set in first request.")
 
 
-def _left(request: Request, context: Context) -> Response:
-    group = existing_group(context, request.group_id)
+def _leave(request: Request, context: Context) -> Response:
+    group = get_group(context, request.group_id)
     group.leave(request.member_id, context.now)
     return {"member_id": request.member_id, "member_epoch": LEAVE}
 
 
-def _stayed(request: Request, context: Context) -> Response:
+def _stay(request: Request, context: Context) -> Response:
     group = _group(request, context)
-    standing = _beat(group, request, context)
+    result = _heartbeat(group, request, context)
     interval = _seconds(context, request.group_id, "share.heartbeat.interval.ms")
-    answer: Response = {
+    response: Response = {
         "member_id": request.member_id,
-        "member_epoch": standing.member_epoch,
+        "member_epoch": result.member_epoch,
         "heartbeat_interval": interval,
     }
-    if standing.assignment is None:
-        return answer
-    assigned = {"topic_partitions": topic_partitions(standing.assignment)}
-    return {**answer, "assignment": assigned}
+    if result.assignment is None:
+        return response
+    assigned = {"topic_partitions": topic_partitions(result.assignment)}
+    return {**response, "assignment": assigned}
 
 
 def _group(request: Request, context: Context) -> ShareGroup:
     if request.member_epoch != JOIN:
-        return existing_group(context, request.group_id, "Share group")
-    group = possible_group(context, request.group_id)
+        return get_group(context, request.group_id, "Share group")
+    group = find_group(context, request.group_id)
     if group is None:
         group = ShareGroup(request.group_id)
         context.cluster.groups.add(group)
     return group
 
 
-def _beat(group: ShareGroup, request: Request, context: Context) -> Standing:
+def _heartbeat(
+    group: ShareGroup, request: Request, context: Context
+) -> HeartbeatResult:
     cluster = context.cluster
-    beat = Heartbeat(
+    heartbeat = Heartbeat(
         member_id=request.member_id,
         member_epoch=request.member_epoch,
         rack_id=request.rack_id,
@@ -122,10 +124,10 @@ def _beat(group: ShareGroup, request: Request, context: Context) -> Standing:
         ),
         max_size=int(cluster.configs.broker_value("group.share.max.size")),
     )
-    standing = group.heartbeat(beat, cluster.topics, limits, context.now)
-    for topic_id, partition in standing.initialized:
+    result = group.heartbeat(heartbeat, cluster.topics, limits, context.now)
+    for topic_id, partition in result.initialized:
         cluster.share_partitions.initialize(group.group_id, topic_id, partition)
-    return standing
+    return result
 
 
 def _seconds(context: Context, group_id: str, name: str) -> float:

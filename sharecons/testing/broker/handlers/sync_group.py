@@ -6,10 +6,10 @@ that a client with another one gets an error (KIP-559). Followers wait for the l
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.checks import member_group, parked
+from sharecons.testing.broker.groups.checks import member_group, wait_for_reply
 from sharecons.testing.broker.groups.classic import SyncRequest
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.members import Synced
+from sharecons.testing.broker.groups.members import SyncResult
 
 __all__ = ["handle"]
 
@@ -18,7 +18,7 @@ async def handle(request: Request, context: Context) -> Response:
     try:
         synced = await _sync(request, context)
     except GroupError as error:
-        synced = Synced(error=error.code)
+        synced = SyncResult(error=error.code)
     return {
         "error_code": synced.error,
         "protocol_type": synced.protocol_type,
@@ -27,15 +27,15 @@ async def handle(request: Request, context: Context) -> Response:
     }
 
 
-async def _sync(request: Request, context: Context) -> Synced:
-    asked = _read(request)
+async def _sync(request: Request, context: Context) -> SyncResult:
+    asked = _sync_request(request)
     if context.version >= 5 and None in (asked.protocol_type, asked.protocol_name):
         raise GroupError(ErrorCode.inconsistent_group_protocol)
     group = member_group(context, request.group_id)
-    return await parked(context, group, group.sync(asked, context.now))
+    return await wait_for_reply(context, group, group.sync(asked, context.now))
 
 
-def _read(request: Request) -> SyncRequest:
+def _sync_request(request: Request) -> SyncRequest:
     return SyncRequest(
         member_id=request.member_id,
         group_instance_id=field_or(request, "group_instance_id", None),

@@ -11,12 +11,12 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
-    check_id,
+    check_group_id,
 )
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.commits import commit_each, group_to_commit_to
+from sharecons.testing.broker.groups.commits import commit_each, get_or_create_group
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.groups.places import refused
+from sharecons.testing.broker.groups.partition_errors import same_error
 from sharecons.testing.broker.transactions import Producer, TransactionSupport
 from sharecons.testing.broker.txn_markers import abort_expired
 from sharecons.testing.broker.wall_clock import milliseconds
@@ -28,15 +28,15 @@ async def handle(request: Request, context: Context) -> Response:
     try:
         _check_access(request, context)
     except GroupError as error:
-        return {"topics": refused(request.topics, error.code)}
+        return {"topics": same_error(request.topics, error.code)}
     producer_id: int = request.producer_id
-    answers = commit_each(
+    results = commit_each(
         context,
         request.topics,
-        allowed=lambda: _allowed(request, context),
-        keep=lambda group, offsets: group.offsets.commit_later(producer_id, offsets),
+        get_group=lambda: _group(request, context),
+        store=lambda group, offsets: group.offsets.add_pending(producer_id, offsets),
     )
-    return {"topics": answers}
+    return {"topics": results}
 
 
 def _check_access(request: Request, context: Context) -> None:
@@ -71,17 +71,17 @@ def _check_transaction(request: Request, context: Context) -> None:
         raise GroupError(code)
 
 
-def _allowed(request: Request, context: Context) -> ClassicGroup:
+def _group(request: Request, context: Context) -> ClassicGroup:
     """Return the group to commit to, which is part of the transaction.
 
     Raises:
         GroupError: the commit is rejected.
     """
-    check_id(request.group_id)
+    check_group_id(request.group_id)
     check_coordinator(context, request.group_id)
     _check_transaction(request, context)
     generation_id: int = field_or(request, "generation_id", -1)
-    group = group_to_commit_to(
+    group = get_or_create_group(
         context,
         request.group_id,
         named=generation_id >= 0,

@@ -19,20 +19,27 @@ from crc32c import crc32c
 
 from sharecons.testing.broker.codec import ErrorCode
 
-__all__ = ["AppendError", "BatchHeader", "control_batch", "header_of", "split", "stamp"]
+__all__ = [
+    "AppendError",
+    "BatchHeader",
+    "decode_header",
+    "encode_marker",
+    "finalize",
+    "split_batches",
+]
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-LENGTH: Final = struct.Struct(">i")
+LENGTH_FIELD: Final = struct.Struct(">i")
 OVERHEAD: Final = 12  # base offset and length, which the length does not include
-UP_TO_MAGIC: Final = 17
-SHORTEST: Final = 14  # the minimum length in a batch of the first format
+SIZE_TO_MAGIC: Final = 17
+MIN_LENGTH: Final = 14  # the minimum length in a batch of the first format
 MAGIC: Final = 2
 
-LEADER_EPOCH_AT: Final = 12
-MAGIC_AT: Final = 16
-CRC_AT: Final = 17
-ATTRIBUTES_AT: Final = 21
-MAX_TIMESTAMP_AT: Final = 35
+LEADER_EPOCH_OFFSET: Final = 12
+MAGIC_OFFSET: Final = 16
+CRC_OFFSET: Final = 17
+ATTRIBUTES_OFFSET: Final = 21
+MAX_TIMESTAMP_OFFSET: Final = 35
 
 COMPRESSION: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
@@ -102,7 +109,7 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
 
-def split(records: bytes) -> list[bytes]:
+def split_batches(records: bytes) -> list[bytes]:
     """Split a `records` field into batches; an incomplete last one is left out.
 
     Raises:
@@ -110,15 +117,15 @@ def split(records: bytes) -> list[bytes]:
     """
     batches = []
     at = 0
-    while len(records) - at >= UP_TO_MAGIC:
-        (length,) = LENGTH.unpack_from(records, at + 8)
-        if length < SHORTEST:
+    while len(records) - at >= SIZE_TO_MAGIC:
+        (length,) = LENGTH_FIELD.unpack_from(records, at + 8)
+        if length < MIN_LENGTH:
             raise AppendError(
                 ErrorCode.corrupt_message,
                 f"Record size {length} is less than the minimum record overhead "
-                f"({SHORTEST})",
+                f"({MIN_LENGTH})",
             )
-        (magic,) = struct.unpack_from(">b", records, at + MAGIC_AT)
+        (magic,) = struct.unpack_from(">b", records, at + MAGIC_OFFSET)
         if not 0 <= magic <= MAGIC:
             raise AppendError(
                 ErrorCode.corrupt_message, f"Invalid magic found in record: {magic}"
@@ -131,13 +138,13 @@ def split(records: bytes) -> list[bytes]:
     return batches
 
 
-def header_of(batch: bytes) -> BatchHeader:
+def decode_header(batch: bytes) -> BatchHeader:
     """Decode a batch's header, even if the batch is invalid.
 
     Raises:
         AppendError: the batch has an older format, or no complete header.
     """
-    if batch[MAGIC_AT] != MAGIC:
+    if batch[MAGIC_OFFSET] != MAGIC:
         raise AppendError(
             ErrorCode.invalid_record,
             "Produce requests are only allowed to contain record batches with magic "
@@ -152,31 +159,35 @@ def header_of(batch: bytes) -> BatchHeader:
     return BatchHeader._make(HEADER.unpack_from(batch))
 
 
-def is_sound(batch: bytes, header: BatchHeader) -> bool:
+def has_valid_crc(batch: bytes, header: BatchHeader) -> bool:
     """Return whether the CRC of the batch is correct."""
-    return crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == header.crc
+    return crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]) == header.crc
 
 
-def stamp(
+def finalize(
     batch: bytes, base_offset: int, leader_epoch: int, append_time: int | None = None
 ) -> bytes:
     """Set a batch's offset and leader epoch, and LogAppendTime if given."""
-    stamped = bytearray(batch)
-    struct.pack_into(">q", stamped, 0, base_offset)
-    struct.pack_into(">i", stamped, LEADER_EPOCH_AT, leader_epoch)
-    (attributes,) = struct.unpack_from(">h", stamped, ATTRIBUTES_AT)
+    batch_data = bytearray(batch)
+    struct.pack_into(">q", batch_data, 0, base_offset)
+    struct.pack_into(">i", batch_data, LEADER_EPOCH_OFFSET, leader_epoch)
+    (attributes,) = struct.unpack_from(">h", batch_data, ATTRIBUTES_OFFSET)
     if append_time is not None:
-        struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes | LOG_APPEND_TIME)
-        struct.pack_into(">q", stamped, MAX_TIMESTAMP_AT, append_time)
-        _seal(stamped)
+        struct.pack_into(
+            ">h", batch_data, ATTRIBUTES_OFFSET, attributes | LOG_APPEND_TIME
+        )
+        struct.pack_into(">q", batch_data, MAX_TIMESTAMP_OFFSET, append_time)
+        _set_crc(batch_data)
     elif attributes & LOG_APPEND_TIME:
         # The producer must not set this attribute: the timestamps are its own.
-        struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes & ~LOG_APPEND_TIME)
-        _seal(stamped)
-    return bytes(stamped)
+        struct.pack_into(
+            ">h", batch_data, ATTRIBUTES_OFFSET, attributes & ~LOG_APPEND_TIME
+        )
+        _set_crc(batch_data)
+    return bytes(batch_data)
 
 
-def control_batch(
+def encode_marker(
     producer_id: int, producer_epoch: int, committed: bool, timestamp: int
 ) -> bytes:
     """Encode the marker that ends a transaction, without its offset."""
@@ -203,10 +214,10 @@ def control_batch(
         record_count=1,
     )
     batch = bytearray(HEADER.pack(*header) + body)
-    _seal(batch)
+    _set_crc(batch)
     return bytes(batch)
 
 
-def _seal(batch: bytearray) -> None:
-    crc = crc32c(memoryview(batch)[ATTRIBUTES_AT:])
-    struct.pack_into(">I", batch, CRC_AT, crc)
+def _set_crc(batch: bytearray) -> None:
+    crc = crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:])
+    struct.pack_into(">I", batch, CRC_OFFSET, crc)

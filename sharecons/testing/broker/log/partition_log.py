@@ -14,20 +14,20 @@ from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.batches import (
     AppendError,
     BatchHeader,
-    control_batch,
-    header_of,
-    split,
-    stamp,
+    decode_header,
+    encode_marker,
+    finalize,
+    split_batches,
 )
 from sharecons.testing.broker.log.producers import Appended, LogProducer
-from sharecons.testing.broker.log.records import heads
-from sharecons.testing.broker.log.rules import LogRules, check
+from sharecons.testing.broker.log.records import decode_heads
+from sharecons.testing.broker.log.rules import LogRules, check_batch
 from sharecons.testing.broker.signals import Signal
 
 __all__ = [
     "AppendError",
     "Appended",
-    "Found",
+    "LogPosition",
     "LogRules",
     "PartitionLog",
     "StoredBatch",
@@ -52,7 +52,7 @@ class StoredBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LogPosition:
     """A record, or an end of the log, that was looked up."""
 
     offset: int
@@ -61,7 +61,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Aborted:
+class AbortedTransaction:
     """An aborted transaction, which consumers of committed records skip."""
 
     producer_id: int
@@ -82,12 +82,14 @@ class PartitionLog:
         self.start_offset = 0
         self.end_offset = 0
         self.last_stable_offset = 0
-        self.grown = Signal()
+        self.changed = Signal()
         """Notified when one of the three has changed."""
         self._batches: list[StoredBatch] = []
         self._producers: dict[int, LogProducer] = {}
-        self._open: dict[int, int] = {}  # transactions: producer ids, first offsets
-        self._aborted: list[Aborted] = []
+        self._open_transactions: dict[
+            int, int
+        ] = {}  # transactions: producer ids, first offsets
+        self._aborted: list[AbortedTransaction] = []
 
     def append(
         self,
@@ -107,20 +109,20 @@ class PartitionLog:
         Raises:
             AppendError: a batch is rejected; those before it have been appended.
         """
-        batches = split(data)
+        batches = split_batches(data)
         if not batches:
             raise AppendError(ErrorCode.invalid_record, "There is no record batch")
         append_time = now_ms if rules.log_append_time else None
-        written: list[Appended] = []
+        appended: list[Appended] = []
         for batch in batches:
-            header = header_of(batch)
-            check(batch, header, rules, now_ms)
-            written.append(
+            header = decode_header(batch)
+            check_batch(batch, header, rules, now_ms)
+            appended.append(
                 self._append(
                     batch, header, leader_epoch, append_time, transaction_version
                 )
             )
-        return written[-1]
+        return appended[-1]
 
     def end_transaction(
         self,
@@ -131,19 +133,21 @@ class PartitionLog:
         leader_epoch: int = 0,
     ) -> Appended:
         """Append the marker that ends a transaction, even one without records."""
-        batch = control_batch(producer_id, producer_epoch, committed, now_ms)
-        where = self._store(batch, header_of(batch), leader_epoch, None)
+        batch = encode_marker(producer_id, producer_epoch, committed, now_ms)
+        appended = self._store(batch, decode_header(batch), leader_epoch, None)
         producer = self._producers.setdefault(producer_id, LogProducer(producer_id))
-        producer.ended(producer_epoch)
-        started = self._open.pop(producer_id, None)
+        producer.note_marker(producer_epoch)
+        started = self._open_transactions.pop(producer_id, None)
         if started is not None and not committed:
-            self._aborted.append(Aborted(producer_id, started, where.last_offset))
-        self._changed()
-        return where
+            self._aborted.append(
+                AbortedTransaction(producer_id, started, appended.last_offset)
+            )
+        self._update()
+        return appended
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         producer = self._producers.get(producer_id)
-        return producer is not None and producer.is_under_way(producer_epoch)
+        return producer is not None and producer.has_open_transaction(producer_epoch)
 
     def batches(
         self,
@@ -158,7 +162,7 @@ class PartitionLog:
         The first is returned even if it is larger, unless `at_least_one` is False.
         """
         found: list[StoredBatch] = []
-        for batch in self._from(first_offset):
+        for batch in self._batches_from(first_offset):
             if batch.base_offset >= last_offset_exclusive:
                 break
             max_bytes -= len(batch.data)
@@ -182,7 +186,7 @@ class PartitionLog:
         files, and a slice also ends with its file.)
         """
         data = bytearray()
-        for batch in self._from(first_offset):
+        for batch in self._batches_from(first_offset):
             if batch.base_offset >= last_offset_exclusive:
                 break
             if not data and len(batch.data) > max_bytes:
@@ -215,18 +219,18 @@ class PartitionLog:
         self._aborted = [
             each for each in self._aborted if each.last_offset >= self.start_offset
         ]
-        self._changed()
+        self._update()
 
-    def at_time(self, timestamp: int) -> Found | None:
+    def find_timestamp(self, timestamp: int) -> LogPosition | None:
         """Return the first record with this timestamp or a later one."""
-        for batch in self._from(self.start_offset):
+        for batch in self._batches_from(self.start_offset):
             if batch.max_timestamp >= timestamp:
                 for found in self._records(batch):
                     if found.timestamp >= timestamp:
                         return found
         return None
 
-    def latest_time(self) -> Found | None:
+    def find_max_timestamp(self) -> LogPosition | None:
         """Return the record with the greatest timestamp; the first if there are more.
 
         Kafka may return a deleted record, as long as its file exists.
@@ -242,20 +246,20 @@ class PartitionLog:
         """Return the leader epoch of the first batch, else `leader_epoch`."""
         return self._batches[0].leader_epoch if self._batches else leader_epoch
 
-    def end_of_epoch(self, wanted: int, current: int) -> tuple[int, int]:
+    def end_of_epoch(self, requested: int, current: int) -> tuple[int, int]:
         """Return the last epoch not after the wanted one, and its end offset.
 
         `current` is the leader's epoch. Returns -1, -1 for a later epoch. As in a log
         that was read from disk, epochs without records are unknown.
         """
-        if wanted < 0 or wanted > current:
+        if requested < 0 or requested > current:
             return -1, -1
-        if wanted == current:
+        if requested == current:
             return current, self.end_offset
-        index = bisect_right(self._batches, wanted, key=attrgetter("leader_epoch"))
+        index = bisect_right(self._batches, requested, key=attrgetter("leader_epoch"))
         later = self._batches[index:]
         end = later[0].base_offset if later else self.end_offset
-        return self._batches[index - 1].leader_epoch if index else wanted, end
+        return self._batches[index - 1].leader_epoch if index else requested, end
 
     def corrupt(self, offset: int) -> None:
         """Change a byte of the batch that has an offset, so that its CRC is wrong.
@@ -279,21 +283,23 @@ class PartitionLog:
         transaction_version: int,
     ) -> Appended:
         if header.producer_id < 0:
-            where = self._store(batch, header, leader_epoch, append_time)
-            self._changed()
-            return where
+            appended = self._store(batch, header, leader_epoch, append_time)
+            self._update()
+            return appended
         producer = self._producers.get(header.producer_id)
         producer = producer or LogProducer(header.producer_id)
-        if before := producer.duplicate(header):
-            return before
+        if duplicate := producer.duplicate(header):
+            return duplicate
         producer.check(header, transaction_version)
         self._producers[header.producer_id] = producer
-        where = self._store(batch, header, leader_epoch, append_time)
-        producer.wrote(header, replace(where, log_append_time=self._last_time()))
+        appended = self._store(batch, header, leader_epoch, append_time)
+        producer.note_append(
+            header, replace(appended, log_append_time=self._last_timestamp())
+        )
         if producer.transaction_start is not None:
-            self._open[producer.producer_id] = producer.transaction_start
-        self._changed()
-        return where
+            self._open_transactions[producer.producer_id] = producer.transaction_start
+        self._update()
+        return appended
 
     def _store(
         self,
@@ -307,7 +313,7 @@ class PartitionLog:
         stored = StoredBatch(
             base_offset=base,
             last_offset=last,
-            data=stamp(batch, base, leader_epoch, append_time),
+            data=finalize(batch, base, leader_epoch, append_time),
             leader_epoch=leader_epoch,
             max_timestamp=header.max_timestamp if append_time is None else append_time,
             producer_id=header.producer_id,
@@ -319,7 +325,7 @@ class PartitionLog:
         self.end_offset = last + 1
         return Appended(base, last, append_time)
 
-    def _last_time(self) -> int:
+    def _last_timestamp(self) -> int:
         return self._batches[-1].max_timestamp
 
     def _index(self, offset: int) -> int:
@@ -327,20 +333,20 @@ class PartitionLog:
         # Batches are contiguous: it is the first that does not end before the offset.
         return bisect_right(self._batches, offset - 1, key=attrgetter("last_offset"))
 
-    def _from(self, offset: int) -> Iterator[StoredBatch]:
+    def _batches_from(self, offset: int) -> Iterator[StoredBatch]:
         for index in range(self._index(offset), len(self._batches)):
             yield self._batches[index]
 
-    def _records(self, batch: StoredBatch) -> Iterator[Found]:
+    def _records(self, batch: StoredBatch) -> Iterator[LogPosition]:
         try:
-            for head in heads(batch.data, header_of(batch.data)):
+            for head in decode_heads(batch.data, decode_header(batch.data)):
                 if head.offset >= self.start_offset:
-                    yield Found(head.offset, head.timestamp, batch.leader_epoch)
+                    yield LogPosition(head.offset, head.timestamp, batch.leader_epoch)
         except ValueError:
             # Records are not validated when written; the consumer finds the error.
             return
 
-    def _changed(self) -> None:
-        first_open = min(self._open.values(), default=self.end_offset)
+    def _update(self) -> None:
+        first_open = min(self._open_transactions.values(), default=self.end_offset)
         self.last_stable_offset = max(first_open, self.start_offset)
-        self.grown.notify()
+        self.changed.notify()

@@ -13,11 +13,11 @@ from sharecons.testing.broker.log.batches import AppendError, BatchHeader
 
 __all__ = ["Appended", "LogProducer"]
 
-REMEMBERED: Final = 5
+MAX_BATCHES: Final = 5
 """The number of batches that an idempotent producer may have in flight."""
 
 LAST_SEQUENCE: Final = 2**31 - 1
-NONE: Final = -1  # no epoch, no sequence
+UNKNOWN: Final = -1  # no epoch, no sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class LogProducer:
     """One producer id in one log."""
 
     producer_id: int
-    epoch: int = NONE
+    epoch: int = UNKNOWN
     transaction_start: int | None = None
     """The first offset of the open transaction."""
-    _last: deque[tuple[int, int, Appended]] = field(
-        default_factory=lambda: deque(maxlen=REMEMBERED)
+    _last_batches: deque[tuple[int, int, Appended]] = field(
+        default_factory=lambda: deque(maxlen=MAX_BATCHES)
     )
 
     def duplicate(self, header: BatchHeader) -> Appended | None:
@@ -51,7 +51,12 @@ class LogProducer:
             return None
         wanted = [header.base_sequence, header.last_sequence]
         return next(
-            (where for *sequences, where in self._last if sequences == wanted), None
+            (
+                appended
+                for *sequences, appended in self._last_batches
+                if sequences == wanted
+            ),
+            None,
         )
 
     def check(self, header: BatchHeader, transaction_version: int) -> None:
@@ -70,39 +75,43 @@ class LogProducer:
             )
         # In version 2 the coordinator bumps the epoch for each transaction. So its
         # first batch has sequence 0, even if this log does not know the producer.
-        counted = header.is_transactional and transaction_version >= 2
-        is_first = counted and not self._last
+        starts_at_zero = header.is_transactional and transaction_version >= 2
+        is_first = starts_at_zero and not self._last_batches
         if not self._is_next(header) or (is_first and header.base_sequence != 0):
+            last = self._last_batches[-1][1] if self._last_batches else UNKNOWN
             raise AppendError(
                 ErrorCode.out_of_order_sequence_number,
                 f"Out of order sequence number for producer {self.producer_id}: "
-                f"{header.base_sequence} (incoming seq. number), "
-                f"{self._last[-1][1] if self._last else NONE} (current end sequence "
-                "number)",
+                f"{header.base_sequence} (incoming seq. number), {last} (current end "
+                "sequence number)",
             )
 
-    def wrote(self, header: BatchHeader, where: Appended) -> None:
+    def note_append(self, header: BatchHeader, appended: Appended) -> None:
         if header.producer_epoch != self.epoch:
-            self._last.clear()
+            self._last_batches.clear()
             self.epoch = header.producer_epoch
-        self._last.append((header.base_sequence, header.last_sequence, where))
+        self._last_batches.append(
+            (header.base_sequence, header.last_sequence, appended)
+        )
         if header.is_transactional and self.transaction_start is None:
-            self.transaction_start = where.base_offset
+            self.transaction_start = appended.base_offset
 
-    def ended(self, epoch: int) -> None:
+    def note_marker(self, epoch: int) -> None:
         """Note a marker, which may have a newer epoch."""
         if epoch != self.epoch:
-            self._last.clear()
+            self._last_batches.clear()
             self.epoch = epoch
         self.transaction_start = None
 
-    def is_under_way(self, epoch: int) -> bool:
+    def has_open_transaction(self, epoch: int) -> bool:
         """Return whether a transaction of this epoch is open."""
         return self.transaction_start is not None and self.epoch == epoch
 
     def _check_transaction(self, header: BatchHeader, transaction_version: int) -> None:
         if header.is_transactional:
-            known = transaction_version > 0 or self.is_under_way(header.producer_epoch)
+            known = transaction_version > 0 or self.has_open_transaction(
+                header.producer_epoch
+            )
             message = "Record was not part of an ongoing transaction"
         else:
             known = self.transaction_start is None
@@ -113,9 +122,9 @@ class LogProducer:
     def _is_next(self, header: BatchHeader) -> bool:
         sequence = header.base_sequence
         # The producer's records may have been deleted: any sequence is valid.
-        if self.epoch == NONE:
+        if self.epoch == UNKNOWN:
             return True
         if header.producer_epoch != self.epoch:
             return sequence == 0
-        last = self._last[-1][1] if self._last else NONE
+        last = self._last_batches[-1][1] if self._last_batches else UNKNOWN
         return sequence == (0 if last == LAST_SEQUENCE else last + 1)

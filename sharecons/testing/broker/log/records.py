@@ -12,7 +12,13 @@ import cramjam
 
 from sharecons.testing.broker.log.batches import HEADER, BatchHeader
 
-__all__ = ["Content", "RecordHead", "contents", "decompressed", "heads"]
+__all__ = [
+    "RecordContent",
+    "RecordHead",
+    "decode_heads",
+    "decode_records",
+    "decompress",
+]
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 XERIAL_HEADER: Final = 16  # the magic, and two versions of 4 bytes
@@ -24,7 +30,7 @@ class RecordHead(NamedTuple):
     has_key: bool
 
 
-class Content(NamedTuple):
+class RecordContent(NamedTuple):
     offset: int
     timestamp: int
     key: bytes | None
@@ -34,7 +40,7 @@ class Content(NamedTuple):
     """The size of the whole record in bytes."""
 
 
-def decompressed(batch: bytes, header: BatchHeader) -> bytes:
+def decompress(batch: bytes, header: BatchHeader) -> bytes:
     """Return the records of a batch, decompressed.
 
     Raises:
@@ -46,27 +52,27 @@ def decompressed(batch: bytes, header: BatchHeader) -> bytes:
         raise ValueError(f"invalid records: {error!r}") from error
 
 
-def heads(batch: bytes, header: BatchHeader) -> Iterator[RecordHead]:
+def decode_heads(batch: bytes, header: BatchHeader) -> Iterator[RecordHead]:
     """Yield the heads of a batch's records, in order.
 
     Raises:
         ValueError: the records are invalid.
     """
     try:
-        yield from _heads(decompressed(batch, header), header)
+        yield from _decode_heads(decompress(batch, header), header)
     except IndexError as error:
         raise ValueError(f"invalid records: {error!r}") from error
 
 
-def _heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
+def _decode_heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
     at = 0
     for _ in range(header.record_count):
-        length, at = _varint(body, at)
+        length, at = _decode_varint(body, at)
         end = at + length
         # One byte of attributes, which are unused.
-        time, at = _varint(body, at + 1)
-        offset, at = _varint(body, at)
-        key, at = _varint(body, at)
+        time, at = _decode_varint(body, at + 1)
+        offset, at = _decode_varint(body, at)
+        key, at = _decode_varint(body, at)
         if length < 0 or end > len(body):
             raise ValueError(f"invalid record length: {length} bytes")
         timestamp = _timestamp(header, time)
@@ -74,46 +80,46 @@ def _heads(body: bytes, header: BatchHeader) -> Iterator[RecordHead]:
         at = end
 
 
-def contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
+def decode_records(body: bytes, header: BatchHeader) -> Iterator[RecordContent]:
     """Yield the records of a decompressed batch.
 
     Raises:
         ValueError: the records are invalid.
     """
     try:
-        yield from _contents(body, header)
+        yield from _decode_records(body, header)
     except IndexError as error:
         raise ValueError(f"invalid records: {error!r}") from error
 
 
-def _contents(body: bytes, header: BatchHeader) -> Iterator[Content]:
+def _decode_records(body: bytes, header: BatchHeader) -> Iterator[RecordContent]:
     begin = 0
     for _ in range(header.record_count):
-        length, at = _varint(body, begin)
+        length, at = _decode_varint(body, begin)
         end = at + length
         if length < 0 or end > len(body):
             raise ValueError(f"invalid record length: {length} bytes")
-        time, at = _varint(body, at + 1)
-        offset, at = _varint(body, at)
-        key, at = _sized(body, at)
-        value, at = _sized(body, at)
-        yield Content(
+        time, at = _decode_varint(body, at + 1)
+        offset, at = _decode_varint(body, at)
+        key, at = _decode_bytes(body, at)
+        value, at = _decode_bytes(body, at)
+        yield RecordContent(
             offset=header.base_offset + offset,
             timestamp=_timestamp(header, time),
             key=key,
             value=value,
-            headers=_headers(body, at),
+            headers=_decode_headers(body, at),
             size=end - begin,
         )
         begin = end
 
 
-def _headers(body: bytes, at: int) -> tuple[tuple[str, bytes | None], ...]:
-    count, at = _varint(body, at)
+def _decode_headers(body: bytes, at: int) -> tuple[tuple[str, bytes | None], ...]:
+    count, at = _decode_varint(body, at)
     headers = []
     for _ in range(count):
-        name, at = _sized(body, at)
-        value, at = _sized(body, at)
+        name, at = _decode_bytes(body, at)
+        value, at = _decode_bytes(body, at)
         headers.append(((name or b"").decode(errors="replace"), value))
     return tuple(headers)
 
@@ -124,13 +130,13 @@ def _timestamp(header: BatchHeader, delta: int) -> int:
     return header.first_timestamp + delta
 
 
-def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
+def _decode_bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     """Decode nullable bytes after their length; return them and their end."""
-    length, at = _varint(data, at)
+    length, at = _decode_varint(data, at)
     return (None, at) if length < 0 else (data[at : at + length], at + length)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
     """Decode a zigzag number; return it and its end."""
     value = shift = 0
     while True:
@@ -142,11 +148,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _gunzip(data: bytes) -> bytes:
+def _decompress_gzip(data: bytes) -> bytes:
     return zlib.decompress(data, wbits=31)
 
 
-def _unsnap(data: bytes) -> bytes:
+def _decompress_snappy(data: bytes) -> bytes:
     """Decode both forms: Java frames blocks (xerial), librdkafka writes one block."""
     if not data.startswith(XERIAL_MAGIC):
         return bytes(cramjam.snappy.decompress_raw(data))
@@ -161,8 +167,8 @@ def _unsnap(data: bytes) -> bytes:
 
 _DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
     0: bytes,
-    1: _gunzip,
-    2: _unsnap,
+    1: _decompress_gzip,
+    2: _decompress_snappy,
     3: lambda data: bytes(cramjam.lz4.decompress(data)),
     4: lambda data: bytes(cramjam.zstd.decompress(data)),
 }

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.log.batches import AppendError, BatchHeader, is_sound
-from sharecons.testing.broker.log.records import RecordHead, decompressed, heads
+from sharecons.testing.broker.log.batches import AppendError, BatchHeader, has_valid_crc
+from sharecons.testing.broker.log.records import RecordHead, decode_heads, decompress
 
-__all__ = ["LogRules", "check"]
+__all__ = ["LogRules", "check_batch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,36 +22,38 @@ class LogRules:
     """`message.timestamp.before.max.ms`."""
     timestamp_after_max: int = 3_600_000
     """`message.timestamp.after.max.ms`."""
-    compacted: bool = False
+    is_compacted: bool = False
     """`cleanup.policy` includes compact."""
 
     @classmethod
-    def of(cls, setting: Callable[[str], str]) -> "LogRules":
+    def from_settings(cls, setting: Callable[[str], str]) -> "LogRules":
         """Return the rules of a topic, given a function that returns its settings."""
         return cls(
             max_message_bytes=int(setting("max.message.bytes")),
             log_append_time=setting("message.timestamp.type") == "LogAppendTime",
             timestamp_before_max=int(setting("message.timestamp.before.max.ms")),
             timestamp_after_max=int(setting("message.timestamp.after.max.ms")),
-            compacted="compact" in setting("cleanup.policy").split(","),
+            is_compacted="compact" in setting("cleanup.policy").split(","),
         )
 
 
-def check(batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int) -> None:
+def check_batch(
+    batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int
+) -> None:
     """Check that a client may append a batch.
 
     Raises:
         AppendError: the batch is invalid, or a setting does not allow it.
     """
-    _check_form(batch, header, rules)
+    _check_format(batch, header, rules)
     _check_counts(header)
     _check_compression(batch, header)
-    _check_times(batch, header, rules, now_ms)
-    if rules.compacted:
+    _check_timestamps(batch, header, rules, now_ms)
+    if rules.is_compacted:
         _check_keys(batch, header)
 
 
-def _check_form(batch: bytes, header: BatchHeader, rules: LogRules) -> None:
+def _check_format(batch: bytes, header: BatchHeader, rules: LogRules) -> None:
     if header.base_offset != 0:
         raise AppendError(
             ErrorCode.invalid_record,
@@ -65,7 +67,7 @@ def _check_form(batch: bytes, header: BatchHeader, rules: LogRules) -> None:
             f"configured value of {rules.max_message_bytes}",
             setting="max.message.bytes",
         )
-    if not is_sound(batch, header):
+    if not has_valid_crc(batch, header):
         raise AppendError(
             ErrorCode.corrupt_message, f"Record is corrupt (stored crc = {header.crc})"
         )
@@ -98,58 +100,58 @@ def _check_compression(batch: bytes, header: BatchHeader) -> None:
     # take longer than the rest of the append.
     try:
         if header.compression:
-            decompressed(batch, header)
+            decompress(batch, header)
     except ValueError as error:
         raise AppendError(ErrorCode.unknown_server_error, str(error)) from error
 
 
-def _check_times(
+def _check_timestamps(
     batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int
 ) -> None:
     earliest = now_ms - rules.timestamp_before_max
     latest = now_ms + rules.timestamp_after_max
-    faults = {}
+    errors = {}
     is_early = header.first_timestamp < earliest
     limit = f"message.timestamp.{'before' if is_early else 'after'}.max.ms"
     if rules.log_append_time:
         limit = "message.timestamp.type"
         if header.has_log_append_time:
             message = "Producer should not set timestamp type to LogAppendTime."
-            faults = dict.fromkeys(range(header.record_count), message)
+            errors = dict.fromkeys(range(header.record_count), message)
     elif header.max_timestamp > latest or is_early:
-        faults = {
+        errors = {
             index: f"Timestamp {head.timestamp} of message with offset {index} is out "
             f"of range. The timestamp should be within [{earliest}, {latest}]"
-            for index, head in enumerate(_heads(batch, header))
+            for index, head in enumerate(_checked_heads(batch, header))
             if not earliest <= head.timestamp <= latest
         }
-    if faults:
+    if errors:
         raise AppendError(
             ErrorCode.invalid_timestamp,
             "One or more records have been rejected due to invalid timestamp",
-            faults,
+            errors,
             setting=limit,
         )
 
 
 def _check_keys(batch: bytes, header: BatchHeader) -> None:
-    faults = {
+    errors = {
         index: "Compacted topic cannot accept message without key."
-        for index, head in enumerate(_heads(batch, header))
+        for index, head in enumerate(_checked_heads(batch, header))
         if not head.has_key
     }
-    if faults:
+    if errors:
         raise AppendError(
             ErrorCode.invalid_record,
             "One or more records have been rejected due to "
-            f"{len(faults)} record errors",
-            faults,
+            f"{len(errors)} record errors",
+            errors,
             setting="cleanup.policy",
         )
 
 
-def _heads(batch: bytes, header: BatchHeader) -> list[RecordHead]:
+def _checked_heads(batch: bytes, header: BatchHeader) -> list[RecordHead]:
     try:
-        return list(heads(batch, header))
+        return list(decode_heads(batch, header))
     except ValueError as error:
         raise AppendError(ErrorCode.invalid_record, str(error)) from error

@@ -11,9 +11,9 @@ from typing import Final
 from sharecons.testing.broker.settings.setting import Kind, Setting
 from sharecons.testing.broker.settings.topics import TOPICS
 
-__all__ = ["BROKERS", "TESTS"]
+__all__ = ["BROKERS", "TEST_DEFAULTS"]
 
-TESTS: Final[Mapping[str, str]] = {
+TEST_DEFAULTS: Final[Mapping[str, str]] = {
     # Tests should not wait for more members.
     "group.initial.rebalance.delay.ms": "0",
     # Lower bounds for groups; the defaults of groups stay Kafka's.
@@ -147,9 +147,9 @@ transactional.id.expiration.ms INT 604800000
 unclean.leader.election.enable BOOLEAN false dynamic
 """
 
-LATER: Final = "errors.deadletterqueue."  # KIP-1191, in 4.4
-LOWEST: Final = {"max.connections": 0, "num.partitions": 1}
-OWN: Final = (
+LATER_PREFIX: Final = "errors.deadletterqueue."  # KIP-1191, in 4.4
+MIN_VALUES: Final = {"max.connections": 0, "num.partitions": 1}
+PER_BROKER: Final = (
     ("advertised.listeners", Kind.LIST, None, False),
     ("broker.id", Kind.INT, "-1", False),
     ("broker.rack", Kind.STRING, None, False),
@@ -159,37 +159,39 @@ OWN: Final = (
 """Settings that differ between brokers."""
 
 
-def _rows() -> Mapping[str, Setting]:
+def _parse_table() -> Mapping[str, Setting]:
     found = {
         name: Setting(name=name, kind=kind, default=default, dynamic=dynamic)
-        for name, kind, default, dynamic in OWN
+        for name, kind, default, dynamic in PER_BROKER
     }
-    alike = {parent: topic for topic in TOPICS.values() for parent in topic.parents}
+    topic_settings = {
+        parent: topic for topic in TOPICS.values() for parent in topic.parents
+    }
     for row in TABLE.split("\n"):
         if row:
-            setting = _setting(row.split(" "), alike)
+            setting = _parse_row(row.split(" "), topic_settings)
             found[setting.name] = setting
     return dict(sorted(found.items()))
 
 
-def _setting(row: Sequence[str], alike: Mapping[str, Setting]) -> Setting:
+def _parse_row(row: Sequence[str], topic_settings: Mapping[str, Setting]) -> Setting:
     """Return the setting of a row; a topic's default has the topic's value range."""
     name, kind, default, *dynamic = row
-    twin = alike.get(name)
+    topic_setting = topic_settings.get(name)
     group, _, interval = name.partition(".assignment.")
     bounds = f"{group}.{{}}.assignment.{interval}" if interval and dynamic else ""
     return Setting(
         name=name,
         kind=Kind[kind],
         default={"-": None, "EMPTY": ""}.get(default, default),
-        lowest=twin.lowest if twin else LOWEST.get(name),
-        highest=twin.highest if twin else None,
-        choices=twin.choices if twin else (),
-        floor=bounds.format("min"),
-        ceiling=bounds.format("max"),
+        min_value=topic_setting.min_value if topic_setting else MIN_VALUES.get(name),
+        max_value=topic_setting.max_value if topic_setting else None,
+        choices=topic_setting.choices if topic_setting else (),
+        min_setting=bounds.format("min"),
+        max_setting=bounds.format("max"),
         dynamic=bool(dynamic),
-        later=name.startswith(LATER),
+        is_later=name.startswith(LATER_PREFIX),
     )
 
 
-BROKERS: Final[Mapping[str, Setting]] = _rows()
+BROKERS: Final[Mapping[str, Setting]] = _parse_table()

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.settings.setting import Kind, Setting, elements
+from sharecons.testing.broker.settings.setting import Kind, Setting, split_list
 
-__all__ = ["Change", "ConfigError", "Operation", "changed", "check_values"]
+__all__ = ["Change", "ConfigError", "Operation", "apply_changes", "check_values"]
 
 
 class Operation(enum.IntEnum):
@@ -33,8 +33,8 @@ class ConfigError(Exception):
         self.message = message
 
 
-def changed(
-    own: Mapping[str, str],
+def apply_changes(
+    config: Mapping[str, str],
     changes: Iterable[Change],
     settings: Mapping[str, Setting],
 ) -> dict[str, str]:
@@ -44,8 +44,8 @@ def changed(
         ConfigError: the changes are malformed.
     """
     changes = list(changes)
-    _check_form(changes)
-    result = dict(own)
+    _check_format(changes)
+    result = dict(config)
     for change in changes:
         match change.operation:
             case Operation.SET:
@@ -53,31 +53,31 @@ def changed(
             case Operation.DELETE:
                 result.pop(change.name, None)
             case Operation.APPEND | Operation.SUBTRACT:
-                result[change.name] = _edited(result, change, settings)
+                result[change.name] = _edit_list(result, change, settings)
             case _:
                 raise ConfigError(ErrorCode.unknown_server_error, None)
     return result
 
 
 def check_values(
-    own: Mapping[str, str], settings: Mapping[str, Setting], what: str
+    config: Mapping[str, str], settings: Mapping[str, Setting], resource: str
 ) -> None:
     """Validate each value on its own; `what` is "topic" or "group".
 
     Raises:
         ConfigError: a setting is unknown, or a value is invalid.
     """
-    for name, value in own.items():
+    for name, value in config.items():
         setting = settings.get(name)
         if setting is None:
-            message: str | None = f"Unknown {what} config name: {name}"
+            message: str | None = f"Unknown {resource} config name: {name}"
         else:
-            message = setting.problem(value)
+            message = setting.error(value)
         if message:
             raise ConfigError(ErrorCode.invalid_config, message)
 
 
-def _check_form(changes: list[Change]) -> None:
+def _check_format(changes: list[Change]) -> None:
     names = [change.name for change in changes]
     if len(names) != len(set(names)):
         raise ConfigError(
@@ -93,8 +93,8 @@ def _check_form(changes: list[Change]) -> None:
         raise ConfigError(ErrorCode.invalid_request, message)
 
 
-def _edited(
-    own: Mapping[str, str], change: Change, settings: Mapping[str, Setting]
+def _edit_list(
+    config: Mapping[str, str], change: Change, settings: Mapping[str, Setting]
 ) -> str:
     """Add to a list or remove from it; an unset list starts from its default."""
     setting = settings.get(change.name)
@@ -105,8 +105,8 @@ def _edited(
             f"Can't {operation.name} to key {change.name} because its type is not "
             "LIST.",
         )
-    before = elements(own.get(change.name, setting.default or ""))
-    given = elements(change.value or "")
+    before = split_list(config.get(change.name, setting.default or ""))
+    given = split_list(change.value or "")
     if operation is Operation.SUBTRACT:
         return ",".join(each for each in before if each not in given)
     return ",".join([*before, *(each for each in given if each not in before)])

@@ -40,7 +40,7 @@ class Entry:
     sensitive: bool = False
 
     @classmethod
-    def of(
+    def from_setting(
         cls, setting: Setting, synonyms: Sequence[Synonym], *, read_only: bool = False
     ) -> "Entry":
         first = synonyms[0] if synonyms else None

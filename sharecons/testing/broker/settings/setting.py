@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Kind", "Setting", "elements"]
+__all__ = ["Kind", "Setting", "split_list"]
 
 
 class Kind(enum.IntEnum):
@@ -23,8 +23,8 @@ class Kind(enum.IntEnum):
     LIST = 7
 
 
-BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
-WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+INTEGER_BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,78 +32,78 @@ class Setting:
     name: str
     kind: Kind
     default: str | None
-    lowest: float | None = None
-    highest: float | None = None
+    min_value: float | None = None
+    max_value: float | None = None
     choices: tuple[str, ...] = ()
-    form: str = ""
+    pattern: str = ""
     """A regular expression for valid values, where choices are not enough."""
-    refusal: str = ""
+    pattern_error: str = ""
     """The message for a value that does not match `form`."""
     parents: tuple[str, ...] = ()
     """The broker settings that it falls back to, the nearest first."""
-    floor: str = ""
-    ceiling: str = ""
+    min_setting: str = ""
+    max_setting: str = ""
     """The broker settings that bound it."""
     dynamic: bool = True
     """Whether it can be changed while the broker runs."""
-    later: bool = False
+    is_later: bool = False
     """Whether it is of a later Kafka; then it is shown only where it is set."""
     doc: str = ""
 
-    def problem(self, value: str) -> str | None:
+    def error(self, value: str) -> str | None:
         """Return why a value is invalid, or None if it is valid."""
         value = value.strip()
         shown, reason = value, None
-        if self.kind in BITS:
-            reason = self._whole_problem(value)
+        if self.kind in INTEGER_BITS:
+            reason = self._integer_error(value)
         elif self.kind is Kind.DOUBLE:
-            shown, reason = self._fraction_problem(value)
+            shown, reason = self._double_error(value)
         elif self.kind is Kind.BOOLEAN and value.lower() not in ("true", "false"):
             reason = "Expected value to be either true or false"
         elif self.kind is Kind.LIST:
-            shown, reason = self._list_problem(value)
+            shown, reason = self._list_error(value)
         elif self.kind is Kind.STRING:
-            reason = self._text_problem(value)
+            reason = self._text_error(value)
         if reason is None:
             return None
         return f"Invalid value {shown} for configuration {self.name}: {reason}"
 
-    def _whole_problem(self, value: str) -> str | None:
-        half = 1 << (BITS[self.kind] - 1)
-        if not WHOLE.fullmatch(value) or not -half <= int(value) < half:
+    def _integer_error(self, value: str) -> str | None:
+        half = 1 << (INTEGER_BITS[self.kind] - 1)
+        if not INTEGER.fullmatch(value) or not -half <= int(value) < half:
             return f"Not a number of type {self.kind.name}"
-        return self._range_problem(int(value)) or self._text_problem(value)
+        return self._range_error(int(value)) or self._text_error(value)
 
-    def _fraction_problem(self, value: str) -> tuple[str, str | None]:
+    def _double_error(self, value: str) -> tuple[str, str | None]:
         try:
             number = float(value)
         except ValueError:
             return value, f"Not a number of type {self.kind.name}"
-        return str(number), self._range_problem(number)
+        return str(number), self._range_error(number)
 
-    def _range_problem(self, number: float) -> str | None:
-        if self.lowest is not None and number < self.lowest:
-            return f"Value must be at least {self.lowest}"
-        if self.highest is not None and number > self.highest:
-            return f"Value must be no more than {self.highest}"
+    def _range_error(self, number: float) -> str | None:
+        if self.min_value is not None and number < self.min_value:
+            return f"Value must be at least {self.min_value}"
+        if self.max_value is not None and number > self.max_value:
+            return f"Value must be no more than {self.max_value}"
         return None
 
-    def _list_problem(self, value: str) -> tuple[str, str | None]:
-        for element in elements(value):
-            if reason := self._text_problem(element):
+    def _list_error(self, value: str) -> tuple[str, str | None]:
+        for element in split_list(value):
+            if reason := self._text_error(element):
                 # With choices Kafka names the invalid element, else the whole list.
-                shown = element if self.choices else f"[{', '.join(elements(value))}]"
+                shown = element if self.choices else f"[{', '.join(split_list(value))}]"
                 return shown, reason
         return value, None
 
-    def _text_problem(self, value: str) -> str | None:
+    def _text_error(self, value: str) -> str | None:
         if self.choices and value not in self.choices:
             return f"String must be one of: {', '.join(self.choices)}"
-        if self.form and not re.fullmatch(self.form, value):
-            return self.refusal.format(value=value)
+        if self.pattern and not re.fullmatch(self.pattern, value):
+            return self.pattern_error.format(value=value)
         return None
 
 
-def elements(value: str) -> list[str]:
+def split_list(value: str) -> list[str]:
     """Split a list value."""
     return [element.strip() for element in value.split(",") if element.strip()]

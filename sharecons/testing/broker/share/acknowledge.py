@@ -17,11 +17,11 @@ from sharecons.testing.broker.share.deliveries import (
     GroupSettings,
     State,
 )
-from sharecons.testing.broker.share.in_flight import InFlight, Run, Window
+from sharecons.testing.broker.share.in_flight import InFlightBatch, Run, Window
 
-__all__ = ["Change", "decided"]
+__all__ = ["Change", "check_acknowledgements"]
 
-Change = tuple[InFlight, Run]
+Change = tuple[InFlightBatch, Run]
 """A batch in flight, and the new delivery of some of its offsets."""
 
 FINAL: Final = {
@@ -30,14 +30,14 @@ FINAL: Final = {
 }
 NOT_ACQUIRED: Final = "The record is not acquired."
 NOT_THE_OWNER: Final = "The record is acquired by another member."
-UNDER_WAY: Final = "The record is acknowledged twice in one request."
+ACKNOWLEDGED_TWICE: Final = "The record is acknowledged twice in one request."
 NO_RENEWAL: Final = "Renewing acquisition locks is not enabled for the group."
 NOT_IN_FLIGHT: Final = "The records are not in flight."
-NOTHING_THERE: Final = "The records are no longer in flight."
-PAST_THE_END: Final = "The request goes past the records in flight."
+NO_LONGER_IN_FLIGHT: Final = "The records are no longer in flight."
+PAST_IN_FLIGHT: Final = "The request goes past the records in flight."
 
 
-def decided(
+def check_acknowledgements(
     window: Window,
     member: str,
     batches: Sequence[AcknowledgementBatch],
@@ -52,47 +52,51 @@ def decided(
     """
     changes: list[Change] = []
     renewed_until = now + settings.lock_duration
-    decided_to = -1
+    handled_through = -1
     for batch in batches:
         if batch.last_offset < window.start_offset:
             continue
         for found in _in_flight(window, batch):
             if found.last_offset < window.start_offset:
                 continue
-            for run in _held(found, batch, window.start_offset, member, decided_to):
-                changes += _changed(found, run, batch, settings, renewed_until)
-        decided_to = batch.last_offset
+            for run in _acquired_runs(
+                found, batch, window.start_offset, member, handled_through
+            ):
+                changes += _changes(found, run, batch, settings, renewed_until)
+        handled_through = batch.last_offset
     return changes
 
 
-def _in_flight(window: Window, batch: AcknowledgementBatch) -> list[InFlight]:
-    index = window.floor(batch.first_offset)
+def _in_flight(window: Window, batch: AcknowledgementBatch) -> list[InFlightBatch]:
+    index = window.floor_index(batch.first_offset)
     if index < 0:
         if batch.first_offset < window.start_offset:
-            index = window.floor(window.start_offset)
+            index = window.floor_index(window.start_offset)
             if index < 0:
-                raise AcknowledgeError(NOTHING_THERE, ErrorCode.unknown_server_error)
+                raise AcknowledgeError(
+                    NO_LONGER_IN_FLIGHT, ErrorCode.unknown_server_error
+                )
         else:
             raise AcknowledgeError(NOT_IN_FLIGHT)
-    found = window.batches[index : window.floor(batch.last_offset) + 1]
+    found = window.batches[index : window.floor_index(batch.last_offset) + 1]
     if not found or found[-1].last_offset < batch.last_offset:
-        raise AcknowledgeError(PAST_THE_END, ErrorCode.invalid_request)
+        raise AcknowledgeError(PAST_IN_FLIGHT, ErrorCode.invalid_request)
     return found
 
 
-def _held(
-    found: InFlight,
+def _acquired_runs(
+    found: InFlightBatch,
     batch: AcknowledgementBatch,
     start_offset: int,
     member: str,
-    decided_to: int,
+    handled_through: int,
 ) -> list[Run]:
     """Return the acknowledged offsets of a batch in flight, all of the member's own."""
-    if found.whole is not None:
-        _check(found.whole, member)
+    if found.batch_delivery is not None:
+        _check(found.batch_delivery, member)
     first = max(batch.first_offset, start_offset)
-    if max(first, found.first_offset) <= decided_to:
-        raise AcknowledgeError(UNDER_WAY)
+    if max(first, found.first_offset) <= handled_through:
+        raise AcknowledgeError(ACKNOWLEDGED_TWICE)
     is_all = first <= found.first_offset and found.last_offset <= batch.last_offset
     if not is_all or len(batch.types) > 1:
         found.split()
@@ -109,8 +113,8 @@ def _check(delivery: Delivery, member: str) -> None:
         raise AcknowledgeError(NOT_THE_OWNER)
 
 
-def _changed(
-    found: InFlight,
+def _changes(
+    found: InFlightBatch,
     run: Run,
     batch: AcknowledgementBatch,
     settings: GroupSettings,
@@ -124,7 +128,7 @@ def _changed(
         elif settings.may_renew:
             # Locks are only in memory: a renewal is not written.
             renewed = run.delivery.renewed(renewed_until)
-            found.put(part._replace(delivery=renewed))
+            found.set_delivery(part._replace(delivery=renewed))
         else:
             raise AcknowledgeError(NO_RENEWAL)
     return changes
@@ -150,7 +154,7 @@ def _delivery(
     delivery: Delivery, kind: AcknowledgeType, settings: GroupSettings
 ) -> Delivery:
     if kind is AcknowledgeType.RELEASE:
-        return delivery.let_go(settings)
+        return delivery.released(settings)
     if kind is AcknowledgeType.REJECT:
-        return delivery.rejected(settings.dead_letter_pending)
+        return delivery.rejected(settings.archive_state)
     return delivery.ended(FINAL[kind])

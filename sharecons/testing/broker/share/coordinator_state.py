@@ -13,7 +13,7 @@ from typing import Final
 
 from sharecons.testing.broker.share.deliveries import StateBatch
 
-__all__ = ["UNINITIALIZED", "CoordinatorState", "merged"]
+__all__ = ["UNINITIALIZED", "CoordinatorState", "merge"]
 
 UNINITIALIZED: Final = -1
 
@@ -29,7 +29,7 @@ class CoordinatorState:
     """Final records from the start offset on (KIP-1226); -1: unknown."""
     batches: list[StateBatch] = field(default_factory=list)
 
-    def read(self, leader_epoch: int) -> None:
+    def note_leader_epoch(self, leader_epoch: int) -> None:
         """Store the epoch of a reading leader; older leaders are fenced from now on."""
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
 
@@ -38,9 +38,9 @@ class CoordinatorState:
     ) -> None:
         self.start_offset = start_offset
         self.delivery_complete = delivery_complete
-        self.batches = merged(self.batches, changes, start_offset)
+        self.batches = merge(self.batches, changes, start_offset)
 
-    def alter(self, start_offset: int) -> None:
+    def reset(self, start_offset: int) -> None:
         """Reset the state to an offset, at an administrator's request."""
         self.state_epoch += 1
         self.start_offset = start_offset
@@ -48,7 +48,7 @@ class CoordinatorState:
         self.batches = []
 
 
-def merged(
+def merge(
     batches: list[StateBatch], changes: Iterable[StateBatch], start_offset: int
 ) -> list[StateBatch]:
     """Merge ranges into an ordered list without overlaps."""
@@ -60,11 +60,11 @@ def merged(
     )
     flat: list[StateBatch] = []
     for piece in pieces:
-        _put(flat, piece)
-    return _joined(flat)
+        _overlay(flat, piece)
+    return _merge_adjacent(flat)
 
 
-def _put(flat: list[StateBatch], piece: StateBatch) -> None:
+def _overlay(flat: list[StateBatch], piece: StateBatch) -> None:
     """Merge a range into those before it, which are in order and begin no later."""
     above: list[StateBatch] = []
     while flat and flat[-1].last_offset >= piece.first_offset:
@@ -75,7 +75,7 @@ def _put(flat: list[StateBatch], piece: StateBatch) -> None:
             flat.append(old._replace(last_offset=first - 1))
         overlap = min(old.last_offset, piece.last_offset)
         if first <= overlap:
-            winner = max(old, piece, key=_weight)
+            winner = max(old, piece, key=_precedence)
             flat.append(winner._replace(first_offset=first, last_offset=overlap))
         if old.last_offset > overlap:
             rest = max(old.first_offset, overlap + 1)
@@ -85,18 +85,18 @@ def _put(flat: list[StateBatch], piece: StateBatch) -> None:
         flat.append(piece._replace(first_offset=first))
 
 
-def _weight(batch: StateBatch) -> tuple[int, int]:
+def _precedence(batch: StateBatch) -> tuple[int, int]:
     return batch.delivery_count, batch.state
 
 
-def _joined(batches: list[StateBatch]) -> list[StateBatch]:
+def _merge_adjacent(batches: list[StateBatch]) -> list[StateBatch]:
     joined: list[StateBatch] = []
     for batch in batches:
         last = joined[-1] if joined else None
         if (
             last is not None
             and last.last_offset + 1 == batch.first_offset
-            and _weight(last) == _weight(batch)
+            and _precedence(last) == _precedence(batch)
         ):
             joined[-1] = last._replace(last_offset=batch.last_offset)
         else:

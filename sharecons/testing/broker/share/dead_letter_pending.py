@@ -8,7 +8,7 @@ leader, Kafka tries five times in half a minute.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sharecons.testing.broker.share.in_flight import InFlight, Run
+from sharecons.testing.broker.share.in_flight import InFlightBatch, Run
 
 __all__ = ["DeadLetterPending"]
 
@@ -21,19 +21,19 @@ PAUSES: Final = (2.0, 4.0, 8.0, 16.0)
 class DeadLetterPending:
     """Neighbours of one batch that share a delivery and wait to be archived."""
 
-    batch: InFlight
+    batch: InFlightBatch
     run: Run
     tries: int = 0
-    due: float = AT_ONCE
+    due_at: float = AT_ONCE
 
-    def later(self, now: float) -> "DeadLetterPending | None":
+    def next_try(self, now: float) -> "DeadLetterPending | None":
         """Return the record with the time of the next try; None after the last one.
 
         Tries whose time has passed count as made.
         """
-        due = now if self.due == AT_ONCE else self.due
+        due = now if self.due_at == AT_ONCE else self.due_at
         for tries, pause in enumerate(PAUSES[self.tries :], self.tries + 1):
             due += pause
             if due > now:
-                return replace(self, tries=tries, due=due)
+                return replace(self, tries=tries, due_at=due)
         return None

@@ -23,16 +23,20 @@ from sharecons.testing.broker.batch_writer import (
     encode_batches_within,
 )
 from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
-from sharecons.testing.broker.log.batches import header_of
+from sharecons.testing.broker.log.batches import decode_header
 from sharecons.testing.broker.log.partition_log import (
     AppendError,
     LogRules,
     PartitionLog,
 )
-from sharecons.testing.broker.log.records import Content, contents, decompressed
+from sharecons.testing.broker.log.records import (
+    RecordContent,
+    decode_records,
+    decompress,
+)
 from sharecons.testing.broker.placement import Nodes, RequestError, place_replicas
 from sharecons.testing.broker.share.in_flight import Run
-from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.share.partitions import SharePartitionKey
 from sharecons.testing.broker.topics import (
     NO_LEADER,
     Partition,
@@ -50,12 +54,12 @@ CREATE: Final = "errors.deadletterqueue.auto.create.topics.enable"
 PREFIX: Final = "errors.deadletterqueue.topic.name.prefix"
 
 REJECTED: Final = b"Offset rejected by client."
-SPENT: Final = b"Offset delivery count exceeded the threshold."
+TOO_MANY_DELIVERIES: Final = b"Offset delivery count exceeded the threshold."
 
-ALL: Final = 2**63 - 1
+NO_LIMIT: Final = 2**63 - 1
 
 
-class Home(Protocol):
+class ClusterView(Protocol):
     """The attributes of a cluster that dead letters need."""
 
     @property
@@ -78,78 +82,80 @@ class Home(Protocol):
 class DeadLetters:
     """Writes dead letters for the leaders of share partitions."""
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
 
-    def write(self, key: Key, node_id: int, run: Run) -> bool:
+    def write(self, key: SharePartitionKey, node_id: int, run: Run) -> bool:
         """Write neighbours, for the leader of their share partition.
 
         Returns whether they can be archived, written or not; False as long as the
         target partition has no leader.
         """
-        source = self._home.topics.by_id(key.topic_id)
+        source = self._cluster.topics.by_id(key.topic_id)
         topic = self._topic(key.group_id, node_id)
         if source is None or topic is None:
             return True
-        where = topic.partitions[key.partition % len(topic.partitions)]
-        if where.leader == NO_LEADER:
+        target = topic.partitions[key.partition % len(topic.partitions)]
+        if target.leader == NO_LEADER:
             return False
-        if not self._lacks_replicas(topic, where):
-            rules = LogRules.of(partial(self._of_topic, topic))
+        if not self._has_too_few_replicas(topic, target):
+            rules = LogRules.from_settings(partial(self._topic_value, topic))
             copies = self._copies(key, source, run, rules.max_message_bytes)
             records = list(_records(key, source.name, run, copies))
             with suppress(AppendError):
-                _append(where, records, rules)
+                _append(target, records, rules)
         return True
 
     def _topic(self, group_id: str, node_id: int) -> Topic | None:
         """Return the group's topic, created if necessary; None if there is none."""
-        configs = self._home.configs
+        configs = self._cluster.configs
         name = configs.group_value(group_id, DEAD_LETTERS)
         if not name or not name.startswith(configs.broker_value(PREFIX, node_id)):
             return None
-        topic = self._home.topics.by_name(name)
+        topic = self._cluster.topics.by_name(name)
         if topic is None:
             may_create = _is_true(configs.broker_value(CREATE, node_id))
-            return self._created(name) if may_create else None
-        return topic if _is_true(self._of_topic(topic, ENABLE)) else None
+            return self._create_topic(name) if may_create else None
+        return topic if _is_true(self._topic_value(topic, ENABLE)) else None
 
-    def _created(self, name: str) -> Topic | None:
-        home = self._home
-        if topic_name_error(name) or home.topics.find_collision(name):
+    def _create_topic(self, name: str) -> Topic | None:
+        cluster = self._cluster
+        if topic_name_error(name) or cluster.topics.find_collision(name):
             return None
-        partitions = int(home.configs.broker_value("num.partitions"))
-        replication = int(home.configs.broker_value("default.replication.factor"))
+        partitions = int(cluster.configs.broker_value("num.partitions"))
+        replication = int(cluster.configs.broker_value("default.replication.factor"))
         try:
-            replicas = place_replicas(home.nodes, range(partitions), replication)
+            replicas = place_replicas(cluster.nodes, range(partitions), replication)
         except RequestError:
             return None
         config = {ENABLE: "true", "message.timestamp.type": "CreateTime"}
-        return home.add_topic(name, replicas, config)
+        return cluster.add_topic(name, replicas, config)
 
-    def _lacks_replicas(self, topic: Topic, where: Partition) -> bool:
-        configured = int(self._of_topic(topic, "min.insync.replicas"))
-        living = where.in_sync(self._home.nodes.running)
-        return len(living) < min(configured, len(where.replicas))
+    def _has_too_few_replicas(self, topic: Topic, target: Partition) -> bool:
+        configured = int(self._topic_value(topic, "min.insync.replicas"))
+        living = target.in_sync(self._cluster.nodes.running)
+        return len(living) < min(configured, len(target.replicas))
 
-    def _of_topic(self, topic: Topic, name: str) -> str:
-        return self._home.configs.topic_value(topic.config, name)
+    def _topic_value(self, topic: Topic, name: str) -> str:
+        return self._cluster.configs.topic_value(topic.config, name)
 
     def _copies(
-        self, key: Key, source: Topic, run: Run, most: int
-    ) -> Mapping[int, Content]:
-        led = source.partition(key.partition)
-        if led is None or not _is_true(
-            self._home.configs.group_value(key.group_id, COPY)
+        self, key: SharePartitionKey, source: Topic, run: Run, max_bytes: int
+    ) -> Mapping[int, RecordContent]:
+        partition = source.partition(key.partition)
+        if partition is None or not _is_true(
+            self._cluster.configs.group_value(key.group_id, COPY)
         ):
             return {}
-        found = _contents(led.log, run.first_offset, run.last_offset, most)
+        found = _readable_contents(
+            partition.log, run.first_offset, run.last_offset, max_bytes
+        )
         return {each.offset: each for each in found}
 
 
-def _contents(
-    log: PartitionLog, first_offset: int, last_offset: int, most: int
-) -> Iterator[Content]:
+def _readable_contents(
+    log: PartitionLog, first_offset: int, last_offset: int, max_bytes: int
+) -> Iterator[RecordContent]:
     """Yield the records of a range that the log has and that are not too large.
 
     As in Kafka, a range that begins before the log start yields none, and neither does
@@ -158,19 +164,19 @@ def _contents(
     if first_offset < log.start_offset:
         return
     with suppress(ValueError):
-        for batch in log.batches(first_offset, last_offset + 1, ALL):
-            header = header_of(batch.data)
-            body = decompressed(batch.data, header)
-            if header.compression and len(body) > most:
+        for batch in log.batches(first_offset, last_offset + 1, NO_LIMIT):
+            header = decode_header(batch.data)
+            body = decompress(batch.data, header)
+            if header.compression and len(body) > max_bytes:
                 continue
-            for content in contents(body, header):
+            for content in decode_records(body, header):
                 is_wanted = first_offset <= content.offset <= last_offset
-                if is_wanted and content.size <= most:
+                if is_wanted and content.size <= max_bytes:
                     yield content
 
 
 def _records(
-    key: Key, topic: str, run: Run, copies: Mapping[int, Content]
+    key: SharePartitionKey, topic: str, run: Run, copies: Mapping[int, RecordContent]
 ) -> Iterator[NewRecord]:
     for offset in range(run.first_offset, run.last_offset + 1):
         copy = copies.get(offset)
@@ -181,22 +187,22 @@ def _records(
         )
 
 
-def _headers(key: Key, topic: str, offset: int, run: Run) -> list[Header]:
-    said: tuple[tuple[str, str | int], ...] = (
+def _headers(key: SharePartitionKey, topic: str, offset: int, run: Run) -> list[Header]:
+    values: tuple[tuple[str, str | int], ...] = (
         ("topic", topic),
         ("partition", key.partition),
         ("offset", offset),
         ("group", key.group_id),
         ("delivery.count", run.delivery.count),
     )
-    why = REJECTED if run.delivery.is_rejected else SPENT
+    message = REJECTED if run.delivery.is_rejected else TOO_MANY_DELIVERIES
     return [
-        *((f"__dlq.errors.{name}", str(value).encode()) for name, value in said),
-        ("__dlq.errors.message", why),
+        *((f"__dlq.errors.{name}", str(value).encode()) for name, value in values),
+        ("__dlq.errors.message", message),
     ]
 
 
-def _append(where: Partition, records: Sequence[NewRecord], rules: LogRules) -> None:
+def _append(target: Partition, records: Sequence[NewRecord], rules: LogRules) -> None:
     """Append batches, up to the first that the topic rejects.
 
     Raises:
@@ -204,7 +210,7 @@ def _append(where: Partition, records: Sequence[NewRecord], rules: LogRules) -> 
     """
     now_ms = milliseconds()
     for batch in encode_batches_within(records, now_ms, rules.max_message_bytes):
-        where.log.append(batch, now_ms, leader_epoch=where.leader_epoch, rules=rules)
+        target.log.append(batch, now_ms, leader_epoch=target.leader_epoch, rules=rules)
 
 
 def _is_true(value: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from sharecons.testing.broker.codec import ErrorCode
 
 __all__ = [
-    "NOBODY",
+    "NO_MEMBER",
     "AcknowledgeError",
     "AcknowledgeType",
     "AcknowledgementBatch",
@@ -24,7 +24,7 @@ __all__ = [
     "StateBatch",
 ]
 
-NOBODY: Final = ""
+NO_MEMBER: Final = ""
 NEVER: Final = float("inf")
 
 
@@ -93,7 +93,7 @@ class GroupSettings:
     """Whether archived records are first written to another topic."""
 
     @property
-    def dead_letter_pending(self) -> State:
+    def archive_state(self) -> State:
         """The state of a record that will not be delivered again."""
         return State.ARCHIVING if self.dead_letters else State.ARCHIVED
 
@@ -109,7 +109,7 @@ class Delivery:
 
     state: State
     count: int
-    member: str = NOBODY
+    member: str = NO_MEMBER
     locked_until: float = NEVER
     is_rejected: bool = False
     """Whether a member has rejected it; else it had too many deliveries."""
@@ -126,7 +126,7 @@ class Delivery:
     def rejected(self, state: State) -> "Delivery":
         return Delivery(state, self.count, is_rejected=True)
 
-    def let_go(self, settings: GroupSettings) -> "Delivery":
+    def released(self, settings: GroupSettings) -> "Delivery":
         """Return it as available, or as archived at the delivery limit."""
-        is_spent = self.count >= settings.delivery_limit
-        return self.ended(settings.dead_letter_pending if is_spent else State.AVAILABLE)
+        is_last = self.count >= settings.delivery_limit
+        return self.ended(settings.archive_state if is_last else State.AVAILABLE)

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import Final
 
-__all__ = ["parsed"]
+__all__ = ["parse_duration"]
 
 _DURATION: Final = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
@@ -14,7 +14,7 @@ _DURATION: Final = re.compile(
 )
 
 
-def parsed(text: str) -> timedelta:
+def parse_duration(text: str) -> timedelta:
     """Parse a duration, such as `PT1H30M` or `P1DT0.5S`.
 
     Raises:
@@ -22,10 +22,10 @@ def parsed(text: str) -> timedelta:
     """
     found = _DURATION.fullmatch(text)
     parts = {} if found is None else found.groupdict()
-    given = {name: float(parts[name]) for name in _UNITS if parts.get(name)}
-    if not given:
+    values = {name: float(parts[name]) for name in _UNITS if parts.get(name)}
+    if not values:
         raise ValueError(f"invalid duration: {text!r}")
-    duration = timedelta(**given)
+    duration = timedelta(**values)
     return -duration if parts["sign"] == "-" else duration
 
 

@@ -22,12 +22,20 @@ from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.assignor import Assignment, TopicPartition, assign
 from sharecons.testing.broker.topics import Topics
 
-__all__ = ["JOIN", "LEAVE", "Heartbeat", "Limits", "Member", "ShareGroup", "Standing"]
+__all__ = [
+    "JOIN",
+    "LEAVE",
+    "Heartbeat",
+    "HeartbeatResult",
+    "Limits",
+    "Member",
+    "ShareGroup",
+]
 
 JOIN: Final = 0
 LEAVE: Final = -1
 
-Shape: TypeAlias = tuple[uuid.UUID, int]
+TopicShape: TypeAlias = tuple[uuid.UUID, int]
 """A topic's id and its number of partitions; a change of either is noticed."""
 
 
@@ -53,7 +61,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HeartbeatResult:
     """The response to a heartbeat; an assignment of None means unchanged."""
 
     member_epoch: int
@@ -86,9 +94,9 @@ class ShareGroup:
         self.assignment_epoch = 1
         self.initialized: set[TopicPartition] = set()
         """The partitions whose state has been initialised."""
-        self._target: dict[str, Assignment] = {}
+        self._target_assignment: dict[str, Assignment] = {}
         self._assigned_at = float("-inf")
-        self._seen: dict[str, Shape] = {}
+        self._known_topics: dict[str, TopicShape] = {}
 
     @property
     def state(self) -> str:
@@ -102,31 +110,31 @@ class ShareGroup:
 
     def advance(self, now: float) -> None:
         """Remove the members whose session has timed out."""
-        dead = [each for each in self.members.values() if each.deadline <= now]
-        for member in dead:
-            self.forget(member.member_id)
+        expired = [each for each in self.members.values() if each.deadline <= now]
+        for member in expired:
+            self.remove(member.member_id)
 
     def heartbeat(
-        self, beat: Heartbeat, topics: Topics, limits: Limits, now: float
-    ) -> Standing:
+        self, heartbeat: Heartbeat, topics: Topics, limits: Limits, now: float
+    ) -> HeartbeatResult:
         """Process a heartbeat of a new or present member.
 
         Raises:
             GroupError: the member or its epoch is unknown; nothing changes.
         """
         self.advance(now)
-        member = self._admitted(beat, limits)
-        resubscribed = _updated(member, beat)
+        member = self._find_or_add(heartbeat, limits)
+        has_new_topics = _update_member(member, heartbeat)
         member.deadline = now + limits.session_timeout
-        known = self._known(topics)
-        if resubscribed or known != self._seen or self._is_pending(known):
+        known = self._existing_topics(topics)
+        if has_new_topics or known != self._known_topics or self._has_unassigned(known):
             self.epoch += 1
-            self._seen = known
-        if self._is_due(now, limits):
+            self._known_topics = known
+        if self._is_assignment_due(now, limits):
             self._assign(known, now)
-        changed = self._reconciled(member, known)
-        full = beat.member_epoch == JOIN or beat.topics is not None
-        return Standing(
+        changed = self._reconcile(member, known)
+        full = heartbeat.member_epoch == JOIN or heartbeat.topics is not None
+        return HeartbeatResult(
             member.epoch,
             member.assigned if full or changed else None,
             self._initialize(known),
@@ -140,71 +148,73 @@ class ShareGroup:
         """
         self.advance(now)
         if member_id not in self.members:
-            raise self._unknown(member_id)
-        self.forget(member_id)
+            raise self._unknown_member(member_id)
+        self.remove(member_id)
 
-    def forget(self, member_id: str) -> None:
+    def remove(self, member_id: str) -> None:
         """Remove a member, as its session timeout does.
 
         Raises:
             KeyError: there is no such member.
         """
         del self.members[member_id]
-        self._target.pop(member_id, None)
+        self._target_assignment.pop(member_id, None)
         self.epoch += 1
         left = {name for member in self.members.values() for name in member.topics}
-        self._seen = {name: at for name, at in self._seen.items() if name in left}
+        self._known_topics = {
+            name: at for name, at in self._known_topics.items() if name in left
+        }
 
-    def _admitted(self, beat: Heartbeat, limits: Limits) -> Member:
-        member = self.members.get(beat.member_id)
+    def _find_or_add(self, heartbeat: Heartbeat, limits: Limits) -> Member:
+        member = self.members.get(heartbeat.member_id)
         if member is None:
-            return self._joined(beat, limits)
-        _check_epoch(member, beat.member_epoch)
+            return self._add_member(heartbeat, limits)
+        _check_epoch(member, heartbeat.member_epoch)
         return member
 
-    def _joined(self, beat: Heartbeat, limits: Limits) -> Member:
+    def _add_member(self, heartbeat: Heartbeat, limits: Limits) -> Member:
         if len(self.members) >= limits.max_size:
             raise GroupError(
                 ErrorCode.group_max_size_reached,
                 f"The share group has reached its maximum capacity of "
                 f"{limits.max_size} members.",
             )
-        if beat.member_epoch != JOIN:
-            raise self._unknown(beat.member_id)
-        member = Member(member_id=beat.member_id)
-        self.members[beat.member_id] = member
+        if heartbeat.member_epoch != JOIN:
+            raise self._unknown_member(heartbeat.member_id)
+        member = Member(member_id=heartbeat.member_id)
+        self.members[heartbeat.member_id] = member
         return member
 
-    def _unknown(self, member_id: str) -> GroupError:
+    def _unknown_member(self, member_id: str) -> GroupError:
         return GroupError(
             ErrorCode.unknown_member_id,
             f"Member {member_id} is not a member of group {self.group_id}.",
         )
 
-    def _known(self, topics: Topics) -> dict[str, Shape]:
+    def _existing_topics(self, topics: Topics) -> dict[str, TopicShape]:
         """Return the subscribed topics that exist."""
-        known: dict[str, Shape] = {}
+        known: dict[str, TopicShape] = {}
         for member in self.members.values():
             for name in member.topics:
                 if topic := topics.by_name(name):
                     known[name] = (topic.topic_id, len(topic.partitions))
         return known
 
-    def _is_pending(self, known: Mapping[str, Shape]) -> bool:
+    def _has_unassigned(self, known: Mapping[str, TopicShape]) -> bool:
         """Return whether initialised partitions are not assigned yet."""
         if self.epoch > self.assignment_epoch:
             return False
-        assigned = frozenset[TopicPartition]().union(*self._target.values())
+        assigned = frozenset[TopicPartition]().union(*self._target_assignment.values())
         wanted = {topic_id for topic_id, _ in known.values()}
         return any(
             each not in assigned for each in self.initialized if each[0] in wanted
         )
 
-    def _is_due(self, now: float, limits: Limits) -> bool:
+    def _is_assignment_due(self, now: float, limits: Limits) -> bool:
         ready = now >= self._assigned_at + limits.assignment_interval
         return ready and self.epoch > self.assignment_epoch
 
-    def _assign(self, known: Mapping[str, Shape], now: float) -> None:
+    def _assign(self, known: Mapping[str, TopicShape], now: float) -> None:
         subscriptions = {
             member_id: _topic_ids(member, known)
             for member_id, member in self.members.items()
@@ -213,11 +223,13 @@ class ShareGroup:
         for topic_id, index in self.initialized:
             if topic_id in partitions:
                 partitions[topic_id].append(index)
-        self._target = assign(subscriptions, partitions, self._target)
+        self._target_assignment = assign(
+            subscriptions, partitions, self._target_assignment
+        )
         self._assigned_at = now
         self.assignment_epoch = self.epoch
 
-    def _reconciled(self, member: Member, known: Mapping[str, Shape]) -> bool:
+    def _reconcile(self, member: Member, known: Mapping[str, TopicShape]) -> bool:
         """Update a member to the assignment; return whether its partitions changed.
 
         Topics that it has unsubscribed are removed at once.
@@ -227,11 +239,11 @@ class ShareGroup:
             member.epoch = self.assignment_epoch
         wanted = _topic_ids(member, known)
         before = member.assigned
-        target = self._target.get(member.member_id, frozenset())
+        target = self._target_assignment.get(member.member_id, frozenset())
         member.assigned = frozenset(each for each in target if each[0] in wanted)
         return member.assigned != before
 
-    def _initialize(self, known: Mapping[str, Shape]) -> Assignment:
+    def _initialize(self, known: Mapping[str, TopicShape]) -> Assignment:
         """Return the partitions that are not initialised yet, and mark them."""
         wanted = {
             (topic_id, index)
@@ -243,18 +255,18 @@ class ShareGroup:
         return added
 
 
-def _updated(member: Member, beat: Heartbeat) -> bool:
+def _update_member(member: Member, heartbeat: Heartbeat) -> bool:
     """Update a member by its heartbeat; return whether its topics changed."""
-    member.client_id, member.client_host = beat.client_id, beat.client_host
-    if beat.rack_id is not None:
-        member.rack_id = beat.rack_id
-    if beat.topics is None or set(beat.topics) == set(member.topics):
+    member.client_id, member.client_host = heartbeat.client_id, heartbeat.client_host
+    if heartbeat.rack_id is not None:
+        member.rack_id = heartbeat.rack_id
+    if heartbeat.topics is None or set(heartbeat.topics) == set(member.topics):
         return False
-    member.topics = tuple(dict.fromkeys(beat.topics))
+    member.topics = tuple(dict.fromkeys(heartbeat.topics))
     return True
 
 
-def _topic_ids(member: Member, known: Mapping[str, Shape]) -> frozenset[uuid.UUID]:
+def _topic_ids(member: Member, known: Mapping[str, TopicShape]) -> frozenset[uuid.UUID]:
     return frozenset(known[name][0] for name in member.topics if name in known)
 
 

@@ -21,7 +21,7 @@ from sharecons.testing.broker.share.deliveries import (
     StateBatch,
 )
 
-__all__ = ["InFlight", "Run", "Window"]
+__all__ = ["InFlightBatch", "Run", "Window"]
 
 
 class Run(NamedTuple):
@@ -36,19 +36,25 @@ class Run(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
-class InFlight:
+class InFlightBatch:
     """A batch of records in flight."""
 
-    __slots__ = ("_done", "each", "first_offset", "last_offset", "whole")
+    __slots__ = (
+        "_final_count",
+        "batch_delivery",
+        "first_offset",
+        "last_offset",
+        "offset_deliveries",
+    )
 
-    def __init__(self, first_offset: int, last_offset: int, whole: Delivery) -> None:
+    def __init__(self, first_offset: int, last_offset: int, delivery: Delivery) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
-        self.whole: Delivery | None = whole
+        self.batch_delivery: Delivery | None = delivery
         """The delivery of all records, while it is the same."""
-        self.each: list[Delivery] = []
+        self.offset_deliveries: list[Delivery] = []
         """The delivery of each offset, after that."""
-        self._done = 0
+        self._final_count = 0
 
     @property
     def length(self) -> int:
@@ -56,10 +62,10 @@ class InFlight:
 
     @property
     def first_available(self) -> int | None:
-        if self.whole is not None:
-            is_free = self.whole.state is State.AVAILABLE
+        if self.batch_delivery is not None:
+            is_free = self.batch_delivery.state is State.AVAILABLE
             return self.first_offset if is_free else None
-        for offset, delivery in enumerate(self.each, self.first_offset):
+        for offset, delivery in enumerate(self.offset_deliveries, self.first_offset):
             if delivery.state is State.AVAILABLE:
                 return offset
         return None
@@ -67,55 +73,61 @@ class InFlight:
     @property
     def locked_until(self) -> float:
         """The time at which the first lock ends."""
-        if self.whole is not None:
-            return self.whole.locked_until
-        return min(delivery.locked_until for delivery in self.each)
+        if self.batch_delivery is not None:
+            return self.batch_delivery.locked_until
+        return min(delivery.locked_until for delivery in self.offset_deliveries)
 
     def split(self) -> None:
         """Store a separate delivery for each offset."""
-        if self.whole is not None:
-            self.each = [self.whole] * self.length
-            self.whole = None
+        if self.batch_delivery is not None:
+            self.offset_deliveries = [self.batch_delivery] * self.length
+            self.batch_delivery = None
 
-    def at(self, offset: int) -> Delivery:
-        if self.whole is not None:
-            return self.whole
-        return self.each[offset - self.first_offset]
+    def delivery_at(self, offset: int) -> Delivery:
+        if self.batch_delivery is not None:
+            return self.batch_delivery
+        return self.offset_deliveries[offset - self.first_offset]
 
     def runs(self, first_offset: int, last_offset: int) -> Iterator[Run]:
         """Yield the deliveries between two offsets, both included."""
         first = max(first_offset, self.first_offset)
         last = min(last_offset, self.last_offset)
-        if self.whole is not None:
+        if self.batch_delivery is not None:
             if first <= last:
-                yield Run(first, last, self.whole)
+                yield Run(first, last, self.batch_delivery)
             return
         while first <= last:
-            delivery = self.each[first - self.first_offset]
+            delivery = self.offset_deliveries[first - self.first_offset]
             end = first + 1
-            while end <= last and self.each[end - self.first_offset] is delivery:
+            while (
+                end <= last
+                and self.offset_deliveries[end - self.first_offset] is delivery
+            ):
                 end += 1
             yield Run(first, end - 1, delivery)
             first = end
 
-    def put(self, run: Run) -> None:
+    def set_delivery(self, run: Run) -> None:
         """Set the delivery of the whole batch, or of some offsets of a split one."""
-        if self.whole is not None:
+        if self.batch_delivery is not None:
             assert run.length == self.length, "a part of a batch that was not split"
-            self.whole = run.delivery
+            self.batch_delivery = run.delivery
         else:
             at = run.first_offset - self.first_offset
-            self.each[at : at + run.length] = [run.delivery] * run.length
+            self.offset_deliveries[at : at + run.length] = [run.delivery] * run.length
 
-    def done_through(self) -> int:
+    def final_through(self) -> int:
         """Return the last of the leading final offsets."""
-        if self.whole is not None:
-            is_done = self.whole.state.is_final
+        if self.batch_delivery is not None:
+            is_done = self.batch_delivery.state.is_final
             return self.last_offset if is_done else self.first_offset - 1
         # Final states do not change: the search continues where it ended.
-        while self._done < len(self.each) and self.each[self._done].state.is_final:
-            self._done += 1
-        return self.first_offset + self._done - 1
+        while (
+            self._final_count < len(self.offset_deliveries)
+            and self.offset_deliveries[self._final_count].state.is_final
+        ):
+            self._final_count += 1
+        return self.first_offset + self._final_count - 1
 
 
 class Window:
@@ -126,22 +138,22 @@ class Window:
         self.end_offset = start_offset
         """The last offset in flight; if there is none, the next to be fetched."""
         self.batches = [
-            InFlight(first, last, Delivery(state, count))
+            InFlightBatch(first, last, Delivery(state, count))
             for first, last, state, count in batches
         ]
-        self.complete = sum(
+        self.complete_count = sum(
             batch.length
             for batch in self.batches
-            if batch.at(batch.first_offset).state.is_final
+            if batch.delivery_at(batch.first_offset).state.is_final
         )
         """Final records in flight, which wait for those before them."""
-        self._hole: int | None = None
+        self._read_gap: int | None = None
         self._read_through = 0
-        self._look_again = bool(self.batches)
+        self._may_have_available = bool(self.batches)
         """Whether any record in flight may be available."""
         if self.batches:
             self.end_offset = self._read_through = self.batches[-1].last_offset
-            self._hole = self._first_hole()
+            self._read_gap = self._first_gap()
             self.advance_start()
 
     @property
@@ -150,9 +162,9 @@ class Window:
         return self.end_offset - self.start_offset + 1 if self.batches else 0
 
     @property
-    def hole(self) -> int | None:
+    def read_gap(self) -> int | None:
         """The start of the first gap that is to be filled."""
-        return self._hole if self.end_offset == self._read_through else None
+        return self._read_gap if self.end_offset == self._read_through else None
 
     @property
     def locked_until(self) -> float:
@@ -161,43 +173,49 @@ class Window:
     def next_fetch_offset(self) -> int:
         """Return the next offset to read: available records, else new ones."""
         if not self.batches or self.start_offset > self.batches[-1].last_offset:
-            self._look_again = False
+            self._may_have_available = False
             return self.end_offset
-        offset = self._first_available() if self._look_again else None
+        offset = self._first_available() if self._may_have_available else None
         if offset is None:
-            self._look_again = False
+            self._may_have_available = False
             return self.end_offset + 1
         return offset
 
-    def look_again(self) -> None:
+    def mark_available(self) -> None:
         """Note that a record has become available."""
-        self._look_again = True
+        self._may_have_available = True
 
-    def floor(self, offset: int) -> int:
+    def floor_index(self, offset: int) -> int:
         """Return the index of the last batch that begins by an offset, or -1."""
-        return bisect_right(self.batches, offset, key=_FIRST) - 1
+        return bisect_right(self.batches, offset, key=_FIRST_OFFSET) - 1
 
-    def beginning(self, first_offset: int, last_offset: int) -> list[InFlight]:
+    def starting_between(
+        self, first_offset: int, last_offset: int
+    ) -> list[InFlightBatch]:
         """Return the batches that begin between two offsets, both included."""
-        first = bisect_right(self.batches, first_offset - 1, key=_FIRST)
-        return self.batches[first : self.floor(last_offset) + 1]
+        first = bisect_right(self.batches, first_offset - 1, key=_FIRST_OFFSET)
+        return self.batches[first : self.floor_index(last_offset) + 1]
 
-    def add(self, batch: InFlight) -> None:
-        self.batches.insert(self.floor(batch.first_offset) + 1, batch)
+    def add(self, batch: InFlightBatch) -> None:
+        self.batches.insert(self.floor_index(batch.first_offset) + 1, batch)
 
-    def filled_to(self, offset: int) -> None:
+    def fill_gap_to(self, offset: int) -> None:
         """Note that all offsets before this one are in flight."""
-        if self._hole is not None:
+        if self._read_gap is not None:
             past = self.end_offset != self._read_through or offset > self._read_through
-            self._hole = None if past else offset
+            self._read_gap = None if past else offset
 
-    def ended(self, run: Run) -> None:
+    def count_final(self, run: Run) -> None:
         """Count records that have become final, if they are still in flight."""
         first = max(run.first_offset, self.start_offset)
-        self.complete += max(run.last_offset - first + 1, 0)
+        self.complete_count += max(run.last_offset - first + 1, 0)
 
     def archive(
-        self, first_offset: int, last_offset: int, state: State, batches: list[InFlight]
+        self,
+        first_offset: int,
+        last_offset: int,
+        state: State,
+        batches: list[InFlightBatch],
     ) -> list[Run]:
         """Archive records in `state` between two offsets; return them."""
         archived = []
@@ -205,15 +223,19 @@ class Window:
             within = (
                 first_offset <= batch.first_offset and batch.last_offset <= last_offset
             )
-            if not within and batch.whole is not None and batch.whole.state is state:
+            if (
+                not within
+                and batch.batch_delivery is not None
+                and batch.batch_delivery.state is state
+            ):
                 batch.split()
             for run in list(batch.runs(first_offset, last_offset)):
                 if run.delivery.state is state:
                     gone = run._replace(delivery=run.delivery.ended(State.ARCHIVED))
-                    batch.put(gone)
+                    batch.set_delivery(gone)
                     archived.append(gone)
         if archived:
-            self._look_again = True
+            self._may_have_available = True
         return archived
 
     def log_start_moved(self, offset: int) -> None:
@@ -226,10 +248,10 @@ class Window:
             return
         if not self.batches:
             self.start_offset = self.end_offset = offset
-            self.complete = 0
+            self.complete_count = 0
             return
-        before = self.beginning(self.batches[0].first_offset, offset - 1)
-        self.complete -= sum(
+        before = self.starting_between(self.batches[0].first_offset, offset - 1)
+        self.complete_count -= sum(
             run.length
             for batch in before
             for run in batch.runs(self.start_offset, offset - 1)
@@ -241,30 +263,30 @@ class Window:
 
     def advance_start(self) -> bool:
         """Advance the start offset past final records; return whether it moved."""
-        if not self._may_advance():
+        if not self._can_advance():
             return False
-        done, complete = self._done()
+        done, complete = self._final_prefix()
         if done is None:
             return False
         if done == self.batches[-1].last_offset:
             self.start_offset = self.end_offset = done + 1
             self.batches.clear()
-            self.complete = 0
+            self.complete_count = 0
             return True
-        index = self.floor(done)
+        index = self.floor_index(done)
         if done == self.batches[index].last_offset:
             index += 1
             following = self.batches[index].first_offset
             self.start_offset = max(self.start_offset, following)
-            if self.hole is not None:
-                self.start_offset = min(self.start_offset, self.hole)
+            if self.read_gap is not None:
+                self.start_offset = min(self.start_offset, self.read_gap)
         else:
             self.start_offset = max(self.start_offset, done + 1)
-        self.complete -= complete
+        self.complete_count -= complete
         del self.batches[:index]
         return True
 
-    def _first_hole(self) -> int | None:
+    def _first_gap(self) -> int | None:
         expected = self.start_offset
         for batch in self.batches:
             if batch.first_offset > expected:
@@ -273,36 +295,36 @@ class Window:
         return None
 
     def _first_available(self) -> int | None:
-        hole = self.hole
+        gap = self.read_gap
         for batch in self.batches:
-            if hole is not None:
-                if batch.first_offset > hole:
-                    return hole
-                hole = max(hole, batch.last_offset + 1)
+            if gap is not None:
+                if batch.first_offset > gap:
+                    return gap
+                gap = max(gap, batch.last_offset + 1)
             if (offset := batch.first_available) is not None:
                 return offset
         return None
 
-    def _may_advance(self) -> bool:
-        index = self.floor(self.start_offset)
+    def _can_advance(self) -> bool:
+        index = self.floor_index(self.start_offset)
         if index < 0:
             return False  # the start offset is in a gap
         batch = self.batches[index]
-        if batch.whole is not None:
-            return batch.whole.state.is_final
+        if batch.batch_delivery is not None:
+            return batch.batch_delivery.state.is_final
         # If the start offset is past a split batch, since the log has lost that batch,
         # Kafka's leader does not advance.
         is_there = self.start_offset <= batch.last_offset
-        return is_there and batch.at(self.start_offset).state.is_final
+        return is_there and batch.delivery_at(self.start_offset).state.is_final
 
-    def _done(self) -> tuple[int | None, int]:
+    def _final_prefix(self) -> tuple[int | None, int]:
         """Return the last offset of the leading final records, and their number."""
         done: int | None = None
         complete = 0
         for batch in self.batches:
-            if self.hole is not None and batch.last_offset >= self.hole:
+            if self.read_gap is not None and batch.last_offset >= self.read_gap:
                 break
-            last = batch.done_through()
+            last = batch.final_through()
             if last >= batch.first_offset:
                 done = last
                 first = max(batch.first_offset, self.start_offset)
@@ -312,4 +334,4 @@ class Window:
         return done, complete
 
 
-_FIRST = attrgetter("first_offset")
+_FIRST_OFFSET = attrgetter("first_offset")

@@ -13,7 +13,7 @@ from sharecons.testing.broker.log.partition_log import PartitionLog, StoredBatch
 __all__ = ["aborted_ranges"]
 
 ABORT: Final = b"\0\0"
-TYPE_AT: Final = HEADER.size + 7
+TYPE_OFFSET: Final = HEADER.size + 7
 """The position of a marker's type: after five one-byte varints and a version."""
 
 
@@ -24,18 +24,20 @@ def aborted_ranges(
     if not batches:
         return []
     end = batches[-1].last_offset + 1
-    begun = sorted(log.aborted(batches[0].base_offset, end), key=lambda each: each[1])
-    under_way: set[int] = set()
+    starting = sorted(
+        log.aborted(batches[0].base_offset, end), key=lambda each: each[1]
+    )
+    open_producers: set[int] = set()
     ranges = []
     for batch in batches:
-        while begun and begun[0][1] <= batch.last_offset:
-            under_way.add(begun.pop(0)[0])
+        while starting and starting[0][1] <= batch.last_offset:
+            open_producers.add(starting.pop(0)[0])
         if batch.is_control and _is_abort(batch):
-            under_way.discard(batch.producer_id)
-        elif batch.is_transactional and batch.producer_id in under_way:
+            open_producers.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in open_producers:
             ranges.append((batch.base_offset, batch.last_offset))
     return ranges
 
 
 def _is_abort(batch: StoredBatch) -> bool:
-    return batch.data[TYPE_AT : TYPE_AT + 2] == ABORT
+    return batch.data[TYPE_OFFSET : TYPE_OFFSET + 2] == ABORT

@@ -5,10 +5,10 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.group import ShareGroup
 
-__all__ = ["existing_group", "possible_group"]
+__all__ = ["find_group", "get_group"]
 
 
-def possible_group(context: Context, group_id: str) -> ShareGroup | None:
+def find_group(context: Context, group_id: str) -> ShareGroup | None:
     """Return a share group, or None if the id is unused.
 
     Raises:
@@ -24,14 +24,14 @@ def possible_group(context: Context, group_id: str) -> ShareGroup | None:
     return group
 
 
-def existing_group(context: Context, group_id: str, what: str = "Group") -> ShareGroup:
+def get_group(context: Context, group_id: str, label: str = "Group") -> ShareGroup:
     """Return a share group.
 
     Raises:
         GroupError: there is no such share group.
     """
-    group = possible_group(context, group_id)
+    group = find_group(context, group_id)
     if group is None:
-        message = f"{what} {group_id} not found."
+        message = f"{label} {group_id} not found."
         raise GroupError(ErrorCode.group_id_not_found, message)
     return group

@@ -13,70 +13,72 @@ from sharecons.testing.broker.share.deliveries import (
     AcknowledgementBatch,
     AcknowledgeType,
 )
-from sharecons.testing.broker.share.partitions import Key
+from sharecons.testing.broker.share.partitions import SharePartitionKey
 from sharecons.testing.broker.share.sessions import TopicPartition
 from sharecons.testing.broker.topics import Partition
 
 __all__ = [
-    "Decision",
-    "Refused",
-    "acknowledged",
-    "all_known",
-    "current_leader",
-    "decisions",
-    "endpoints",
-    "has_failed",
-    "place_of",
-    "refusal",
-    "refused",
-    "settle",
+    "PartitionError",
+    "PartitionResult",
+    "acknowledgements",
+    "all_topics_exist",
+    "apply_acknowledgements",
+    "check_acknowledgements",
+    "error_response",
+    "find_partition",
+    "has_server_error",
+    "leader_endpoints",
+    "leader_if_moved",
+    "request_error",
 ]
 
-LONGEST_MEMBER_ID: Final = 36
-MOVED: Final = frozenset(
+MAX_MEMBER_ID_LENGTH: Final = 36
+LEADER_MOVED: Final = frozenset(
     {ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch}
 )
 
-Acknowledged = Mapping[TopicPartition, Sequence[AcknowledgementBatch]]
+Acknowledgements = Mapping[TopicPartition, Sequence[AcknowledgementBatch]]
 
 
-class Refused(NamedTuple):
+class PartitionError(NamedTuple):
     """The error of a partition whose acknowledgements are rejected."""
 
     code: ErrorCode
     message: str | None = None
 
 
-Decision = Refused | list[Change]
+PartitionResult = PartitionError | list[Change]
 
 
-def refusal(request: Request, context: Context) -> ErrorCode | None:
+def request_error(request: Request, context: Context) -> ErrorCode | None:
     """Return the error of a whole request, before its session is checked, or None."""
     if request.group_id is None:
         return ErrorCode.invalid_request
     if context.cluster.authorizer.denies("READ", "GROUP", request.group_id):
         return ErrorCode.group_authorization_failed
-    if not 0 < len(request.member_id or "") <= LONGEST_MEMBER_ID:
+    if not 0 < len(request.member_id or "") <= MAX_MEMBER_ID_LENGTH:
         return ErrorCode.invalid_request
     return None
 
 
-def place_of(
-    cluster: Cluster, where: TopicPartition
+def find_partition(
+    cluster: Cluster, topic_partition: TopicPartition
 ) -> tuple[Partition | None, ErrorCode]:
     """Return a partition, or None and the error."""
-    topic = cluster.topics.by_id(where.topic_id)
+    topic = cluster.topics.by_id(topic_partition.topic_id)
     if topic is None:
         return None, ErrorCode.unknown_topic_id
     if cluster.authorizer.denies("READ", "TOPIC", topic.name):
         return None, ErrorCode.topic_authorization_failed
-    place = topic.partition(where.partition)
-    if place is None:
+    partition = topic.partition(topic_partition.partition)
+    if partition is None:
         return None, ErrorCode.unknown_topic_or_partition
-    return place, ErrorCode.none
+    return partition, ErrorCode.none
 
 
-def acknowledged(request: Request) -> dict[TopicPartition, list[AcknowledgementBatch]]:
+def acknowledgements(
+    request: Request,
+) -> dict[TopicPartition, list[AcknowledgementBatch]]:
     """Return the acknowledgements of a request, unchecked, by partition."""
     return {
         TopicPartition(topic.topic_id or _NO_TOPIC, int(each.partition_index)): [
@@ -92,71 +94,75 @@ def acknowledged(request: Request) -> dict[TopicPartition, list[AcknowledgementB
     }
 
 
-def all_known(cluster: Cluster, named: Iterable[TopicPartition]) -> bool:
+def all_topics_exist(cluster: Cluster, partitions: Iterable[TopicPartition]) -> bool:
     """Return whether all topic ids exist."""
-    return all(cluster.topics.by_id(each.topic_id) for each in named)
+    return all(cluster.topics.by_id(each.topic_id) for each in partitions)
 
 
-def decisions(
-    request: Request, context: Context, entries: Acknowledged
-) -> dict[TopicPartition, Decision]:
+def check_acknowledgements(
+    request: Request, context: Context, entries: Acknowledgements
+) -> dict[TopicPartition, PartitionResult]:
     """Validate the acknowledgements of each partition; return changes or errors."""
     may_renew = context.version >= 2 and field_or(request, "is_renew_ack", False)
-    decided: dict[TopicPartition, Decision] = {}
-    empty: dict[TopicPartition, Decision] = {}
-    for where, batches in entries.items():
-        place, error = place_of(context.cluster, where)
+    results: dict[TopicPartition, PartitionResult] = {}
+    empty: dict[TopicPartition, PartitionResult] = {}
+    for topic_partition, batches in entries.items():
+        place, error = find_partition(context.cluster, topic_partition)
         if _is_malformed(batches, may_renew):
-            decided[where] = Refused(ErrorCode.invalid_request)
+            results[topic_partition] = PartitionError(ErrorCode.invalid_request)
         elif place is None:
-            decided[where] = Refused(error)
+            results[topic_partition] = PartitionError(error)
         elif not batches:
-            empty[where] = []
+            empty[topic_partition] = []
         else:
-            decided[where] = _decision(request, context, where, batches)
+            results[topic_partition] = _check_partition(
+                request, context, topic_partition, batches
+            )
     # Kafka leaves out partitions without acknowledgements if no other one counts.
-    return decided | empty if _any_counts(decided) else decided
+    return results | empty if _has_changes(results) else results
 
 
-def has_failed(decided: Mapping[TopicPartition, Decision]) -> bool:
+def has_server_error(results: Mapping[TopicPartition, PartitionResult]) -> bool:
     """Return whether the whole request fails because of one partition."""
     return any(
-        isinstance(decision, Refused)
+        isinstance(decision, PartitionError)
         and decision.code is ErrorCode.unknown_server_error
-        for decision in decided.values()
+        for decision in results.values()
     )
 
 
-def settle(
-    context: Context, group_id: str, decided: Mapping[TopicPartition, Decision]
+def apply_acknowledgements(
+    context: Context, group_id: str, results: Mapping[TopicPartition, PartitionResult]
 ) -> bool:
     """Apply the changes; return whether a start offset has moved."""
     has_moved = False
     partitions = context.cluster.share_partitions
-    for where, decision in decided.items():
+    for topic_partition, decision in results.items():
         if not isinstance(decision, list):
             continue
-        key = Key(group_id, *where)
-        partition = partitions.led(key, context.node_id)
-        if partition is not None and partition.settle(decision):
+        key = SharePartitionKey(group_id, *topic_partition)
+        partition = partitions.get_loaded(key, context.node_id)
+        if partition is not None and partition.apply(decision):
             partitions.changed(key).notify()
             has_moved = True
-        has_moved |= partitions.bury(key)
+        has_moved |= partitions.write_dead_letters(key)
     return has_moved
 
 
-def current_leader(
-    cluster: Cluster, where: TopicPartition, code: ErrorCode
+def leader_if_moved(
+    cluster: Cluster, topic_partition: TopicPartition, code: ErrorCode
 ) -> Response:
     """Return a partition's leader, if the error says that another broker leads."""
-    topic = cluster.topics.by_id(where.topic_id)
-    place = topic.partition(where.partition) if topic is not None else None
-    if code not in MOVED or place is None:
+    topic = cluster.topics.by_id(topic_partition.topic_id)
+    partition = (
+        topic.partition(topic_partition.partition) if topic is not None else None
+    )
+    if code not in LEADER_MOVED or partition is None:
         return {}
-    return {"leader_id": place.leader, "leader_epoch": place.leader_epoch}
+    return {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}
 
 
-def endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
+def leader_endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
     """Return the addresses of the brokers that `current_leader` has returned."""
     named = {leader["leader_id"] for leader in leaders if leader}
     return [
@@ -166,32 +172,32 @@ def endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
     ]
 
 
-def refused(code: ErrorCode) -> Response:
+def error_response(code: ErrorCode) -> Response:
     return {"error_code": code}
 
 
 _NO_TOPIC: Final = uuid.UUID(int=0)
 
 
-def _decision(
+def _check_partition(
     request: Request,
     context: Context,
-    where: TopicPartition,
+    topic_partition: TopicPartition,
     batches: Sequence[AcknowledgementBatch],
-) -> Decision:
+) -> PartitionResult:
     partitions = context.cluster.share_partitions
-    key = Key(request.group_id, *where)
-    partition = partitions.led(key, context.node_id)
+    key = SharePartitionKey(request.group_id, *topic_partition)
+    partition = partitions.get_loaded(key, context.node_id)
     if partition is None:
-        return Refused(ErrorCode.unknown_topic_or_partition)
-    settings = partitions.settings(request.group_id)
+        return PartitionError(ErrorCode.unknown_topic_or_partition)
+    settings = partitions.group_settings(request.group_id)
     if partition.advance(settings, context.now):
         partitions.changed(key).notify()
-    partitions.bury(key)
+    partitions.write_dead_letters(key)
     try:
         return partition.acknowledge(request.member_id, batches, settings, context.now)
     except AcknowledgeError as error:
-        return Refused(error.code, str(error))
+        return PartitionError(error.code, str(error))
 
 
 def _is_malformed(batches: Sequence[AcknowledgementBatch], may_renew: bool) -> bool:
@@ -208,5 +214,5 @@ def _is_malformed(batches: Sequence[AcknowledgementBatch], may_renew: bool) -> b
     return False
 
 
-def _any_counts(decided: Mapping[TopicPartition, Decision]) -> bool:
-    return any(isinstance(decision, list) for decision in decided.values())
+def _has_changes(results: Mapping[TopicPartition, PartitionResult]) -> bool:
+    return any(isinstance(decision, list) for decision in results.values())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.share.partitions import Key, SharePartitions
+from sharecons.testing.broker.share.partitions import SharePartitionKey, SharePartitions
 
 __all__ = [
     "CLOSE",
@@ -26,8 +26,8 @@ __all__ = [
 
 OPEN: Final = 0
 CLOSE: Final = -1
-LAST_EPOCH: Final = 2**31 - 1
-LIMIT: Final = 2000  # sessions per broker: group.share.max.share.sessions
+MAX_EPOCH: Final = 2**31 - 1
+MAX_SESSIONS: Final = 2000  # sessions per broker: group.share.max.share.sessions
 
 
 class TopicPartition(NamedTuple):
@@ -68,16 +68,16 @@ class Session:
         for partition in forgotten:
             self.partitions.pop(partition, None)
 
-    def count_up(self) -> None:
-        self.epoch = 1 if self.epoch == LAST_EPOCH else self.epoch + 1
+    def advance_epoch(self) -> None:
+        self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
-    def in_turn(self, epoch: int) -> list[TopicPartition]:
+    def rotated(self, epoch: int) -> list[TopicPartition]:
         """Return the partitions, rotated by the epoch."""
-        every = list(self.partitions)
-        at = epoch % len(every) if every and epoch >= 1 else 0
-        return every[at:] + every[:at]
+        partitions = list(self.partitions)
+        start = epoch % len(partitions) if partitions and epoch >= 1 else 0
+        return partitions[start:] + partitions[:start]
 
-    def must_answer(
+    def must_respond(
         self, partition: TopicPartition, *, has_error: bool, has_records: bool
     ) -> bool:
         """Return whether a response has to name a partition, and mark it as sent.
@@ -93,21 +93,21 @@ class Session:
 
 
 @dataclass(slots=True)
-class _Opened:
+class _OpenedSession:
     """The last session that a connection has opened; it may have ended since."""
 
     id: _Id
-    is_over: bool = False
+    has_ended: bool = False
 
 
 class ShareSessions:
     """The sessions of all brokers."""
 
-    def __init__(self, partitions: SharePartitions, limit: int = LIMIT) -> None:
+    def __init__(self, partitions: SharePartitions, limit: int = MAX_SESSIONS) -> None:
         self.limit = limit
         self._partitions = partitions
         self._sessions: dict[_Id, Session] = {}
-        self._opened: dict[Hashable, _Opened] = {}
+        self._opened: dict[Hashable, _OpenedSession] = {}
 
     def open(
         self,
@@ -129,7 +129,7 @@ class ShareSessions:
             raise SessionError(ErrorCode.share_session_limit_reached)
         session = Session(key, connection, partitions=dict.fromkeys(named, False))
         self._sessions[key] = session
-        self._opened[connection] = _Opened(key)
+        self._opened[connection] = _OpenedSession(key)
         return session
 
     def find(self, node_id: int, group_id: str, member_id: str) -> Session:
@@ -143,7 +143,9 @@ class ShareSessions:
             raise SessionError(ErrorCode.share_session_not_found)
         return session
 
-    def enter(self, node_id: int, group_id: str, member_id: str, epoch: int) -> Session:
+    def next_request(
+        self, node_id: int, group_id: str, member_id: str, epoch: int
+    ) -> Session:
         """Return a member's session for a request with an epoch, and advance the epoch.
 
         Raises:
@@ -152,7 +154,7 @@ class ShareSessions:
         session = self.find(node_id, group_id, member_id)
         if session.epoch != epoch:
             raise SessionError(ErrorCode.invalid_share_session_epoch)
-        session.count_up()
+        session.advance_epoch()
         return session
 
     def close(self, session: Session) -> None:
@@ -160,10 +162,10 @@ class ShareSessions:
         if self._remove(session.id) is None:
             return
         for topic_id, partition in session.partitions:
-            key = Key(session.id.group_id, topic_id, partition)
+            key = SharePartitionKey(session.id.group_id, topic_id, partition)
             self._partitions.release(key, session.id.node_id, session.id.member_id)
 
-    def forget(self, group_id: str, member_id: str) -> None:
+    def close_member(self, group_id: str, member_id: str) -> None:
         """End a member's sessions on all brokers, as if its connections had ended."""
         for session in list(self._sessions.values()):
             if session.id[1:] == (group_id, member_id):
@@ -175,14 +177,14 @@ class ShareSessions:
         if opened is None:
             return
         session = self._sessions.get(opened.id)
-        if session is not None and not opened.is_over:
+        if session is not None and not opened.has_ended:
             self.close(session)
         node_id, group_id, _ = opened.id
         if not any(other[:2] == (node_id, group_id) for other in self._sessions):
-            self._partitions.group_left(group_id, node_id)
+            self._partitions.unload_group(group_id, node_id)
 
     def _remove(self, key: _Id) -> Session | None:
         session = self._sessions.pop(key, None)
         if session is not None and session.connection in self._opened:
-            self._opened[session.connection].is_over = True
+            self._opened[session.connection].has_ended = True
         return session

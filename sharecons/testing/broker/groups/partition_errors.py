@@ -5,43 +5,45 @@ from typing import Any, Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.offsets import Place
+from sharecons.testing.broker.groups.offsets import TopicPartition
 
-__all__ = ["Answers", "Judge", "each_partition", "refused"]
+__all__ = ["PartitionHandler", "TopicResults", "each_partition", "same_error"]
 
 KEYS: Final = ("name", "topic_id")
 """The fields that identify a topic, one or the other."""
 
-Judge: TypeAlias = Callable[[Place, Request], ErrorCode]
+PartitionHandler: TypeAlias = Callable[[TopicPartition, Request], ErrorCode]
 """Handles one existing partition; returns its error code."""
 
-Answers: TypeAlias = list[dict[str, Any]]
+TopicResults: TypeAlias = list[dict[str, Any]]
 """The `topics` of a response, each with its `partitions`."""
 
 
 def each_partition(
-    context: Context, topics: Iterable[Request], judge: Judge
-) -> Answers:
+    context: Context, topics: Iterable[Request], handle: PartitionHandler
+) -> TopicResults:
     """Return an error code for every partition: from its checks, or from `judge`."""
 
     def error_of(topic: Request) -> Callable[[Request], ErrorCode]:
-        name, error = _found(context, topic)
+        name, error = _find_name(context, topic)
         if error:
             return lambda partition: error
         return lambda partition: (
-            _missing(context, name, partition.partition_index)
-            or judge((name, partition.partition_index), partition)
+            _missing_error(context, name, partition.partition_index)
+            or handle((name, partition.partition_index), partition)
         )
 
-    return [_answer(topic, error_of(topic)) for topic in topics]
+    return [_topic_result(topic, error_of(topic)) for topic in topics]
 
 
-def refused(topics: Iterable[Request], code: ErrorCode) -> Answers:
+def same_error(topics: Iterable[Request], code: ErrorCode) -> TopicResults:
     """Return the same error code for every partition."""
-    return [_answer(topic, lambda partition: code) for topic in topics]
+    return [_topic_result(topic, lambda partition: code) for topic in topics]
 
 
-def _answer(topic: Request, error_of: Callable[[Request], ErrorCode]) -> dict[str, Any]:
+def _topic_result(
+    topic: Request, error_of: Callable[[Request], ErrorCode]
+) -> dict[str, Any]:
     known = {key: getattr(topic, key) for key in KEYS if hasattr(topic, key)}
     return {
         **known,
@@ -55,7 +57,7 @@ def _answer(topic: Request, error_of: Callable[[Request], ErrorCode]) -> dict[st
     }
 
 
-def _found(context: Context, topic: Request) -> tuple[str, ErrorCode]:
+def _find_name(context: Context, topic: Request) -> tuple[str, ErrorCode]:
     """Return a topic's name, looked up if the request has an id, and an error."""
     cluster = context.cluster
     name: str | None = field_or(topic, "name", None)
@@ -69,7 +71,7 @@ def _found(context: Context, topic: Request) -> tuple[str, ErrorCode]:
     return name, ErrorCode.none
 
 
-def _missing(context: Context, name: str, index: int) -> ErrorCode:
+def _missing_error(context: Context, name: str, index: int) -> ErrorCode:
     topic = context.cluster.topics.by_name(name)
     if topic is None or topic.partition(index) is None:
         return ErrorCode.unknown_topic_or_partition

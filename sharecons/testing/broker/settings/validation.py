@@ -9,17 +9,17 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.placement import RequestError
-from sharecons.testing.broker.settings.brokers import BROKERS, OWN
+from sharecons.testing.broker.settings.brokers import BROKERS, PER_BROKER
 from sharecons.testing.broker.settings.groups import GROUPS
 from sharecons.testing.broker.settings.topics import TOPICS
 
 __all__ = ["SettingError", "broker_settings", "group_settings", "topic_settings"]
 
-AUTHORIZER: Final = ("allow.everyone.if.no.acl.found", "super.users")
+AUTHORIZER_SETTINGS: Final = ("allow.everyone.if.no.acl.found", "super.users")
 """Names that a broker passes on to its authorizer."""
 
-ADDRESS: Final = frozenset(name for name, *_ in OWN)
-PLACES: Final[Mapping[str, tuple[Collection[str], str]]] = {
+ADDRESS_SETTINGS: Final = frozenset(name for name, *_ in PER_BROKER)
+RESOURCES: Final[Mapping[str, tuple[Collection[str], str]]] = {
     "broker": (BROKERS, "EmbeddedBroker(settings=…)"),
     "topic": (TOPICS, "create_topic(…, config=…)"),
     "group": (GROUPS, "set_group_config(…)"),
@@ -33,48 +33,48 @@ class SettingError(RequestError, ValueError):
         super().__init__(ErrorCode.invalid_config, message)
 
 
-def broker_settings(given: Mapping[str, object]) -> dict[str, str]:
+def broker_settings(settings: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of brokers as text.
 
     Raises:
         SettingError: a broker setting is unknown or cannot be set.
     """
-    if own := sorted(ADDRESS & given.keys()):
+    if own := sorted(ADDRESS_SETTINGS & settings.keys()):
         raise SettingError(
             f"{own[0]} cannot be set: node ids count from 1, and the arguments host, "
             "port and advertise set the addresses"
         )
-    return _checked(given, "broker", AUTHORIZER)
+    return _checked_settings(settings, "broker", AUTHORIZER_SETTINGS)
 
 
-def topic_settings(given: Mapping[str, object]) -> dict[str, str]:
+def topic_settings(settings: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of a topic as text; raise as `broker_settings` does."""
-    return _checked(given, "topic")
+    return _checked_settings(settings, "topic")
 
 
-def group_settings(given: Mapping[str, object]) -> dict[str, str]:
+def group_settings(settings: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of a group as text; raise as `broker_settings` does."""
-    return _checked(given, "group")
+    return _checked_settings(settings, "group")
 
 
-def _checked(
-    given: Mapping[str, object], kind: str, others: Iterable[str] = ()
+def _checked_settings(
+    settings: Mapping[str, object], kind: str, others: Iterable[str] = ()
 ) -> dict[str, str]:
-    known, _ = PLACES[kind]
-    for name in given:
+    known, _ = RESOURCES[kind]
+    for name in settings:
         if name not in known and name not in others:
-            raise SettingError(_unknown(name, kind))
-    return {name: _text(value) for name, value in given.items()}
+            raise SettingError(_unknown_message(name, kind))
+    return {name: _to_text(value) for name, value in settings.items()}
 
 
-def _unknown(name: str, kind: str) -> str:
+def _unknown_message(name: str, kind: str) -> str:
     message = f"the embedded broker has no {kind} setting {name!r}"
-    for other, (known, where) in PLACES.items():
+    for other, (known, where) in RESOURCES.items():
         if other != kind and name in known:
             return f"{message}: it is a {other} setting, for {where}"
-    close = get_close_matches(name, PLACES[kind][0], n=3)
+    close = get_close_matches(name, RESOURCES[kind][0], n=3)
     return f"{message}; did you mean {' or '.join(close)}?" if close else message
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

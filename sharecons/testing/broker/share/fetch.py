@@ -10,15 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sharecons.testing.broker.log.partition_log import PartitionLog, StoredBatch
-from sharecons.testing.broker.share.acquire import Wanted
+from sharecons.testing.broker.share.acquire import AcquireRequest
 from sharecons.testing.broker.share.deliveries import AcquiredRecords, GroupSettings
 from sharecons.testing.broker.share.isolation import aborted_ranges
 from sharecons.testing.broker.share.partition import SharePartition
 from sharecons.testing.broker.share.sessions import TopicPartition
 
-__all__ = ["FetchLimits", "Fetched", "Source", "looked"]
+__all__ = ["FetchLimits", "FetchSource", "Fetched", "acquire_from"]
 
-MOST_BYTES: Final = 55 * 1024 * 1024  # of one response: the broker's fetch.max.bytes
+MAX_RESPONSE_BYTES: Final = (
+    55 * 1024 * 1024
+)  # of one response: the broker's fetch.max.bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +32,15 @@ class FetchLimits:
     read_committed: bool = False
 
     @property
-    def most(self) -> int:
-        return min(self.max_bytes, MOST_BYTES)
+    def response_bytes(self) -> int:
+        return min(self.max_bytes, MAX_RESPONSE_BYTES)
 
 
 @dataclass(slots=True)
-class Source:
+class FetchSource:
     """A share partition that a fetch may acquire from, and its log."""
 
-    where: TopicPartition
+    topic_partition: TopicPartition
     partition: SharePartition
     log: PartitionLog
 
@@ -63,10 +65,10 @@ class Fetched:
         )
 
 
-def looked(
-    sources: Sequence[Source],
+def acquire_from(
+    sources: Sequence[FetchSource],
     limits: FetchLimits,
-    wanted: Wanted,
+    request: AcquireRequest,
     settings: GroupSettings,
     now: float,
     *,
@@ -78,25 +80,31 @@ def looked(
     before. These then come after the others, and each of both halves has the request's
     maximum bytes and its own first batch.
     """
-    reads = [_Read(source, most) for source, most in _shares(sources, limits)]
+    reads = [
+        _PartitionRead(source, most) for source, most in _byte_shares(sources, limits)
+    ]
     if is_last:
-        return _acquired([reads], limits, wanted, settings, now)
-    new = [read for read in reads if read.offset != read.source.partition.looked_up]
+        return _acquire([reads], limits, request, settings, now)
+    new = [
+        read
+        for read in reads
+        if read.offset != read.source.partition.last_checked_offset
+    ]
     for read in new:
         if read.is_in_range:
-            read.source.partition.looked_up = read.offset
+            read.source.partition.last_checked_offset = read.offset
     if not _is_enough(reads, limits):
         return None
     known = [read for read in reads if read not in new]
-    return _acquired([known, new], limits, wanted, settings, now)
+    return _acquire([known, new], limits, request, settings, now)
 
 
-class _Read:
+class _PartitionRead:
     """The read of one partition."""
 
-    def __init__(self, source: Source, most: int) -> None:
+    def __init__(self, source: FetchSource, max_bytes: int) -> None:
         self.source = source
-        self.most = most
+        self.max_bytes = max_bytes
         self.offset = source.partition.next_fetch_offset()
         self.batches: list[StoredBatch] = []
 
@@ -111,19 +119,23 @@ class _Read:
         As in Kafka, records that other members have acquired count too.
         """
         log, end = self.source.log, _end(self.source.log, limits)
-        batches = log.batches(self.offset, end, self.most)
+        batches = log.batches(self.offset, end, self.max_bytes)
         is_all = not batches or batches[-1].last_offset + 1 >= end
-        return min(_bytes(batches), self.most) if is_all else self.most
+        return min(_bytes(batches), self.max_bytes) if is_all else self.max_bytes
 
-    def read(self, limits: FetchLimits, most: int, *, is_first: bool) -> None:
+    def read(self, limits: FetchLimits, max_bytes: int, *, is_first: bool) -> None:
         if self.source.log.start_offset <= self.offset:
             end = _end(self.source.log, limits)
-            self.batches = self.source.log.batches(self.offset, end, most)
-        if not is_first and self.batches and len(self.batches[0].data) > most:
+            self.batches = self.source.log.batches(self.offset, end, max_bytes)
+        if not is_first and self.batches and len(self.batches[0].data) > max_bytes:
             self.batches = []
 
     def acquire(
-        self, wanted: Wanted, limits: FetchLimits, settings: GroupSettings, now: float
+        self,
+        request: AcquireRequest,
+        limits: FetchLimits,
+        settings: GroupSettings,
+        now: float,
     ) -> Fetched:
         partition, log = self.source.partition, self.source.log
         if not self.is_in_range:
@@ -131,42 +143,42 @@ class _Read:
             return Fetched()
         aborted = aborted_ranges(log, self.batches) if limits.read_committed else ()
         acquired = partition.acquire(
-            wanted, self.offset, self.batches, settings, now, aborted
+            request, self.offset, self.batches, settings, now, aborted
         )
         return Fetched(acquired, self.batches)
 
 
-def _is_enough(reads: Sequence[_Read], limits: FetchLimits) -> bool:
+def _is_enough(reads: Sequence[_PartitionRead], limits: FetchLimits) -> bool:
     if not reads:
         return False
     if not all(read.is_in_range for read in reads):
         return True  # acquiring finds the new start offset
     size = sum(read.size(limits) for read in reads)
-    return size >= min(limits.min_bytes, limits.most)
+    return size >= min(limits.min_bytes, limits.response_bytes)
 
 
-def _acquired(
-    halves: Sequence[Sequence[_Read]],
+def _acquire(
+    halves: Sequence[Sequence[_PartitionRead]],
     limits: FetchLimits,
-    wanted: Wanted,
+    request: AcquireRequest,
     settings: GroupSettings,
     now: float,
 ) -> dict[TopicPartition, Fetched]:
     """Read from each partition in order, and acquire."""
     results: dict[TopicPartition, Fetched] = {}
     for half in halves:
-        left, is_first = limits.most, True
+        remaining, is_first = limits.response_bytes, True
         for read in half:
-            read.read(limits, min(read.most, left), is_first=is_first)
+            read.read(limits, min(read.max_bytes, remaining), is_first=is_first)
             is_first = is_first and not read.batches
-            left = max(left - _bytes(read.batches), 0)
+            remaining = max(remaining - _bytes(read.batches), 0)
     for read in (read for half in halves for read in half):
-        result = read.acquire(wanted, limits, settings, now)
-        results[read.source.where] = result
+        result = read.acquire(request, limits, settings, now)
+        results[read.source.topic_partition] = result
         count = sum(
             part.last_offset - part.first_offset + 1 for part in result.acquired
         )
-        wanted = replace(wanted, max_records=wanted.max_records - count)
+        request = replace(request, max_records=request.max_records - count)
     return results
 
 
@@ -174,11 +186,15 @@ def _bytes(batches: Sequence[StoredBatch]) -> int:
     return sum(len(batch.data) for batch in batches)
 
 
-def _shares(sources: Sequence[Source], limits: FetchLimits) -> list[tuple[Source, int]]:
+def _byte_shares(
+    sources: Sequence[FetchSource], limits: FetchLimits
+) -> list[tuple[FetchSource, int]]:
     """Return each partition's share of the bytes: equal parts, or one byte each."""
-    if limits.most >= len(sources):
-        return [(source, limits.most // len(sources)) for source in sources]
-    return [(source, int(at < limits.most)) for at, source in enumerate(sources)]
+    if limits.response_bytes >= len(sources):
+        return [(source, limits.response_bytes // len(sources)) for source in sources]
+    return [
+        (source, int(at < limits.response_bytes)) for at, source in enumerate(sources)
+    ]
 
 
 def _end(log: PartitionLog, limits: FetchLimits) -> int:
