@@ -170,7 +170,7 @@ def test_unknown_names_are_told():
     with EmbeddedBroker(topics={"orders": 1}) as kafka:
         with pytest.raises(LookupError, match="topic 'jobs' does not exist"):
             kafka.produce("jobs", [b"x"])
-        with pytest.raises(LookupError, match="no partition 1 of topic 'orders'"):
+        with pytest.raises(LookupError, match="topic 'orders' has no partition 1"):
             kafka.produce("orders", [b"x"], partition=1)
         with pytest.raises(LookupError, match="broker 7 does not exist"):
             kafka.stop_broker(7)

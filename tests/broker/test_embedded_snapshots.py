@@ -151,7 +151,7 @@ def test_records_of_missing_topics_and_partitions_raise():
         assert () == kafka.records("orders")
         with pytest.raises(LookupError, match="topic 'order' does not exist"):
             kafka.records("order")
-        with pytest.raises(LookupError, match="no partition 1 of topic 'orders'"):
+        with pytest.raises(LookupError, match="topic 'orders' has no partition 1"):
             kafka.records("orders", partition=1)
 
 
