@@ -8,11 +8,11 @@ from sharecons.admin.missing import missing_partitions, missing_topics
 from sharecons.admin.topics import list_offsets
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.fanout import parts, worst_of
+from sharecons.protocol.admin.fanout import merge_replies, part_results
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import (
-    AlterShareOffsets,
-    DeleteShareOffsets,
+    AlterShareGroupOffsets,
+    DeleteShareGroupOffsets,
     Reply,
 )
 from sharecons.protocol.admin.results import Outcome, Results
@@ -23,20 +23,20 @@ __all__ = ["alter_share_group_offsets", "check_offsets", "delete_share_group_off
 P = TypeVar("P")
 V = TypeVar("V")
 
-Wanted = Mapping[TopicPartition, int | OffsetSpec]
+NewOffsets = Mapping[TopicPartition, int | OffsetSpec]
 Deleted = Mapping[str, Reply[None]]
 
-ALTERING = "set the offset of"
-DELETING = "delete the offsets of"
+ALTER_ACTION = "set the offset of"
+DELETE_ACTION = "delete the offsets of"
 
 
-def check_offsets(wanted: Wanted) -> None:
+def check_offsets(offsets: NewOffsets) -> None:
     """See that each is an offset.
 
     Raises:
         ConfigurationError: one is none.
     """
-    for (topic, partition), offset in wanted.items():
+    for (topic, partition), offset in offsets.items():
         if isinstance(offset, OffsetSpec):
             continue
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
@@ -46,34 +46,34 @@ def check_offsets(wanted: Wanted) -> None:
 
 
 async def alter_share_group_offsets(
-    executor: AdminExecutor, group_id: str, wanted: Wanted
+    executor: AdminExecutor, group_id: str, offsets: NewOffsets
 ) -> Results[TopicPartition, int]:
-    missing = await missing_partitions(executor, wanted, ALTERING)
-    there = {key: spec for key, spec in wanted.items() if key not in missing}
-    found = await _looked_up(executor, there)
-    altered = await _altered(executor, group_id, found.found)
-    set_to = {
+    missing = await missing_partitions(executor, offsets, ALTER_ACTION)
+    existing = {key: spec for key, spec in offsets.items() if key not in missing}
+    resolved = await _resolve(executor, existing)
+    altered = await _send_alter(executor, group_id, resolved.found)
+    results = {
         key: Outcome(one.value, altered[key].error) if one.ok else one
-        for key, one in found.items()
+        for key, one in resolved.items()
     }
-    return _in_order(wanted, missing, set_to)
+    return _with_missing(offsets, missing, results)
 
 
 async def delete_share_group_offsets(
     executor: AdminExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
-    missing = await missing_topics(executor, topics, DELETING)
-    there = tuple(topic for topic in topics if topic not in missing)
-    deleted = await _deleted(executor, group_id, there)
-    return _in_order(topics, missing, deleted)
+    missing = await missing_topics(executor, topics, DELETE_ACTION)
+    existing = tuple(topic for topic in topics if topic not in missing)
+    deleted = await _send_delete(executor, group_id, existing)
+    return _with_missing(topics, missing, deleted)
 
 
-async def _altered(
+async def _send_alter(
     executor: AdminExecutor, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, None]:
     if not offsets:
         return Results({})
-    request = AlterShareOffsets(group_id=group_id, offsets=offsets)
+    request = AlterShareGroupOffsets(group_id=group_id, offsets=offsets)
 
     async def ask(
         node_id: int, keys: tuple[str, ...]
@@ -83,47 +83,51 @@ async def _altered(
             return {group_id: reply._replace(value=None)}
         # Other brokers know them: the coordinator will in a moment.
         unknown = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
-        return {group_id: worst_of(reply.value, unknown)}
+        return {group_id: merge_replies(reply.value, unknown)}
 
     answered = await executor.of_groups([group_id], "set the offsets of", ask)
-    return parts(
+    return part_results(
         answered[group_id],
         offsets,
-        ALTERING,
+        ALTER_ACTION,
         lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
     )
 
 
-async def _deleted(
+async def _send_delete(
     executor: AdminExecutor, group_id: str, topics: tuple[str, ...]
 ) -> Results[str, None]:
     if not topics:
         return Results({})
-    request = DeleteShareOffsets(group_id=group_id, topics=topics)
-    unsure = False
+    request = DeleteShareGroupOffsets(group_id=group_id, topics=topics)
+    is_repeated = False
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Deleted]]:
-        nonlocal unsure
+        nonlocal is_repeated
         try:
             reply: Reply[Deleted] = await executor.ask(node_id, request)
         except ConnectionFailedError:
-            unsure = True
+            is_repeated = True
             raise
         if reply.code != Code.NONE or reply.value is None:
             return {group_id: reply._replace(value=None)}
         told = reply.value
-        return {group_id: worst_of(_gone(told) if unsure else told)}
+        return {
+            group_id: merge_replies(
+                _ignore_unknown_topics(told) if is_repeated else told
+            )
+        }
 
     answered = await executor.of_groups([group_id], "delete offsets of", ask)
-    return parts(
+    return part_results(
         answered[group_id],
         topics,
-        DELETING,
+        DELETE_ACTION,
         lambda topic: f"topic {topic!r} in group {group_id!r}",
     )
 
 
-def _gone(deleted: Deleted) -> Deleted:
+def _ignore_unknown_topics(deleted: Deleted) -> Deleted:
     """What is not there was deleted by an earlier try, whose answer was lost."""
     done = Reply[None](Code.NONE, None, None)
     return {
@@ -132,25 +136,25 @@ def _gone(deleted: Deleted) -> Deleted:
     }
 
 
-def _in_order(
-    keys: Iterable[P], missing: Mapping[P, Error], told: Mapping[P, Outcome[V]]
+def _with_missing(
+    keys: Iterable[P], missing: Mapping[P, Error], results: Mapping[P, Outcome[V]]
 ) -> Results[P, V]:
     return Results(
         {
-            key: Outcome(error=missing[key]) if key in missing else told[key]
+            key: Outcome(error=missing[key]) if key in missing else results[key]
             for key in keys
         }
     )
 
 
-async def _looked_up(
-    executor: AdminExecutor, wanted: Wanted
+async def _resolve(
+    executor: AdminExecutor, offsets: NewOffsets
 ) -> Results[TopicPartition, int]:
-    specs = {key: spec for key, spec in wanted.items() if isinstance(spec, OffsetSpec)}
+    specs = {key: spec for key, spec in offsets.items() if isinstance(spec, OffsetSpec)}
     looked_up = await list_offsets(executor, specs, False)
     # There is no record so late: what comes next is meant.
-    late = [key for key, found in looked_up.found.items() if found.offset is None]
-    ends = await list_offsets(executor, dict.fromkeys(late, OffsetSpec.LATEST), False)
+    beyond = [key for key, found in looked_up.found.items() if found.offset is None]
+    ends = await list_offsets(executor, dict.fromkeys(beyond, OffsetSpec.LATEST), False)
 
     def offset_of(key: TopicPartition, spec: int | OffsetSpec) -> Outcome[int]:
         if not isinstance(spec, OffsetSpec):
@@ -158,4 +162,4 @@ async def _looked_up(
         one = ends.get(key, looked_up[key])
         return Outcome(None if one.error else one.value.offset, one.error)
 
-    return Results({key: offset_of(key, spec) for key, spec in wanted.items()})
+    return Results({key: offset_of(key, spec) for key, spec in offsets.items()})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.broker_errors import refusal
+from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.models import (
     ClusterDescription,
     ConfigEntry,
@@ -28,7 +28,7 @@ async def describe_cluster(
     request = DescribeCluster(authorized_operations=authorized_operations)
     reply: Reply[ClusterDescription] = await executor.ask_any(request)
     if reply.code != Code.NONE or reply.value is None:
-        raise refusal("describe", "the cluster", reply.code, reply.message)
+        raise broker_error("describe", "the cluster", reply.code, reply.message)
     return reply.value
 
 
@@ -39,10 +39,10 @@ async def describe_features(executor: AdminExecutor, node_id: int | None) -> Fea
 
     if node_id is None:
         node_id = await _any_node(executor)
-    told = await executor.of_brokers([node_id], "read the features of", ask)
-    if node_id not in told:
-        raise _unknown(node_id)
-    return told[node_id].value
+    results = await executor.of_brokers([node_id], "read the features of", ask)
+    if node_id not in results:
+        raise _unknown_broker_error(node_id)
+    return results[node_id].value
 
 
 async def describe_broker_configs(
@@ -58,10 +58,10 @@ async def describe_broker_configs(
         reply: Reply[Mapping[str, ConfigEntry]] = answer[resource]
         return reply
 
-    told = await executor.of_brokers([node_id], "read the configs of", ask)
-    if node_id not in told:
-        raise _unknown(node_id)
-    return told[node_id].value
+    results = await executor.of_brokers([node_id], "read the configs of", ask)
+    if node_id not in results:
+        raise _unknown_broker_error(node_id)
+    return results[node_id].value
 
 
 async def _any_node(executor: AdminExecutor) -> int:
@@ -69,6 +69,8 @@ async def _any_node(executor: AdminExecutor) -> int:
     return min(answer.brokers)
 
 
-def _unknown(node_id: int) -> Exception:
+def _unknown_broker_error(node_id: int) -> Exception:
     code = Code.BROKER_NOT_AVAILABLE
-    return refusal("ask", f"broker {node_id}", code, "the cluster has none of that id")
+    return broker_error(
+        "ask", f"broker {node_id}", code, "the cluster has none of that id"
+    )

@@ -8,10 +8,10 @@ import anyio
 from sharecons.admin.cluster import describe_broker_configs
 from sharecons.errors import Error
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.broker_errors import refusal
-from sharecons.protocol.admin.fanout import PASSING, outcomes
+from sharecons.protocol.admin.broker_errors import broker_error
+from sharecons.protocol.admin.fanout import RETRIABLE, results_of
 from sharecons.protocol.admin.group_configs import (
-    Wanted,
+    ConfigChanges,
     bound_names,
     check_configs,
     read_bounds,
@@ -33,7 +33,7 @@ __all__ = ["describe_configs", "incremental_alter_configs"]
 Entries = Mapping[str, ConfigEntry]
 Described = Mapping[Resource, Reply[Entries]]
 
-APPLIED_WITHIN: Final = 5.0
+MAX_APPLY_TIME: Final = 5.0
 """Brokers show what was set after some 20 ms; one that takes so long is in trouble."""
 
 
@@ -43,33 +43,35 @@ async def describe_configs(
     resources = tuple(Resource(ResourceKind.GROUP, name) for name in group_ids)
     request = DescribeConfigs(resources=resources, names=None)
     answer: Described = await executor.ask_any(request) if resources else {}
-    silent: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no answer", None)
-    replies = {each.name: answer.get(each, silent) for each in resources}
-    return outcomes(replies, "read the configs of", lambda key: f"group {key!r}")
+    missing: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no answer", None)
+    replies = {each.name: answer.get(each, missing) for each in resources}
+    return results_of(replies, "read the configs of", lambda key: f"group {key!r}")
 
 
 async def incremental_alter_configs(
-    executor: AdminExecutor, group_id: str, wanted: Wanted, validate_only: bool
+    executor: AdminExecutor, group_id: str, changes: ConfigChanges, validate_only: bool
 ) -> Outcome[None]:
-    present = (await describe_configs(executor, (group_id,)))[group_id]
-    values = {} if present.error else _values(present.value)
-    spelt = check_configs(wanted, read_bounds(await _limits(executor)), values)
+    current = (await describe_configs(executor, (group_id,)))[group_id]
+    current_values = {} if current.error else _values(current.value)
+    values = check_configs(
+        changes, read_bounds(await _broker_bounds(executor)), current_values
+    )
     request = AlterConfigs(
         resource=Resource(ResourceKind.GROUP, group_id),
-        configs=spelt,
+        configs=values,
         validate_only=validate_only,
     )
-    reply = await _altered(executor, request)
+    reply = await _send_until_done(executor, request)
     if reply.code != Code.NONE:
-        doing = "set the configs of"
-        what = f"group {group_id!r}"
-        return Outcome(error=refusal(doing, what, reply.code, reply.message))
-    if present.error is None and not validate_only:
-        await _applied(executor, group_id, spelt)
+        action = "set the configs of"
+        target = f"group {group_id!r}"
+        return Outcome(error=broker_error(action, target, reply.code, reply.message))
+    if current.error is None and not validate_only:
+        await _wait_until_applied(executor, group_id, values)
     return Outcome(None)
 
 
-async def _limits(executor: AdminExecutor) -> Mapping[str, str | None]:
+async def _broker_bounds(executor: AdminExecutor) -> Mapping[str, str | None]:
     """The brokers' bounds; where they may not be read, the brokers will say no."""
     names = tuple(bound for name in read_bounds({}) for bound in bound_names(name))
     try:
@@ -82,40 +84,46 @@ def _values(entries: Entries) -> dict[str, str | None]:
     return {name: entry.value for name, entry in entries.items()}
 
 
-async def _altered(executor: AdminExecutor, request: AlterConfigs) -> Reply[None]:
+async def _send_until_done(
+    executor: AdminExecutor, request: AlterConfigs
+) -> Reply[None]:
     backoff = Backoff()
     while True:
         reply: Reply[None] = await executor.ask_any(request)
         delay = backoff.next_delay()
-        if reply.code not in PASSING or delay >= executor.deadline.left:
+        if reply.code not in RETRIABLE or delay >= executor.deadline.left:
             return reply
         await anyio.sleep(delay)
 
 
-async def _applied(
-    executor: AdminExecutor, group_id: str, spelt: Mapping[str, str | None]
+async def _wait_until_applied(
+    executor: AdminExecutor, group_id: str, values: Mapping[str, str | None]
 ) -> None:
     """Wait until the group's coordinator shows what was set; brokers differ for a bit.
 
     It was set all the same: what is in the way of looking is not told as an error.
     """
     resource = Resource(ResourceKind.GROUP, group_id)
-    request = DescribeConfigs(resources=(resource,), names=tuple(spelt))
+    request = DescribeConfigs(resources=(resource,), names=tuple(values))
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Entries]]:
         answer: Described = await executor.ask(node_id, request)
         code, message, entries = answer[resource]
-        if code == Code.NONE and entries is not None and not _shows(entries, spelt):
+        if (
+            code == Code.NONE
+            and entries is not None
+            and not _has_values(entries, values)
+        ):
             return {group_id: Reply(Code.OFFSET_NOT_AVAILABLE, "not applied yet", None)}
         return {group_id: Reply(code, message, entries)}
 
-    with anyio.move_on_after(APPLIED_WITHIN):
+    with anyio.move_on_after(MAX_APPLY_TIME):
         await executor.of_groups([group_id], "see the configs of", ask)
 
 
-def _shows(entries: Entries, spelt: Mapping[str, str | None]) -> bool:
+def _has_values(entries: Entries, values: Mapping[str, str | None]) -> bool:
     return all(
         entries[name].is_default if value is None else entries[name].value == value
-        for name, value in spelt.items()
+        for name, value in values.items()
         if name in entries
     )

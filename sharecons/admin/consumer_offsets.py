@@ -5,15 +5,19 @@ from collections.abc import Iterable, Mapping
 from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.fanout import outcomes, parts, worst_of
+from sharecons.protocol.admin.fanout import merge_replies, part_results, results_of
 from sharecons.protocol.admin.models import CommittedOffset
-from sharecons.protocol.admin.requests import CommitOffsets, FetchCommitted, Reply
+from sharecons.protocol.admin.requests import (
+    AlterConsumerGroupOffsets,
+    ListConsumerGroupOffsets,
+    Reply,
+)
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 
 __all__ = ["alter_consumer_group_offsets", "list_consumer_group_offsets"]
 
-Told = Mapping[TopicPartition, Reply[CommittedOffset | None]]
+OffsetReplies = Mapping[TopicPartition, Reply[CommittedOffset | None]]
 Committed = Results[TopicPartition, CommittedOffset | None]
 
 
@@ -22,26 +26,30 @@ async def list_consumer_group_offsets(
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, Committed]:
-    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Told]]:
-        request = FetchCommitted(groups=dict.fromkeys(keys, partitions))
-        answer: Mapping[str, Reply[Told]] = await executor.ask(node_id, request)
-        return {key: _whole(reply) for key, reply in answer.items()}
+    async def ask(
+        node_id: int, keys: tuple[str, ...]
+    ) -> Mapping[str, Reply[OffsetReplies]]:
+        request = ListConsumerGroupOffsets(groups=dict.fromkeys(keys, partitions))
+        answer: Mapping[str, Reply[OffsetReplies]] = await executor.ask(
+            node_id, request
+        )
+        return {key: _merge(reply) for key, reply in answer.items()}
 
     fetched = await executor.of_groups(group_ids, "fetch the offsets of", ask)
-    return Results({key: _named(key, one) for key, one in fetched.items()})
+    return Results({key: _results(key, one) for key, one in fetched.items()})
 
 
-def _whole(reply: Reply[Told]) -> Reply[Told]:
+def _merge(reply: Reply[OffsetReplies]) -> Reply[OffsetReplies]:
     if reply.code != Code.NONE or reply.value is None:
         return reply._replace(value=None)
-    return worst_of(reply.value)
+    return merge_replies(reply.value)
 
 
-def _named(group_id: str, one: Outcome[Told]) -> Outcome[Committed]:
+def _results(group_id: str, one: Outcome[OffsetReplies]) -> Outcome[Committed]:
     if one.error is not None:
         return Outcome(error=one.error)
     return Outcome(
-        outcomes(
+        results_of(
             one.value,
             "fetch the offset of",
             lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
@@ -54,10 +62,10 @@ async def alter_consumer_group_offsets(
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:
-    doing = "commit the offset of"
-    missing = await missing_partitions(executor, offsets, doing)
-    there = {key: offset for key, offset in offsets.items() if key not in missing}
-    committed = await _committed(executor, group_id, there)
+    action = "commit the offset of"
+    missing = await missing_partitions(executor, offsets, action)
+    existing = {key: offset for key, offset in offsets.items() if key not in missing}
+    committed = await _send_commit(executor, group_id, existing)
     return Results(
         {
             key: Outcome(error=missing[key]) if key in missing else committed[key]
@@ -66,14 +74,14 @@ async def alter_consumer_group_offsets(
     )
 
 
-async def _committed(
+async def _send_commit(
     executor: AdminExecutor,
     group_id: str,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Results[TopicPartition, None]:
     if not offsets:
         return Results({})
-    request = CommitOffsets(group_id=group_id, offsets=offsets)
+    request = AlterConsumerGroupOffsets(group_id=group_id, offsets=offsets)
 
     async def ask(
         node_id: int, keys: tuple[str, ...]
@@ -81,10 +89,10 @@ async def _committed(
         answer: Mapping[TopicPartition, Reply[None]] = await executor.ask(
             node_id, request
         )
-        return {group_id: worst_of(answer, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
+        return {group_id: merge_replies(answer, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
 
     answered = await executor.of_groups([group_id], "commit for", ask)
-    return parts(
+    return part_results(
         answered[group_id],
         offsets,
         "commit the offset of",

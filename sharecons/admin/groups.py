@@ -7,7 +7,7 @@ from sharecons.errors import Error, UnsupportedVersionError
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import (
-    NOBODY,
+    UNKNOWN_BROKER,
     Broker,
     ConsumerGroup,
     GroupListing,
@@ -52,7 +52,7 @@ async def describe_share_groups(
     executor: AdminExecutor,
     group_ids: Iterable[str],
     authorized_operations: bool = False,
-    doing: str = "describe share",
+    action: str = "describe share",
 ) -> Results[str, ShareGroup]:
     async def ask(
         node_id: int, keys: tuple[str, ...]
@@ -63,14 +63,14 @@ async def describe_share_groups(
                 group_ids=keys, authorized_operations=authorized_operations
             ),
         )
-        coordinator = _known(executor, node_id)
+        coordinator = _broker(executor, node_id)
         return {
             key: reply._replace(value=replace(reply.value, coordinator=coordinator))
             for key, reply in answer.items()
             if reply.value is not None
         }
 
-    return await executor.of_groups(group_ids, doing, ask)
+    return await executor.of_groups(group_ids, action, ask)
 
 
 async def describe_consumer_groups(
@@ -108,7 +108,7 @@ async def _describe_consumer_groups(
             node_id,
             request(group_ids=keys, authorized_operations=authorized_operations),
         )
-        coordinator = _known(executor, node_id)
+        coordinator = _broker(executor, node_id)
         return {
             key: reply._replace(value=replace(reply.value, coordinator=coordinator))
             for key, reply in answer.items()
@@ -122,21 +122,21 @@ async def delete_share_groups(
     executor: AdminExecutor, group_ids: Iterable[str]
 ) -> Results[str, None]:
     """Delete those that are share groups: the request itself does not mind types."""
-    doing = "delete share"
-    described = await describe_share_groups(executor, group_ids, doing=doing)
+    action = "delete share"
+    described = await describe_share_groups(executor, group_ids, action=action)
 
     async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
         answer: Mapping[str, Reply[None]] = await executor.ask(
             node_id, DeleteGroups(group_ids=keys)
         )
-        return {key: _deleted(reply) for key, reply in answer.items()}
+        return {key: _ignore_unknown_group(reply) for key, reply in answer.items()}
 
-    deleted = await executor.of_groups(described.found, doing, ask)
+    deleted = await executor.of_groups(described.found, action, ask)
     failed = {key: Outcome[None](error=e) for key, e in described.errors.items()}
     return Results({key: failed.get(key) or deleted[key] for key in described})
 
 
-def _deleted(reply: Reply[None]) -> Reply[None]:
+def _ignore_unknown_group(reply: Reply[None]) -> Reply[None]:
     # It was there a moment ago: the answer to an earlier try was lost, or somebody
     # else was faster. It is gone either way.
     if reply.code == Code.GROUP_ID_NOT_FOUND:
@@ -144,5 +144,5 @@ def _deleted(reply: Reply[None]) -> Reply[None]:
     return reply
 
 
-def _known(executor: AdminExecutor, node_id: int) -> Broker:
-    return executor.brokers.broker(node_id) or NOBODY
+def _broker(executor: AdminExecutor, node_id: int) -> Broker:
+    return executor.brokers.broker(node_id) or UNKNOWN_BROKER

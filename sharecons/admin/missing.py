@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from sharecons._record import TopicPartition
 from sharecons.errors import Error
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.broker_errors import refusal
-from sharecons.protocol.admin.fanout import place
+from sharecons.protocol.admin.broker_errors import broker_error
+from sharecons.protocol.admin.fanout import find_partition
 from sharecons.protocol.codes import Code
 
 __all__ = ["missing_partitions", "missing_topics"]
 
 
 async def missing_partitions(
-    executor: AdminExecutor, partitions: Iterable[TopicPartition], doing: str
+    executor: AdminExecutor, partitions: Iterable[TopicPartition], action: str
 ) -> dict[TopicPartition, Error]:
     """Give those that are not there, each with its error."""
     keys = tuple(partitions)
@@ -26,16 +26,16 @@ async def missing_partitions(
     if not names:
         return {}
     topics = (await executor.brokers.ask_topics(names, executor.deadline)).topics
-    placed = {key: place(topics, key) for key in keys}
+    replies = {key: find_partition(topics, key) for key in keys}
     return {
-        key: refusal(doing, f"{key.topic}-{key.partition}", code, message)
-        for key, (code, message, _) in placed.items()
+        key: broker_error(action, f"{key.topic}-{key.partition}", code, message)
+        for key, (code, message, _) in replies.items()
         if code == Code.UNKNOWN_TOPIC_OR_PARTITION
     }
 
 
 async def missing_topics(
-    executor: AdminExecutor, names: Iterable[str], doing: str
+    executor: AdminExecutor, names: Iterable[str], action: str
 ) -> dict[str, Error]:
     """Give those that are not there, each with its error."""
     wanted = tuple(names)
@@ -43,7 +43,7 @@ async def missing_topics(
         return {}
     topics = (await executor.brokers.ask_topics(wanted, executor.deadline)).topics
     return {
-        name: refusal(doing, f"topic {name!r}", code, message)
+        name: broker_error(action, f"topic {name!r}", code, message)
         for name, (code, message, _) in topics.items()
         if code == Code.UNKNOWN_TOPIC_OR_PARTITION
     }

@@ -5,7 +5,7 @@ from typing import Final
 
 from sharecons._record import DETACHED, TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.fanout import outcomes
+from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.admin.requests import Reply
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
@@ -13,8 +13,8 @@ from sharecons.protocol.log_reader.log_slice import LogSlice
 from sharecons.protocol.log_reader.messages import (
     Fetch,
     Fetched,
-    FetchedFrom,
-    FetchFrom,
+    FetchedPartition,
+    FetchPosition,
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.records.batch import decode
@@ -22,9 +22,9 @@ from sharecons.records.record_decoder import LAST_OFFSET
 
 __all__ = ["read_log"]
 
-DOING: Final = "read"
+ACTION: Final = "read"
 ANY_EPOCH: Final = -1
-MOST_BYTES: Final = 8 << 20
+MAX_BYTES: Final = 8 << 20
 """Of one answer, whatever its partitions would bring together."""
 
 
@@ -34,7 +34,7 @@ async def read_log(
     max_bytes: int,
 ) -> Results[TopicPartition, LogSlice]:
     """Read once from each offset; leaders are asked side by side."""
-    named = await _named(executor, offsets)
+    named = await _share_partitions(executor, offsets)
     ids = named.found
 
     async def ask(
@@ -43,10 +43,11 @@ async def read_log(
         request = Fetch(
             max_wait=0.0,
             min_bytes=0,
-            max_bytes=MOST_BYTES,
+            max_bytes=MAX_BYTES,
             committed=False,
             partitions={
-                ids[key]: FetchFrom(ANY_EPOCH, offsets[key], max_bytes) for key in keys
+                ids[key]: FetchPosition(ANY_EPOCH, offsets[key], max_bytes)
+                for key in keys
             },
         )
         answer: Fetched = await executor.ask(node_id, request)
@@ -59,14 +60,14 @@ async def read_log(
             if ids[key] in told
         }
 
-    read = await executor.of_partitions(ids, DOING, ask)
+    read = await executor.of_partitions(ids, ACTION, ask)
     missing: dict[TopicPartition, Outcome[LogSlice]] = {
         key: Outcome(error=error) for key, error in named.errors.items()
     }
     return Results({key: missing.get(key) or read[key] for key in offsets})
 
 
-async def _named(
+async def _share_partitions(
     executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, SharePartition]:
     names = {key.topic for key in offsets}
@@ -78,17 +79,17 @@ async def _named(
         if told.value is not None:
             found = SharePartition(told.value.topic_id, key.partition)
         replies[key] = Reply(told.code, told.message, found)
-    return outcomes(replies, DOING, lambda key: f"{key.topic}-{key.partition}")
+    return results_of(replies, ACTION, lambda key: f"{key.topic}-{key.partition}")
 
 
-def _reply(key: TopicPartition, offset: int, part: FetchedFrom) -> Reply[LogSlice]:
+def _reply(key: TopicPartition, offset: int, part: FetchedPartition) -> Reply[LogSlice]:
     if part.error != Code.NONE:
         return Reply(part.error, None, None)
     decoded = decode(part.records, [(offset, LAST_OFFSET, 0)], *key, DETACHED)
-    unseen = decoded.unseen[0][0] if decoded.unseen else offset
-    piece = LogSlice(
+    next_offset = decoded.unseen[0][0] if decoded.unseen else offset
+    log_slice = LogSlice(
         records=tuple(decoded.records),
-        next_offset=unseen,
+        next_offset=next_offset,
         end_offset=part.high_watermark,
         log_start_offset=part.log_start_offset,
         damaged=tuple(
@@ -97,4 +98,4 @@ def _reply(key: TopicPartition, offset: int, part: FetchedFrom) -> Reply[LogSlic
             for each in decoded.undecodable
         ),
     )
-    return Reply(Code.NONE, None, piece)
+    return Reply(Code.NONE, None, log_slice)

@@ -6,24 +6,24 @@ from typing import Final, TypeVar
 from sharecons._record import TopicPartition
 from sharecons.admin.offsets import list_share_group_offsets
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.broker_errors import refusal
-from sharecons.protocol.admin.fanout import place
+from sharecons.protocol.admin.broker_errors import broker_error
+from sharecons.protocol.admin.fanout import find_partition
 from sharecons.protocol.admin.models import SharePartitionState, StateSummary, Topic
 from sharecons.protocol.admin.requests import ReadState, ReadStateSummary, Reply
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import SharePartition
 
-__all__ = ["named_partitions", "read_state", "read_state_summary"]
+__all__ = ["find_share_partitions", "read_state", "read_state_summary"]
 
 Partitions = tuple[TopicPartition, ...]
-Named = Mapping[TopicPartition, SharePartition]
+SharePartitions = Mapping[TopicPartition, SharePartition]
 Summaries = Mapping[SharePartition, Reply[StateSummary]]
 States = Mapping[SharePartition, Reply[SharePartitionState]]
 
 V = TypeVar("V")
 
-DOING: Final = "read the state of"
+ACTION: Final = "read the state of"
 
 
 async def read_state(
@@ -34,7 +34,7 @@ async def read_state(
     The coordinator takes whatever epoch is higher to be a new leader's, and fences the
     leader that it has; so the epoch is asked for first, and again if it grew meanwhile.
     """
-    named = await named_partitions(executor, group_id, partitions)
+    named = await find_share_partitions(executor, group_id, partitions)
 
     async def ask(
         node_id: int, keys: Partitions
@@ -44,23 +44,23 @@ async def read_state(
         epochs = {
             each: reply.value.leader_epoch
             for each, reply in summaries.items()
-            if _has_begun(reply) and reply.value is not None
+            if _has_start_offset(reply) and reply.value is not None
         }
         states = await _states(executor, node_id, group_id, epochs)
         return {
-            key: states.get(each) or _outline(summaries[each])
+            key: states.get(each) or _reply_without_state(summaries[each])
             for key, each in zip(keys, wanted, strict=True)
             if each in summaries
         }
 
-    read = await executor.of_share_partitions(group_id, named.found, DOING, ask)
-    return _joined(named, read)
+    read = await executor.of_share_partitions(group_id, named.found, ACTION, ask)
+    return _with_unknown(named, read)
 
 
 async def read_state_summary(
     executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, StateSummary]:
-    named = await named_partitions(executor, group_id, partitions)
+    named = await find_share_partitions(executor, group_id, partitions)
 
     async def ask(
         node_id: int, keys: Partitions
@@ -73,8 +73,8 @@ async def read_state_summary(
             if each in summaries
         }
 
-    read = await executor.of_share_partitions(group_id, named.found, DOING, ask)
-    return _joined(named, read)
+    read = await executor.of_share_partitions(group_id, named.found, ACTION, ask)
+    return _with_unknown(named, read)
 
 
 async def _summaries(
@@ -101,7 +101,7 @@ async def _states(
     return answer
 
 
-def _has_begun(reply: Reply[StateSummary]) -> bool:
+def _has_start_offset(reply: Reply[StateSummary]) -> bool:
     summary = reply.value
     return (
         reply.code == Code.NONE
@@ -110,7 +110,7 @@ def _has_begun(reply: Reply[StateSummary]) -> bool:
     )
 
 
-def _outline(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
+def _reply_without_state(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
     """What is to be said where there is no state to be read: nothing, or why."""
     if reply.code != Code.NONE or reply.value is None:
         return Reply(reply.code, reply.message, None)
@@ -120,7 +120,7 @@ def _outline(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
     return Reply(Code.NONE, None, state)
 
 
-async def named_partitions(
+async def find_share_partitions(
     executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartition]:
     """Name the share-partitions by their topics' ids; None are the group's own."""
@@ -137,15 +137,15 @@ async def named_partitions(
 def _share_partition(
     key: TopicPartition, topics: Mapping[str, Reply[Topic]]
 ) -> Outcome[SharePartition]:
-    code, message, placed = place(topics, key)
+    code, message, placed = find_partition(topics, key)
     topic = topics[key.topic].value
     if placed is None or topic is None:
         what = f"{key.topic}-{key.partition}"
-        return Outcome(error=refusal(DOING, what, code, message))
+        return Outcome(error=broker_error(ACTION, what, code, message))
     return Outcome(SharePartition(topic.topic_id, key.partition))
 
 
-def _joined(
+def _with_unknown(
     named: Results[TopicPartition, SharePartition], read: Results[TopicPartition, V]
 ) -> Results[TopicPartition, V]:
     return Results(

@@ -10,7 +10,7 @@ import anyio
 
 from sharecons._record import Record, TopicPartition
 from sharecons.admin.read_log import read_log
-from sharecons.admin.state import named_partitions
+from sharecons.admin.state import find_share_partitions
 from sharecons.admin.topics import list_offsets
 from sharecons.errors import Error, RequestTimedOutError
 from sharecons.net.admin_executor import AdminExecutor
@@ -20,9 +20,9 @@ from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.diagnosis.state_replay import (
     RecordedState,
-    ShareStates,
     StateKey,
-    home_of,
+    StateReplay,
+    state_partition_of,
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.share_state_records import (
@@ -33,7 +33,7 @@ from sharecons.wire.share_state_records import (
 
 __all__ = ["read_state_records"]
 
-PIECE: Final = 1 << 20
+MAX_BYTES: Final = 1 << 20
 """Bytes of each partition that one request asks for."""
 
 
@@ -47,13 +47,13 @@ async def read_state_records(
     Only those partitions of the state topic are read that their keys go to, each from
     its beginning to where it ended a moment ago.
     """
-    named = await named_partitions(executor, group_id, partitions)
-    homes = await _homes(executor, group_id, named.found)
-    states = ShareStates()
-    failed = await _replay(executor, group_id, set(homes.values()), states)
+    named = await find_share_partitions(executor, group_id, partitions)
+    state_partitions = await _state_partitions(executor, group_id, named.found)
+    states = StateReplay()
+    failed = await _replay(executor, group_id, set(state_partitions.values()), states)
 
     def outcome(key: TopicPartition) -> Outcome[RecordedState | None]:
-        if (home := homes.get(key)) is None:
+        if (home := state_partitions.get(key)) is None:
             return Outcome(error=named[key].error)
         if home in failed:
             return Outcome(error=failed[home])
@@ -62,7 +62,7 @@ async def read_state_records(
     return Results({key: outcome(key) for key in named})
 
 
-async def _homes(
+async def _state_partitions(
     executor: AdminExecutor,
     group_id: str,
     share_partitions: Mapping[TopicPartition, SharePartition],
@@ -74,7 +74,7 @@ async def _homes(
         key: TopicPartition(
             SHARE_GROUP_STATE,
             # Without partitions there is an error to be told: of the first one.
-            home_of(coordinator_key(group_id, each), count) if count else 0,
+            state_partition_of(coordinator_key(group_id, each), count) if count else 0,
         )
         for key, each in share_partitions.items()
     }
@@ -84,7 +84,7 @@ async def _replay(
     executor: AdminExecutor,
     group_id: str,
     wanted: Iterable[TopicPartition],
-    states: ShareStates,
+    states: StateReplay,
 ) -> dict[TopicPartition, Error]:
     """Tell `states` all records of these partitions; gives those that failed."""
     earliest = await list_offsets(
@@ -96,33 +96,33 @@ async def _replay(
     failed = {**earliest.errors, **latest.errors}
     starts = earliest.found
     ends = {key: found.offset or 0 for key, found in latest.found.items()}
-    reading = {
+    positions = {
         key: starts[key].offset or 0
         for key, end in ends.items()
         if (starts[key].offset or 0) < end
     }
     backoff = Backoff()
-    while reading:
+    while positions:
         if not executor.deadline.left:
-            return {**failed, **dict.fromkeys(reading, _too_late(executor))}
-        before = dict(reading)
-        pieces = await read_log(executor, reading, PIECE)
-        failed |= pieces.errors
-        for key, piece in pieces.found.items():
+            return {**failed, **dict.fromkeys(positions, _timeout_error(executor))}
+        before = dict(positions)
+        slices = await read_log(executor, positions, MAX_BYTES)
+        failed |= slices.errors
+        for key, piece in slices.found.items():
             for record in piece.records:
-                _tell(states, group_id, record)
-            reading[key] = piece.next_offset
-        if reading == before:
+                _apply(states, group_id, record)
+            positions[key] = piece.next_offset
+        if positions == before:
             await anyio.sleep(min(backoff.next_delay(), executor.deadline.left))
-        reading = {
+        positions = {
             key: at
-            for key, at in reading.items()
+            for key, at in positions.items()
             if key not in failed and at < ends[key]
         }
     return failed
 
 
-def _tell(states: ShareStates, group_id: str, record: Record) -> None:
+def _apply(states: StateReplay, group_id: str, record: Record) -> None:
     if record.key is None:
         return
     read = read_key(record.key)
@@ -130,10 +130,10 @@ def _tell(states: ShareStates, group_id: str, record: Record) -> None:
         return
     key, kind = read
     value = None if record.value is None else read_value(kind, record.value)
-    states.told(key, value, record.timestamp)
+    states.apply(key, value, record.timestamp)
 
 
-def _too_late(executor: AdminExecutor) -> Error:
+def _timeout_error(executor: AdminExecutor) -> Error:
     return RequestTimedOutError(
         f"{SHARE_GROUP_STATE} was not read to its end within "
         f"{executor.deadline.timeout:g} s; give it more time"

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from sharecons._record import TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.fanout import outcomes
+from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec, Topic
-from sharecons.protocol.admin.requests import ListLogOffsets, Reply
+from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.protocol.admin.results import Results
 
 __all__ = ["describe_topics", "list_offsets"]
@@ -20,7 +20,7 @@ async def describe_topics(
         names or None, executor.deadline, authorized_operations=authorized_operations
     )
     replies = {name: answer.topics[name] for name in names or sorted(answer.topics)}
-    return outcomes(replies, "describe", lambda name: f"topic {name!r}")
+    return results_of(replies, "describe", lambda name: f"topic {name!r}")
 
 
 async def list_offsets(
@@ -31,7 +31,7 @@ async def list_offsets(
     async def ask(
         node_id: int, keys: tuple[TopicPartition, ...]
     ) -> Mapping[TopicPartition, Reply[LogOffset]]:
-        request = ListLogOffsets(
+        request = ListOffsets(
             specs={key: specs[key] for key in keys}, read_committed=read_committed
         )
         answer: Mapping[TopicPartition, Reply[LogOffset]] = await executor.ask(

@@ -77,18 +77,18 @@ async def _serve(
     from sharecons.exporter.collector import Collector
     from sharecons.exporter.metrics import Metrics
     from sharecons.exporter.reachability import Reachability
-    from sharecons.exporter.server import keep_collecting, serving
+    from sharecons.exporter.server import collect_repeatedly, serve_metrics
 
     metrics = Metrics()
     limit = max(options.interval, settings.timeout)
     collecting = Collector(admin, options.groups, limit)
     try:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async with serving(metrics, options.host, options.port) as port:
+            async with serve_metrics(metrics, options.host, options.port) as port:
                 _announce(options.host, port)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(
-                        keep_collecting,
+                        collect_repeatedly,
                         collecting,
                         Reachability(admin),
                         metrics,

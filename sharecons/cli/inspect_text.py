@@ -19,12 +19,12 @@ from sharecons.inspection import (
 )
 from sharecons.inspection.offset_bars import (
     LEGEND,
-    LOOKS,
+    STYLES,
     OffsetBar,
     cells_of,
     offset_bars_of,
 )
-from sharecons.protocol.diagnosis.findings import duration
+from sharecons.protocol.diagnosis.findings import format_duration
 
 __all__ = ["columns", "heading", "legend", "objects", "remarks", "rows", "write"]
 
@@ -104,7 +104,7 @@ def heading(group: GroupInspection) -> str:
     if facts.delivery_limit is not None:
         parts.append(f"{facts.delivery_limit} deliveries at most")
     if facts.lock_duration is not None:
-        parts.append(f"locks of {duration(facts.lock_duration)}")
+        parts.append(f"locks of {format_duration(facts.lock_duration)}")
     parts.append(f"read from {_SOURCES[group.source.value]}")
     return "; ".join(parts)
 
@@ -159,7 +159,7 @@ def legend(group: GroupInspection) -> list[str]:
     span = strips[0].span if strips else 1
     width = "1 offset" if span == 1 else f"{span:,} offsets"
     signs = (
-        f"{LOOKS[each].sign if known else LOOKS[each].plain} {LOOKS[each].words}"
+        f"{STYLES[each].sign if known else STYLES[each].plain} {STYLES[each].label}"
         for each in LEGEND
     )
     return [
@@ -192,9 +192,9 @@ def objects(group: GroupInspection) -> list[Row]:
 
 
 def _row(strip: OffsetBar, at: float) -> Row:
-    inside = strip.inside
+    inside = strip.partition
     oldest = inside.oldest
-    age = None if oldest is None else duration(at - oldest.timestamp / 1000)
+    age = None if oldest is None else format_duration(at - oldest.timestamp / 1000)
     return {**_counts(strip.key, inside), "oldest": age}
 
 
@@ -219,12 +219,12 @@ def _sign(stretch: OffsetRange | None, known: bool) -> str:
         return " "
     if stretch.status is OffsetStatus.OPEN and stretch.delivery_count:
         return str(min(9, stretch.delivery_count))
-    looks = LOOKS[stretch.status]
+    looks = STYLES[stretch.status]
     return looks.sign if known else looks.plain
 
 
 def _can_draw() -> bool:
-    signs = "".join(looks.sign for looks in LOOKS.values())
+    signs = "".join(looks.sign for looks in STYLES.values())
     try:
         signs.encode(output.encoding())
     except UnicodeEncodeError:
@@ -279,7 +279,7 @@ def _listed(group: GroupInspection) -> list[Row]:
             "partition": key.partition,
             **_stretch(each),
             "count": each.count,
-            "standing": LOOKS[each.status].words,
+            "standing": STYLES[each.status].label,
         }
         for key, inside in group.partitions.found.items()
         for each in inside.ranges

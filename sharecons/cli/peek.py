@@ -84,7 +84,9 @@ async def _peek(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit"
         last=last,
         group_id=options.group,
         partitions=options.partition,
-        most=sys.maxsize if options.begin == "latest" and not options.max else most,
+        max_records=sys.maxsize
+        if options.begin == "latest" and not options.max
+        else most,
     )
     _show(peeked.records, options)
     complain(PROGRAM, (*peeked.errors.values(), *peeked.damaged))

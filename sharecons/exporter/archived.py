@@ -14,7 +14,7 @@ from sharecons.protocol.diagnosis.offset_states import ARCHIVED
 
 __all__ = ["ArchivedCounts"]
 
-Place: TypeAlias = tuple[str, TopicPartition]
+PartitionKey: TypeAlias = tuple[str, TopicPartition]
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """First and last offsets, ascending."""
 
@@ -23,28 +23,28 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 class ArchivedCounts:
     """Archived offsets seen so far, by group and partition."""
 
-    totals: Mapping[Place, int] = field(default_factory=dict)
-    _latest: Mapping[Place, Ranges] = field(default_factory=dict)
+    totals: Mapping[PartitionKey, int] = field(default_factory=dict)
+    _latest: Mapping[PartitionKey, Ranges] = field(default_factory=dict)
 
-    def after(self, readings: Snapshot) -> "ArchivedCounts":
+    def after(self, snapshot: Snapshot) -> "ArchivedCounts":
         """Return the counts with those of new readings added.
 
         A partition that could not be read keeps its count. One that a readable group
         no longer has is dropped.
         """
-        if not readings.reached:
+        if not snapshot.reached:
             return self
-        totals: dict[Place, int] = {}
-        latest: dict[Place, Ranges] = {}
-        for group_id, group in readings.groups.items():
+        totals: dict[PartitionKey, int] = {}
+        latest: dict[PartitionKey, Ranges] = {}
+        for group_id, group in snapshot.groups.items():
             for key, one in group.partitions.items():
                 place = group_id, key
                 known = self._latest.get(place, ())
                 ranges = known
-                if one.stretches is not None:
+                if one.ranges is not None:
                     ranges = tuple(
                         (each.first_offset, each.last_offset)
-                        for each in one.stretches
+                        for each in one.ranges
                         if each.status in ARCHIVED
                     )
                 new = _size(ranges) - _overlap(known, ranges)

@@ -42,7 +42,7 @@ from sharecons.protocol.diagnosis.offset_states import (
 
 __all__ = ["Collector"]
 
-SIDE_BY_SIDE: Final = 8
+MAX_CONCURRENT: Final = 8
 """Groups whose states are asked for at a time."""
 
 K = TypeVar("K")
@@ -50,24 +50,24 @@ V = TypeVar("V")
 Offsets = Mapping[str, Mapping[TopicPartition, GroupOffset]]
 Ends = Mapping[TopicPartition, int]
 States = Mapping[str, Mapping[TopicPartition, SharePartitionState]]
-Place = tuple[str, TopicPartition]
+PartitionKey = tuple[str, TopicPartition]
 
 
 @dataclass(slots=True)
-class _Trouble:
+class _Errors:
     """What went wrong in one collection."""
 
-    failures: Counter[str] = field(default_factory=Counter)
-    complaints: dict[str, None] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    messages: dict[str, None] = field(default_factory=dict)
 
-    def note(self, question: str, errors: Iterable[Error]) -> None:
+    def add(self, source: str, errors: Iterable[Error]) -> None:
         for error in errors:
-            self.failures[question] += 1
-            self.complaints[str(error)] = None
+            self.counts[source] += 1
+            self.messages[str(error)] = None
 
-    def found(self, question: str, results: Results[K, V]) -> dict[K, V]:
+    def found(self, source: str, results: Results[K, V]) -> dict[K, V]:
         """Give what went well, and note the rest."""
-        self.note(question, results.errors.values())
+        self.add(source, results.errors.values())
         return results.found
 
 
@@ -88,7 +88,7 @@ class Collector:
         self._patterns = tuple(patterns)
         self._limit = limit
         # Records do not change: one that is still the oldest is not read again.
-        self._oldest: dict[Place, tuple[int, Oldest]] = {}
+        self._oldest: dict[PartitionKey, tuple[int, Oldest]] = {}
         self._stalls = Stalls()
 
     async def collect(self) -> Snapshot:
@@ -97,45 +97,45 @@ class Collector:
         May be cancelled at any time.
         """
         began = time.monotonic()
-        trouble = _Trouble()
+        errors = _Errors()
         groups: dict[str, GroupSnapshot] = {}
         reached = False
         with anyio.move_on_after(self._limit) as scope:
             try:
-                groups = await self._groups(trouble)
+                groups = await self._groups(errors)
                 reached = True
             except Error as error:
-                trouble.note("cluster", [error])
+                errors.add("cluster", [error])
                 reached = not isinstance(error, ConnectionFailedError)
         if scope.cancelled_caught:
             late = f"looking at the groups took more than {self._limit:g} s"
-            trouble.note("cluster", [ConnectionFailedError(late)])
+            errors.add("cluster", [ConnectionFailedError(late)])
         return Snapshot(
             at=time.time(),
             duration=time.monotonic() - began,
             groups=groups,
-            failures=trouble.failures,
-            complaints=tuple(trouble.complaints),
+            error_counts=errors.counts,
+            error_messages=tuple(errors.messages),
             reached=reached,
         )
 
-    async def _groups(self, trouble: _Trouble) -> dict[str, GroupSnapshot]:
+    async def _groups(self, errors: _Errors) -> dict[str, GroupSnapshot]:
         listing = await self._admin.list_groups()
-        trouble.note("groups", listing.errors.values())
+        errors.add("groups", listing.errors.values())
         ids = [key for key in listing.groups if is_chosen(key, self._patterns)]
         if not ids:
             return {}
-        described = trouble.found(
+        described = errors.found(
             "groups", await self._admin.describe_share_groups(*ids)
         )
-        offsets = await self._offsets(ids, trouble)
+        offsets = await self._offsets(ids, errors)
         partitions = sorted({key for each in offsets.values() for key in each})
-        starts = await self._log(partitions, OffsetSpec.EARLIEST, trouble)
-        ends = await self._log(partitions, OffsetSpec.LATEST, trouble)
-        states = await self._states(offsets, trouble)
-        configs = trouble.found("configs", await self._admin.describe_configs(*ids))
-        readings = {
-            group_id: _reading(
+        starts = await self._log_offsets(partitions, OffsetSpec.EARLIEST, errors)
+        ends = await self._log_offsets(partitions, OffsetSpec.LATEST, errors)
+        states = await self._states(offsets, errors)
+        configs = errors.found("configs", await self._admin.describe_configs(*ids))
+        snapshots = {
+            group_id: _group_snapshot(
                 described.get(group_id),
                 offsets.get(group_id, {}),
                 states.get(group_id, {}),
@@ -145,26 +145,26 @@ class Collector:
             for group_id in ids
         }
         return self._with_stalls(
-            await self._with_oldest(readings, trouble), described, configs
+            await self._with_oldest(snapshots, errors), described, configs
         )
 
     def _with_stalls(
         self,
-        readings: dict[str, GroupSnapshot],
+        snapshots: dict[str, GroupSnapshot],
         described: Mapping[str, ShareGroup],
         configs: Mapping[str, Mapping[str, ConfigEntry]],
     ) -> dict[str, GroupSnapshot]:
         now = time.time()
-        places = {(g, key) for g, each in readings.items() for key in each.partitions}
-        self._stalls.forget_all_but(places)
-        complete = dict(readings)
+        places = {(g, key) for g, each in snapshots.items() for key in each.partitions}
+        self._stalls.keep_only(places)
+        complete = dict(snapshots)
         for group_id, group in described.items():
             entries = configs.get(group_id, {})
             limit = group_facts(group, entries).record_locks
-            partitions = readings[group_id].partitions
+            partitions = snapshots[group_id].partitions
             stalls = self._stalls.find(group, entries, partitions, now)
             complete[group_id] = replace(
-                readings[group_id],
+                snapshots[group_id],
                 partitions={
                     key: replace(
                         one, window_limit=limit, stalled=stalls.get(key, one.stalled)
@@ -174,56 +174,56 @@ class Collector:
             )
         return complete
 
-    async def _offsets(self, ids: list[str], trouble: _Trouble) -> Offsets:
-        listed = trouble.found(
+    async def _offsets(self, ids: list[str], errors: _Errors) -> Offsets:
+        listed = errors.found(
             "offsets", await self._admin.list_share_group_offsets(*ids)
         )
         return {
             group_id: {
                 key: offset
-                for key, offset in trouble.found("offsets", offsets).items()
+                for key, offset in errors.found("offsets", offsets).items()
                 if offset.start_offset is not None
             }
             for group_id, offsets in listed.items()
         }
 
-    async def _log(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, trouble: _Trouble
+    async def _log_offsets(
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, errors: _Errors
     ) -> Ends:
         found = await self._admin.list_offsets(partitions, spec)
         return {
             key: one.offset
-            for key, one in trouble.found("logs", found).items()
+            for key, one in errors.found("logs", found).items()
             if one.offset is not None
         }
 
     # What needs a request for each group.
 
-    async def _states(self, offsets: Offsets, trouble: _Trouble) -> States:
+    async def _states(self, offsets: Offsets, errors: _Errors) -> States:
         states: dict[str, Mapping[TopicPartition, SharePartitionState]] = {}
         waiting = iter([key for key, each in offsets.items() if each])
-        refused = False
+        forbidden = False
 
         async def ask() -> None:
-            nonlocal refused
+            nonlocal forbidden
             for group_id in waiting:
-                if refused:
+                if forbidden:
                     return
-                read = await self._outcome(group_id, offsets[group_id])
-                if forbidden := _forbidden(read):
+                read = await self._read_state(group_id, offsets[group_id])
+                if error := _forbidden_error(read):
                     # The right is the cluster's: without it for one group it is
                     # useless to ask for the others.
-                    refused = True
-                    trouble.note("states", [forbidden])
+                    forbidden = True
+                    errors.add("states", [error])
                 else:
-                    states[group_id] = trouble.found("states", read)
+                    states[group_id] = errors.found("states", read)
 
         async with anyio.create_task_group() as tasks:
-            for _ in range(SIDE_BY_SIDE):
+            for _ in range(MAX_CONCURRENT):
                 tasks.start_soon(ask)
         return states
 
-    async def _outcome(
+    async def _read_state(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Results[TopicPartition, SharePartitionState]:
         keys = tuple(partitions)
@@ -234,10 +234,10 @@ class Collector:
             return Results({key: Outcome(error=error) for key in keys})
 
     async def _with_oldest(
-        self, readings: dict[str, GroupSnapshot], trouble: _Trouble
+        self, snapshots: dict[str, GroupSnapshot], errors: _Errors
     ) -> dict[str, GroupSnapshot]:
         known, self._oldest = self._oldest, {}
-        for group_id, reading in readings.items():
+        for group_id, reading in snapshots.items():
             unsettled = {
                 key: each.unsettled
                 for key, each in reading.partitions.items()
@@ -248,7 +248,7 @@ class Collector:
                 for key, each in unsettled.items()
                 if known.get((group_id, key), (None,))[0] != each[0].first_offset
             }
-            found = await self._oldest_records(new, trouble)
+            found = await self._oldest_records(new, errors)
             for key, each in unsettled.items():
                 place = (group_id, key)
                 if key in found:
@@ -257,20 +257,20 @@ class Collector:
                     self._oldest[place] = known[place]
         return {
             group_id: self._complete(group_id, reading)
-            for group_id, reading in readings.items()
+            for group_id, reading in snapshots.items()
         }
 
     async def _oldest_records(
         self,
         unsettled: Mapping[TopicPartition, tuple[OffsetRange, ...]],
-        trouble: _Trouble,
+        errors: _Errors,
     ) -> Mapping[TopicPartition, Oldest]:
         if not unsettled:
             return {}
         try:
             return await oldest_records(self._admin, unsettled)
         except Error as error:
-            trouble.note("records", [error])
+            errors.add("records", [error])
             return {}
 
     def _complete(self, group_id: str, reading: GroupSnapshot) -> GroupSnapshot:
@@ -283,7 +283,7 @@ class Collector:
         return replace(reading, partitions=partitions)
 
 
-def _forbidden(
+def _forbidden_error(
     read: Results[TopicPartition, SharePartitionState],
 ) -> AuthorizationError | None:
     for error in read.errors.values():
@@ -296,7 +296,7 @@ def _forbidden(
     return None
 
 
-def _reading(
+def _group_snapshot(
     group: ShareGroup | None,
     offsets: Mapping[TopicPartition, GroupOffset],
     states: Mapping[TopicPartition, SharePartitionState],
@@ -311,7 +311,7 @@ def _reading(
                 start_offset=one.start_offset,
                 end_offset=ends.get(key),
                 lag=one.lag,
-                stretches=offset_ranges_of(states[key], starts.get(key), ends.get(key))
+                ranges=offset_ranges_of(states[key], starts.get(key), ends.get(key))
                 if key in states
                 else None,
             )

@@ -18,13 +18,13 @@ from sharecons.exporter.snapshot import PartitionSnapshot, Snapshot
 from sharecons.protocol.diagnosis.offset_states import ARCHIVED, OffsetStatus
 from sharecons.version import VERSION
 
-__all__ = ["Metrics", "registry_of"]
+__all__ = ["Metrics", "make_registry"]
 
 GROUP: Final = "kafka_share_group"
-OWN: Final = "sharecons_exporter"
+PREFIX: Final = "sharecons_exporter"
 STATES: Final = ("Empty", "Stable", "Dead")
 PARTITION: Final = ("group", "topic", "partition")
-QUESTIONS: Final = (
+ERROR_SOURCES: Final = (
     "cluster",
     "groups",
     "offsets",
@@ -33,7 +33,7 @@ QUESTIONS: Final = (
     "configs",
     "records",
 )
-UNTOLD: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
+NOT_COUNTED: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
 """Offsets of which no delivery count is known, or that are none any more."""
 
 Value = Callable[[PartitionSnapshot, float], float | None]
@@ -90,7 +90,7 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
 """Metrics of each partition: name, help, and value."""
 
 
-def registry_of(metrics: "Metrics") -> CollectorRegistry:
+def make_registry(metrics: "Metrics") -> CollectorRegistry:
     """Make a registry of its own, with the process's numbers beside."""
     registry = CollectorRegistry()
     registry.register(metrics)
@@ -112,13 +112,13 @@ class Metrics(Collector):
         self._failures: Counter[str] = Counter()
         self._archived = ArchivedCounts()
 
-    def read(self, readings: Snapshot) -> None:
+    def update(self, snapshot: Snapshot) -> None:
         """Take new readings."""
         self._collections += 1
         # A new one each time: a scrape in another thread may be counting the old one.
-        self._failures = self._failures + Counter(readings.failures)
-        self._archived = self._archived.after(readings)
-        self._latest = readings
+        self._failures = self._failures + Counter(snapshot.error_counts)
+        self._archived = self._archived.after(snapshot)
+        self._latest = snapshot
 
     def collect(self) -> Iterable[Metric]:
         """Say everything (prometheus-client asks)."""
@@ -129,37 +129,37 @@ class Metrics(Collector):
         return self._families(Snapshot(at=0.0, duration=0.0))
 
     def _families(self, latest: Snapshot | None) -> Iterator[Metric]:
-        yield from self._own(latest)
+        yield from self._exporter_metrics(latest)
         if latest is not None:
-            yield from _of_groups(latest)
-            yield from _of_partitions(latest)
+            yield from _group_metrics(latest)
+            yield from _partition_metrics(latest)
             yield _archived_seen(self._archived)
             yield _stalled(latest)
             yield _delivery_counts(latest)
 
-    def _own(self, latest: Snapshot | None) -> Iterator[Metric]:
+    def _exporter_metrics(self, latest: Snapshot | None) -> Iterator[Metric]:
         reached = latest is not None and latest.reached
-        yield _gauge(f"{OWN}_up", "1 if a broker answers, 0 if none does.", reached)
+        yield _gauge(f"{PREFIX}_up", "1 if a broker answers, 0 if none does.", reached)
         yield CounterMetricFamily(
-            f"{OWN}_collections", "Collections that ended.", self._collections
+            f"{PREFIX}_collections", "Collections that ended.", self._collections
         )
         errors = CounterMetricFamily(
-            f"{OWN}_errors",
+            f"{PREFIX}_errors",
             "What could not be read, by what was asked.",
             labels=["what"],
         )
-        for question in QUESTIONS:
+        for question in ERROR_SOURCES:
             errors.add_metric([question], self._failures[question])
         yield errors
-        yield InfoMetricFamily(f"{OWN}_build", "The version.", {"version": VERSION})
+        yield InfoMetricFamily(f"{PREFIX}_build", "The version.", {"version": VERSION})
         if latest is not None:
             yield _gauge(
-                f"{OWN}_last_collection_timestamp_seconds",
+                f"{PREFIX}_last_collection_timestamp_seconds",
                 "When the last collection ended, in seconds since 1970.",
                 latest.at,
             )
             yield _gauge(
-                f"{OWN}_last_collection_duration_seconds",
+                f"{PREFIX}_last_collection_duration_seconds",
                 "How long the last collection took.",
                 latest.duration,
             )
@@ -169,7 +169,7 @@ def _gauge(name: str, help_text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help_text, value)
 
 
-def _of_groups(latest: Snapshot) -> Iterator[Metric]:
+def _group_metrics(latest: Snapshot) -> Iterator[Metric]:
     members = GaugeMetricFamily(
         f"{GROUP}_members", "Members of the group.", labels=["group"]
     )
@@ -188,7 +188,7 @@ def _of_groups(latest: Snapshot) -> Iterator[Metric]:
     yield states
 
 
-def _of_partitions(latest: Snapshot) -> Iterator[Metric]:
+def _partition_metrics(latest: Snapshot) -> Iterator[Metric]:
     for name, help_text, value_of in GAUGES:
         gauge = GaugeMetricFamily(f"{GROUP}_{name}", help_text, labels=PARTITION)
         for labels, one in _partitions(latest):
@@ -207,8 +207,8 @@ def _delivery_counts(latest: Snapshot) -> Metric:
     )
     for labels, one in _partitions(latest):
         counts: Counter[tuple[str, int]] = Counter()
-        for each in one.stretches or ():
-            if each.status not in UNTOLD and each.delivery_count is not None:
+        for each in one.ranges or ():
+            if each.status not in NOT_COUNTED and each.delivery_count is not None:
                 counts[each.status.value, each.delivery_count] += each.count
         for (standing, deliveries), count in sorted(counts.items()):
             gauge.add_metric([*labels, standing, str(deliveries)], count)

@@ -16,7 +16,7 @@ __all__ = ["Reachability"]
 INTERVAL: Final = 1.0
 """Seconds between two probes."""
 
-LIMIT: Final = 4.0
+PROBE_TIMEOUT: Final = 4.0
 """Seconds after which a probe has failed."""
 
 
@@ -47,7 +47,7 @@ class Reachability:
                 return
 
     async def _probe(self) -> Error | None:
-        with anyio.move_on_after(LIMIT):
+        with anyio.move_on_after(PROBE_TIMEOUT):
             try:
                 await self._admin.describe_cluster()
             except (ConnectionFailedError, RequestTimedOutError) as error:
@@ -55,4 +55,4 @@ class Reachability:
             except Error:
                 pass  # A refusal is a response, too.
             return None
-        return ConnectionFailedError(f"no broker answered within {LIMIT:g} s")
+        return ConnectionFailedError(f"no broker answered within {PROBE_TIMEOUT:g} s")

@@ -10,22 +10,22 @@ from anyio import to_thread
 from prometheus_client import start_http_server
 
 from sharecons.exporter.collector import Collector
-from sharecons.exporter.metrics import Metrics, registry_of
+from sharecons.exporter.metrics import Metrics, make_registry
 from sharecons.exporter.reachability import Reachability
 from sharecons.exporter.snapshot import Snapshot, unreachable
 
-__all__ = ["keep_collecting", "serving"]
+__all__ = ["collect_repeatedly", "serve_metrics"]
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
-MOST: Final = 5
+MAX_LINES: Final = 5
 """Lines for one collection: the reasons are few, the partitions may be many."""
 
-AGAIN: Final = "everything can be read again"
+RECOVERED: Final = "everything can be read again"
 
 
 @asynccontextmanager
-async def serving(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
+async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
     """Serve metrics over HTTP, in a thread, until the block is left.
 
     Gives the port, which is a free one for 0.
@@ -33,7 +33,7 @@ async def serving(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
     Raises:
         OSError: the address cannot be had.
     """
-    server, thread = start_http_server(port, host, registry_of(metrics))
+    server, thread = start_http_server(port, host, make_registry(metrics))
     try:
         yield server.server_port
     finally:
@@ -44,35 +44,35 @@ async def serving(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
         thread.join(timeout=1.0)
 
 
-async def keep_collecting(
-    collecting: Collector,
+async def collect_repeatedly(
+    collector: Collector,
     reachability: Reachability,
     metrics: Metrics,
     interval: float,
-    say: Say,
+    report: Report,
 ) -> None:
     """Collect every `interval` seconds until cancelled, whatever fails.
 
     When no broker answers, drop all values of groups at once. When one answers again,
     collect at once. Call `say` with what cannot be read, when that changes.
     """
-    trouble: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     while True:
         began = time.monotonic()
-        readings = await _collect(collecting, reachability)
-        metrics.read(readings)
-        trouble = _tell(trouble, readings, say)
-        if readings.reached:
+        snapshot = await _collect(collector, reachability)
+        metrics.update(snapshot)
+        messages = _report_errors(messages, snapshot, report)
+        if snapshot.reached:
             rest = max(0.0, began + interval - time.monotonic())
             with anyio.move_on_after(rest):
-                readings = unreachable(await reachability.wait_until_lost())
-                metrics.read(readings)
-                trouble = _tell(trouble, readings, say)
-        if not readings.reached:
+                snapshot = unreachable(await reachability.wait_until_lost())
+                metrics.update(snapshot)
+                messages = _report_errors(messages, snapshot, report)
+        if not snapshot.reached:
             await reachability.wait_until_back()
 
 
-async def _collect(collecting: Collector, reachability: Reachability) -> Snapshot:
+async def _collect(collector: Collector, reachability: Reachability) -> Snapshot:
     """Collect once, or until no broker answers."""
     ended: list[Snapshot] = []
 
@@ -82,17 +82,19 @@ async def _collect(collecting: Collector, reachability: Reachability) -> Snapsho
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
-        ended.append(await collecting.collect())
+        ended.append(await collector.collect())
         tasks.cancel_scope.cancel()
     return ended[0]
 
 
-def _tell(before: tuple[str, ...], readings: Snapshot, say: Say) -> tuple[str, ...]:
-    new = [each for each in readings.complaints if each not in before]
-    for complaint in new[:MOST]:
-        say(complaint)
-    if len(new) > MOST:
-        say(f"and {len(new) - MOST} more")
-    if before and not readings.complaints:
-        say(AGAIN)
-    return readings.complaints
+def _report_errors(
+    before: tuple[str, ...], snapshot: Snapshot, report: Report
+) -> tuple[str, ...]:
+    new = [each for each in snapshot.error_messages if each not in before]
+    for complaint in new[:MAX_LINES]:
+        report(complaint)
+    if len(new) > MAX_LINES:
+        report(f"and {len(new) - MAX_LINES} more")
+    if before and not snapshot.error_messages:
+        report(RECOVERED)
+    return snapshot.error_messages

@@ -43,7 +43,7 @@ class PartitionSnapshot:
     start_offset: int
     end_offset: int | None = None
     lag: int | None = None
-    stretches: tuple[OffsetRange, ...] | None = None
+    ranges: tuple[OffsetRange, ...] | None = None
     oldest: Oldest | None = None
     window_limit: int | None = None
     stalled: Mapping[str, bool] = field(default_factory=dict)
@@ -51,15 +51,15 @@ class PartitionSnapshot:
     @property
     def window(self) -> int | None:
         """Offsets from the start to the last that was written; None if unknown."""
-        if self.stretches is None:
+        if self.ranges is None:
             return None
-        return window_of(self.start_offset, self.stretches)
+        return window_of(self.start_offset, self.ranges)
 
     def count(self, *standings: OffsetStatus) -> int | None:
         """Return how many offsets stand so; None if unknown."""
-        if self.stretches is None:
+        if self.ranges is None:
             return None
-        return sum(e.count for e in self.stretches if e.status in standings)
+        return sum(e.count for e in self.ranges if e.status in standings)
 
     @property
     def unsettled(self) -> tuple[OffsetRange, ...] | None:
@@ -68,8 +68,8 @@ class PartitionSnapshot:
         Without the state it is known where they begin: what the group has begun to
         read ends, as far as it is settled in order, at its start offset.
         """
-        if self.stretches is not None:
-            return tuple(each for each in self.stretches if each.status in UNSETTLED)
+        if self.ranges is not None:
+            return tuple(each for each in self.ranges if each.status in UNSETTLED)
         if self.end_offset is None:
             return None
         if self.lag == 0 or self.end_offset <= self.start_offset:
@@ -116,8 +116,8 @@ class Snapshot:
     at: float
     duration: float
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
-    failures: Mapping[str, int] = field(default_factory=dict)
-    complaints: tuple[str, ...] = ()
+    error_counts: Mapping[str, int] = field(default_factory=dict)
+    error_messages: tuple[str, ...] = ()
     reached: bool = True
 
 
@@ -126,8 +126,8 @@ def unreachable(error: Error) -> Snapshot:
     return Snapshot(
         at=time.time(),
         duration=0.0,
-        failures={"cluster": 1},
-        complaints=(str(error),),
+        error_counts={"cluster": 1},
+        error_messages=(str(error),),
         reached=False,
     )
 

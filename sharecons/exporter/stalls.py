@@ -6,7 +6,11 @@ from typing import Final, final
 from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, ShareGroup
 from sharecons.exporter.snapshot import PartitionSnapshot
-from sharecons.inspection.inspect import assigned_members, group_facts, settling
+from sharecons.inspection.inspect import (
+    acknowledged_state,
+    assigned_members,
+    group_facts,
+)
 from sharecons.protocol.diagnosis.findings import Reason, findings_of
 from sharecons.protocol.diagnosis.offset_states import (
     UNSETTLED,
@@ -17,13 +21,13 @@ from sharecons.protocol.diagnosis.offset_states import (
 
 __all__ = ["Stalls"]
 
-ALWAYS: Final = (Reason.NO_MEMBERS, Reason.UNASSIGNED)
+WITHOUT_STATE: Final = (Reason.NO_MEMBERS, Reason.UNASSIGNED)
 """Reasons that are known without the state."""
 
-OF_STATE: Final = (Reason.WINDOW_FULL, Reason.NO_PROGRESS)
+WITH_STATE: Final = (Reason.WINDOW_FULL, Reason.NO_PROGRESS)
 
-Place = tuple[str, TopicPartition]
-Settling = tuple[int | None, tuple[OffsetRange, ...]]
+PartitionKey = tuple[str, TopicPartition]
+AcknowledgedState = tuple[int | None, tuple[OffsetRange, ...]]
 
 
 @final
@@ -31,7 +35,7 @@ class Stalls:
     """Finds the reasons, and keeps for how long each partition has not changed."""
 
     def __init__(self) -> None:
-        self._unchanged: dict[Place, tuple[Settling, float]] = {}
+        self._unchanged: dict[PartitionKey, tuple[AcknowledgedState, float]] = {}
 
     def find(
         self,
@@ -49,24 +53,26 @@ class Stalls:
         for key, one in partitions.items():
             if one.unsettled is None:
                 continue
-            inside = _inside(one, assigned_members(group, key))
+            inside = _inspection(one, assigned_members(group, key))
             unchanged = self._seconds((group.group_id, key), inside, now)
             found = {
                 each.reason
-                for each in findings_of(inside, facts, now=now, unchanged=unchanged)
+                for each in findings_of(inside, facts, now=now, unchanged_for=unchanged)
             }
-            known = [*ALWAYS]
-            if one.stretches is not None and facts.record_locks is not None:
-                known += OF_STATE
+            known = [*WITHOUT_STATE]
+            if one.ranges is not None and facts.record_locks is not None:
+                known += WITH_STATE
             stalls[key] = {reason.value: reason in found for reason in known}
         return stalls
 
-    def forget_all_but(self, places: set[Place]) -> None:
+    def keep_only(self, places: set[PartitionKey]) -> None:
         """Drop what is kept of partitions and groups that are gone."""
         self._unchanged = {k: v for k, v in self._unchanged.items() if k in places}
 
-    def _seconds(self, place: Place, inside: PartitionInspection, now: float) -> float:
-        current = settling(inside)
+    def _seconds(
+        self, place: PartitionKey, inside: PartitionInspection, now: float
+    ) -> float:
+        current = acknowledged_state(inside)
         known, since = self._unchanged.get(place, (None, now))
         if known != current:
             since = now
@@ -74,8 +80,10 @@ class Stalls:
         return now - since
 
 
-def _inside(one: PartitionSnapshot, members: tuple[str, ...]) -> PartitionInspection:
-    stretches = one.stretches
+def _inspection(
+    one: PartitionSnapshot, members: tuple[str, ...]
+) -> PartitionInspection:
+    stretches = one.ranges
     if stretches is None:
         # Without the state it is not known which offsets were handed out.
         stretches = tuple(

@@ -10,7 +10,7 @@ from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.protocol.admin.results import Outcome
 
-__all__ = ["log_bounds", "side_by_side"]
+__all__ = ["gather", "log_bounds"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -18,7 +18,7 @@ B = TypeVar("B")
 Offsets = Results[TopicPartition, LogOffset]
 
 
-async def side_by_side(
+async def gather(
     first: Awaitable[A], second: Awaitable[B]
 ) -> tuple[Outcome[A], Outcome[B]]:
     """Wait for two questions; an error of one does not end the other."""
@@ -35,7 +35,7 @@ async def log_bounds(
 ) -> tuple[Offsets, Offsets]:
     """Ask where logs start, and where they end."""
     wanted = tuple(keys)
-    starts, ends = await side_by_side(
+    starts, ends = await gather(
         admin.list_offsets(wanted, OffsetSpec.EARLIEST),
         admin.list_offsets(wanted, OffsetSpec.LATEST),
     )

@@ -8,13 +8,13 @@ from sharecons.escaping import escape as escape_text
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     LEGEND,
-    LOOKS,
+    STYLES,
     BarSegment,
     OffsetBar,
+    colour_of,
     offset_bars_of,
-    shade,
 )
-from sharecons.protocol.diagnosis.findings import Severity, duration
+from sharecons.protocol.diagnosis.findings import Severity, format_duration
 from sharecons.protocol.diagnosis.offset_states import (
     SETTLED,
     OffsetRange,
@@ -25,7 +25,7 @@ __all__ = ["page"]
 
 WIDTH: Final = 1000
 HEIGHT: Final = 22
-NARROWEST: Final = 3
+MIN_WIDTH: Final = 3
 """Of what is not settled: one record in a window of thousands is still to be seen."""
 
 _STYLE: Final = """
@@ -57,9 +57,9 @@ _PATTERNS: Final = f"""
 <svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
 <pattern id="archived" width="6" height="6" patternUnits="userSpaceOnUse"
  patternTransform="rotate(45)"><rect width="6" height="6" fill="#d5d9dd"/>
-<rect width="3" height="6" fill="{LOOKS[OffsetStatus.ARCHIVED].colour}"/></pattern>
+<rect width="3" height="6" fill="{STYLES[OffsetStatus.ARCHIVED].colour}"/></pattern>
 <pattern id="above" width="6" height="6" patternUnits="userSpaceOnUse">
-<rect width="6" height="6" fill="{LOOKS[OffsetStatus.ABOVE].colour}"/>
+<rect width="6" height="6" fill="{STYLES[OffsetStatus.ABOVE].colour}"/>
 <circle cx="3" cy="3" r="0.9" fill="#9aa7b2"/></pattern>
 </defs></svg>
 """
@@ -79,7 +79,7 @@ def page(group: GroupInspection) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{_escaped(title)}</title><style>{_STYLE}</style></head><body>"
-        f"{_PATTERNS}<h1>{_escaped(title)}</h1>{_lead(group)}{_legend()}"
+        f"{_PATTERNS}<h1>{_escaped(title)}</h1>{_summary(group)}{_legend()}"
         "<table><thead><tr><th>partition</th><th>from its start offset on</th>"
         '<th class="n">start</th><th class="n">settled</th>'
         '<th class="n">available<br>or locked</th><th class="n">above</th>'
@@ -88,25 +88,26 @@ def page(group: GroupInspection) -> str:
     )
 
 
-def _lead(group: GroupInspection) -> str:
+def _summary(group: GroupInspection) -> str:
     at = datetime.fromtimestamp(group.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     facts = group.facts
-    says = [f"{group.group.state}, members: {facts.members}", f"seen at {at}"]
+    facts_text = [f"{group.group.state}, members: {facts.members}", f"seen at {at}"]
     if facts.record_locks is not None:
-        says.append(f"a window of {facts.record_locks:,} offsets")
+        facts_text.append(f"a window of {facts.record_locks:,} offsets")
     if facts.delivery_limit is not None:
-        says.append(f"{facts.delivery_limit} deliveries at most")
+        facts_text.append(f"{facts.delivery_limit} deliveries at most")
     if facts.lock_duration is not None:
-        says.append(f"locks last {duration(facts.lock_duration)}")
-    strips = offset_bars_of(group)
-    scale = f"Each strip is {strips[0].span:,} offsets wide" if strips else ""
-    if any(strip.limit is not None for strip in strips):
+        facts_text.append(f"locks last {format_duration(facts.lock_duration)}")
+    bars = offset_bars_of(group)
+    scale = f"Each strip is {bars[0].span:,} offsets wide" if bars else ""
+    if any(strip.limit is not None for strip in bars):
         scale += "; the dashed line is where the window is full"
-    told = (
-        "Locks are in the memory of each partition's leader alone: what is not settled "
-        "may be available or locked."
+    note = (
+        "Only partition leaders know the acquisition locks: unsettled offsets may be "
+        "available or locked."
     )
-    return f"<p>{_escaped('; '.join(says))}.</p><p>{_escaped(f'{scale}. {told}')}</p>"
+    first = _escaped("; ".join(facts_text))
+    return f"<p>{first}.</p><p>{_escaped(f'{scale}. {note}')}</p>"
 
 
 def _legend() -> str:
@@ -118,51 +119,52 @@ def _legend() -> str:
         )
 
     items = []
-    for standing in LEGEND:
-        if standing is OffsetStatus.OPEN:
+    for status in LEGEND:
+        if status is OffsetStatus.OPEN:
             for count, words in ((1, "delivered once"), (4, "near its last delivery")):
                 sample = OffsetRange(
                     first_offset=0,
                     last_offset=0,
-                    status=standing,
+                    status=status,
                     delivery_count=count,
                 )
                 items.append(
-                    item(shade(sample, 5), f"{LOOKS[standing].words}, {words}")
+                    item(colour_of(sample, 5), f"{STYLES[status].label}, {words}")
                 )
         else:
-            items.append(item(_fill(standing), LOOKS[standing].words))
+            items.append(item(_fill(status), STYLES[status].label))
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
-def _row(strip: OffsetBar, group: GroupInspection, limit: int | None) -> str:
-    inside = strip.inside
-    settled = inside.count(*SETTLED)
+def _row(bar: OffsetBar, group: GroupInspection, limit: int | None) -> str:
+    partition = bar.partition
+    settled = partition.count(*SETTLED)
     cells = (
-        "-" if inside.start_offset is None else f"{inside.start_offset}",
+        "-" if partition.start_offset is None else f"{partition.start_offset}",
         f"{settled:,}",
-        f"{inside.count(OffsetStatus.OPEN):,}",
-        f"{inside.count(OffsetStatus.ABOVE):,}",
+        f"{partition.count(OffsetStatus.OPEN):,}",
+        f"{partition.count(OffsetStatus.ABOVE):,}",
     )
     numbers = "".join(f'<td class="n">{each}</td>' for each in cells)
     return (
-        f'<tr><td class="name">{_name(*strip.key)}</td>'
-        f'<td class="strip">{_svg(strip, limit)}</td>{numbers}'
-        f'<td class="oldest">{_oldest(strip, group)}</td>'
-        f'<td class="says">{_says(strip, group)}</td></tr>'
+        f'<tr><td class="name">{_name(*bar.key)}</td>'
+        f'<td class="strip">{_svg(bar, limit)}</td>{numbers}'
+        f'<td class="oldest">{_oldest(bar, group)}</td>'
+        f'<td class="says">{_findings(bar, group)}</td></tr>'
     )
 
 
-def _oldest(strip: OffsetBar, group: GroupInspection) -> str:
-    oldest = strip.inside.oldest
+def _oldest(bar: OffsetBar, group: GroupInspection) -> str:
+    oldest = bar.partition.oldest
     if oldest is None:
         return "-"
-    return f"{duration(group.at - oldest.timestamp / 1000)}<br>offset {oldest.offset}"
+    age = format_duration(group.at - oldest.timestamp / 1000)
+    return f"{age}<br>offset {oldest.offset}"
 
 
-def _says(strip: OffsetBar, group: GroupInspection) -> str:
+def _findings(bar: OffsetBar, group: GroupInspection) -> str:
     parts = []
-    first, *others = group.findings[strip.key]
+    first, *others = group.findings[bar.key]
     worse = (each for each in others if each.severity > Severity.FINE)
     for finding in (first, *worse):
         text = _escaped(finding.text)
@@ -173,14 +175,14 @@ def _says(strip: OffsetBar, group: GroupInspection) -> str:
     return "<br>".join(parts)
 
 
-def _svg(strip: OffsetBar, limit: int | None) -> str:
+def _svg(bar: OffsetBar, limit: int | None) -> str:
     # What is not settled is drawn last, so that nothing lies over it.
-    pieces = sorted(
-        strip.pieces, key=lambda piece: piece.stretch.status is OffsetStatus.OPEN
+    segments = sorted(
+        bar.segments, key=lambda piece: piece.offset_range.status is OffsetStatus.OPEN
     )
-    drawn = "".join(_rect(piece, limit) for piece in pieces)
-    if strip.limit is not None:
-        x = strip.limit * WIDTH
+    drawn = "".join(_rect(piece, limit) for piece in segments)
+    if bar.limit is not None:
+        x = bar.limit * WIDTH
         drawn += (
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}" stroke="#000" '
             'stroke-width="1.5" stroke-dasharray="3 2" '
@@ -189,36 +191,36 @@ def _svg(strip: OffsetBar, limit: int | None) -> str:
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" '
         f'shape-rendering="crispEdges" role="img" '
-        f'aria-label="{_name(*strip.key)}"><rect width="{WIDTH}" height="{HEIGHT}" '
+        f'aria-label="{_name(*bar.key)}"><rect width="{WIDTH}" height="{HEIGHT}" '
         f'fill="#fff" stroke="#c8d0d8"/>{drawn}</svg>'
     )
 
 
-def _rect(piece: BarSegment, limit: int | None) -> str:
-    stretch = piece.stretch
-    left, width = piece.left * WIDTH, (piece.right - piece.left) * WIDTH
-    fill = _fill(stretch.status)
-    if stretch.status is OffsetStatus.OPEN:
-        fill = shade(stretch, limit)
-        width = max(width, NARROWEST)
+def _rect(segment: BarSegment, limit: int | None) -> str:
+    offset_range = segment.offset_range
+    left, width = segment.left * WIDTH, (segment.right - segment.left) * WIDTH
+    fill = _fill(offset_range.status)
+    if offset_range.status is OffsetStatus.OPEN:
+        fill = colour_of(offset_range, limit)
+        width = max(width, MIN_WIDTH)
         left = min(left, WIDTH - width)
     return (
         f'<rect x="{left:.2f}" width="{width:.2f}" height="{HEIGHT}" fill="{fill}">'
-        f"<title>{_escaped(_words(stretch))}</title></rect>"
+        f"<title>{_escaped(_tooltip(offset_range))}</title></rect>"
     )
 
 
-def _fill(standing: OffsetStatus) -> str:
-    if standing in (OffsetStatus.ARCHIVED, OffsetStatus.ABOVE):
-        return f"url(#{standing.value})"
-    return LOOKS[standing].colour
+def _fill(status: OffsetStatus) -> str:
+    if status in (OffsetStatus.ARCHIVED, OffsetStatus.ABOVE):
+        return f"url(#{status.value})"
+    return STYLES[status].colour
 
 
-def _words(stretch: OffsetRange) -> str:
-    where = f"offsets {stretch.first_offset:,} to {stretch.last_offset:,}"
-    words = f"{where}: {LOOKS[stretch.status].words}"
-    if stretch.delivery_count is not None:
-        words += f", delivery count {stretch.delivery_count}"
+def _tooltip(offset_range: OffsetRange) -> str:
+    where = f"offsets {offset_range.first_offset:,} to {offset_range.last_offset:,}"
+    words = f"{where}: {STYLES[offset_range.status].label}"
+    if offset_range.delivery_count is not None:
+        words += f", delivery count {offset_range.delivery_count}"
     return words
 
 

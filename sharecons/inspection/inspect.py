@@ -18,7 +18,7 @@ from sharecons.admin import (
     SharePartitionState,
 )
 from sharecons.errors import AuthorizationError, BrokerError, Error
-from sharecons.inspection.gather import log_bounds, side_by_side
+from sharecons.inspection.gather import gather, log_bounds
 from sharecons.inspection.oldest import oldest_records
 from sharecons.protocol.codes import Code
 from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, findings_of
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = [
     "GroupInspection",
     "Source",
+    "acknowledged_state",
     "assigned_members",
     "group_facts",
     "inspect_group",
-    "settling",
 ]
 
 Ends = tuple[int | None, int | None]
@@ -61,7 +61,7 @@ class _State:
     """What was read of a share-partition; `written` as in `PartitionInside`."""
 
     state: SharePartitionState
-    written: int | None = None
+    last_written: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ async def inspect_group(
     """
     # By itself: where nobody answers, one question is enough to see it.
     group = await admin.describe_group(group_id)
-    listed, configs = await side_by_side(
+    listed, configs = await gather(
         admin.list_share_group_offsets(group_id), admin.describe_configs(group_id)
     )
     known = listed.value[group_id].value
@@ -122,12 +122,12 @@ async def inspect_group(
     states, ends, source = await _states_and_ends(
         admin, group_id, tuple(wanted.found), source
     )
-    entries, unread = _entries(configs, group_id)
-    stretches = {
+    entries, unread = _configs(configs, group_id)
+    ranges = {
         key: offset_ranges_of(each.state, *ends.get(key, (None, None)))
         for key, each in states.found.items()
     }
-    oldest = await oldest_records(admin, stretches)
+    oldest = await oldest_records(admin, ranges)
     at = time.time()
 
     def inside(key: TopicPartition) -> Outcome[PartitionInspection]:
@@ -140,16 +140,18 @@ async def inspect_group(
                 start_offset=read.state.start_offset,
                 log_start_offset=log_start,
                 end_offset=end,
-                ranges=stretches[key],
+                ranges=ranges[key],
                 oldest=oldest.get(key),
                 members=assigned_members(group, key),
-                written=read.written,
+                last_written=read.last_written,
             )
         )
 
     seen = Results({key: inside(key) for key in wanted})
     facts = group_facts(group, entries)
-    since = {key: _since(key, each, at, before) for key, each in seen.found.items()}
+    since = {
+        key: _unchanged_since(key, each, at, before) for key, each in seen.found.items()
+    }
     return GroupInspection(
         group=group,
         facts=facts,
@@ -157,7 +159,7 @@ async def inspect_group(
         at=at,
         partitions=seen,
         findings={
-            key: findings_of(each, facts, now=at, unchanged=at - since[key])
+            key: findings_of(each, facts, now=at, unchanged_for=at - since[key])
             for key, each in seen.found.items()
         },
         since=since,
@@ -179,11 +181,14 @@ def _wanted(
     else:
         keys = sorted(set(partitions))
     return Results(
-        {key: Outcome(error=_stranger(group_id, key, known)) for key in keys}
+        {
+            key: Outcome(error=_unknown_partition_error(group_id, key, known))
+            for key in keys
+        }
     )
 
 
-def _stranger(
+def _unknown_partition_error(
     group_id: str, key: TopicPartition, known: Results[TopicPartition, GroupOffset]
 ) -> Error | None:
     if key in known:
@@ -200,7 +205,7 @@ async def _states_and_ends(
     keys: tuple[TopicPartition, ...],
     source: Source,
 ) -> tuple[Results[TopicPartition, _State], dict[TopicPartition, Ends], Source]:
-    read, logs = await side_by_side(
+    read, logs = await gather(
         _states(admin, group_id, keys, source), log_bounds(admin, keys)
     )
     states, source = read.value
@@ -225,31 +230,31 @@ async def _states(
     source: Source,
 ) -> tuple[Results[TopicPartition, _State], Source]:
     if source is Source.RECORDS:
-        return await _recorded(admin, group_id, keys), source
+        return await _states_from_records(admin, group_id, keys), source
     read = await admin.read_state(group_id, keys)
     refused = [e for e in read.errors.values() if isinstance(e, AuthorizationError)]
     if source is Source.AUTO and refused:
-        recorded = await _recorded(admin, group_id, keys)
+        recorded = await _states_from_records(admin, group_id, keys)
         for error in recorded.errors.values():
             if isinstance(error, AuthorizationError):
-                raise _forbidden(group_id, refused[0], error) from error
+                raise _forbidden_error(group_id, refused[0], error) from error
         return recorded, Source.RECORDS
     return read.map(lambda state: _State(state=state)), Source.COORDINATOR
 
 
-async def _recorded(
+async def _states_from_records(
     admin: ShareGroupAdmin, group_id: str, keys: tuple[TopicPartition, ...]
 ) -> Results[TopicPartition, _State]:
     def state(recorded: "RecordedState | None") -> _State:
         if recorded is None:
             nothing = SharePartitionState(start_offset=None, state_epoch=0, batches=())
             return _State(state=nothing)
-        return _State(state=recorded.state, written=recorded.written)
+        return _State(state=recorded.state, last_written=recorded.last_written)
 
     return (await admin.read_state_records(group_id, keys)).map(state)
 
 
-def _forbidden(
+def _forbidden_error(
     group_id: str, refused: AuthorizationError, also: AuthorizationError
 ) -> AuthorizationError:
     text = (
@@ -260,7 +265,7 @@ def _forbidden(
     return AuthorizationError(text, code=refused.code, name=refused.name)
 
 
-def _entries(
+def _configs(
     configs: Outcome[Results[str, Mapping[str, ConfigEntry]]], group_id: str
 ) -> tuple[Mapping[str, ConfigEntry], tuple[Error, ...]]:
     """Give the group's configs; without them there are findings less."""
@@ -291,24 +296,26 @@ def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
     return tuple(m.member_id for m in group.members if key in m.assignment)
 
 
-def _since(
+def _unchanged_since(
     key: TopicPartition,
-    inside: PartitionInspection,
+    partition: PartitionInspection,
     at: float,
     before: GroupInspection | None,
 ) -> float:
-    if inside.written is not None:
-        return inside.written / 1000
+    if partition.last_written is not None:
+        return partition.last_written / 1000
     earlier = None if before is None else before.partitions.get(key)
     if before is None or earlier is None or not earlier.ok:
         return at
-    same = settling(earlier.value) == settling(inside)
+    same = acknowledged_state(earlier.value) == acknowledged_state(partition)
     return before.since[key] if same else at
 
 
-def settling(inside: PartitionInspection) -> tuple[int | None, tuple[OffsetRange, ...]]:
+def acknowledged_state(
+    partition: PartitionInspection,
+) -> tuple[int | None, tuple[OffsetRange, ...]]:
     """What changes when something is settled or let go, and by nothing else."""
     # New records lengthen the last stretch.
-    return inside.start_offset, tuple(
-        each for each in inside.ranges if each.delivery_count is not None
+    return partition.start_offset, tuple(
+        each for each in partition.ranges if each.delivery_count is not None
     )

@@ -21,17 +21,17 @@ from sharecons.protocol.diagnosis.offset_states import (
 
 __all__ = [
     "LEGEND",
-    "LOOKS",
+    "STYLES",
     "BarSegment",
-    "Looks",
     "OffsetBar",
+    "StatusStyle",
     "cells_of",
+    "colour_of",
     "offset_bars_of",
-    "shade",
 ]
 
 
-class Looks(NamedTuple):
+class StatusStyle(NamedTuple):
     """How a standing looks: a colour, and a sign for where there are none.
 
     Blue, orange and grey are told apart by colour-blind people too (Okabe and Ito), and
@@ -41,24 +41,26 @@ class Looks(NamedTuple):
     colour: str
     sign: str
     plain: str
-    words: str
+    label: str
 
 
-LOOKS: Final[Mapping[OffsetStatus, Looks]] = {
-    OffsetStatus.ACKNOWLEDGED: Looks("#0072B2", "█", "=", "acknowledged"),
-    OffsetStatus.ARCHIVED: Looks("#8A8A8A", "▒", "x", "archived"),
-    OffsetStatus.ARCHIVING: Looks(
+STYLES: Final[Mapping[OffsetStatus, StatusStyle]] = {
+    OffsetStatus.ACKNOWLEDGED: StatusStyle("#0072B2", "█", "=", "acknowledged"),
+    OffsetStatus.ARCHIVED: StatusStyle("#8A8A8A", "▒", "x", "archived"),
+    OffsetStatus.ARCHIVING: StatusStyle(
         "#56B4E9", "▓", "a", "archiving: writes a dead letter"
     ),
-    OffsetStatus.UNKNOWN: Looks("#CC79A7", "?", "?", "in a state of a newer broker"),
-    OffsetStatus.OPEN: Looks("#E69F00", "◆", "o", "available or locked"),
-    OffsetStatus.ABOVE: Looks(
+    OffsetStatus.UNKNOWN: StatusStyle(
+        "#CC79A7", "?", "?", "in a state of a newer broker"
+    ),
+    OffsetStatus.OPEN: StatusStyle("#E69F00", "◆", "o", "available or locked"),
+    OffsetStatus.ABOVE: StatusStyle(
         "#E8EEF2", "·", ".", "above: locked first time, or waiting"
     ),
-    OffsetStatus.REMOVED: Looks("#000000", "!", "!", "removed by retention"),
+    OffsetStatus.REMOVED: StatusStyle("#000000", "!", "!", "removed by retention"),
 }
 
-LEGEND: Final = tuple(LOOKS)
+LEGEND: Final = tuple(STYLES)
 
 _ORANGES: Final = ("#F5C66B", "#E69F00", "#D55E00", "#8C2D04")
 """Of what was let go: the darker, the closer to its delivery limit."""
@@ -80,7 +82,7 @@ class BarSegment(NamedTuple):
 
     left: float
     right: float
-    stretch: OffsetRange
+    offset_range: OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,39 +96,42 @@ class OffsetBar:
     """
 
     key: TopicPartition
-    inside: PartitionInspection
+    partition: PartitionInspection
     span: int
-    pieces: tuple[BarSegment, ...]
+    segments: tuple[BarSegment, ...]
     limit: float | None
     severity: Severity
-    verdict: str
+    text: str
 
 
 def offset_bars_of(group: GroupInspection) -> tuple[OffsetBar, ...]:
     """Lay out the partitions that could be seen, all on one scale."""
     seen = group.partitions.found
     span = _span(seen.values())
-    return tuple(_strip(key, each, span, group) for key, each in seen.items())
+    return tuple(_bar(key, each, span, group) for key, each in seen.items())
 
 
-def cells_of(strip: OffsetBar, width: int) -> list[OffsetRange | None]:
+def cells_of(bar: OffsetBar, width: int) -> list[OffsetRange | None]:
     """Cut a strip into so many cells; each shows the most important of its offsets."""
     cells: list[OffsetRange | None] = [None] * width
-    for piece in strip.pieces:
-        first = min(int(piece.left * width), width - 1)
-        last = max(first, min(width, -int(-piece.right * width // 1)) - 1)
+    for segment in bar.segments:
+        first = min(int(segment.left * width), width - 1)
+        last = max(first, min(width, -int(-segment.right * width // 1)) - 1)
         for index in range(first, last + 1):
-            cells[index] = _chief(cells[index], piece.stretch)
+            cells[index] = _more_important(cells[index], segment.offset_range)
     return cells
 
 
-def shade(stretch: OffsetRange, delivery_limit: int | None) -> str:
+def colour_of(offset_range: OffsetRange, delivery_limit: int | None) -> str:
     """Give the colour of a stretch; of what was let go it tells how often."""
-    if stretch.status is not OffsetStatus.OPEN or stretch.delivery_count is None:
-        return LOOKS[stretch.status].colour
+    if (
+        offset_range.status is not OffsetStatus.OPEN
+        or offset_range.delivery_count is None
+    ):
+        return STYLES[offset_range.status].colour
     # The count after which one delivery is left has the darkest.
     last = max(2, (delivery_limit or 5) - 1)
-    level = (min(stretch.delivery_count, last) - 1) / (last - 1)
+    level = (min(offset_range.delivery_count, last) - 1) / (last - 1)
     return _ORANGES[max(0, int(level * (len(_ORANGES) - 1)))]
 
 
@@ -134,36 +139,39 @@ def _span(seen: Iterable[PartitionInspection]) -> int:
     return max((sum(s.count for s in each.ranges) for each in seen), default=0) or 1
 
 
-def _strip(
-    key: TopicPartition, inside: PartitionInspection, span: int, group: GroupInspection
+def _bar(
+    key: TopicPartition,
+    partition: PartitionInspection,
+    span: int,
+    group: GroupInspection,
 ) -> OffsetBar:
-    start = inside.start_offset or 0
-    pieces = tuple(
+    start = partition.start_offset or 0
+    segments = tuple(
         BarSegment(
             (each.first_offset - start) / span,
             (each.last_offset + 1 - start) / span,
             each,
         )
-        for each in inside.ranges
+        for each in partition.ranges
     )
     limit = group.facts.record_locks
-    verdict = group.findings[key][0]
+    finding = group.findings[key][0]
     return OffsetBar(
         key=key,
-        inside=inside,
+        partition=partition,
         span=span,
-        pieces=pieces,
+        segments=segments,
         limit=limit / span if limit is not None and limit <= span else None,
-        severity=verdict.severity,
-        verdict=verdict.text,
+        severity=finding.severity,
+        text=finding.text,
     )
 
 
-def _chief(one: OffsetRange | None, other: OffsetRange) -> OffsetRange:
-    if one is None or _weight(other) < _weight(one):
+def _more_important(one: OffsetRange | None, other: OffsetRange) -> OffsetRange:
+    if one is None or _sort_key(other) < _sort_key(one):
         return other
     return one
 
 
-def _weight(stretch: OffsetRange) -> tuple[int, int]:
-    return _IMPORTANCE.index(stretch.status), -(stretch.delivery_count or 0)
+def _sort_key(offset_range: OffsetRange) -> tuple[int, int]:
+    return _IMPORTANCE.index(offset_range.status), -(offset_range.delivery_count or 0)

@@ -12,10 +12,10 @@ from sharecons.protocol.log_reader.log_slice import LogSlice
 
 __all__ = ["oldest_records"]
 
-FIRST_TRY: Final = 64 << 10
+FIRST_MAX_BYTES: Final = 64 << 10
 """Bytes of each partition; a batch may be larger, and is asked for again then."""
 
-TRIES: Final = 5
+MAX_TRIES: Final = 5
 """Each with eight times the bytes: the last goes beyond what brokers take by default.
 
 Also for logs whose records were compacted away where the first is looked for."""
@@ -28,7 +28,7 @@ class _Search:
 
 
 async def oldest_records(
-    admin: ShareGroupAdmin, stretches: Mapping[TopicPartition, Sequence[OffsetRange]]
+    admin: ShareGroupAdmin, ranges: Mapping[TopicPartition, Sequence[OffsetRange]]
 ) -> dict[TopicPartition, Oldest]:
     """Read the first record of each partition that stands unsettled.
 
@@ -37,35 +37,35 @@ async def oldest_records(
     found: dict[TopicPartition, Oldest] = {}
     searches = {
         key: _Search(wanted, wanted[0].first_offset)
-        for key, each in stretches.items()
+        for key, each in ranges.items()
         if (wanted := [one for one in each if one.status in UNSETTLED])
     }
-    max_bytes = FIRST_TRY
-    for _ in range(TRIES):
+    max_bytes = FIRST_MAX_BYTES
+    for _ in range(MAX_TRIES):
         if not searches:
             break
         offsets = {key: search.offset for key, search in searches.items()}
-        pieces = (await admin.read_log(offsets, max_bytes=max_bytes)).found
+        slices = (await admin.read_log(offsets, max_bytes=max_bytes)).found
         for key in tuple(searches):
-            if key not in pieces or _looked(searches[key], pieces[key], key, found):
+            if key not in slices or _search(searches[key], slices[key], key, found):
                 del searches[key]
         max_bytes *= 8
     return found
 
 
-def _looked(
+def _search(
     search: _Search,
-    piece: LogSlice,
+    log_slice: LogSlice,
     key: TopicPartition,
     found: dict[TopicPartition, Oldest],
 ) -> bool:
     """Look through a piece; tells whether the search has ended."""
-    for record in piece.records:
+    for record in log_slice.records:
         if _is_wanted(search.wanted, record.offset):
             found[key] = Oldest(offset=record.offset, timestamp=record.timestamp)
             return True
-    search.offset = piece.next_offset
-    return piece.next_offset > search.wanted[-1].last_offset
+    search.offset = log_slice.next_offset
+    return log_slice.next_offset > search.wanted[-1].last_offset
 
 
 def _is_wanted(wanted: Sequence[OffsetRange], offset: int) -> bool:

@@ -15,20 +15,20 @@ from sharecons.errors import (
     Error,
     RequestTimedOutError,
 )
-from sharecons.inspection.gather import log_bounds, side_by_side
+from sharecons.inspection.gather import gather, log_bounds
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
-__all__ = ["Begin", "Peeked", "peek"]
+__all__ = ["Peeked", "StartOffset", "peek"]
 
-FIRST_TRY: Final = 64 << 10
-MOST_BYTES: Final = 4 << 20
+FIRST_MAX_BYTES: Final = 64 << 10
+MAX_BYTES: Final = 4 << 20
 """Of each partition and request; what is asked for doubles, since few are looked at."""
 
 MAX_TRIES: Final = 8
 """So many responses in a row without a batch of a partition, and it has failed."""
 
-Begin = Callable[[int, int], int]
+StartOffset = Callable[[int, int], int]
 """Gives the offset to begin at, of a log from its first offset to its end."""
 
 
@@ -59,7 +59,7 @@ async def peek(
     last: int | None = None,
     group_id: str | None = None,
     partitions: Collection[int] | None = None,
-    most: int = 10,
+    max_records: int = 10,
 ) -> Peeked:
     """Look at records; nothing is consumed, locked, or counted as a delivery.
 
@@ -78,8 +78,8 @@ async def peek(
     """
     known = (await admin.describe_topics(topic))[topic].value.partitions
     keys = [TopicPartition(topic, n) for n in sorted(partitions or known)]
-    logs, begins = await side_by_side(
-        log_bounds(admin, keys), _begins(admin, keys, start, last, group_id)
+    logs, start_offsets = await gather(
+        log_bounds(admin, keys), _start_offsets(admin, keys, start, last, group_id)
     )
     starts, ends = logs.value
     errors: dict[TopicPartition, Error] = {}
@@ -87,26 +87,28 @@ async def peek(
     for key in keys:
         try:
             low, high = _bounds(starts, ends, key)
-            at = _within(key, begins.value.get(key), low, high)
+            at = _check_start(key, start_offsets.value.get(key), low, high)
             readings[key] = _Reading(at, high, [])
         except Error as error:
             errors[key] = error
-    damaged = await _read(admin, readings, most, errors)
+    damaged = await _read(admin, readings, max_records, errors)
     merged = list(merge(*(each.records for each in readings.values()), key=_timestamp))
     return Peeked(
-        records=tuple(merged[-most:] if last is not None else merged[:most]),
+        records=tuple(
+            merged[-max_records:] if last is not None else merged[:max_records]
+        ),
         errors=errors,
         damaged=tuple(damaged),
     )
 
 
-async def _begins(
+async def _start_offsets(
     admin: ShareGroupAdmin,
     keys: list[TopicPartition],
     start: int | OffsetSpec,
     last: int | None,
     group_id: str | None,
-) -> dict[TopicPartition, Begin]:
+) -> dict[TopicPartition, StartOffset]:
     """Say for each partition where to begin; one that is left out begins at its end."""
     if last is not None:
         return dict.fromkeys(keys, lambda low, high: max(low, high - last))
@@ -133,7 +135,7 @@ async def _begins(
     }
 
 
-def _at_least(offset: int) -> Begin:
+def _at_least(offset: int) -> StartOffset:
     return lambda low, high: max(low, offset)
 
 
@@ -145,8 +147,10 @@ def _bounds(
     return starts[key].value.offset or 0, ends[key].value.offset or 0
 
 
-def _within(key: TopicPartition, begin: Begin | None, low: int, high: int) -> int:
-    at = high if begin is None else begin(low, high)
+def _check_start(
+    key: TopicPartition, start: StartOffset | None, low: int, high: int
+) -> int:
+    at = high if start is None else start(low, high)
     if low <= at <= high:
         return at
     code = Code.OFFSET_OUT_OF_RANGE
@@ -158,16 +162,16 @@ def _within(key: TopicPartition, begin: Begin | None, low: int, high: int) -> in
 async def _read(
     admin: ShareGroupAdmin,
     readings: dict[TopicPartition, _Reading],
-    most: int,
+    max_records: int,
     errors: dict[TopicPartition, Error],
 ) -> list[str]:
     damaged: list[str] = []
-    max_bytes = FIRST_TRY
+    max_bytes = FIRST_MAX_BYTES
     backoff = Backoff()
     while offsets := {
         key: each.at
         for key, each in readings.items()
-        if key not in errors and each.at < each.end and len(each.records) < most
+        if key not in errors and each.at < each.end and len(each.records) < max_records
     }:
         pieces = await admin.read_log(offsets, max_bytes=max_bytes)
         errors |= pieces.errors
@@ -184,7 +188,7 @@ async def _read(
             # After a batch that was cut off, the next request asks for more bytes.
             reading.at = piece.next_offset
             damaged += piece.damaged
-        max_bytes = min(MOST_BYTES, max_bytes * 4)
+        max_bytes = min(MAX_BYTES, max_bytes * 4)
         if all(readings[key].tries for key in offsets):
             await anyio.sleep(backoff.next_delay())
         else:

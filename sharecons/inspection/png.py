@@ -11,12 +11,12 @@ from sharecons.escaping import escape
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     LEGEND,
-    LOOKS,
+    STYLES,
     OffsetBar,
+    colour_of,
     offset_bars_of,
-    shade,
 )
-from sharecons.protocol.diagnosis.findings import Severity, duration
+from sharecons.protocol.diagnosis.findings import Severity, format_duration
 from sharecons.protocol.diagnosis.offset_states import (
     SETTLED,
     OffsetRange,
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 WIDTH: Final = 14.0
-ROW: Final = 0.56
+ROW_HEIGHT: Final = 0.56
 MARGIN: Final = 2.1
 """Inches: the whole, each strip, and what is above and below them."""
 
-THICK: Final = 0.6
-LINE: Final = 84
-LONGEST: Final = 18
+BAR_HEIGHT: Final = 0.6
+LINE_LENGTH: Final = 84
+MAX_NAME_LENGTH: Final = 18
 """Characters: of a line beside a strip, and of a topic's name before it."""
 
-MOST_TICKS: Final = 8
-NARROWEST: Final = 0.003
+MAX_TICKS: Final = 8
+MIN_WIDTH: Final = 0.003
 """Of what is not settled, in widths of the strip."""
 
 _HATCHES: Final = {OffsetStatus.ARCHIVED: "////", OffsetStatus.ABOVE: ".."}
@@ -64,15 +64,15 @@ def draw(group: GroupInspection, path: Path) -> None:
         raise ConfigurationError(
             "a PNG needs matplotlib: pip install 'sharecons[plot]'; HTML needs nothing"
         ) from error
-    strips = offset_bars_of(group)
-    height = MARGIN + ROW * max(1, len(strips))
+    bars = offset_bars_of(group)
+    height = MARGIN + ROW_HEIGHT * max(1, len(bars))
     figure = Figure(figsize=(WIDTH, height), dpi=110, facecolor="white")
     axes = figure.add_axes(
-        (0.13, 0.95 / height, 0.50, ROW * max(1, len(strips)) / height)
+        (0.13, 0.95 / height, 0.50, ROW_HEIGHT * max(1, len(bars)) / height)
     )
-    for row, strip in enumerate(strips):
-        _draw_strip(axes, row, strip, group)
-    _frame(axes, strips)
+    for row, strip in enumerate(bars):
+        _draw_bar(axes, row, strip, group)
+    _draw_axes(axes, bars)
     _title(figure, group, height)
     _legend(figure, group, height)
     with warnings.catch_warnings():
@@ -81,32 +81,30 @@ def draw(group: GroupInspection, path: Path) -> None:
         figure.savefig(path, format="png")
 
 
-def _draw_strip(
-    axes: "Axes", row: int, strip: OffsetBar, group: GroupInspection
-) -> None:
-    for piece in strip.pieces:
-        stretch = piece.stretch
-        width = piece.right - piece.left
-        is_open = stretch.status is OffsetStatus.OPEN
+def _draw_bar(axes: "Axes", row: int, bar: OffsetBar, group: GroupInspection) -> None:
+    for segment in bar.segments:
+        offset_range = segment.offset_range
+        width = segment.right - segment.left
+        is_open = offset_range.status is OffsetStatus.OPEN
         axes.barh(
             row,
-            max(width, NARROWEST) if is_open else width,
-            left=piece.left,
-            height=THICK,
-            color=shade(stretch, group.facts.delivery_limit),
-            hatch=_HATCHES.get(stretch.status),
-            edgecolor=_EDGES.get(stretch.status, "none"),
+            max(width, MIN_WIDTH) if is_open else width,
+            left=segment.left,
+            height=BAR_HEIGHT,
+            color=colour_of(offset_range, group.facts.delivery_limit),
+            hatch=_HATCHES.get(offset_range.status),
+            edgecolor=_EDGES.get(offset_range.status, "none"),
             linewidth=0,
             zorder=3 if is_open else 2,
         )
-    if strip.limit is not None:
+    if bar.limit is not None:
         ends = (row - 0.45, row + 0.45)
-        axes.plot([strip.limit] * 2, ends, color="black", ls="--", lw=1.2, zorder=4)
-    colour = _MARKS.get(strip.severity, "#333333")
+        axes.plot([bar.limit] * 2, ends, color="black", ls="--", lw=1.2, zorder=4)
+    colour = _MARKS.get(bar.severity, "#333333")
     axes.text(
         1.015,
         row - 0.24,
-        _numbers(strip, group),
+        _numbers(bar, group),
         fontsize=8.5,
         color="#333333",
         va="center",
@@ -114,38 +112,44 @@ def _draw_strip(
     axes.text(
         1.015,
         row - 0.06,
-        _shortened(strip),
+        _shortened(bar),
         fontsize=7.5,
         color=colour,
         va="top",
-        weight="bold" if strip.severity is Severity.STALLED else "normal",
+        weight="bold" if bar.severity is Severity.STALLED else "normal",
     )
 
 
-def _numbers(strip: OffsetBar, group: GroupInspection) -> str:
-    inside = strip.inside
+def _numbers(bar: OffsetBar, group: GroupInspection) -> str:
+    partition = bar.partition
     parts = [
-        f"from {inside.start_offset}" if inside.start_offset is not None else "new",
-        f"{inside.count(*SETTLED):,} settled",
-        f"{inside.count(OffsetStatus.OPEN):,} open",
-        f"{inside.count(OffsetStatus.ABOVE):,} above",
+        f"from {partition.start_offset}"
+        if partition.start_offset is not None
+        else "new",
+        f"{partition.count(*SETTLED):,} settled",
+        f"{partition.count(OffsetStatus.OPEN):,} open",
+        f"{partition.count(OffsetStatus.ABOVE):,} above",
     ]
-    if inside.oldest is not None:
-        parts.append(f"oldest {duration(group.at - inside.oldest.timestamp / 1000)}")
+    if partition.oldest is not None:
+        parts.append(
+            f"oldest {format_duration(group.at - partition.oldest.timestamp / 1000)}"
+        )
     return "  ·  ".join(parts)
 
 
-def _shortened(strip: OffsetBar) -> str:
-    text = strip.verdict
-    if strip.severity >= Severity.WARNING:
-        text = f"{strip.severity.name}: {text}"
-    return "\n".join(wrap(text, LINE, max_lines=2, placeholder=" …"))
+def _shortened(bar: OffsetBar) -> str:
+    text = bar.text
+    if bar.severity >= Severity.WARNING:
+        text = f"{bar.severity.name}: {text}"
+    return "\n".join(wrap(text, LINE_LENGTH, max_lines=2, placeholder=" …"))
 
 
 def _name(topic: str, partition: int) -> str:
     """Spell a partition so that it fits beside its strip."""
-    if len(topic) > LONGEST:
-        topic = f"{topic[: LONGEST // 2]}…{topic[-(LONGEST // 2) + 1 :]}"
+    if len(topic) > MAX_NAME_LENGTH:
+        topic = (
+            f"{topic[: MAX_NAME_LENGTH // 2]}…{topic[-(MAX_NAME_LENGTH // 2) + 1 :]}"
+        )
     return f"{topic}-{partition}"
 
 
@@ -155,18 +159,18 @@ def _step(span: int) -> int:
     while size * 10 <= span:
         size *= 10
     steps = (size // 5, size // 2, size, 2 * size)
-    return next(step for step in steps if step and span / step <= MOST_TICKS)
+    return next(step for step in steps if step and span / step <= MAX_TICKS)
 
 
-def _frame(axes: "Axes", strips: tuple[OffsetBar, ...]) -> None:
+def _draw_axes(axes: "Axes", bars: tuple[OffsetBar, ...]) -> None:
     axes.set_xlim(0, 1)
-    axes.set_ylim(max(1, len(strips)) - 0.4, -0.6)
+    axes.set_ylim(max(1, len(bars)) - 0.4, -0.6)
     axes.set_yticks(
-        range(len(strips)),
-        [_name(*strip.key) for strip in strips],
+        range(len(bars)),
+        [_name(*strip.key) for strip in bars],
         fontsize=9,
     )
-    span = strips[0].span if strips else 10
+    span = bars[0].span if bars else 10
     offsets = range(0, span + 1, _step(span))
     axes.set_xticks(
         [offset / span for offset in offsets],
@@ -184,19 +188,21 @@ def _frame(axes: "Axes", strips: tuple[OffsetBar, ...]) -> None:
 def _title(figure: "Figure", group: GroupInspection, height: float) -> None:
     at = datetime.fromtimestamp(group.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     facts = group.facts
-    says = [f"{group.group.state}, members: {facts.members}"]
+    parts = [f"{group.group.state}, members: {facts.members}"]
     if facts.record_locks is not None:
-        says.append(f"window {facts.record_locks:,} offsets (dashed line, if in sight)")
+        parts.append(
+            f"window {facts.record_locks:,} offsets (dashed line, if in sight)"
+        )
     if facts.delivery_limit is not None:
-        says.append(f"{facts.delivery_limit} deliveries at most")
-    says.append(at)
+        parts.append(f"{facts.delivery_limit} deliveries at most")
+    parts.append(at)
     top = 1 - 0.3 / height
     title = escape(f"Share group {group.group.group_id} from inside")
     figure.text(
         0.02, top, title, fontsize=14, weight="bold", va="center", parse_math=False
     )
     below = 1 - 0.58 / height
-    figure.text(0.02, below, "   ·   ".join(says), fontsize=9, va="center")
+    figure.text(0.02, below, "   ·   ".join(parts), fontsize=9, va="center")
 
 
 def _legend(figure: "Figure", group: GroupInspection, height: float) -> None:
@@ -208,22 +214,22 @@ def _legend(figure: "Figure", group: GroupInspection, height: float) -> None:
         for inside in group.partitions.found.values()
         for stretch in inside.ranges
     }
-    for standing in LEGEND:
-        if standing in _RARE and standing not in seen:
+    for status in LEGEND:
+        if status in _RARE and status not in seen:
             continue
-        looks = LOOKS[standing]
-        words = looks.words
-        colours = [(looks.colour, words)]
-        if standing is OffsetStatus.OPEN:
+        style = STYLES[status]
+        words = style.label
+        colours = [(style.colour, words)]
+        if status is OffsetStatus.OPEN:
             colours = [
-                (_sample(1), f"{words}, delivered once"),
-                (_sample(4), "… near its last delivery"),
+                (_sample_colour(1), f"{words}, delivered once"),
+                (_sample_colour(4), "… near its last delivery"),
             ]
         handles += [
             Patch(
                 facecolor=colour,
-                hatch=_HATCHES.get(standing),
-                edgecolor=_EDGES.get(standing, "none"),
+                hatch=_HATCHES.get(status),
+                edgecolor=_EDGES.get(status, "none"),
                 label=label,
                 linewidth=0,
             )
@@ -241,11 +247,11 @@ def _legend(figure: "Figure", group: GroupInspection, height: float) -> None:
     )
 
 
-def _sample(delivery_count: int) -> str:
-    stretch = OffsetRange(
+def _sample_colour(delivery_count: int) -> str:
+    offset_range = OffsetRange(
         first_offset=0,
         last_offset=0,
         status=OffsetStatus.OPEN,
         delivery_count=delivery_count,
     )
-    return shade(stretch, 5)
+    return colour_of(offset_range, 5)

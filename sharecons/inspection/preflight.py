@@ -14,13 +14,13 @@ from sharecons.admin import (
     Topic,
 )
 from sharecons.errors import Error
-from sharecons.inspection.gather import side_by_side
+from sharecons.inspection.gather import gather
 from sharecons.protocol.diagnosis.preflight import (
     Check,
     check_configs,
     check_features,
     check_group,
-    check_reached,
+    check_reachable,
     check_rights,
     check_state_topic,
     check_topic,
@@ -49,15 +49,15 @@ async def check_cluster(
     """
     names, group_ids = tuple(dict.fromkeys(topics)), tuple(dict.fromkeys(groups))
     cluster = await admin.describe_cluster()
-    spoken = await _features(admin, cluster)
-    checks = [check_reached(cluster), *check_features(spoken)]
+    features = await _features(admin, cluster)
+    checks = [check_reachable(cluster), *check_features(features)]
     known = await admin.describe_topics(
         SHARE_GROUP_STATE, *names, authorized_operations=True
     )
     checks.append(check_state_topic(known[SHARE_GROUP_STATE], len(cluster.brokers)))
     for name in names:
         checks += _topic(name, known[name])
-    if group_ids and _has_share_groups(spoken):
+    if group_ids and _has_share_groups(features):
         checks += await _groups(admin, group_ids)
     return tuple(checks)
 
@@ -65,22 +65,22 @@ async def check_cluster(
 async def _features(
     admin: ShareGroupAdmin, cluster: ClusterDescription
 ) -> dict[int, Outcome[Features]]:
-    spoken: dict[int, Outcome[Features]] = {}
+    features: dict[int, Outcome[Features]] = {}
 
     async def ask(node_id: int) -> None:
         try:
-            spoken[node_id] = Outcome(await admin.describe_features(node_id=node_id))
+            features[node_id] = Outcome(await admin.describe_features(node_id=node_id))
         except Error as error:
-            spoken[node_id] = Outcome(error=error)
+            features[node_id] = Outcome(error=error)
 
     async with anyio.create_task_group() as tasks:
         for node_id in cluster.brokers:
             tasks.start_soon(ask, node_id)
-    return dict(sorted(spoken.items()))
+    return dict(sorted(features.items()))
 
 
-def _has_share_groups(spoken: dict[int, Outcome[Features]]) -> bool:
-    return any(each.ok and each.value.share_version for each in spoken.values())
+def _has_share_groups(features: dict[int, Outcome[Features]]) -> bool:
+    return any(each.ok and each.value.share_version for each in features.values())
 
 
 def _topic(name: str, described: Outcome[Topic]) -> Iterator[Check]:
@@ -91,7 +91,7 @@ def _topic(name: str, described: Outcome[Topic]) -> Iterator[Check]:
 
 
 async def _groups(admin: ShareGroupAdmin, group_ids: tuple[str, ...]) -> list[Check]:
-    described, configs = await side_by_side(
+    described, configs = await gather(
         admin.describe_share_groups(*group_ids, authorized_operations=True),
         admin.describe_configs(*group_ids),
     )
@@ -99,16 +99,16 @@ async def _groups(admin: ShareGroupAdmin, group_ids: tuple[str, ...]) -> list[Ch
     checks: list[Check] = []
     for name in group_ids:
         found = listed.groups.get(name)
-        group = _of(described, name)
+        group = _outcome_of(described, name)
         checks.append(check_group(name, group, found.group_type if found else None))
-        checks += check_configs(name, _of(configs, name))
+        checks += check_configs(name, _outcome_of(configs, name))
         if group.ok:
             allowed = group.value.authorized_operations
             checks.append(check_rights(f"group {name}", allowed, TO_JOIN))
     return checks
 
 
-def _of(results: Outcome[Results[str, V]], name: str) -> Outcome[V]:
+def _outcome_of(results: Outcome[Results[str, V]], name: str) -> Outcome[V]:
     if results.error is not None:
         return Outcome(error=results.error)
     return results.value[name]

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from sharecons._record import TopicPartition
 from sharecons.admin import CommittedOffset, Outcome, Results, ShareGroupAdmin
 from sharecons.errors import Error
-from sharecons.migration.plan import PLACES, plan
+from sharecons.migration.plan import POSITIONS, plan
 from sharecons.protocol.migration.models import Direction, Migration
-from sharecons.protocol.migration.offset_migration import changed
+from sharecons.protocol.migration.offset_migration import changed_since
 
 __all__ = ["carry_out"]
 
@@ -37,18 +37,18 @@ async def carry_out(admin: ShareGroupAdmin, planned: Migration) -> Moved:
     )
     for obstacle in now.obstacles:
         raise obstacle
-    refused = changed(planned, now)
-    wanted = {key: at for key, at in planned.offsets.items() if key not in refused}
-    done = await _written(admin, planned, wanted) if wanted else {}
+    rejected = changed_since(planned, now)
+    wanted = {key: at for key, at in planned.offsets.items() if key not in rejected}
+    done = await _write_and_verify(admin, planned, wanted) if wanted else {}
     return Results(
         {
-            key: Outcome(error=refused[key]) if key in refused else done[key]
+            key: Outcome(error=rejected[key]) if key in rejected else done[key]
             for key in planned.offsets
         }
     )
 
 
-async def _written(
+async def _write_and_verify(
     admin: ShareGroupAdmin, planned: Migration, wanted: Mapping[TopicPartition, int]
 ) -> Mapping[TopicPartition, Outcome[int]]:
     written = await _write(admin, planned, wanted)
@@ -56,9 +56,9 @@ async def _written(
     if not failed:
         return written
     # An answer may have been lost of what was done: the target knows.
-    stands = await _standing(admin, planned, failed)
+    current = await _target_offsets(admin, planned, failed)
     return {
-        key: Outcome(wanted[key]) if stands.get(key) == wanted[key] else one
+        key: Outcome(wanted[key]) if current.get(key) == wanted[key] else one
         for key, one in written.items()
     }
 
@@ -77,12 +77,12 @@ async def _write(
     )
 
 
-async def _standing(
+async def _target_offsets(
     admin: ShareGroupAdmin, planned: Migration, keys: tuple[TopicPartition, ...]
 ) -> Mapping[TopicPartition, int]:
-    places = PLACES[planned.direction][1]
+    read_positions = POSITIONS[planned.direction][1]
     try:
-        found = (await places(admin, planned.target, keys)).found
+        found = (await read_positions(admin, planned.target, keys)).found
     except Error:
         # Then the first error stands.
         return {}

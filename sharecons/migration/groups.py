@@ -6,11 +6,11 @@ from typing import Final
 
 from sharecons.admin import ConsumerGroup, Results, ShareGroup, ShareGroupAdmin
 from sharecons.errors import BrokerError, ConfigurationError, Error
-from sharecons.protocol.admin.broker_errors import is_code, refusal
+from sharecons.protocol.admin.broker_errors import broker_error, is_code
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.migration.models import Direction
 
-__all__ = ["Pair", "look_at"]
+__all__ = ["GroupPair", "describe_pair"]
 
 SHARE: Final = "share"
 CONSUMER: Final = "consumer"
@@ -28,7 +28,7 @@ Group = ShareGroup | ConsumerGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class GroupPair:
     """Source and target as they are now; a target that is not there will be made."""
 
     direction: Direction
@@ -42,13 +42,15 @@ class Pair:
         if self.target is not None:
             groups.append(("move to", self.target))
         return tuple(
-            _has_members(doing, group) for doing, group in groups if _is_in_use(group)
+            _has_members_error(doing, group)
+            for doing, group in groups
+            if _is_in_use(group)
         )
 
 
-async def look_at(
+async def describe_pair(
     admin: ShareGroupAdmin, source: str, target: str, direction: Direction | None
-) -> Pair:
+) -> GroupPair:
     """See what the groups are; no direction is the one that the source's kind allows.
 
     Raises:
@@ -60,30 +62,32 @@ async def look_at(
             f"group {source!r} cannot move to itself: name a target that is to be "
             "a group of the other kind"
         )
-    share, consumer = await _described(admin, source, target)
+    share, consumer = await _describe(admin, source, target)
     if direction is None:
         direction = _direction_from(source, share, consumer)
     kinds = {SHARE: share, CONSUMER: consumer}
     source_kind, target_kind = KINDS[direction]
     found = kinds[source_kind].get(source)
     if found is None:
-        raise _other_kind("from", source, source_kind, kinds[target_kind].get(source))
+        raise _wrong_kind_error(
+            "from", source, source_kind, kinds[target_kind].get(source)
+        )
     if target in kinds[source_kind]:
-        raise _other_kind("to", target, target_kind, kinds[source_kind][target])
-    return Pair(
+        raise _wrong_kind_error("to", target, target_kind, kinds[source_kind][target])
+    return GroupPair(
         direction=direction, source=found, target=kinds[target_kind].get(target)
     )
 
 
-async def _described(
+async def _describe(
     admin: ShareGroupAdmin, *ids: str
 ) -> tuple[Mapping[str, Group], Mapping[str, Group]]:
     share = await admin.describe_share_groups(*ids)
     consumer = await admin.describe_consumer_groups(*ids)
-    return _there(share), _there(consumer)
+    return _existing(share), _existing(consumer)
 
 
-def _there(
+def _existing(
     described: Results[str, ShareGroup] | Results[str, ConsumerGroup],
 ) -> dict[str, Group]:
     for error in described.errors.values():
@@ -101,18 +105,20 @@ def _direction_from(
         return Direction.TO_CONSUMER_GROUP
     if source in consumer:
         return Direction.TO_SHARE_GROUP
-    raise _failure(f"cannot move from {source!r}: there is no such group")
+    raise _not_found_error(f"cannot move from {source!r}: there is no such group")
 
 
-def _other_kind(way: str, group_id: str, wanted: str, other: Group | None) -> Error:
+def _wrong_kind_error(
+    way: str, group_id: str, wanted: str, other: Group | None
+) -> Error:
     what = f"cannot move {way} {wanted} group {group_id!r}"
     if other is None:
-        return _failure(f"{what}: there is no such group")
+        return _not_found_error(f"{what}: there is no such group")
     kind = SHARE if isinstance(other, ShareGroup) else CONSUMER
-    return _failure(f"{what}: it is a {kind} group")
+    return _not_found_error(f"{what}: it is a {kind} group")
 
 
-def _failure(text: str) -> BrokerError:
+def _not_found_error(text: str) -> BrokerError:
     # The code that brokers have for it, whichever they were asked.
     code = Code.GROUP_ID_NOT_FOUND
     return BrokerError(text, code=code, name=code_name(code))
@@ -122,6 +128,6 @@ def _is_in_use(group: Group) -> bool:
     return bool(group.members or group.state not in EMPTY)
 
 
-def _has_members(doing: str, group: Group) -> Error:
+def _has_members_error(doing: str, group: Group) -> Error:
     many = f"{len(group.members)} members, {group.state}"
-    return refusal(doing, f"group {group.group_id!r}", Code.NON_EMPTY_GROUP, many)
+    return broker_error(doing, f"group {group.group_id!r}", Code.NON_EMPTY_GROUP, many)

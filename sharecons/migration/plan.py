@@ -5,8 +5,13 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.admin import Outcome, Results, ShareGroupAdmin
-from sharecons.migration.groups import Pair, look_at
-from sharecons.migration.positions import Places, committed_places, logs, share_places
+from sharecons.migration.groups import GroupPair, describe_pair
+from sharecons.migration.positions import (
+    Positions,
+    committed_positions,
+    log_bounds,
+    share_positions,
+)
 from sharecons.protocol.migration.models import (
     Direction,
     GroupPosition,
@@ -15,15 +20,15 @@ from sharecons.protocol.migration.models import (
     MissingPolicy,
     Move,
 )
-from sharecons.protocol.migration.offset_migration import move
+from sharecons.protocol.migration.offset_migration import plan_move
 
-__all__ = ["plan", "target_places"]
+__all__ = ["plan", "target_positions"]
 
 OFFSET_RESET: Final = "share.auto.offset.reset"
 
-PLACES: Final = {
-    Direction.TO_SHARE_GROUP: (committed_places, share_places),
-    Direction.TO_CONSUMER_GROUP: (share_places, committed_places),
+POSITIONS: Final = {
+    Direction.TO_SHARE_GROUP: (committed_positions, share_positions),
+    Direction.TO_CONSUMER_GROUP: (share_positions, committed_positions),
 }
 """Where source and target keep their places."""
 
@@ -58,8 +63,8 @@ async def plan(
         AuthorizationError: a group may not be looked at.
         ConnectionFailedError: no broker was reached.
     """
-    pair = await look_at(admin, source, target, direction)
-    sources = await _source_places(admin, pair, topics)
+    pair = await describe_pair(admin, source, target, direction)
+    sources = await _source_positions(admin, pair, topics)
     moves = await _moves(admin, pair, target, sources, unplaced)
     return Migration(
         source=source,
@@ -75,15 +80,17 @@ async def plan(
 # Where the source stands.
 
 
-async def _source_places(
-    admin: ShareGroupAdmin, pair: Pair, topics: Iterable[str | TopicPartition] | None
-) -> Places:
-    places = PLACES[pair.direction][0]
+async def _source_positions(
+    admin: ShareGroupAdmin,
+    pair: GroupPair,
+    topics: Iterable[str | TopicPartition] | None,
+) -> Positions:
+    read_positions = POSITIONS[pair.direction][0]
     if topics is not None:
         wanted = await _partitions(admin, topics)
-        return await places(admin, pair.source.group_id, wanted)
-    known = await places(admin, pair.source.group_id, None)
-    return await _with_neighbours(admin, known)
+        return await read_positions(admin, pair.source.group_id, wanted)
+    known = await read_positions(admin, pair.source.group_id, None)
+    return await _with_other_partitions(admin, known)
 
 
 async def _partitions(
@@ -103,7 +110,7 @@ async def _partitions(
     return tuple(partitions)
 
 
-async def _with_neighbours(admin: ShareGroupAdmin, known: Places) -> Places:
+async def _with_other_partitions(admin: ShareGroupAdmin, known: Positions) -> Positions:
     """Add the partitions of the same topics in which the group has no place."""
     names = dict.fromkeys(key.topic for key in known)
     if not names:
@@ -128,23 +135,23 @@ async def _with_neighbours(admin: ShareGroupAdmin, known: Places) -> Places:
 
 async def _moves(
     admin: ShareGroupAdmin,
-    pair: Pair,
+    pair: GroupPair,
     target: str,
-    sources: Places,
+    sources: Positions,
     unplaced: MissingPolicy,
 ) -> Results[TopicPartition, Move]:
     found = sources.found
-    targets = await target_places(admin, pair, found)
-    lying = await logs(admin, found)
-    reset = await _reset(admin, pair, target, found)
+    targets = await target_positions(admin, pair, found)
+    logs = await log_bounds(admin, found)
+    reset = await _offset_reset(admin, pair, target, found)
 
     def decided(key: TopicPartition) -> Outcome[Move]:
-        error = sources[key].error or targets[key].error or lying[key].error
+        error = sources[key].error or targets[key].error or logs[key].error
         if error is not None:
             return Outcome(error=error)
-        log: LogBounds = lying[key].value
+        log: LogBounds = logs[key].value
         return Outcome(
-            move(
+            plan_move(
                 found[key],
                 targets[key].value,
                 log,
@@ -157,20 +164,20 @@ async def _moves(
     return Results({key: decided(key) for key in sources})
 
 
-async def target_places(
-    admin: ShareGroupAdmin, pair: Pair, partitions: Iterable[TopicPartition]
-) -> Places:
+async def target_positions(
+    admin: ShareGroupAdmin, pair: GroupPair, partitions: Iterable[TopicPartition]
+) -> Positions:
     """Read where the target stands; one that is not there stands nowhere."""
     keys = tuple(partitions)
     if pair.target is None or not keys:
         return Results({key: Outcome(None) for key in keys})
-    places = PLACES[pair.direction][1]
-    return await places(admin, pair.target.group_id, keys)
+    read_positions = POSITIONS[pair.direction][1]
+    return await read_positions(admin, pair.target.group_id, keys)
 
 
-async def _reset(
+async def _offset_reset(
     admin: ShareGroupAdmin,
-    pair: Pair,
+    pair: GroupPair,
     target: str,
     found: Mapping[TopicPartition, GroupPosition | None],
 ) -> str | None:

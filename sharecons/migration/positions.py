@@ -15,17 +15,17 @@ from sharecons.admin import (
 )
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
-from sharecons.protocol.migration.models import GroupPosition, LogBounds, Settled
+from sharecons.protocol.migration.models import GroupPosition, LogBounds, SettledAbove
 
-__all__ = ["Places", "committed_places", "logs", "share_places"]
+__all__ = ["Positions", "committed_positions", "log_bounds", "share_positions"]
 
-Places = Results[TopicPartition, GroupPosition | None]
+Positions = Results[TopicPartition, GroupPosition | None]
 Partitions = Iterable[TopicPartition] | None
 
 
-async def committed_places(
+async def committed_positions(
     admin: ShareGroupAdmin, group_id: str, partitions: Partitions
-) -> Places:
+) -> Positions:
     """Read a consumer group's places; None as `partitions` is all that it committed.
 
     What a transaction is about to commit is waited for, as long as the admin waits.
@@ -38,39 +38,43 @@ def _committed(committed: CommittedOffset | None) -> GroupPosition | None:
     return None if committed is None else GroupPosition(offset=committed.offset)
 
 
-async def share_places(
+async def share_positions(
     admin: ShareGroupAdmin, group_id: str, partitions: Partitions
-) -> Places:
+) -> Positions:
     """Read a share group's places; None as `partitions` is all that it knows of."""
     listed = await admin.list_share_group_offsets(group_id, partitions=partitions)
     if is_code(listed[group_id].error, Code.GROUP_ID_NOT_FOUND):
         return Results({key: Outcome(None) for key in partitions or ()})
     offsets = listed[group_id].value
-    begun = [key for key, one in offsets.found.items() if one.start_offset is not None]
-    states = (await admin.read_state(group_id, begun)).found
-    counts = await _counts(admin, group_id, [key for key in begun if key not in states])
+    started = [
+        key for key, one in offsets.found.items() if one.start_offset is not None
+    ]
+    states = (await admin.read_state(group_id, started)).found
+    counts = await _counts(
+        admin, group_id, [key for key in started if key not in states]
+    )
     return Results(
         {
             key: Outcome(error=one.error)
             if one.error
-            else Outcome(_share_place(one.value, states.get(key), counts.get(key)))
+            else Outcome(_share_position(one.value, states.get(key), counts.get(key)))
             for key, one in offsets.items()
         }
     )
 
 
-def _share_place(
+def _share_position(
     listed: GroupOffset, state: SharePartitionState | None, count: int | None
 ) -> GroupPosition | None:
     if state is not None and state.start_offset is not None:
         # Offset and batches of one answer: they belong together.
         known = all(batch.state.is_known for batch in state.batches)
-        above = Settled(batches=state.batches if known else None)
+        above = SettledAbove(batches=state.batches if known else None)
         return GroupPosition(offset=state.start_offset, above=above)
     if listed.start_offset is None:
         return None
     return GroupPosition(
-        offset=listed.start_offset, above=Settled(batches=None, count=count)
+        offset=listed.start_offset, above=SettledAbove(batches=None, count=count)
     )
 
 
@@ -104,7 +108,7 @@ async def _ends(
     return {key: one.offset for key, one in found.items() if one.offset is not None}
 
 
-async def logs(
+async def log_bounds(
     admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
 ) -> Results[TopicPartition, LogBounds]:
     """Look up where the partitions' logs begin and end."""

@@ -14,7 +14,7 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.broker_pool import BrokerPool, Deadline
-from sharecons.protocol.admin.fanout import FanOut, place
+from sharecons.protocol.admin.fanout import FanOut, find_partition
 from sharecons.protocol.admin.requests import CoordinatorKind, Reply, coordinator_key
 from sharecons.protocol.admin.results import Results
 from sharecons.protocol.backoff import Backoff
@@ -135,9 +135,9 @@ class AdminExecutor:
         for spelt, key in keys.items():
             code, message, broker = found.get(spelt, _UNTOLD)
             if code == Code.NONE and broker is not None:
-                errand.routed(key, broker.node_id)
+                errand.set_route(key, broker.node_id)
             else:
-                errand.replied(key, Reply(code, message, None))
+                errand.on_reply(key, Reply(code, message, None))
 
     async def _route_by_leader(
         self, errand: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
@@ -145,14 +145,14 @@ class AdminExecutor:
         names = (key.topic for key in keys)
         answer = await self.brokers.ask_topics(names, self.deadline)
         for key in keys:
-            code, message, placed = place(answer.topics, key)
+            code, message, placed = find_partition(answer.topics, key)
             leader = None if placed is None else placed.leader
             if leader is not None:
-                errand.routed(key, leader)
+                errand.set_route(key, leader)
             elif placed is not None:
-                errand.replied(key, Reply(Code.LEADER_NOT_AVAILABLE, None, None))
+                errand.on_reply(key, Reply(Code.LEADER_NOT_AVAILABLE, None, None))
             else:
-                errand.replied(key, Reply(code, message, None))
+                errand.on_reply(key, Reply(code, message, None))
 
     async def _route_to_itself(
         self, errand: FanOut[int, V], keys: tuple[int, ...]
@@ -160,9 +160,9 @@ class AdminExecutor:
         answer = await self.brokers.ask_topics((), self.deadline)
         for key in keys:
             if key in answer.brokers:
-                errand.routed(key, key)
+                errand.set_route(key, key)
             else:
-                errand.dropped(key)
+                errand.drop(key)
 
     # Asking.
 
@@ -179,11 +179,11 @@ class AdminExecutor:
         if not errand.finished and not self.brokers.reached:
             # It may not even be the cluster's fault: say so at once.
             raise self.brokers.unreached(self.deadline)
-        errand.expired(self.deadline.timeout)
+        errand.expire(self.deadline.timeout)
         return errand.results
 
     async def _look_up(self, errand: FanOut[K, V], route: Route[K, V]) -> None:
-        keys = errand.unrouted
+        keys = errand.without_route
         if not keys:
             return
         try:
@@ -193,11 +193,11 @@ class AdminExecutor:
         except ConnectionFailedError as error:
             if not self.brokers.reached:
                 raise
-            errand.lost(keys, error)
+            errand.on_connection_error(keys, error)
 
     async def _ask_all(self, errand: FanOut[K, V], ask: Ask[K, V]) -> None:
         async with anyio.create_task_group() as tasks:
-            for node_id, keys in errand.by_node().items():
+            for node_id, keys in errand.keys_by_node().items():
                 tasks.start_soon(self._ask_one, errand, ask, node_id, keys)
 
     async def _ask_one(
@@ -207,15 +207,15 @@ class AdminExecutor:
             replies = await ask(node_id, keys)
         except _FOR_GOOD as error:
             for key in keys:
-                errand.failed(key, error)
+                errand.fail(key, error)
         except Error as error:
-            errand.lost(keys, error)
+            errand.on_connection_error(keys, error)
         else:
             for key in keys:
                 if key in replies:
-                    errand.replied(key, replies[key])
+                    errand.on_reply(key, replies[key])
                 else:
-                    errand.failed(key, ProtocolError(_silence(node_id, key)))
+                    errand.fail(key, ProtocolError(_silence(node_id, key)))
 
 
 _UNTOLD: Final = Reply(Code.UNKNOWN_SERVER_ERROR, "the answer leaves it out", None)

@@ -23,11 +23,11 @@ from sharecons.net.cluster import Cluster, ReconnectingConnection
 from sharecons.net.connection import Connection
 from sharecons.protocol.admin.models import Broker
 from sharecons.protocol.admin.requests import (
-    AskTopics,
     CoordinatorKind,
     FindCoordinators,
     Reply,
-    TopicsAnswered,
+    TopicMetadata,
+    TopicMetadataRequest,
 )
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
@@ -174,13 +174,13 @@ class BrokerPool:
         deadline: Deadline,
         *,
         authorized_operations: bool = False,
-    ) -> TopicsAnswered:
+    ) -> TopicMetadata:
         """Ask any broker for topics (None: all), and learn who the brokers are."""
-        request = AskTopics(
+        request = TopicMetadataRequest(
             names=None if names is None else tuple(dict.fromkeys(names)),
             authorized_operations=authorized_operations,
         )
-        answer: TopicsAnswered = await self.ask_any(request, deadline)
+        answer: TopicMetadata = await self.ask_any(request, deadline)
         self.learn(answer.brokers.values())
         return answer
 

@@ -20,9 +20,9 @@ from sharecons.net.io.clock import running_clock
 from sharecons.net.io.event import AutoResetEvent
 from sharecons.protocol.log_reader.reader import (
     FetchedSlice,
-    Happened,
     LogReader,
     NodeRequest,
+    ReadEvent,
 )
 
 __all__ = ["FetchThread"]
@@ -54,14 +54,14 @@ class FetchThread:
             raise ConnectionFailedError("the thread that fetches did not begin")
         self._fetching = self._portal.start_task_soon(self._fetcher.run)
 
-    def next(self) -> Happened | None:
+    def next(self) -> ReadEvent | None:
         """Wait for what comes next; None once there is nothing more.
 
         Raises what the reading ended with.
         """
         assert self._portal is not None, "started"
         assert self._fetching is not None, "started"
-        happened: Happened | None = self._portal.call(self._fetcher.next)
+        happened: ReadEvent | None = self._portal.call(self._fetcher.next)
         if happened is None:
             self._fetching.result(PATIENCE)
         return happened
@@ -96,7 +96,7 @@ class _Fetcher:
         self._cluster = cluster
         self._timeout = request_timeout
         self._links: dict[int | None, ReconnectingConnection] = {}
-        self._waiting: deque[Happened] = deque()
+        self._waiting: deque[ReadEvent] = deque()
         self._size = 0  # of all that waits
         self._came = anyio.Event()
         self._ended = False
@@ -120,7 +120,7 @@ class _Fetcher:
         if self._reading.error is not None:
             raise self._reading.error
 
-    async def next(self) -> Happened | None:
+    async def next(self) -> ReadEvent | None:
         while not self._waiting:
             if self._ended:
                 return None
@@ -169,5 +169,5 @@ class _Fetcher:
         return await self._cluster.connect(brokers[node_id], timeout)
 
 
-def _size_of(happened: Happened) -> int:
+def _size_of(happened: ReadEvent) -> int:
     return len(happened.records) if isinstance(happened, FetchedSlice) else 0

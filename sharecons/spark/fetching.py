@@ -131,7 +131,8 @@ def _lost(topic: str, lost: LostRange, fail_on_data_loss: bool) -> None:
     first, last = lost.first_offset, lost.last_offset
     if fail_on_data_loss:
         raise DataLostError(
-            f"{where}, offsets {first} to {last} cannot be read any more: {lost.why}; "
+            f"{where}, offsets {first} to {last} cannot be read any more: "
+            f"{lost.reason}; "
             "set failOnDataLoss to false to go on without them"
         )
     _log.warning(
@@ -139,5 +140,5 @@ def _lost(topic: str, lost: LostRange, fail_on_data_loss: bool) -> None:
         partition=where,
         first_offset=first,
         last_offset=last,
-        why=lost.why,
+        why=lost.reason,
     )

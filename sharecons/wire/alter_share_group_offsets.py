@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.admin.requests import AlterShareOffsets, Reply
+from sharecons.protocol.admin.requests import AlterShareGroupOffsets, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import by_topic, schema
 
@@ -13,7 +13,7 @@ __all__ = ["ALTER_SHARE_GROUP_OFFSETS"]
 Altered = Reply[Mapping[TopicPartition, Reply[None]]]
 
 
-def _write(request: AlterShareOffsets, version: int) -> bytes:
+def _write(request: AlterShareGroupOffsets, version: int) -> bytes:
     v = schema("alter_share_group_offsets", version)
     return write_entity(
         v.AlterShareGroupOffsetsRequest(
@@ -27,7 +27,7 @@ def _write(request: AlterShareOffsets, version: int) -> bytes:
 
 
 def _topic(
-    v: Any, request: AlterShareOffsets, topic: str, partitions: list[int]
+    v: Any, request: AlterShareGroupOffsets, topic: str, partitions: list[int]
 ) -> Any:
     kind = v.request.AlterShareGroupOffsetsRequestPartition
     return v.request.AlterShareGroupOffsetsRequestTopic(
@@ -55,7 +55,7 @@ def _read(frame: Frame, offset: int, version: int) -> Altered:
     return Reply(int(answer.error_code), answer.error_message, altered)
 
 
-ALTER_SHARE_GROUP_OFFSETS: Api[AlterShareOffsets, Altered] = Api(
+ALTER_SHARE_GROUP_OFFSETS: Api[AlterShareGroupOffsets, Altered] = Api(
     key=91,
     name="AlterShareGroupOffsets",
     versions=range(0, 1),

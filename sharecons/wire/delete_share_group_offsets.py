@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sharecons.protocol.admin.requests import DeleteShareOffsets, Reply
+from sharecons.protocol.admin.requests import DeleteShareGroupOffsets, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import schema
 
@@ -11,7 +11,7 @@ __all__ = ["DELETE_SHARE_GROUP_OFFSETS"]
 Deleted = Reply[Mapping[str, Reply[None]]]
 
 
-def _write(request: DeleteShareOffsets, version: int) -> bytes:
+def _write(request: DeleteShareGroupOffsets, version: int) -> bytes:
     v = schema("delete_share_group_offsets", version)
     kind = v.request.DeleteShareGroupOffsetsRequestTopic
     return write_entity(
@@ -32,7 +32,7 @@ def _read(frame: Frame, offset: int, version: int) -> Deleted:
     return Reply(int(answer.error_code), answer.error_message, deleted)
 
 
-DELETE_SHARE_GROUP_OFFSETS: Api[DeleteShareOffsets, Deleted] = Api(
+DELETE_SHARE_GROUP_OFFSETS: Api[DeleteShareGroupOffsets, Deleted] = Api(
     key=92,
     name="DeleteShareGroupOffsets",
     versions=range(0, 1),

@@ -9,8 +9,8 @@ from typing import Any
 from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import GroupOffset
 from sharecons.protocol.admin.requests import (
-    LAG_UNTOLD,
-    DescribeShareOffsets,
+    UNKNOWN_LAG,
+    ListShareGroupOffsets,
     Partitions,
     Reply,
 )
@@ -25,7 +25,7 @@ Described = Mapping[str, Reply[GroupOffsets]]
 LAG_SINCE = 1
 
 
-def _write(request: DescribeShareOffsets, version: int) -> bytes:
+def _write(request: ListShareGroupOffsets, version: int) -> bytes:
     v = schema("describe_share_group_offsets", version)
     kind = v.request.DescribeShareGroupOffsetsRequestGroup
     return write_entity(
@@ -78,11 +78,11 @@ def _offset(partition: Any, version: int) -> GroupOffset:
     return GroupOffset(
         start_offset=start_offset,
         leader_epoch=known(partition.leader_epoch),
-        lag=known(partition.lag) if version >= LAG_SINCE else LAG_UNTOLD,
+        lag=known(partition.lag) if version >= LAG_SINCE else UNKNOWN_LAG,
     )
 
 
-DESCRIBE_SHARE_GROUP_OFFSETS: Api[DescribeShareOffsets, Described] = Api(
+DESCRIBE_SHARE_GROUP_OFFSETS: Api[ListShareGroupOffsets, Described] = Api(
     key=90,
     name="DescribeShareGroupOffsets",
     versions=range(0, 2),

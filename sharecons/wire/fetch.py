@@ -17,8 +17,8 @@ from sharecons.errors import ProtocolError
 from sharecons.protocol.log_reader.messages import (
     Fetch,
     Fetched,
-    FetchedFrom,
-    FetchFrom,
+    FetchedPartition,
+    FetchPosition,
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.codec.api import Api, Frame
@@ -72,7 +72,7 @@ def _written(request: Fetch, version: int) -> list[bytes]:
 
 
 def _write_partitions(
-    parts: list[bytes], partitions: Mapping[SharePartition, FetchFrom]
+    parts: list[bytes], partitions: Mapping[SharePartition, FetchPosition]
 ) -> None:
     # Order is kept as far as topics allow: the broker fills the answer in this order.
     topics: dict[bytes, list[SharePartition]] = {}
@@ -105,7 +105,7 @@ def _answer(frame: memoryview, reader: FieldReader) -> Fetched:
     throttle = reader.int32()
     error = reader.int16()
     reader.int32()  # the session's id
-    partitions: list[FetchedFrom] = []
+    partitions: list[FetchedPartition] = []
     for _ in range(reader.count(TOPIC_SIZE)):
         topic_id = reader.topic_id()
         partitions += [
@@ -119,7 +119,9 @@ def _answer(frame: memoryview, reader: FieldReader) -> Fetched:
     )
 
 
-def _partition(frame: memoryview, reader: FieldReader, topic_id: bytes) -> FetchedFrom:
+def _partition(
+    frame: memoryview, reader: FieldReader, topic_id: bytes
+) -> FetchedPartition:
     index, error, high_watermark, _, log_start_offset = _FETCHED.unpack_from(
         frame, reader.position
     )
@@ -128,7 +130,7 @@ def _partition(frame: memoryview, reader: FieldReader, topic_id: bytes) -> Fetch
     reader.int32()  # a replica to be read from instead: for consumers with a rack
     records = memoryview(reader.data())
     reader.skip_tags()
-    return FetchedFrom(
+    return FetchedPartition(
         share_partition=SharePartition(topic_id, index),
         error=error,
         high_watermark=high_watermark,

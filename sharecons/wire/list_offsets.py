@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import LogOffset
-from sharecons.protocol.admin.requests import ListLogOffsets, Reply
+from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import by_topic, known, schema
 
@@ -20,7 +20,7 @@ CONSUMER: Final = -1
 """The replica id of those who are none."""
 
 
-def _write(request: ListLogOffsets, version: int) -> bytes:
+def _write(request: ListOffsets, version: int) -> bytes:
     v = schema("list_offsets", version)
     return write_entity(
         v.ListOffsetsRequest(
@@ -40,7 +40,7 @@ def _write(request: ListLogOffsets, version: int) -> bytes:
     )
 
 
-def _partition(v: Any, request: ListLogOffsets, partition: TopicPartition) -> Any:
+def _partition(v: Any, request: ListOffsets, partition: TopicPartition) -> Any:
     return v.request.ListOffsetsPartition(
         partition_index=partition.partition,
         timestamp=request.specs[partition].timestamp,
@@ -64,6 +64,6 @@ def _read(frame: Frame, offset: int, version: int) -> Listed:
     }
 
 
-LIST_OFFSETS: Api[ListLogOffsets, Listed] = Api(
+LIST_OFFSETS: Api[ListOffsets, Listed] = Api(
     key=2, name="ListOffsets", versions=range(7, 9), write=_write, read=_read
 )

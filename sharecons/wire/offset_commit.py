@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.admin.requests import CommitOffsets, Reply
+from sharecons.protocol.admin.requests import AlterConsumerGroupOffsets, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import NO_EPOCH, by_topic, schema
 
@@ -16,7 +16,7 @@ NO_MEMBER: Final = ""
 NO_GENERATION: Final = -1
 
 
-def _write(request: CommitOffsets, version: int) -> bytes:
+def _write(request: AlterConsumerGroupOffsets, version: int) -> bytes:
     v = schema("offset_commit", version)
     return write_entity(
         v.OffsetCommitRequest(
@@ -37,7 +37,9 @@ def _write(request: CommitOffsets, version: int) -> bytes:
     )
 
 
-def _partition(v: Any, request: CommitOffsets, partition: TopicPartition) -> Any:
+def _partition(
+    v: Any, request: AlterConsumerGroupOffsets, partition: TopicPartition
+) -> Any:
     committed = request.offsets[partition]
     epoch = committed.leader_epoch
     return v.request.OffsetCommitRequestPartition(
@@ -59,6 +61,6 @@ def _read(frame: Frame, offset: int, version: int) -> Committed:
     }
 
 
-OFFSET_COMMIT: Api[CommitOffsets, Committed] = Api(
+OFFSET_COMMIT: Api[AlterConsumerGroupOffsets, Committed] = Api(
     key=8, name="OffsetCommit", versions=range(8, 10), write=_write, read=_read
 )

@@ -8,7 +8,11 @@ from typing import Any
 
 from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import CommittedOffset
-from sharecons.protocol.admin.requests import FetchCommitted, Partitions, Reply
+from sharecons.protocol.admin.requests import (
+    ListConsumerGroupOffsets,
+    Partitions,
+    Reply,
+)
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import by_topic, known, schema
 
@@ -18,7 +22,7 @@ Committed = Mapping[TopicPartition, Reply[CommittedOffset]]
 Fetched = Mapping[str, Reply[Committed]]
 
 
-def _write(request: FetchCommitted, version: int) -> bytes:
+def _write(request: ListConsumerGroupOffsets, version: int) -> bytes:
     v = schema("offset_fetch", version)
     return write_entity(
         v.OffsetFetchRequest(
@@ -73,6 +77,6 @@ def _offset(partition: Any) -> CommittedOffset | None:
     )
 
 
-OFFSET_FETCH: Api[FetchCommitted, Fetched] = Api(
+OFFSET_FETCH: Api[ListConsumerGroupOffsets, Fetched] = Api(
     key=9, name="OffsetFetch", versions=range(8, 10), write=_write, read=_read
 )

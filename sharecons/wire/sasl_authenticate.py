@@ -4,7 +4,10 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from sharecons.protocol.sasl.authentication import SaslAuthenticate, SaslAuthenticated
+from sharecons.protocol.sasl.authentication import (
+    SaslAuthenticate,
+    SaslAuthenticateResponse,
+)
 from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
 
 __all__ = ["SASL_AUTHENTICATE"]
@@ -21,9 +24,9 @@ def _write(request: SaslAuthenticate, version: int) -> bytes:
     return write_entity(kind(auth_bytes=request.payload))
 
 
-def _read(frame: Frame, offset: int, version: int) -> SaslAuthenticated:
+def _read(frame: Frame, offset: int, version: int) -> SaslAuthenticateResponse:
     answer = read_entity(_schema(version).SaslAuthenticateResponse, frame, offset)
-    return SaslAuthenticated(
+    return SaslAuthenticateResponse(
         error=int(answer.error_code),
         message=answer.error_message,
         payload=bytes(answer.auth_bytes),
@@ -31,7 +34,7 @@ def _read(frame: Frame, offset: int, version: int) -> SaslAuthenticated:
     )
 
 
-SASL_AUTHENTICATE: Api[SaslAuthenticate, SaslAuthenticated] = Api(
+SASL_AUTHENTICATE: Api[SaslAuthenticate, SaslAuthenticateResponse] = Api(
     key=36,
     name="SaslAuthenticate",
     versions=range(2, 3),

@@ -5,7 +5,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-from sharecons.protocol.sasl.authentication import SaslHandshake, SaslHandshaken
+from sharecons.protocol.sasl.authentication import SaslHandshake, SaslHandshakeResponse
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["KEY", "SASL_HANDSHAKE"]
@@ -24,14 +24,14 @@ def _write(request: SaslHandshake, version: int) -> bytes:
     return write_entity(kind(mechanism=request.mechanism))
 
 
-def _read(frame: Frame, offset: int, version: int) -> SaslHandshaken:
+def _read(frame: Frame, offset: int, version: int) -> SaslHandshakeResponse:
     answer = read_entity(_schema(version).SaslHandshakeResponse, frame, offset)
-    return SaslHandshaken(
+    return SaslHandshakeResponse(
         error=int(answer.error_code), mechanisms=tuple(answer.mechanisms)
     )
 
 
-SASL_HANDSHAKE: Api[SaslHandshake, SaslHandshaken] = Api(
+SASL_HANDSHAKE: Api[SaslHandshake, SaslHandshakeResponse] = Api(
     # With version 0 the mechanism's bytes would have no frame around them.
     key=KEY,
     name="SaslHandshake",

@@ -6,7 +6,7 @@ A topic that is asked for and not there is not made.
 from typing import Any
 
 from sharecons.protocol.admin.models import Broker, Topic, TopicPartitionInfo
-from sharecons.protocol.admin.requests import AskTopics, Reply, TopicsAnswered
+from sharecons.protocol.admin.requests import Reply, TopicMetadata, TopicMetadataRequest
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import known, operations, schema
 from sharecons.wire.topic_ids import topic_id_of
@@ -14,7 +14,7 @@ from sharecons.wire.topic_ids import topic_id_of
 __all__ = ["TOPICS"]
 
 
-def _write(request: AskTopics, version: int) -> bytes:
+def _write(request: TopicMetadataRequest, version: int) -> bytes:
     v = schema("metadata", version)
     names = request.names
     kind = v.request.MetadataRequestTopic
@@ -29,10 +29,10 @@ def _write(request: AskTopics, version: int) -> bytes:
     )
 
 
-def _read(frame: Frame, offset: int, version: int) -> TopicsAnswered:
+def _read(frame: Frame, offset: int, version: int) -> TopicMetadata:
     kind = schema("metadata", version).MetadataResponse
     answer = read_entity(kind, frame, offset)
-    return TopicsAnswered(
+    return TopicMetadata(
         brokers={
             broker.node_id: Broker(
                 node_id=broker.node_id,
@@ -72,6 +72,6 @@ def _topic(topic: Any) -> Topic:
     )
 
 
-TOPICS: Api[AskTopics, TopicsAnswered] = Api(
+TOPICS: Api[TopicMetadataRequest, TopicMetadata] = Api(
     key=3, name="Metadata", versions=range(12, 14), write=_write, read=_read
 )

@@ -146,7 +146,7 @@ def test_exporter_counts_every_state(broker):
             return await Collector(admin, [GROUP]).collect()
 
     metrics = Metrics()
-    metrics.read(anyio.run(collect))
+    metrics.update(anyio.run(collect))
     shown = scrape(metrics)
 
     counts = shown.by("standing", f"{PREFIX}records_by_delivery_count", group=GROUP)

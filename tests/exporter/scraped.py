@@ -3,7 +3,7 @@
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sharecons.exporter.metrics import registry_of
+from sharecons.exporter.metrics import make_registry
 
 GROUP = "kafka_share_group_"
 
@@ -46,4 +46,4 @@ class Scrape:
 
 
 def scrape(metrics):
-    return Scrape(generate_latest(registry_of(metrics)).decode())
+    return Scrape(generate_latest(make_registry(metrics)).decode())

@@ -16,7 +16,7 @@ def readings(*ranges, reached=True, standing=OffsetStatus.ARCHIVED, known=True):
         OffsetRange(first_offset=first, last_offset=last, status=standing)
         for first, last in ranges
     )
-    one = PartitionSnapshot(start_offset=0, stretches=stretches if known else None)
+    one = PartitionSnapshot(start_offset=0, ranges=stretches if known else None)
     group = GroupSnapshot(state="Stable", members=1, partitions={KEY: one})
     return Snapshot(at=0.0, duration=0.0, groups={"workers": group})
 

@@ -46,7 +46,7 @@ def batch(first, last, state, count):
 async def collected(admin, *groups):
     metrics = Metrics()
     readings = await Collector(admin, groups).collect()
-    metrics.read(readings)
+    metrics.update(readings)
     return scrape(metrics)
 
 
@@ -148,13 +148,13 @@ async def test_patterns_choose_groups(admin, kafka, topic, group):
 
     assert [f"{group}-a"] == list(one.groups)
     assert [f"{group}-a", f"{group}-b"] == list(both.groups)
-    assert not both.failures
+    assert not both.error_counts
 
 
 async def test_brokers_that_are_away_are_told_and_not_raised():
     async with ShareGroupAdmin("localhost:1", timeout=0.5) as admin:
         metrics = Metrics()
-        metrics.read(await Collector(admin).collect())
+        metrics.update(await Collector(admin).collect())
     shown = scrape(metrics)
 
     assert 0 == shown.value("sharecons_exporter_up")
@@ -191,10 +191,10 @@ class TestInTrouble:
         with fault.refuse("CLUSTER_AUTHORIZATION_FAILED"):
             readings = await Collector(admin, [f"{group}-*"]).collect()
         metrics = Metrics()
-        metrics.read(readings)
+        metrics.update(readings)
         shown = scrape(metrics)
 
-        (complaint,) = readings.complaints
+        (complaint,) = readings.error_messages
         assert "CLUSTER_ACTION on the cluster" in complaint
         for name in groups:
             assert 90 == shown.value(f"{GROUP}lag_records", group=name)
@@ -273,7 +273,7 @@ class TestInTrouble:
         with fault.refuse("GROUP_AUTHORIZATION_FAILED", each=True):
             readings = await Collector(admin, [f"{group}-*"]).collect()
 
-        assert {"offsets": 3} == dict(readings.failures)
+        assert {"offsets": 3} == dict(readings.error_counts)
         assert {"Empty"} == {each.state for each in readings.groups.values()}
 
     async def test_a_collection_that_takes_too_long_ends(self, admin, faults, groups):
@@ -281,4 +281,4 @@ class TestInTrouble:
             readings = await Collector(admin, limit=0.2).collect()
 
         assert not readings.reached
-        assert "took more than 0.2 s" in readings.complaints[0]
+        assert "took more than 0.2 s" in readings.error_messages[0]

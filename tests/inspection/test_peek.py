@@ -22,7 +22,7 @@ def numbered(count):
 async def test_the_first_records_come_first(kafka, admin):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, numbered(30), keys=["k"] * 30, headers=[("h", b"1")])
-    peeked = await peek(admin, topic, most=3)
+    peeked = await peek(admin, topic, max_records=3)
 
     assert [b"0", b"1", b"2"] == values(peeked)
     assert (b"k", (("h", b"1"),)) == (peeked.records[0].key, peeked.records[0].headers)
@@ -33,18 +33,18 @@ async def test_the_newest_are_asked_for_by_number(kafka, admin):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, numbered(30))
 
-    assert [b"28", b"29"] == values(await peek(admin, topic, last=2, most=2))
-    assert numbered(30) == values(await peek(admin, topic, last=99, most=99))
+    assert [b"28", b"29"] == values(await peek(admin, topic, last=2, max_records=2))
+    assert numbered(30) == values(await peek(admin, topic, last=99, max_records=99))
 
 
 async def test_an_offset_and_a_time_say_where_to_begin(kafka, admin):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, numbered(30))
-    at = (await peek(admin, topic, most=1)).records[0].timestamp
+    at = (await peek(admin, topic, max_records=1)).records[0].timestamp
 
-    assert [b"17"] == values(await peek(admin, topic, start=17, most=1))
+    assert [b"17"] == values(await peek(admin, topic, start=17, max_records=1))
     spec = OffsetSpec(timestamp=at)
-    assert [b"0"] == values(await peek(admin, topic, start=spec, most=1))
+    assert [b"0"] == values(await peek(admin, topic, start=spec, max_records=1))
     late = OffsetSpec(timestamp=at + 3_600_000)
     assert [] == values(await peek(admin, topic, start=late))
 
@@ -53,7 +53,7 @@ async def test_partitions_are_shown_in_the_order_of_timestamps(kafka, admin):
     topic = kafka.admin.create_topic(partitions=3)
     for number in range(9):
         kafka.admin.produce(topic, [b"%d" % number], partition=number % 3)
-    peeked = await peek(admin, topic, most=5)
+    peeked = await peek(admin, topic, max_records=5)
 
     times = [record.timestamp for record in peeked.records]
     assert 5 == len(times)
@@ -68,7 +68,7 @@ async def test_large_batches_are_read_whole(kafka, admin):
         kafka.admin.produce(
             topic, [bytes(300_000)] * 3, partition=partition, linger_ms=50
         )
-    peeked = await peek(admin, topic, most=6)
+    peeked = await peek(admin, topic, max_records=6)
 
     assert 6 == len(peeked.records)
     assert {300_000} == {len(record.value) for record in peeked.records}
@@ -90,7 +90,7 @@ async def test_a_group_says_where_it_stands_and_loses_no_delivery(kafka, admin):
             record.accept()
         await consumer.commit(timeout=20)
     assert [b"4", b"5"] == values(
-        await peek(admin, queue.topic, group_id=queue.group, most=2)
+        await peek(admin, queue.topic, group_id=queue.group, max_records=2)
     )
     for _ in range(7):
         await peek(admin, queue.topic, group_id=queue.group)

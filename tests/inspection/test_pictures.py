@@ -24,7 +24,7 @@ from sharecons.inspection import (
     Source,
 )
 from sharecons.inspection.html import page
-from sharecons.inspection.offset_bars import cells_of, offset_bars_of, shade
+from sharecons.inspection.offset_bars import cells_of, colour_of, offset_bars_of
 from sharecons.protocol.diagnosis.findings import findings_of
 from sharecons.protocol.diagnosis.offset_states import OffsetRange, offset_ranges_of
 
@@ -95,7 +95,7 @@ def test_all_strips_have_one_scale_that_covers_the_longest_partition():
 
     assert {1_000_000 - 7} == {strip.span for strip in strips}
     assert strips[0].limit == pytest.approx(2000 / strips[0].span)
-    assert 1.0 == strips[1].pieces[-1].right
+    assert 1.0 == strips[1].segments[-1].right
 
 
 @pytest.mark.parametrize("width", [40, 100, 750])
@@ -104,7 +104,7 @@ def test_one_settled_offset_of_750_fills_one_cell(width):
     (strip,) = offset_bars_of(group(seen))
     standings = [cell.status for cell in cells_of(strip, width)]
 
-    assert 1 / 750 == pytest.approx(strip.pieces[0].right)
+    assert 1 / 750 == pytest.approx(strip.segments[0].right)
     assert [OffsetStatus.ACKNOWLEDGED] + [OffsetStatus.ABOVE] * (width - 1) == standings
 
 
@@ -113,7 +113,7 @@ def test_pieces_stay_within_the_strip_and_follow_each_other(seen):
     (strip,) = offset_bars_of(group(seen))
 
     at = 0.0
-    for piece in strip.pieces:
+    for piece in strip.segments:
         assert piece.left == pytest.approx(at)
         assert piece.left < piece.right <= 1.0
         at = piece.right
@@ -121,7 +121,7 @@ def test_pieces_stay_within_the_strip_and_follow_each_other(seen):
 
 def test_what_is_nearer_its_limit_is_darker():
     def brightness(count):
-        colour = shade(
+        colour = colour_of(
             OffsetRange(
                 first_offset=0,
                 last_offset=0,

@@ -88,7 +88,7 @@ async def test_without_cluster_action_the_records_are_read(broker, admin):
         (each.first_offset, each.last_offset, each.status, each.delivery_count)
         for each in inside.ranges
     ]
-    assert inside.written is not None
+    assert inside.last_written is not None
 
 
 async def test_without_either_right_it_is_said_which_would_do(broker, admin):

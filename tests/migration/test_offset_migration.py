@@ -10,9 +10,9 @@ from sharecons.protocol.migration.models import (
     LogBounds,
     Migration,
     MissingPolicy,
-    Settled,
+    SettledAbove,
 )
-from sharecons.protocol.migration.offset_migration import changed, move
+from sharecons.protocol.migration.offset_migration import changed_since, plan_move
 
 AVAILABLE = DeliveryState.AVAILABLE
 ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
@@ -28,15 +28,15 @@ def batch(first, last, state, deliveries=1):
 
 
 def share_place(offset, *batches):
-    return GroupPosition(offset=offset, above=Settled(batches=batches))
+    return GroupPosition(offset=offset, above=SettledAbove(batches=batches))
 
 
 def to_share(source, target=None, log=LOG, **options):
-    return move(source, target, log, Direction.TO_SHARE_GROUP, **options)
+    return plan_move(source, target, log, Direction.TO_SHARE_GROUP, **options)
 
 
 def to_consumer(source, target=None, log=LOG, **options):
-    return move(source, target, log, Direction.TO_CONSUMER_GROUP, **options)
+    return plan_move(source, target, log, Direction.TO_CONSUMER_GROUP, **options)
 
 
 def said(moved):
@@ -85,7 +85,7 @@ class TestToAShareGroup:
         assert 0 == to_share(GroupPosition(offset=30), target).rewound
 
     def test_what_a_target_settled_out_of_order_may_be_a_mere_number(self):
-        target = GroupPosition(offset=30, above=Settled(batches=None, count=15))
+        target = GroupPosition(offset=30, above=SettledAbove(batches=None, count=15))
         moved = to_share(GroupPosition(offset=40), target)
 
         assert moved.rewound is None
@@ -185,20 +185,20 @@ class TestToAConsumerGroup:
         assert 2 == moved.missed
 
     def test_the_lag_tells_how_many_where_the_state_may_not_be_read(self):
-        place = GroupPosition(offset=40, above=Settled(batches=None, count=13))
+        place = GroupPosition(offset=40, above=SettledAbove(batches=None, count=13))
         moved = to_consumer(place)
 
         assert (13, None, None) == (moved.twice, moved.acknowledged, moved.archived)
 
     def test_how_many_the_log_dropped_of_them_the_lag_does_not_tell(self):
-        place = GroupPosition(offset=10, above=Settled(batches=None, count=13))
+        place = GroupPosition(offset=10, above=SettledAbove(batches=None, count=13))
         moved = to_consumer(place, log=LogBounds(start=25, end=100))
 
         assert (None, None) == (moved.twice, moved.missed)
         assert "an unknown number of the 15 offsets" in said(moved)
 
     def test_where_nobody_tells_it_is_unknown(self):
-        place = GroupPosition(offset=40, above=Settled(batches=None))
+        place = GroupPosition(offset=40, above=SettledAbove(batches=None))
         moved = to_consumer(place)
 
         assert moved.twice is None
@@ -224,7 +224,7 @@ class TestAPlan:
         assert (6, 0) == (plan.twice, plan.missed)
 
     def test_a_sum_with_an_unknown_number_is_unknown(self):
-        unknown = to_consumer(GroupPosition(offset=4, above=Settled(batches=None)))
+        unknown = to_consumer(GroupPosition(offset=4, above=SettledAbove(batches=None)))
 
         assert planned(to_consumer(share_place(1)), unknown).twice is None
 
@@ -242,27 +242,30 @@ class TestAPlan:
             planned(to_share(GroupPosition(offset=5))),
             planned(to_share(GroupPosition(offset=6))),
         )
-        (error,) = changed(old, new).values()
+        (error,) = changed_since(old, new).values()
 
-        assert "the source stood at 5 when it was planned, and at 6 now" in str(error)
+        assert "the source was at 5 when the plan was made, and is at 6 now" in str(
+            error
+        )
 
     def test_a_target_that_moved_on_is_noticed(self):
         old = planned(to_share(GroupPosition(offset=5)))
         new = planned(to_share(GroupPosition(offset=5), share_place(9)))
-        (error,) = changed(old, new).values()
+        (error,) = changed_since(old, new).values()
 
-        assert "the target stood nowhere when it was planned, and at 9 now" in str(
-            error
+        assert (
+            "the target was without a position when the plan was made, and is at 9 now"
+            in str(error)
         )
 
     def test_a_target_that_stands_where_it_should_is_no_change(self):
         old = planned(to_share(GroupPosition(offset=5)))
         new = planned(to_share(GroupPosition(offset=5), share_place(5)))
 
-        assert {} == changed(old, new)
+        assert {} == changed_since(old, new)
 
     def test_what_cannot_be_looked_at_any_more_is_a_change(self):
         old = planned(to_share(GroupPosition(offset=5)))
         new = planned(errors={ORDERS: ValueError("gone")})
 
-        assert ["gone"] == [str(error) for error in changed(old, new).values()]
+        assert ["gone"] == [str(error) for error in changed_since(old, new).values()]

@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.errors import AuthorizationError, BrokerError, Error
-from sharecons.protocol.admin.broker_errors import is_code, refusal
+from sharecons.protocol.admin.broker_errors import broker_error, is_code
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 
@@ -72,7 +72,7 @@ def test_one_error_of_all_is_common():
     ],
 )
 def test_a_refusal_says_what_where_and_what_to_do(code, message, expected):
-    error = refusal("delete", "group 'g'", code, message)
+    error = broker_error("delete", "group 'g'", code, message)
 
     assert expected == str(error)
     assert isinstance(error, BrokerError)
@@ -89,4 +89,4 @@ def test_a_refusal_says_what_where_and_what_to_do(code, message, expected):
     ],
 )
 def test_a_missing_right_is_an_error_of_its_own(code):
-    assert isinstance(refusal("delete", "it", code, None), AuthorizationError)
+    assert isinstance(broker_error("delete", "it", code, None), AuthorizationError)

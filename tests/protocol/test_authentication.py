@@ -8,9 +8,9 @@ from sharecons.protocol.codes import Code
 from sharecons.protocol.sasl.authentication import (
     Authentication,
     SaslAuthenticate,
-    SaslAuthenticated,
+    SaslAuthenticateResponse,
     SaslHandshake,
-    SaslHandshaken,
+    SaslHandshakeResponse,
 )
 from sharecons.protocol.sasl.credentials import (
     MECHANISMS,
@@ -29,11 +29,11 @@ def dialogue(credentials, token=""):
 
 
 def handshaken(error=Code.NONE, mechanisms=MECHANISMS):
-    return SaslHandshaken(error=error, mechanisms=mechanisms)
+    return SaslHandshakeResponse(error=error, mechanisms=mechanisms)
 
 
 def authenticated(payload=b"", error=Code.NONE, message=None, lifetime=0.0):
-    return SaslAuthenticated(
+    return SaslAuthenticateResponse(
         error=error, message=message, payload=payload, session_lifetime=lifetime
     )
 
@@ -53,7 +53,7 @@ def test_plain_is_one_message_and_its_end():
     assert SaslAuthenticate(payload=b"\0alice\0secret") == request
     machine.answered(request, authenticated())
     assert machine.finished
-    assert machine.failure is None
+    assert machine.error is None
     assert machine.next_request(2.0) is None
     assert machine.renew_at == NEVER
 
@@ -87,7 +87,7 @@ def test_scram_with_a_server_that_knows_the_password(mechanism):
     machine.answered(request, authenticated(server.get_server_final().encode()))
 
     assert machine.finished
-    assert machine.failure is None
+    assert machine.error is None
 
 
 def test_scram_proves_the_server_too():
@@ -101,9 +101,9 @@ def test_scram_proves_the_server_too():
     machine.answered(request, authenticated(b"v=AAAAAAAAAAAAAAAAAAAAAAAAAAA="))
 
     assert machine.finished
-    assert isinstance(machine.failure, AuthenticationError)
+    assert isinstance(machine.error, AuthenticationError)
     assert "SCRAM-SHA-256 as 'alice': the broker's answer is no good" in str(
-        machine.failure
+        machine.error
     )
 
 
@@ -115,7 +115,7 @@ def test_scram_with_nonsense_for_a_challenge(nonsense):
 
     machine.answered(request, authenticated(nonsense))
 
-    assert isinstance(machine.failure, AuthenticationError)
+    assert isinstance(machine.error, AuthenticationError)
     assert machine.next_request(2.0) is None
 
 
@@ -127,7 +127,7 @@ def test_scram_with_a_password_that_it_cannot_send(mechanism, password):
 
     assert machine.next_request(0.0) is None
     assert machine.finished
-    assert password not in str(machine.failure)
+    assert password not in str(machine.error)
 
 
 def test_token_and_extensions():
@@ -135,7 +135,7 @@ def test_token_and_extensions():
 
     assert b"n,,\x01auth=Bearer abc.def.\x01scope=orders\x01\x01" == request.payload
     machine.answered(request, authenticated())
-    assert machine.failure is None
+    assert machine.error is None
     assert machine.finished
 
 
@@ -149,7 +149,7 @@ def test_refused_token_is_confirmed_and_then_told():
     failed = authenticated(error=Code.SASL_AUTHENTICATION_FAILED, message="invalid")
     machine.answered(request, failed)
 
-    assert "broker b:1: OAUTHBEARER: invalid" == str(machine.failure)
+    assert "broker b:1: OAUTHBEARER: invalid" == str(machine.error)
 
 
 @pytest.mark.parametrize("token", ["", "two words", "a\x01b", "b\n"])
@@ -157,8 +157,8 @@ def test_what_is_no_token_is_not_sent(token):
     machine = dialogue(BEARER, token)
 
     assert machine.finished
-    assert "no" in str(machine.failure)
-    assert token not in str(machine.failure) or not token
+    assert "no" in str(machine.error)
+    assert token not in str(machine.error) or not token
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_extensions_that_cannot_be_sent(extensions):
 
     machine = dialogue(credentials, token="abc")
 
-    assert isinstance(machine.failure, AuthenticationError)
+    assert isinstance(machine.error, AuthenticationError)
 
 
 def test_wrong_password_is_told_in_the_brokers_words():
@@ -184,10 +184,10 @@ def test_wrong_password_is_told_in_the_brokers_words():
     )
 
     assert machine.finished
-    assert isinstance(machine.failure, AuthenticationError)
+    assert isinstance(machine.error, AuthenticationError)
     assert (
         "broker b:1: PLAIN as 'alice': Authentication failed: Invalid username or "
-        "password" == str(machine.failure)
+        "password" == str(machine.error)
     )
 
 
@@ -200,7 +200,7 @@ def test_mechanism_that_is_not_offered():
     )
 
     assert machine.finished
-    assert "does not offer it, but: SCRAM-SHA-512, X" in str(machine.failure)
+    assert "does not offer it, but: SCRAM-SHA-512, X" in str(machine.error)
 
 
 def test_listener_that_asks_nobody():
@@ -209,8 +209,8 @@ def test_listener_that_asks_nobody():
 
     machine.answered(request, handshaken(Code.ILLEGAL_SASL_STATE))
 
-    assert isinstance(machine.failure, AuthenticationError)
-    assert "connect without SASL" in str(machine.failure)
+    assert isinstance(machine.error, AuthenticationError)
+    assert "connect without SASL" in str(machine.error)
 
 
 @pytest.mark.parametrize("while_shaking", [True, False])
@@ -225,8 +225,8 @@ def test_trouble_of_the_brokers_own_is_no_matter_of_passwords(while_shaking):
         )
 
     assert machine.finished
-    assert isinstance(machine.failure, ConnectionFailedError)
-    assert "NETWORK_EXCEPTION" in str(machine.failure)
+    assert isinstance(machine.error, ConnectionFailedError)
+    assert "NETWORK_EXCEPTION" in str(machine.error)
 
 
 @pytest.mark.parametrize("name", ["username", "password"])
@@ -235,7 +235,7 @@ def test_nul_would_be_taken_for_the_end(name):
         mechanism="PLAIN", **{"username": "a", "password": "b", name: "x\0y"}
     )
 
-    assert "NUL" in str(dialogue(credentials).failure)
+    assert "NUL" in str(dialogue(credentials).error)
 
 
 def of(mechanism, password):

@@ -11,8 +11,8 @@ from sharecons.protocol.diagnosis.findings import (
     GroupFacts,
     Reason,
     Severity,
-    duration,
     findings_of,
+    format_duration,
 )
 from sharecons.protocol.diagnosis.offset_states import (
     Oldest,
@@ -66,7 +66,8 @@ def test_a_window_full_behind_one_record_is_named_with_its_offset_and_age():
     assert (Reason.WINDOW_FULL, Severity.STALLED) == (finding.reason, finding.severity)
     assert (
         "the window is full behind one record: 1,999 of 2,000 offsets are settled and "
-        "wait for offset 100, 2 h 3 min old; nothing after 2099 is handed out before"
+        "wait for offset 100, 2 h 3 min old; nothing after offset 2099 is delivered "
+        "until then"
     ) == finding.text
 
 
@@ -167,12 +168,12 @@ def test_nobody_is_said_to_hold_locks():
 def test_a_state_that_outlasts_its_locks_unchanged_is_a_warning():
     partition = inside(0, end=10)
 
-    assert [Reason.WORKING] == reasons(partition, unchanged=30.0)
-    assert [Reason.NO_PROGRESS] == reasons(partition, unchanged=31.0)
+    assert [Reason.WORKING] == reasons(partition, unchanged_for=30.0)
+    assert [Reason.NO_PROGRESS] == reasons(partition, unchanged_for=31.0)
 
 
 def test_nothing_to_do_is_no_lack_of_progress():
-    assert [Reason.SETTLED] == reasons(inside(10, end=10), unchanged=1e6)
+    assert [Reason.SETTLED] == reasons(inside(10, end=10), unchanged_for=1e6)
 
 
 def test_records_removed_before_they_were_settled_are_told():
@@ -217,4 +218,4 @@ def test_the_worst_comes_first():
     ],
 )
 def test_times_are_spelt_in_two_units_at_most(seconds, spelt):
-    assert spelt == duration(seconds)
+    assert spelt == format_duration(seconds)

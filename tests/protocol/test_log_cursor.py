@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.log_reader.cursor import LEAST, MOST, Cursor, spans_by_partition
+from sharecons.protocol.log_reader.cursor import (
+    MAX_BYTES,
+    MIN_BYTES,
+    Cursor,
+    spans_by_partition,
+)
 from sharecons.protocol.messages import SharePartition
 
 PLACE = SharePartition(b"t" * 16, 3)
@@ -55,7 +60,7 @@ def test_what_is_given_step_by_step_is_all_that_is_wanted_and_each_once(wanted, 
         if reader.finished:
             break
         after = reader.offset + step
-        given_ += [n for n in offsets(reader.read(after, 100)) if n < after]
+        given_ += [n for n in offsets(reader.advance(after, 100)) if n < after]
 
     assert reader.finished
     assert offsets(wanted) == given_
@@ -65,15 +70,15 @@ def test_what_is_given_step_by_step_is_all_that_is_wanted_and_each_once(wanted, 
 def test_what_is_lost_is_not_given_and_the_rest_is(wanted, lost_before, step):
     reader = cursor(*wanted)
     after = reader.offset + step
-    given_ = [n for n in offsets(reader.read(after, 100)) if n < after]
+    given_ = [n for n in offsets(reader.advance(after, 100)) if n < after]
     lost = []
     if not reader.finished and lost_before > reader.offset:
-        first, last = reader.lose(lost_before)
+        first, last = reader.skip(lost_before)
         lost = [n for n in offsets(wanted) if first <= n <= last]
         assert {first, last} <= set(lost)
     while not reader.finished:
         after = reader.offset + 7
-        given_ += [n for n in offsets(reader.read(after, 100)) if n < after]
+        given_ += [n for n in offsets(reader.advance(after, 100)) if n < after]
 
     assert offsets(wanted) == sorted(given_ + lost)
     assert all(n < lost_before for n in lost)
@@ -81,31 +86,31 @@ def test_what_is_lost_is_not_given_and_the_rest_is(wanted, lost_before, step):
 
 def test_all_that_is_left_can_be_lost():
     reader = cursor((3, 5), (9, 12))
-    reader.read(5, 10)
+    reader.advance(5, 10)
 
-    assert (5, 12) == reader.lose(None)
+    assert (5, 12) == reader.skip(None)
     assert reader.finished
 
 
 def test_what_a_batch_has_below_is_not_given_again():
     reader = cursor((3, 12))
-    reader.lose(7)
+    reader.skip(7)
 
-    assert [(7, 12, 1)] == reader.read(10, 10)
-    assert [(10, 12, 1)] == reader.read(13, 10)
+    assert [(7, 12, 1)] == reader.advance(10, 10)
+    assert [(10, 12, 1)] == reader.advance(13, 10)
 
 
 def test_little_is_asked_for_a_little():
-    assert LEAST == cursor((0, 3)).max_bytes()
+    assert MIN_BYTES == cursor((0, 3)).max_bytes()
 
 
 def test_never_more_than_fits():
-    assert MOST == cursor((0, 10_000_000)).max_bytes()
+    assert MAX_BYTES == cursor((0, 10_000_000)).max_bytes()
 
 
 def test_asks_for_what_is_left_by_what_an_offset_took():
     reader = cursor((0, 1999))
-    reader.read(1000, 1000 * 500)
+    reader.advance(1000, 1000 * 500)
 
     assert 500_000 <= reader.max_bytes() <= 600_000
 
@@ -113,7 +118,7 @@ def test_asks_for_what_is_left_by_what_an_offset_took():
 def test_a_small_hole_is_read_through_and_a_large_one_is_not():
     near, far = cursor((0, 999), (1050, 1999)), cursor((0, 999), (9000, 9999))
     for reader in (near, far):
-        reader.read(500, 500 * 1000)
+        reader.advance(500, 500 * 1000)
 
     assert near.max_bytes() > 1_400_000
     assert far.max_bytes() < 600_000
@@ -122,23 +127,23 @@ def test_a_small_hole_is_read_through_and_a_large_one_is_not():
 def test_trouble_lasts_until_something_comes():
     reader = cursor((0, 99))
 
-    first = reader.troubled("down", 10.0)
-    second = reader.troubled("gone", 12.0)
+    first = reader.on_failure("down", 10.0)
+    second = reader.on_failure("gone", 12.0)
 
     assert (10.0, 1, "down") == first
     assert (10.0, 2, "gone") == second
-    assert reader.due > 12.0
-    reader.read(5, 100)
-    assert reader.trouble is None
-    assert reader.due == 0.0
+    assert reader.not_before > 12.0
+    reader.advance(5, 100)
+    assert reader.failures is None
+    assert reader.not_before == 0.0
 
 
 def test_pauses_grow_while_nothing_comes():
     reader = cursor((0, 99))
     pauses = []
     for _ in range(8):
-        reader.troubled("down", 0.0)
-        pauses.append(reader.due)
+        reader.on_failure("down", 0.0)
+        pauses.append(reader.not_before)
 
     assert sorted(pauses) == pauses
     assert pauses[-1] == 1.0

@@ -14,12 +14,12 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec
-from sharecons.protocol.admin.requests import ListLogOffsets, Reply
+from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.protocol.codes import Code
-from sharecons.protocol.log_reader.messages import Fetch, Fetched, FetchedFrom
+from sharecons.protocol.log_reader.messages import Fetch, Fetched, FetchedPartition
 from sharecons.protocol.log_reader.reader import (
     MAX_BYTES,
-    TOPIC_PATIENCE,
+    UNKNOWN_TOPIC_TIMEOUT,
     FetchedSlice,
     LogReader,
     LostRange,
@@ -64,7 +64,7 @@ def batch(first, count):
 
 
 def part(place, records=b"", error=0):
-    return FetchedFrom(place, error, 1000, 0, (), memoryview(records))
+    return FetchedPartition(place, error, 1000, 0, (), memoryview(records))
 
 
 def fetched(*parts, error=0):
@@ -251,7 +251,7 @@ def test_an_offset_out_of_range_has_the_leader_asked_where_the_log_begins():
     _, ask = astray((FIRST, 5, 29), (SECOND, 5, 29))
 
     specs = dict.fromkeys((HERE, THERE), OffsetSpec.EARLIEST)
-    assert NodeRequest(1, ListLogOffsets(specs=specs, read_committed=False)) == ask
+    assert NodeRequest(1, ListOffsets(specs=specs, read_committed=False)) == ask
 
 
 def test_what_lies_before_the_log_is_lost_and_the_rest_is_read():
@@ -301,17 +301,17 @@ def test_a_topic_that_stays_unknown_is_lost_after_a_while():
         lost += machine.answered(only(machine.next_requests(now)), unknown, now)
 
     assert [(FIRST, 0, 9), (SECOND, 3, 9)] == [each[:3] for each in lost]
-    assert TOPIC_PATIENCE <= now < TOPIC_PATIENCE + 2
+    assert UNKNOWN_TOPIC_TIMEOUT <= now < UNKNOWN_TOPIC_TIMEOUT + 2
 
 
 def test_a_topic_that_becomes_known_again_is_read():
     machine = reading((FIRST, 0, 9))
     unknown = described({}, error=Code.UNKNOWN_TOPIC_ID)
-    for now in (0.0, TOPIC_PATIENCE - 1):
+    for now in (0.0, UNKNOWN_TOPIC_TIMEOUT - 1):
         machine.answered(only(machine.next_requests(now)), unknown, now)
 
-    ask = only(machine.next_requests(TOPIC_PATIENCE + 1))
-    assert [] == machine.answered(ask, described({0: 1}), TOPIC_PATIENCE + 1)
+    ask = only(machine.next_requests(UNKNOWN_TOPIC_TIMEOUT + 1))
+    assert [] == machine.answered(ask, described({0: 1}), UNKNOWN_TOPIC_TIMEOUT + 1)
 
     assert isinstance(only(machine.next_requests(99.0)).request, Fetch)
 
@@ -329,7 +329,8 @@ def test_trouble_that_lasts_ends_it_with_a_word_on_what_and_where():
         )
 
     assert isinstance(machine.error, RequestTimedOutError)
-    assert "t-0: offset 7 could not be read for 2" in str(machine.error)
+    assert "t-0: reading offset 7 failed" in str(machine.error)
+    assert " times in 2" in str(machine.error)
     assert "no way" in str(machine.error)
     assert 20.0 <= now < 22.0
 
@@ -418,7 +419,7 @@ def answer_of(ask, of, trouble, room):
             if trouble == "unknown":
                 return described({}, error=Code.UNKNOWN_TOPIC_ID)
             return described(dict.fromkeys((p.partition for p in of), 1))
-        case ListLogOffsets():
+        case ListOffsets():
             error = Code.NOT_LEADER_OR_FOLLOWER if trouble == "moved" else 0
             begins = [(place.partition, log.start) for place, log in of.items()]
             return listed(*begins, error=error)

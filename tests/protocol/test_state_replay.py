@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 
 from sharecons.protocol.admin.models import DeliveryState, StateBatch
 from sharecons.protocol.diagnosis.state_replay import (
-    ShareStates,
     Snapshot,
     StateKey,
+    StateReplay,
     Update,
-    combined,
-    home_of,
+    combine_batches,
+    state_partition_of,
 )
 from sharecons.protocol.messages import SharePartition
 
@@ -36,9 +36,9 @@ def update(*batches, start=None):
 
 
 def told(*records):
-    states = ShareStates()
+    states = StateReplay()
     for timestamp, record in enumerate(records):
-        states.told(KEY, record, timestamp)
+        states.apply(KEY, record, timestamp)
     return states
 
 
@@ -50,7 +50,7 @@ def test_updates_are_laid_over_the_snapshot_before_them():
     ).state(KEY)
 
     assert 11 == found.state.start_offset
-    assert 2 == found.written
+    assert 2 == found.last_written
     assert (
         batch(11, 11),
         batch(12, 13, ACKNOWLEDGED),
@@ -102,7 +102,7 @@ BATCHES = st.lists(
 
 @given(BATCHES, st.integers(0, 20))
 def test_of_each_offset_the_heaviest_batch_holds(batches, start):
-    laid = combined(batches, start)
+    laid = combine_batches(batches, start)
 
     wanted = {}
     for each in batches:
@@ -119,7 +119,7 @@ def test_of_each_offset_the_heaviest_batch_holds(batches, start):
 
 @given(BATCHES)
 def test_batches_come_in_order_and_no_two_neighbours_are_alike(batches):
-    laid = combined(batches, 0)
+    laid = combine_batches(batches, 0)
 
     for one, other in zip(laid, laid[1:], strict=False):
         assert one.last_offset < other.first_offset
@@ -130,7 +130,7 @@ def test_batches_come_in_order_and_no_two_neighbours_are_alike(batches):
 def test_keys_go_where_kafka_4_3_0_wrote_them():
     # Partitions as a broker chose them, of a state topic with three.
     assert [0, 0, 1, 2] == [
-        home_of(key, 3)
+        state_partition_of(key, 3)
         for key in (
             "inspg-insp-1ff8a4:Va26ZeLZQsiVeRlQZFcdbA:0",
             "h1-g503522:5kLBZSr9S9yUVDGfT2sYPg:1",
@@ -142,4 +142,4 @@ def test_keys_go_where_kafka_4_3_0_wrote_them():
 
 def test_javas_lowest_number_goes_to_the_first_partition():
     # Its hash is -2147483648, which has no positive counterpart.
-    assert 0 == home_of("polygenelubricants", 7)
+    assert 0 == state_partition_of("polygenelubricants", 7)

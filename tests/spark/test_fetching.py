@@ -126,7 +126,7 @@ def test_records_that_were_deleted_are_an_error_that_says_which(any_kafka, logs)
         logs.rows(*ranges)
 
     assert f"{topic}-0, offsets 5 to 19 cannot be read any more" in str(raised.value)
-    assert "log begins at 20" in str(raised.value)
+    assert "log now starts at 20" in str(raised.value)
     assert "failOnDataLoss" in str(raised.value)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sharecons._record import TopicPartition
 from sharecons.errors import AuthorizationError, BrokerError, ConnectionFailedError
-from sharecons.protocol.admin.broker_errors import refusal
+from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.models import GroupOffset, Topic, TopicPartitionInfo
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
@@ -54,7 +54,7 @@ def topic(name, leaders, allowed=None):
 
 
 def no_topic(code):
-    return Outcome(error=refusal("describe", "topic", code, None))
+    return Outcome(error=broker_error("describe", "topic", code, None))
 
 
 def test_topics_are_sorted_by_what_brokers_tell():

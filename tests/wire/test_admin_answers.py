@@ -37,7 +37,7 @@ from sharecons.protocol.admin.requests import (
     Reply,
     Resource,
     ResourceKind,
-    TopicsAnswered,
+    TopicMetadata,
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire import consumer_protocol
@@ -212,7 +212,7 @@ def describe_share_group_offsets(version):
     )
     untold = GroupOffset(start_offset=None, leader_epoch=None, lag=None)
     told = GroupOffset(
-        start_offset=5, leader_epoch=2, lag=7 if version else asking.LAG_UNTOLD
+        start_offset=5, leader_epoch=2, lag=7 if version else asking.UNKNOWN_LAG
     )
     expected = {HERE: well(told), TopicPartition("t", 2): Reply(15, "later", untold)}
     answer = v.DescribeShareGroupOffsetsResponse(**NOW, groups=(group,))
@@ -374,7 +374,7 @@ def metadata(version):
         name="t", topic_id=UUID_.bytes, internal=True, partitions={0: place}
     )
     brokers = {1: Broker(node_id=1, host="h", port=9, rack="r")}
-    return answer, TopicsAnswered(brokers=brokers, topics={"t": well(expected)})
+    return answer, TopicMetadata(brokers=brokers, topics={"t": well(expected)})
 
 
 def describe_cluster(version):
@@ -398,18 +398,18 @@ SPOKEN = [
     (asking.DescribeConsumerGroups, consumer_group_describe),
     (asking.DescribeClassicGroups, describe_groups),
     (asking.DeleteGroups, delete_groups),
-    (asking.DescribeShareOffsets, describe_share_group_offsets),
-    (asking.AlterShareOffsets, alter_share_group_offsets),
-    (asking.DeleteShareOffsets, delete_share_group_offsets),
+    (asking.ListShareGroupOffsets, describe_share_group_offsets),
+    (asking.AlterShareGroupOffsets, alter_share_group_offsets),
+    (asking.DeleteShareGroupOffsets, delete_share_group_offsets),
     (asking.ReadState, read_share_group_state),
     (asking.ReadStateSummary, read_share_group_state_summary),
     (asking.DescribeConfigs, describe_configs),
     (asking.AlterConfigs, incremental_alter_configs),
-    (asking.ListLogOffsets, list_offsets),
-    (asking.FetchCommitted, offset_fetch),
-    (asking.CommitOffsets, offset_commit),
+    (asking.ListOffsets, list_offsets),
+    (asking.ListConsumerGroupOffsets, offset_fetch),
+    (asking.AlterConsumerGroupOffsets, offset_commit),
     (asking.FindCoordinators, find_coordinator),
-    (asking.AskTopics, metadata),
+    (asking.TopicMetadataRequest, metadata),
     (asking.DescribeCluster, describe_cluster),
 ]
 every_answer = pytest.mark.parametrize(

@@ -6,27 +6,27 @@ from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import CommittedOffset, OffsetSpec
 from sharecons.protocol.admin.requests import (
     AlterConfigs,
-    AlterShareOffsets,
-    AskTopics,
-    CommitOffsets,
+    AlterConsumerGroupOffsets,
+    AlterShareGroupOffsets,
     CoordinatorKind,
     DeleteGroups,
-    DeleteShareOffsets,
+    DeleteShareGroupOffsets,
     DescribeClassicGroups,
     DescribeCluster,
     DescribeConfigs,
     DescribeConsumerGroups,
     DescribeFeatures,
     DescribeShareGroups,
-    DescribeShareOffsets,
-    FetchCommitted,
     FindCoordinators,
+    ListConsumerGroupOffsets,
     ListGroups,
-    ListLogOffsets,
+    ListOffsets,
+    ListShareGroupOffsets,
     ReadState,
     ReadStateSummary,
     Resource,
     ResourceKind,
+    TopicMetadataRequest,
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.version import VERSION
@@ -88,7 +88,7 @@ CASES = [
     ),
     (
         "describe_share_group_offsets",
-        DescribeShareOffsets(groups={"g": (HERE,), "h": None}),
+        ListShareGroupOffsets(groups={"g": (HERE,), "h": None}),
         [0, 1],
         """
         03                    Groups: two
@@ -104,7 +104,7 @@ CASES = [
     ),
     (
         "alter_share_group_offsets",
-        AlterShareOffsets(group_id="g", offsets={HERE: 258}),
+        AlterShareGroupOffsets(group_id="g", offsets={HERE: 258}),
         [0],
         """
         02 'g'                GroupId
@@ -120,7 +120,7 @@ CASES = [
     ),
     (
         "delete_share_group_offsets",
-        DeleteShareOffsets(group_id="g", topics=("t",)),
+        DeleteShareGroupOffsets(group_id="g", topics=("t",)),
         [0],
         """
         02 'g'                GroupId
@@ -190,7 +190,7 @@ CASES = [
     ),
     (
         "list_offsets",
-        ListLogOffsets(specs={HERE: OffsetSpec.EARLIEST}, read_committed=True),
+        ListOffsets(specs={HERE: OffsetSpec.EARLIEST}, read_committed=True),
         [7, 8],
         """
         ffffffff 01           ReplicaId: a consumer, IsolationLevel: committed
@@ -207,7 +207,7 @@ CASES = [
     ),
     (
         "offset_fetch",
-        FetchCommitted(groups={"g": (HERE,)}),
+        ListConsumerGroupOffsets(groups={"g": (HERE,)}),
         [8],
         """
         02                    Groups: one
@@ -223,7 +223,7 @@ CASES = [
     ),
     (
         "offset_commit",
-        CommitOffsets(
+        AlterConsumerGroupOffsets(
             group_id="g", offsets={HERE: CommittedOffset(offset=9, metadata="m")}
         ),
         [8, 9],
@@ -256,7 +256,7 @@ CASES = [
     ),
     (
         "metadata",
-        AskTopics(names=("t",), authorized_operations=True),
+        TopicMetadataRequest(names=("t",), authorized_operations=True),
         [12, 13],
         """
         02                    Topics: one
@@ -313,6 +313,6 @@ def test_kio_reads_a_request_to_its_end(name, request_, version, golden):
 
 
 def test_all_topics_are_asked_for_by_null():
-    written = api_of(AskTopics).write(AskTopics(names=None), 12)
+    written = api_of(TopicMetadataRequest).write(TopicMetadataRequest(names=None), 12)
 
     assert spelt("00 00 00 00") == written

@@ -13,8 +13,8 @@ from sharecons.errors import ProtocolError
 from sharecons.protocol.log_reader.messages import (
     Fetch,
     Fetched,
-    FetchedFrom,
-    FetchFrom,
+    FetchedPartition,
+    FetchPosition,
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.fetch import FETCH
@@ -29,9 +29,9 @@ REQUEST = Fetch(
     max_bytes=50 << 20,
     committed=True,
     partitions={
-        SharePartition(BILLS, 4): FetchFrom(9, 1000, 1 << 20),
-        SharePartition(ORDERS, 2): FetchFrom(-1, 7, 4096),
-        SharePartition(ORDERS, 0): FetchFrom(3, 8, 4096),
+        SharePartition(BILLS, 4): FetchPosition(9, 1000, 1 << 20),
+        SharePartition(ORDERS, 2): FetchPosition(-1, 7, 4096),
+        SharePartition(ORDERS, 0): FetchPosition(3, 8, 4096),
     },
 )
 
@@ -108,7 +108,7 @@ ANSWER = """
         02 00000003 05 'host' 00002384 00 00         one: id, host, port, rack, tags
 """
 
-FIRST = FetchedFrom(
+FIRST = FetchedPartition(
     share_partition=SharePartition(ORDERS, 0),
     error=0,
     high_watermark=100,
@@ -116,7 +116,7 @@ FIRST = FetchedFrom(
     aborted=((77, 9),),
     records=memoryview(b"xyz"),
 )
-SECOND = FetchedFrom(
+SECOND = FetchedPartition(
     share_partition=SharePartition(ORDERS, 2),
     error=6,
     high_watermark=-1,
@@ -170,7 +170,9 @@ requests = st.builds(
     min_bytes=st.integers(0, 0x7FFFFFFF),
     max_bytes=st.integers(0, 0x7FFFFFFF),
     committed=st.booleans(),
-    partitions=st.dictionaries(partitions, st.builds(FetchFrom, int32, offsets, int32)),
+    partitions=st.dictionaries(
+        partitions, st.builds(FetchPosition, int32, offsets, int32)
+    ),
 )
 
 
@@ -185,7 +187,7 @@ def test_kio_reads_every_request_as_it_was_meant(version: int, request_: Fetch) 
     assert request_.committed == bool(got.isolation_level)
     assert (0, -1) == (got.session_id, got.session_epoch)
     assert request_.partitions == {
-        SharePartition(topic.topic_id.bytes, each.partition): FetchFrom(
+        SharePartition(topic.topic_id.bytes, each.partition): FetchPosition(
             each.current_leader_epoch, each.fetch_offset, each.partition_max_bytes
         )
         for topic in got.topics
@@ -199,7 +201,7 @@ answers = st.builds(
     throttle=st.integers(0, 1 << 30).map(lambda ms: ms / 1000),
     partitions=st.lists(
         st.builds(
-            FetchedFrom,
+            FetchedPartition,
             share_partition=partitions,
             error=st.sampled_from([code.value for code in ErrorCode]),
             high_watermark=offsets,

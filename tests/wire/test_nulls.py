@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.admin.requests import AskTopics, DescribeFeatures
+from sharecons.protocol.admin.requests import DescribeFeatures, TopicMetadataRequest
 from sharecons.wire.codec.registry import HOMES
 from sharecons.wire.fetch import FETCH
 from sharecons.wire.share_state_records import read_key, read_value
@@ -318,4 +318,4 @@ def test_null_batches_in_a_state_record_are_a_protocol_error(kind, head):
 def test_topic_without_a_name_is_left_out(version):
     data = with_null(metadata(version)[0], ("topics", 0, "name"))
 
-    assert {} == api_of(AskTopics).read(data, 0, version).topics
+    assert {} == api_of(TopicMetadataRequest).read(data, 0, version).topics

@@ -8,9 +8,9 @@ from kio.schema.errors import ErrorCode
 from sharecons.errors import ProtocolError
 from sharecons.protocol.sasl.authentication import (
     SaslAuthenticate,
-    SaslAuthenticated,
+    SaslAuthenticateResponse,
     SaslHandshake,
-    SaslHandshaken,
+    SaslHandshakeResponse,
 )
 from sharecons.wire.sasl_authenticate import SASL_AUTHENTICATE
 from sharecons.wire.sasl_handshake import SASL_HANDSHAKE
@@ -32,7 +32,7 @@ def test_handshake_answered():
         000b 'OAUTHBEARER'
     """
     offered = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER")
-    expected = SaslHandshaken(error=33, mechanisms=offered)
+    expected = SaslHandshakeResponse(error=33, mechanisms=offered)
 
     assert expected == SASL_HANDSHAKE.read(spelt(answer), 0, 1)
 
@@ -54,7 +54,7 @@ def test_authenticated():
         0000000000000bb8      SessionLifetimeMs: 3000
         00                    (tagged fields)
     """
-    expected = SaslAuthenticated(
+    expected = SaslAuthenticateResponse(
         error=58, message="no", payload=b"xy", session_lifetime=3.0
     )
 
@@ -69,7 +69,7 @@ def test_answer_that_kio_writes_is_read_as_it_was_meant():
         auth_bytes=b"",
         session_lifetime=timedelta(0),
     )
-    expected = SaslAuthenticated(
+    expected = SaslAuthenticateResponse(
         error=0, message=None, payload=b"", session_lifetime=0.0
     )
 

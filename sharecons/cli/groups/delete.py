@@ -8,7 +8,7 @@ from sharecons.cli.groups.output import ended, note, status, which
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import Error
-from sharecons.protocol.admin.broker_errors import is_code, refusal
+from sharecons.protocol.admin.broker_errors import broker_error, is_code
 from sharecons.protocol.codes import Code
 
 __all__ = ["delete", "delete_offsets"]
@@ -52,7 +52,7 @@ def _verdict(group: str, listed: ListedGroup | None) -> Outcome[None]:
         code = Code.NON_EMPTY_GROUP
     else:
         return Outcome()
-    return Outcome(error=refusal("delete", f"group {group!r}", code, None))
+    return Outcome(error=broker_error("delete", f"group {group!r}", code, None))
 
 
 async def delete_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:

@@ -13,7 +13,7 @@ from sharecons.cli.groups.output import ended, note, note_of_groups
 from sharecons.cli.groups.request import Request, TopicChoice
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import BrokerError, Error
-from sharecons.protocol.admin.broker_errors import is_code, refusal
+from sharecons.protocol.admin.broker_errors import broker_error, is_code
 from sharecons.protocol.codes import Code
 
 __all__ = ["reset_offsets"]
@@ -76,7 +76,7 @@ async def _hindrance(admin: ShareGroupAdmin, group: str) -> Error | None:
         if described.value.state in ("Empty", "Dead"):
             return None
         what = f"group {group!r}"
-        return refusal("reset the offsets of", what, Code.NON_EMPTY_GROUP, None)
+        return broker_error("reset the offsets of", what, Code.NON_EMPTY_GROUP, None)
     if is_code(described.error, Code.GROUP_ID_NOT_FOUND):
         others = (await admin.list_groups(types=())).groups
         return described.error if group in others else None

@@ -45,8 +45,8 @@ class SaslSession:
         )
         while (request := dialogue.next_request(self._clock())) is not None:
             dialogue.answered(request, await ask(request))
-        if dialogue.failure is not None:
-            raise dialogue.failure
+        if dialogue.error is not None:
+            raise dialogue.error
         self._renew_at = dialogue.renew_at
 
     async def _token(self) -> str:

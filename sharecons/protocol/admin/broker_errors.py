@@ -10,7 +10,7 @@ from typing import Final
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.protocol.codes import Code, code_name
 
-__all__ = ["is_code", "refusal"]
+__all__ = ["broker_error", "is_code"]
 
 _FORBIDDEN: Final = (
     Code.TOPIC_AUTHORIZATION_FAILED,
@@ -40,25 +40,27 @@ _ADVICE: Final[Mapping[int, str]] = {
 }
 
 
-_PLAIN: Final = (Code.GROUP_ID_NOT_FOUND, Code.UNKNOWN_TOPIC_OR_PARTITION)
+_SELF_EXPLANATORY: Final = (Code.GROUP_ID_NOT_FOUND, Code.UNKNOWN_TOPIC_OR_PARTITION)
 """Brokers that add words to these say what it is that is not there, and better."""
 
-_EMPTY_WORDS: Final = ("This server does not host this topic-partition",)
+_EMPTY_MESSAGES: Final = ("This server does not host this topic-partition",)
 """What brokers say where they have nothing to say."""
 
 
-def refusal(doing: str, what: str, code: int, message: str | None) -> BrokerError:
+def broker_error(
+    action: str, target: str, code: int, message: str | None
+) -> BrokerError:
     """Make an error of a code: `doing` what was tried ("describe"), `what` with."""
     name = code_name(code)
     kind = AuthorizationError if code in _FORBIDDEN else BrokerError
-    words = (message or "").rstrip(".")
-    if words in _EMPTY_WORDS:
-        words = ""
+    note = (message or "").rstrip(".")
+    if note in _EMPTY_MESSAGES:
+        note = ""
     advice = _ADVICE.get(code, "")
-    if words and code in _PLAIN:
+    if note and code in _SELF_EXPLANATORY:
         advice = ""
-    text = f"cannot {doing} {what}: {name}"
-    text += f" ({words})" if words else ""
+    text = f"cannot {action} {target}: {name}"
+    text += f" ({note})" if note else ""
     text += f": {advice}" if advice else ""
     return kind(text, code=code, name=name)
 

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["Bounds", "Wanted", "bound_names", "check_configs", "read_bounds"]
+__all__ = ["Bounds", "ConfigChanges", "bound_names", "check_configs", "read_bounds"]
 
-Wanted = Mapping[str, str | int | bool | None]
+ConfigChanges = Mapping[str, str | int | bool | None]
 """Values by name; None sets one back to its default."""
 
 INT32_MAX: Final = 0x7FFFFFFF
@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
     by: str
 
 
-_NUMBERS: Final[Mapping[str, Bounds]] = {
+_NUMBER_BOUNDS: Final[Mapping[str, Bounds]] = {
     name: Bounds(lowest, highest, "Kafka")
     for name, lowest, highest in (
         ("share.assignment.interval.ms", 0, INT32_MAX),
@@ -63,23 +63,25 @@ def bound_names(name: str) -> tuple[str, str]:
 
 def read_bounds(brokers: Mapping[str, str | None]) -> dict[str, Bounds]:
     """Give the bounds of each number, from the brokers' configs as far as known."""
-    return {name: _bounds(name, brokers, own) for name, own in _NUMBERS.items()}
+    return {name: _bounds(name, brokers, own) for name, own in _NUMBER_BOUNDS.items()}
 
 
-def _bounds(name: str, brokers: Mapping[str, str | None], own: Bounds) -> Bounds:
+def _bounds(name: str, brokers: Mapping[str, str | None], defaults: Bounds) -> Bounds:
     lowest, highest = (_number(brokers.get(bound)) for bound in bound_names(name))
     if lowest is None and highest is None:
-        return own
+        return defaults
     by = "the brokers' " + " and ".join(bound_names(name))
     return Bounds(
-        own.lowest if lowest is None else lowest,
-        own.highest if highest is None else highest,
+        defaults.lowest if lowest is None else lowest,
+        defaults.highest if highest is None else highest,
         by,
     )
 
 
 def check_configs(
-    wanted: Wanted, bounds: Mapping[str, Bounds], present: Mapping[str, str | None]
+    changes: ConfigChanges,
+    bounds: Mapping[str, Bounds],
+    current: Mapping[str, str | None],
 ) -> dict[str, str | None]:
     """See that configs may be set so, and spell them as brokers read them.
 
@@ -89,45 +91,45 @@ def check_configs(
     Raises:
         ConfigurationError: says for each that may not, why.
     """
-    spelt = {name: _spelt(value) for name, value in wanted.items()}
-    complaints = [
+    values = {name: _to_text(value) for name, value in changes.items()}
+    problems = [
         complaint
-        for name, value in spelt.items()
-        if (complaint := _complaint(name, value, bounds, present))
+        for name, value in values.items()
+        if (complaint := _problem(name, value, bounds, current))
     ]
-    if not complaints and (complaint := _too_slow(spelt, present)):
-        complaints.append(complaint)
-    if not wanted:
-        complaints.append("no config to set")
-    if complaints:
-        raise ConfigurationError("; ".join(complaints))
-    return spelt
+    if not problems and (complaint := _heartbeat_problem(values, current)):
+        problems.append(complaint)
+    if not changes:
+        problems.append("no config to set")
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+    return values
 
 
-def _spelt(value: str | int | bool | None) -> str | None:
+def _to_text(value: str | int | bool | None) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value).strip()
 
 
-def _complaint(
+def _problem(
     name: str,
     value: str | None,
     bounds: Mapping[str, Bounds],
-    present: Mapping[str, str | None],
+    current: Mapping[str, str | None],
 ) -> str | None:
-    known = set(present) or {*_NUMBERS, *_CHOICES, RESET}
+    known = set(current) or {*_NUMBER_BOUNDS, *_CHOICES, RESET}
     if name not in known:
-        return f"there is no group config {name!r}{_nearest(name, known)}"
+        return f"there is no group config {name!r}{_suggestion(name, known)}"
     if value is None:
         return None
     if name in bounds:
-        return _number_complaint(name, value, bounds[name])
+        return _number_problem(name, value, bounds[name])
     check = _CHECKS.get(name)
     return None if check is None else check(name, value)
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
+def _suggestion(name: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(name, sorted(known), n=1)
     # People leave the prefix out.
     if f"share.{name}" in known:
@@ -138,7 +140,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
     return f"; those of share groups are {share}"
 
 
-def _number_complaint(name: str, value: str, bounds: Bounds) -> str | None:
+def _number_problem(name: str, value: str, bounds: Bounds) -> str | None:
     number = _number(value)
     if number is None:
         return f"{name} must be a whole number, not {value!r}"
@@ -150,14 +152,14 @@ def _number_complaint(name: str, value: str, bounds: Bounds) -> str | None:
     return None
 
 
-def _choice_complaint(name: str, value: str) -> str | None:
+def _choice_problem(name: str, value: str) -> str | None:
     choices = _CHOICES[name]
     if value.lower() in choices:
         return None
     return f"{name} must be {' or '.join(choices)}, not {value!r}"
 
 
-def _reset_complaint(name: str, value: str) -> str | None:
+def _reset_problem(name: str, value: str) -> str | None:
     if value in ("earliest", "latest") or _DURATION.fullmatch(value):
         return None
     return (
@@ -167,19 +169,19 @@ def _reset_complaint(name: str, value: str) -> str | None:
 
 
 _CHECKS: Final[Mapping[str, Callable[[str, str], str | None]]] = {
-    **dict.fromkeys(_CHOICES, _choice_complaint),
-    RESET: _reset_complaint,
+    **dict.fromkeys(_CHOICES, _choice_problem),
+    RESET: _reset_problem,
 }
 
 
-def _too_slow(
-    spelt: Mapping[str, str | None], present: Mapping[str, str | None]
+def _heartbeat_problem(
+    values: Mapping[str, str | None], current: Mapping[str, str | None]
 ) -> str | None:
     """A member must be able to send a heartbeat within its session."""
-    if not {HEARTBEAT, SESSION} & spelt.keys():
+    if not {HEARTBEAT, SESSION} & values.keys():
         return None
-    heartbeat = _number(spelt.get(HEARTBEAT) or present.get(HEARTBEAT))
-    session = _number(spelt.get(SESSION) or present.get(SESSION))
+    heartbeat = _number(values.get(HEARTBEAT) or current.get(HEARTBEAT))
+    session = _number(values.get(SESSION) or current.get(SESSION))
     if heartbeat is None or session is None or heartbeat < session:
         return None
     return f"{HEARTBEAT} ({heartbeat}) must be less than {SESSION} ({session})"

@@ -15,7 +15,7 @@ from sharecons.protocol.messages import Endpoint
 from sharecons.protocol.open_enum import OpenEnum
 
 __all__ = [
-    "NOBODY",
+    "UNKNOWN_BROKER",
     "Broker",
     "ClusterDescription",
     "CommittedOffset",
@@ -58,7 +58,7 @@ class Broker:
         return f"{self.endpoint} (node {self.node_id})"
 
 
-NOBODY: Final = Broker(node_id=-1, host="", port=-1)
+UNKNOWN_BROKER: Final = Broker(node_id=-1, host="", port=-1)
 """Stands for a coordinator until who asked it writes itself in."""
 
 
@@ -111,7 +111,7 @@ class ShareGroup:
     assignment_epoch: int
     assignor: str
     members: tuple[ShareMember, ...]
-    coordinator: Broker = NOBODY
+    coordinator: Broker = UNKNOWN_BROKER
     authorized_operations: frozenset[str] | None = None
 
 
@@ -138,7 +138,7 @@ class ConsumerGroup:
     state: str
     assignor: str
     members: tuple[ConsumerMember, ...]
-    coordinator: Broker = NOBODY
+    coordinator: Broker = UNKNOWN_BROKER
     authorized_operations: frozenset[str] | None = None
 
 

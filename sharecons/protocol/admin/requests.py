@@ -24,38 +24,38 @@ from sharecons.protocol.messages import SharePartition
 from sharecons.protocol.open_enum import OpenEnum
 
 __all__ = [
-    "LAG_UNTOLD",
+    "UNKNOWN_LAG",
     "AlterConfigs",
-    "AlterShareOffsets",
-    "AskTopics",
-    "CommitOffsets",
+    "AlterConsumerGroupOffsets",
+    "AlterShareGroupOffsets",
     "CoordinatorKind",
     "DeleteGroups",
-    "DeleteShareOffsets",
+    "DeleteShareGroupOffsets",
     "DescribeClassicGroups",
     "DescribeCluster",
     "DescribeConfigs",
     "DescribeConsumerGroups",
     "DescribeFeatures",
     "DescribeShareGroups",
-    "DescribeShareOffsets",
-    "FetchCommitted",
     "FindCoordinators",
+    "ListConsumerGroupOffsets",
     "ListGroups",
-    "ListLogOffsets",
+    "ListOffsets",
+    "ListShareGroupOffsets",
     "PartialReply",
     "ReadState",
     "ReadStateSummary",
     "Reply",
     "Resource",
     "ResourceKind",
-    "TopicsAnswered",
+    "TopicMetadata",
+    "TopicMetadataRequest",
     "coordinator_key",
 ]
 
 V = TypeVar("V")
 
-LAG_UNTOLD: Final = -2
+UNKNOWN_LAG: Final = -2
 """The lag of an answer that has none: version 0, Kafka 4.1."""
 
 Partitions = tuple[TopicPartition, ...]
@@ -108,14 +108,14 @@ class FindCoordinators(NamedTuple):
     keys: tuple[str, ...]
 
 
-class AskTopics(NamedTuple):
+class TopicMetadataRequest(NamedTuple):
     """Metadata; no names ask for every topic. Answered by `TopicsAnswered`."""
 
     names: tuple[str, ...] | None
     authorized_operations: bool = False
 
 
-class TopicsAnswered(NamedTuple):
+class TopicMetadata(NamedTuple):
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Reply[Topic]]
 
@@ -154,18 +154,18 @@ class DeleteGroups(NamedTuple):
     group_ids: tuple[str, ...]
 
 
-class DescribeShareOffsets(NamedTuple):
+class ListShareGroupOffsets(NamedTuple):
     """Partitions by group; None is all that the group knows of."""
 
     groups: Mapping[str, Partitions | None]
 
 
-class AlterShareOffsets(NamedTuple):
+class AlterShareGroupOffsets(NamedTuple):
     group_id: str
     offsets: Mapping[TopicPartition, int]
 
 
-class DeleteShareOffsets(NamedTuple):
+class DeleteShareGroupOffsets(NamedTuple):
     group_id: str
     topics: tuple[str, ...]
 
@@ -201,18 +201,18 @@ class AlterConfigs(NamedTuple):
     validate_only: bool
 
 
-class ListLogOffsets(NamedTuple):
+class ListOffsets(NamedTuple):
     specs: Mapping[TopicPartition, OffsetSpec]
     read_committed: bool
 
 
-class FetchCommitted(NamedTuple):
+class ListConsumerGroupOffsets(NamedTuple):
     """Partitions by group; None is all that the group committed."""
 
     groups: Mapping[str, Partitions | None]
 
 
-class CommitOffsets(NamedTuple):
+class AlterConsumerGroupOffsets(NamedTuple):
     """As no member: the group must have none."""
 
     group_id: str

@@ -1,16 +1,16 @@
-"""Why a share-partition stands where it stands, in a sentence, and what to do.
+"""Findings: why a share-partition makes no progress, in one sentence each.
 
-Rule 1: every verdict on a share-partition is found here, from values alone.
-Rule 2: locks are not told to anybody outside the leader: nothing here says that a
-record is locked, only what may be so, and what would show it.
+Rule 1: all findings about a share-partition are made here, from values alone.
+Rule 2: only the partition leader knows acquisition locks. No finding claims that a
+record is locked; it says that it may be.
 
 Theory of operation
 -------------------
-Each rule looks at one partition and gives a finding or none. The worst one comes first
-and is the verdict. A partition stands still if nothing more will be handed out whatever
-its records are: nobody is there to take them, or the window is full. The window is
-counted in offsets from the start offset, settled ones too (KIP-932, "In-flight
-records"), so one record that is not settled may stop a partition.
+Each rule takes one partition and yields its findings, if any. They are sorted by
+severity, the worst first. A partition is stalled if no more records can be delivered:
+no consumer has it assigned, or its window is full. The window counts all offsets from
+the start offset on, including settled ones (KIP-932, "In-flight records"), so a single
+unsettled record may stall a partition. "Settled" means acknowledged or archived.
 """
 
 import enum
@@ -26,14 +26,21 @@ from sharecons.protocol.diagnosis.offset_states import (
     PartitionInspection,
 )
 
-__all__ = ["Finding", "GroupFacts", "Reason", "Severity", "duration", "findings_of"]
+__all__ = [
+    "Finding",
+    "GroupFacts",
+    "Reason",
+    "Severity",
+    "findings_of",
+    "format_duration",
+]
 
-NEARLY: Final = 0.8
-"""Of the window; what is filled so far is likely to fill up before anybody looks."""
+NEARLY_FULL: Final = 0.8
+"""Fraction of the window above which a warning is due."""
 
 
 class Severity(enum.IntEnum):
-    """How bad it is; the names in lower case are those of JSON."""
+    """Severity of a finding; JSON has the names in lower case."""
 
     FINE = 0
     NOTE = 1
@@ -42,7 +49,7 @@ class Severity(enum.IntEnum):
 
 
 class Reason(enum.Enum):
-    """What a finding is about; the values are those of JSON."""
+    """Subject of a finding; JSON has the values."""
 
     SETTLED = "settled"
     WORKING = "working"
@@ -62,7 +69,7 @@ class Reason(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is to be known of a partition, in a sentence."""
+    """A statement about one partition."""
 
     reason: Reason
     severity: Severity
@@ -71,13 +78,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFacts:
-    """What matters of a group for its partitions; None is what could not be read.
+    """The facts about a group that findings depend on; None if not readable.
 
     Attributes:
-        members: how many there are.
-        record_locks: the window of a partition, in offsets.
+        members: number of members.
+        record_locks: window of a partition, in offsets.
         delivery_limit: deliveries after which a record is archived.
-        lock_duration: seconds.
+        lock_duration: in seconds.
     """
 
     members: int
@@ -88,129 +95,130 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """A partition, its group, and times in seconds."""
+    """The input of the rules: a partition, its group, and times in seconds."""
 
-    inside: PartitionInspection
+    partition: PartitionInspection
     group: GroupFacts
     now: float
-    unchanged: float
+    unchanged_for: float
 
     @property
-    def waiting(self) -> int:
-        return self.inside.count(*UNSETTLED)
+    def unsettled(self) -> int:
+        return self.partition.count(*UNSETTLED)
 
     @property
     def settled(self) -> int:
-        return self.inside.count(*SETTLED)
+        return self.partition.count(*SETTLED)
 
     @property
     def first(self) -> str:
-        """The first offset that is not settled, and its record's age."""
-        oldest = self.inside.oldest
+        """The first unsettled offset and the age of its record, as text."""
+        oldest = self.partition.oldest
         if oldest is None:
-            return f"offset {self.inside.first_unsettled}"
-        age = duration(self.now - oldest.timestamp / 1000)
+            return f"offset {self.partition.first_unsettled}"
+        age = format_duration(self.now - oldest.timestamp / 1000)
         return f"offset {oldest.offset}, {age} old"
 
 
 def findings_of(
-    inside: PartitionInspection,
+    partition: PartitionInspection,
     group: GroupFacts,
     *,
     now: float,
-    unchanged: float = 0.0,
+    unchanged_for: float = 0.0,
 ) -> tuple[Finding, ...]:
-    """Say what there is to say of a partition, the worst first; never nothing.
+    """Return the findings about a partition, the worst first; at least one.
 
     Args:
         now: seconds since the epoch.
-        unchanged: seconds for which the state is known not to have changed.
+        unchanged: seconds for which the state is known to be unchanged.
     """
-    case = _Case(inside=inside, group=group, now=now, unchanged=unchanged)
+    case = _Case(partition=partition, group=group, now=now, unchanged_for=unchanged_for)
     found = [finding for rule in _RULES for finding in rule(case)]
-    return tuple(sorted(found, key=lambda each: -each.severity) or [_well(case)])
+    return tuple(sorted(found, key=lambda each: -each.severity) or [_no_problem(case)])
 
 
-def duration(seconds: float) -> str:
-    """Spell a time as people do, in its two greatest units."""
+def format_duration(seconds: float) -> str:
+    """Format a duration in its two largest units, as in "2 h 3 min"."""
     left = max(0, round(seconds))
-    spelt: list[str] = []
+    parts: list[str] = []
     for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         number, left = divmod(left, size)
-        if number or (name == "s" and not spelt):
-            spelt.append(f"{number} {name}")
-        elif spelt:
+        if number or (name == "s" and not parts):
+            parts.append(f"{number} {name}")
+        elif parts:
             break
-    return " ".join(spelt[:2])
+    return " ".join(parts[:2])
 
 
-def _not_begun(case: _Case) -> Iterator[Finding]:
-    if case.inside.start_offset is None:
-        text = "the group has not begun to read here"
+def _not_started(case: _Case) -> Iterator[Finding]:
+    if case.partition.start_offset is None:
+        text = "the group has not started to read this partition"
         if not case.group.members:
             text += ", and has no members"
         yield _finding(Reason.NOT_BEGUN, Severity.NOTE, text)
 
 
-def _unseen_log(case: _Case) -> Iterator[Finding]:
-    if case.inside.start_offset is not None and case.inside.end_offset is None:
-        text = "the partition's leader did not tell where its log ends"
+def _unknown_log_end(case: _Case) -> Iterator[Finding]:
+    if case.partition.start_offset is not None and case.partition.end_offset is None:
+        text = "the partition leader did not return the end of the log"
         yield _finding(Reason.UNSEEN_LOG, Severity.WARNING, text)
 
 
 def _removed(case: _Case) -> Iterator[Finding]:
-    if removed := case.inside.count(OffsetStatus.REMOVED):
+    if removed := case.partition.count(OffsetStatus.REMOVED):
         text = (
-            f"retention removed {_offsets(removed)} before the group settled them; "
-            "the log now starts at "
-            f"{case.inside.log_start_offset}"
+            f"retention removed {_offsets(removed)} before they were settled; the log "
+            f"now starts at offset {case.partition.log_start_offset}"
         )
         yield _finding(Reason.REMOVED, Severity.WARNING, text)
 
 
-def _nobody(case: _Case) -> Iterator[Finding]:
-    if not case.waiting:
+def _no_consumer(case: _Case) -> Iterator[Finding]:
+    if not case.unsettled:
         return
     if not case.group.members:
-        text = f"the group has no members; {_offsets(case.waiting)} wait for a consumer"
-        yield _finding(Reason.NO_MEMBERS, Severity.STALLED, text)
-    elif not case.inside.members:
         text = (
-            f"none of the {_members(case.group.members)} has this partition; "
-            "is its topic subscribed to?"
+            f"the group has no members; {_offsets(case.unsettled)} wait for a consumer"
+        )
+        yield _finding(Reason.NO_MEMBERS, Severity.STALLED, text)
+    elif not case.partition.members:
+        text = (
+            "the partition is not assigned to any of the "
+            f"{_members(case.group.members)}; check that one subscribes to its topic"
         )
         yield _finding(Reason.UNASSIGNED, Severity.STALLED, text)
 
 
 def _window(case: _Case) -> Iterator[Finding]:
-    limit, window = case.group.record_locks, case.inside.window
-    open_ = case.inside.count(OffsetStatus.OPEN)
-    if limit is None or not open_ or window < limit * NEARLY:
+    limit, window = case.group.record_locks, case.partition.window
+    open_ = case.partition.count(OffsetStatus.OPEN)
+    if limit is None or not open_ or window < limit * NEARLY_FULL:
         return
     if window < limit:
         text = (
             f"the window is nearly full: {window:,} of {limit:,} offsets, "
-            f"of which {open_:,} are not settled, the first is {case.first}"
+            f"{open_:,} of them unsettled, the first is {case.first}"
         )
         yield _finding(Reason.WINDOW_NEARLY_FULL, Severity.WARNING, text)
         return
     behind = "one record" if open_ == 1 else f"{open_:,} records"
     text = (
         f"the window is full behind {behind}: {case.settled:,} of {window:,} offsets "
-        f"are settled and wait for {case.first}; nothing after "
-        f"{_last_of_window(case.inside)} is handed out before"
+        f"are settled and wait for {case.first}; nothing after offset "
+        f"{_last_of_window(case.partition)} is delivered until then"
     )
     yield _finding(Reason.WINDOW_FULL, Severity.STALLED, text)
 
 
 def _held_up(case: _Case) -> Iterator[Finding]:
     limit = case.group.record_locks
-    if limit is not None and case.inside.window >= limit * NEARLY:
+    if limit is not None and case.partition.window >= limit * NEARLY_FULL:
         return
-    open_ = case.inside.count(OffsetStatus.OPEN)
+    open_ = case.partition.count(OffsetStatus.OPEN)
     if case.settled and open_:
         text = (
-            f"{_offsets(case.settled)} settled, and the start offset waits for "
+            f"{_offsets(case.settled)} settled; the start offset waits for "
             f"{case.first}, available or locked"
         )
         yield _finding(Reason.HELD_UP, Severity.NOTE, text)
@@ -220,12 +228,12 @@ def _delivery_limit(case: _Case) -> Iterator[Finding]:
     limit = case.group.delivery_limit
     if limit is None or limit < 2:
         return
-    counts = case.inside.delivery_counts
+    counts = case.partition.delivery_counts
     if near := sum(number for count, number in counts.items() if count >= limit - 1):
         have = "has" if near == 1 else "have"
         text = (
-            f"{_offsets(near)} {have} one delivery left of {limit}: whoever lets go "
-            "then archives what it had"
+            f"{_offsets(near)} {have} one of {limit} deliveries left; a release or an "
+            "expired lock after it archives the record"
         )
         yield _finding(Reason.DELIVERY_LIMIT, Severity.WARNING, text)
 
@@ -233,7 +241,7 @@ def _delivery_limit(case: _Case) -> Iterator[Finding]:
 def _archived(case: _Case) -> Iterator[Finding]:
     limit = case.group.delivery_limit
     at_limit = before = 0
-    for each in case.inside.ranges:
+    for each in case.partition.ranges:
         if each.status in ARCHIVED:
             if limit is not None and (each.delivery_count or 0) >= limit:
                 at_limit += each.count
@@ -241,74 +249,74 @@ def _archived(case: _Case) -> Iterator[Finding]:
                 before += each.count
     if at_limit:
         text = f"at the delivery limit of {limit}"
-        yield _of_archived(Severity.WARNING, at_limit, text)
+        yield _archived_finding(Severity.WARNING, at_limit, text)
     if before:
         text = "before the delivery limit (rejected)"
         if limit is None:
             text = "(rejected, or at the delivery limit)"
-        yield _of_archived(Severity.NOTE, before, text)
+        yield _archived_finding(Severity.NOTE, before, text)
 
 
-def _of_archived(severity: Severity, count: int, when: str) -> Finding:
+def _archived_finding(severity: Severity, count: int, when: str) -> Finding:
     records = "its record is" if count == 1 else "these records are"
     text = f"{_offsets(count)} archived {when}: {records} not delivered again"
     return _finding(Reason.ARCHIVED, severity, text)
 
 
 def _locks(case: _Case) -> Iterator[Finding]:
-    """What may be so, where a window's worth waits and nothing above start is known."""
+    """Report possible locks if a whole window waits and no state is written of it."""
     limit, lock = case.group.record_locks, case.group.lock_duration
-    if not case.inside.members or case.inside.window or limit is None:
+    if not case.partition.members or case.partition.window or limit is None:
         return
-    if case.inside.count(OffsetStatus.ABOVE) < limit:
+    if case.partition.count(OffsetStatus.ABOVE) < limit:
         return
     text = (
-        f"nothing from the start offset on was settled or let go; its "
-        f"{_members(len(case.inside.members))} may hold up to {limit:,} locks, or have "
-        "not fetched yet: locks are in the leader's memory alone"
+        "nothing from the start offset on was settled or released; its "
+        f"{_members(len(case.partition.members))} may hold up to {limit:,} locks, or "
+        "have not fetched yet (only the partition leader knows the locks)"
     )
     if lock is not None:
-        text += f". Look again: locks last {duration(lock)}"
+        text += f". Inspect again after {format_duration(lock)}, when locks expire"
     yield _finding(Reason.MAY_BE_LOCKED, Severity.NOTE, text)
 
 
 def _no_progress(case: _Case) -> Iterator[Finding]:
-    lock, unchanged = case.group.lock_duration, case.unchanged
+    lock, unchanged = case.group.lock_duration, case.unchanged_for
     if lock is None or unchanged <= lock:
         return
-    if not case.waiting or not case.inside.members:
+    if not case.unsettled or not case.partition.members:
         return
+    members = _members(len(case.partition.members))
     text = (
-        f"nothing was settled or let go for {duration(unchanged)}, and locks last "
-        f"{duration(lock)}: its {_members(len(case.inside.members))} renew what they "
-        "hold, or do not fetch"
+        f"nothing was settled or released for {format_duration(unchanged)}, and locks "
+        f"last {format_duration(lock)}: its {members} renew their locks or do not fetch"
     )
     yield _finding(Reason.NO_PROGRESS, Severity.WARNING, text)
 
 
 _RULES: Final[tuple[Callable[[_Case], Iterator[Finding]], ...]] = (
-    _nobody,
+    _no_consumer,
     _window,
     _no_progress,
     _delivery_limit,
     _removed,
-    _unseen_log,
+    _unknown_log_end,
     _held_up,
     _archived,
     _locks,
-    _not_begun,
+    _not_started,
 )
 
 
-def _well(case: _Case) -> Finding:
-    if not case.waiting:
-        return _finding(Reason.SETTLED, Severity.FINE, "all is settled")
-    text = f"{_offsets(case.waiting)} to be settled"
+def _no_problem(case: _Case) -> Finding:
+    if not case.unsettled:
+        return _finding(Reason.SETTLED, Severity.FINE, "all offsets are settled")
+    text = f"{_offsets(case.unsettled)} not settled yet"
     return _finding(Reason.WORKING, Severity.FINE, text)
 
 
-def _last_of_window(inside: PartitionInspection) -> int:
-    return (inside.start_offset or 0) + inside.window - 1
+def _last_of_window(partition: PartitionInspection) -> int:
+    return (partition.start_offset or 0) + partition.window - 1
 
 
 def _finding(reason: Reason, severity: Severity, text: str) -> Finding:

@@ -58,7 +58,7 @@ ARCHIVED: Final = (OffsetStatus.ARCHIVED, OffsetStatus.ARCHIVING)
 SETTLED: Final = (OffsetStatus.ACKNOWLEDGED, *ARCHIVED)
 UNSETTLED: Final = (OffsetStatus.OPEN, OffsetStatus.ABOVE)
 
-_STANDINGS: Final = {
+_STATUSES: Final = {
     DeliveryState.ACKNOWLEDGED: OffsetStatus.ACKNOWLEDGED,
     DeliveryState.ARCHIVED: OffsetStatus.ARCHIVED,
     DeliveryState.ARCHIVING: OffsetStatus.ARCHIVING,
@@ -112,7 +112,7 @@ class PartitionInspection:
     ranges: tuple[OffsetRange, ...] = ()
     oldest: Oldest | None = None
     members: tuple[str, ...] = ()
-    written: int | None = None
+    last_written: int | None = None
 
     def count(self, *standings: OffsetStatus) -> int:
         """Count the offsets that stand so."""
@@ -143,9 +143,9 @@ class PartitionInspection:
         return dict(sorted(counts.items()))
 
 
-def window_of(start_offset: int, stretches: Sequence[OffsetRange]) -> int:
+def window_of(start_offset: int, ranges: Sequence[OffsetRange]) -> int:
     """Return the offsets from the start to the last that was written."""
-    below = [each for each in stretches if each.status is not OffsetStatus.ABOVE]
+    below = [each for each in ranges if each.status is not OffsetStatus.ABOVE]
     return below[-1].last_offset - start_offset + 1 if below else 0
 
 
@@ -158,47 +158,51 @@ def offset_ranges_of(
     """
     if state.start_offset is None:
         return ()
-    named = _named(state.start_offset, state.batches, end_offset)
-    cut = (piece for each in named for piece in _cut(each, log_start_offset or 0))
+    named = _ranges(state.start_offset, state.batches, end_offset)
+    cut = (
+        piece for each in named for piece in _split_removed(each, log_start_offset or 0)
+    )
     return tuple(cut)
 
 
-def _named(
+def _ranges(
     start_offset: int, batches: tuple[StateBatch, ...], end_offset: int | None
 ) -> Iterator[OffsetRange]:
-    due = start_offset
+    next_offset = start_offset
     for batch in batches:
-        if batch.first_offset > due:
-            yield _offset_range(due, batch.first_offset - 1, OffsetStatus.OPEN)
-        first = max(due, batch.first_offset)
+        if batch.first_offset > next_offset:
+            yield _offset_range(next_offset, batch.first_offset - 1, OffsetStatus.OPEN)
+        first = max(next_offset, batch.first_offset)
         if first > batch.last_offset:
             continue
-        standing = _STANDINGS.get(batch.state, OffsetStatus.UNKNOWN)
-        yield _offset_range(first, batch.last_offset, standing, batch.delivery_count)
-        due = batch.last_offset + 1
-    if end_offset is not None and due < end_offset:
-        yield _offset_range(due, end_offset - 1, OffsetStatus.ABOVE)
+        status = _STATUSES.get(batch.state, OffsetStatus.UNKNOWN)
+        yield _offset_range(first, batch.last_offset, status, batch.delivery_count)
+        next_offset = batch.last_offset + 1
+    if end_offset is not None and next_offset < end_offset:
+        yield _offset_range(next_offset, end_offset - 1, OffsetStatus.ABOVE)
 
 
-def _cut(stretch: OffsetRange, log_start_offset: int) -> Iterator[OffsetRange]:
+def _split_removed(
+    offset_range: OffsetRange, log_start_offset: int
+) -> Iterator[OffsetRange]:
     """Name apart what lies before the log's start."""
-    first, last = stretch.first_offset, stretch.last_offset
-    if stretch.status not in UNSETTLED or first >= log_start_offset:
-        yield stretch
+    first, last = offset_range.first_offset, offset_range.last_offset
+    if offset_range.status not in UNSETTLED or first >= log_start_offset:
+        yield offset_range
         return
     yield _offset_range(first, min(last, log_start_offset - 1), OffsetStatus.REMOVED)
     if last >= log_start_offset:
         yield _offset_range(
-            log_start_offset, last, stretch.status, stretch.delivery_count
+            log_start_offset, last, offset_range.status, offset_range.delivery_count
         )
 
 
 def _offset_range(
-    first: int, last: int, standing: OffsetStatus, delivery_count: int | None = None
+    first: int, last: int, status: OffsetStatus, delivery_count: int | None = None
 ) -> OffsetRange:
     return OffsetRange(
         first_offset=first,
         last_offset=last,
-        status=standing,
+        status=status,
         delivery_count=delivery_count,
     )

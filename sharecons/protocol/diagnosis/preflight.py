@@ -24,7 +24,7 @@ __all__ = [
     "check_configs",
     "check_features",
     "check_group",
-    "check_reached",
+    "check_reachable",
     "check_rights",
     "check_state_topic",
     "check_topic",
@@ -51,7 +51,7 @@ class Check:
     advice: str = ""
 
 
-def check_reached(cluster: ClusterDescription) -> Check:
+def check_reachable(cluster: ClusterDescription) -> Check:
     brokers = (
         "1 broker" if len(cluster.brokers) == 1 else f"{len(cluster.brokers)} brokers"
     )
@@ -60,19 +60,19 @@ def check_reached(cluster: ClusterDescription) -> Check:
 
 def check_features(brokers: Mapping[int, Outcome[Features]]) -> Iterator[Check]:
     """Judge what the brokers speak, and whether share groups are switched on."""
-    told = {node: each.value for node, each in brokers.items() if each.ok}
+    features = {node: each.value for node, each in brokers.items() if each.ok}
     for node, one in brokers.items():
         if one.error is not None:
             yield _fail("version", f"broker {node}: {one.error}", "see to that broker")
-    without = [node for node, each in told.items() if SHARE_FETCH not in each.apis]
+    without = [node for node, each in features.items() if SHARE_FETCH not in each.apis]
     older = [
         node
-        for node, each in told.items()
+        for node, each in features.items()
         if node not in without and each.apis[SHARE_FETCH].highest < RECORD_LIMITS
     ]
-    if told:
-        yield _version(without, older, len(told))
-        yield _feature(max(told.values(), key=lambda each: each.share_version))
+    if features:
+        yield _version(without, older, len(features))
+        yield _feature(max(features.values(), key=lambda each: each.share_version))
 
 
 def _version(without: list[int], older: list[int], count: int) -> Check:
@@ -124,14 +124,14 @@ def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
         )
     topic = described.value
     partitions = topic.partitions.values()
-    orphans = [n for n, each in topic.partitions.items() if each.leader is None]
-    if orphans:
+    leaderless = [n for n, each in topic.partitions.items() if each.leader is None]
+    if leaderless:
         return _fail(
             name,
-            f"{topic.name}: no leader for {len(orphans)} of its partitions",
+            f"{topic.name}: no leader for {len(leaderless)} of its partitions",
             "states of some groups cannot be read or written; see to the brokers",
         )
-    copies = min((len(each.replicas) for each in partitions), default=0)
+    replicas = min((len(each.replicas) for each in partitions), default=0)
     behind = sum(len(each.in_sync) < len(each.replicas) for each in partitions)
     if behind:
         return _warn(
@@ -139,7 +139,7 @@ def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
             f"{topic.name}: {behind} of {len(partitions)} partitions lack copies",
             "see to the brokers that are down or behind",
         )
-    if copies < 2:
+    if replicas < 2:
         return _warn(
             name,
             f"{topic.name} has one copy: with that broker groups lose their place",
@@ -147,7 +147,7 @@ def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
             if brokers > 1
             else "fine for a test; not for more",
         )
-    return _ok(name, f"{len(partitions)} partitions, {copies} copies")
+    return _ok(name, f"{len(partitions)} partitions, {replicas} copies")
 
 
 def check_topic(name: str, described: Outcome[Topic]) -> Check:
@@ -158,12 +158,12 @@ def check_topic(name: str, described: Outcome[Topic]) -> Check:
         return _fail(what, str(described.error), advice)
     topic = described.value
     count = len(topic.partitions)
-    orphans = [n for n, each in topic.partitions.items() if each.leader is None]
-    if orphans:
-        numbers = ", ".join(str(number) for number in orphans[:5])
+    leaderless = [n for n, each in topic.partitions.items() if each.leader is None]
+    if leaderless:
+        numbers = ", ".join(str(number) for number in leaderless[:5])
         return _fail(
             what,
-            f"no leader for partition {numbers}{' …' if len(orphans) > 5 else ''}",
+            f"no leader for partition {numbers}{' …' if len(leaderless) > 5 else ''}",
             "see to the brokers that have its copies",
         )
     return _ok(what, "1 partition" if count == 1 else f"{count} partitions")
@@ -174,8 +174,8 @@ def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> 
     what = f"group {name}"
     if described.ok:
         members = len(described.value.members)
-        spelt = "1 member" if members == 1 else f"{members} members"
-        return _ok(what, f"a share group, {described.value.state}, {spelt}")
+        count = "1 member" if members == 1 else f"{members} members"
+        return _ok(what, f"a share group, {described.value.state}, {count}")
     if kind is not None and kind != "share":
         return _fail(
             what,
@@ -198,7 +198,7 @@ def check_configs(
         return
     values = {key: entry.value for key, entry in described.value.items()}
     before = 0
-    for check in _surprises(what, values):
+    for check in _config_warnings(what, values):
         before += 1
         yield check
     limit = values.get("share.delivery.count.limit")
@@ -207,7 +207,7 @@ def check_configs(
         yield _ok(what, f"{limit} deliveries, locks of {lock}")
 
 
-def _surprises(what: str, values: Mapping[str, str | None]) -> Iterator[Check]:
+def _config_warnings(what: str, values: Mapping[str, str | None]) -> Iterator[Check]:
     if values.get("share.auto.offset.reset") == "latest":
         yield _warn(
             what,

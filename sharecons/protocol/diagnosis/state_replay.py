@@ -24,12 +24,12 @@ from sharecons.protocol.messages import SharePartition
 
 __all__ = [
     "RecordedState",
-    "ShareStates",
     "Snapshot",
     "StateKey",
+    "StateReplay",
     "Update",
-    "combined",
-    "home_of",
+    "combine_batches",
+    "state_partition_of",
 ]
 
 
@@ -65,33 +65,33 @@ class RecordedState:
 
     state: SharePartitionState
     leader_epoch: int
-    written: int
+    last_written: int
 
 
 @dataclass(slots=True)
-class _Record:
+class _Replayed:
     """A snapshot, and what was written after it."""
 
     snapshot: Snapshot
     updated: list[StateBatch]
-    written: int
+    last_written: int
 
 
 @final
-class ShareStates:
+class StateReplay:
     """The states of share-partitions, told record by record as they lie in the log."""
 
     def __init__(self) -> None:
-        self._records: dict[StateKey, _Record] = {}
+        self._records: dict[StateKey, _Replayed] = {}
 
-    def told(
+    def apply(
         self, key: StateKey, record: Snapshot | Update | None, timestamp: int
     ) -> None:
         """Take in a record; None is a tombstone: the state is gone."""
         if record is None:
             self._records.pop(key, None)
         elif isinstance(record, Snapshot):
-            self._records[key] = _Record(record, list(record.batches), timestamp)
+            self._records[key] = _Replayed(record, list(record.batches), timestamp)
         else:
             self._update(key, record, timestamp)
 
@@ -104,10 +104,12 @@ class ShareStates:
         state = SharePartitionState(
             start_offset=snapshot.start_offset,
             state_epoch=snapshot.state_epoch,
-            batches=combined(found.updated, snapshot.start_offset or 0),
+            batches=combine_batches(found.updated, snapshot.start_offset or 0),
         )
         return RecordedState(
-            state=state, leader_epoch=snapshot.leader_epoch, written=found.written
+            state=state,
+            leader_epoch=snapshot.leader_epoch,
+            last_written=found.last_written,
         )
 
     def _update(self, key: StateKey, update: Update, timestamp: int) -> None:
@@ -115,7 +117,7 @@ class ShareStates:
         if found is None:
             # Its snapshot is not in the log any more, or never was: brokers take the
             # update as it is, too.
-            found = _Record(_NO_SNAPSHOT, [], timestamp)
+            found = _Replayed(_NO_SNAPSHOT, [], timestamp)
             self._records[key] = found
         snapshot = found.snapshot
         if update.start_offset is not None:
@@ -124,13 +126,13 @@ class ShareStates:
             snapshot = replace(snapshot, leader_epoch=update.leader_epoch)
         found.snapshot = snapshot
         found.updated += update.batches
-        found.written = timestamp
+        found.last_written = timestamp
 
 
 _NO_SNAPSHOT = Snapshot(state_epoch=0, leader_epoch=0, start_offset=None, batches=())
 
 
-def combined(
+def combine_batches(
     batches: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
     """Lay batches over each other: in order, apart, and none before the start offset.
@@ -138,47 +140,49 @@ def combined(
     Neighbours that are alike become one.
     """
     joined: list[StateBatch] = []
-    for piece in _pieces(batches, start_offset):
+    for batch in _split_batches(batches, start_offset):
         last = joined[-1] if joined else None
         if (
             last is not None
-            and last.last_offset + 1 == piece.first_offset
-            and _weight(last) == _weight(piece)
+            and last.last_offset + 1 == batch.first_offset
+            and _precedence(last) == _precedence(batch)
         ):
-            joined[-1] = replace(last, last_offset=piece.last_offset)
+            joined[-1] = replace(last, last_offset=batch.last_offset)
         else:
-            joined.append(piece)
+            joined.append(batch)
     return tuple(joined)
 
 
-def _pieces(batches: Iterable[StateBatch], start_offset: int) -> Iterator[StateBatch]:
+def _split_batches(
+    batches: Iterable[StateBatch], start_offset: int
+) -> Iterator[StateBatch]:
     """Cut at every offset where a batch begins or ends, and give who holds there."""
-    waiting = sorted(
+    remaining = sorted(
         (batch for batch in batches if batch.last_offset >= start_offset),
         key=lambda batch: batch.first_offset,
     )
-    edges = {max(batch.first_offset, start_offset) for batch in waiting}
-    edges |= {batch.last_offset + 1 for batch in waiting}
+    edges = {max(batch.first_offset, start_offset) for batch in remaining}
+    edges |= {batch.last_offset + 1 for batch in remaining}
     cuts = sorted(edges)
     # Those that began, the heaviest first; the number keeps batches out of comparing.
     open_: list[tuple[tuple[int, int], int, StateBatch]] = []
-    begun = 0
+    started = 0
     for first, end in pairwise(cuts):
-        while begun < len(waiting) and waiting[begun].first_offset <= first:
-            count, state = _weight(waiting[begun])
-            heappush(open_, ((-count, -state), begun, waiting[begun]))
-            begun += 1
+        while started < len(remaining) and remaining[started].first_offset <= first:
+            count, state = _precedence(remaining[started])
+            heappush(open_, ((-count, -state), started, remaining[started]))
+            started += 1
         while open_ and open_[0][2].last_offset < first:
             heappop(open_)
         if open_:
             yield replace(open_[0][2], first_offset=first, last_offset=end - 1)
 
 
-def _weight(batch: StateBatch) -> tuple[int, int]:
+def _precedence(batch: StateBatch) -> tuple[int, int]:
     return batch.delivery_count, batch.state
 
 
-def home_of(coordinator_key: str, partitions: int) -> int:
+def state_partition_of(coordinator_key: str, partitions: int) -> int:
     """Give the partition of the state topic that a coordinator's key goes to.
 
     Brokers hash the key as Java does a string, and take the number without its sign.

@@ -15,20 +15,20 @@ __all__ = ["Cursor", "Span", "spans_by_partition"]
 Span = tuple[int, int, int]
 """First offset, last offset and delivery count of what is wanted."""
 
-GUESS: Final = 256.0
+INITIAL_OFFSET_BYTES: Final = 256.0
 """Bytes an offset may take, until the first answer tells."""
 
-JUMP: Final = 64 << 10
+MAX_GAP: Final = 64 << 10
 """A hole in what is wanted is read through, if it is not larger than this: as much as
 a fetch of its own costs."""
 
-LEAST: Final = 32 << 10
-MOST: Final = 4 << 20
+MIN_BYTES: Final = 32 << 10
+MAX_BYTES: Final = 4 << 20
 """Bytes asked of one partition at a time: an answer is decoded while the next is under
 way, and both lie in memory."""
 
 
-class Wanted(Protocol):
+class OffsetRange(Protocol):
     """A range of offsets, such as the ledger's."""
 
     @property
@@ -45,7 +45,7 @@ class Wanted(Protocol):
 
 
 def spans_by_partition(
-    ranges: Iterable[Wanted],
+    ranges: Iterable[OffsetRange],
 ) -> Mapping[SharePartition, Sequence[Span]]:
     """Sort ranges by partition and offset.
 
@@ -63,12 +63,12 @@ def spans_by_partition(
     return sorted_
 
 
-class Trouble(NamedTuple):
+class Failures(NamedTuple):
     """What is wrong, since when and for how many tries, without progress between."""
 
     since: float
     tries: int
-    why: str
+    reason: str
 
 
 @final
@@ -87,20 +87,20 @@ class Cursor:
     """
 
     def __init__(
-        self, place: SharePartition, spans: Sequence[Span], spread: float
+        self, share_partition: SharePartition, spans: Sequence[Span], spread: float
     ) -> None:
-        self.place = place
+        self.share_partition = share_partition
         self.offset = spans[0][0]
         self.finished = False
         self.leader: PartitionLeader | None = None
-        self.due = 0.0
-        self.trouble: Trouble | None = None
-        self.astray = False
-        self.beyond = 0
-        self.gone_since: float | None = None
+        self.not_before = 0.0
+        self.failures: Failures | None = None
+        self.out_of_range = False
+        self.beyond_end = 0
+        self.unknown_since: float | None = None
         self._spans = spans
         self._index = 0
-        self._density = GUESS
+        self._bytes_per_offset = INITIAL_OFFSET_BYTES
         self._backoff = Backoff(spread)
 
     def max_bytes(self) -> int:
@@ -109,30 +109,30 @@ class Cursor:
         offset = self.offset
         for index in range(self._index, len(self._spans)):
             first, last, _ = self._spans[index]
-            if (first - offset) * self._density > JUMP or need > MOST:
+            if (first - offset) * self._bytes_per_offset > MAX_GAP or need > MAX_BYTES:
                 break
-            need += (last + 1 - offset) * self._density
+            need += (last + 1 - offset) * self._bytes_per_offset
             offset = last + 1
         # A little more than the guess: an answer that lacks the last batch is
         # followed by a fetch for that one.
-        return int(min(max(need * 1.125, LEAST), MOST))
+        return int(min(max(need * 1.125, MIN_BYTES), MAX_BYTES))
 
-    def read(self, after: int, size: int) -> Sequence[Span]:
+    def advance(self, after: int, size: int) -> Sequence[Span]:
         """So many bytes brought all up to `after`; gives the ranges in that.
 
         A batch is given whole. What it has below `offset` was read before, or told to
         be lost.
         """
-        self._density = size / (after - self.offset)
-        self._calm()
+        self._bytes_per_offset = size / (after - self.offset)
+        self._clear_failures()
         before, start = self._index, self.offset
-        self._go(after)
-        last = self._index + (not self.finished and self._started(after))
+        self._move_to(after)
+        last = self._index + (not self.finished and self._is_range_started(after))
         spans = list(self._spans[before:last])
         spans[0] = (start, *spans[0][1:])
         return spans
 
-    def lose(self, before: int | None) -> tuple[int, int]:
+    def skip(self, before: int | None) -> tuple[int, int]:
         """Nothing below `before` can be read, or nothing more at all.
 
         Gives the first and the last offset that were wanted of it.
@@ -146,29 +146,29 @@ class Cursor:
                 last = before - 1
             else:
                 last = self._spans[index - 1][1]
-        self._calm()
-        self._go(last + 1)
+        self._clear_failures()
+        self._move_to(last + 1)
         return first, last
 
-    def troubled(self, why: str, now: float) -> Trouble:
+    def on_failure(self, reason: str, now: float) -> Failures:
         """Nothing came: ask again, after a while."""
-        before = self.trouble or Trouble(now, 0, why)
-        self.trouble = Trouble(before.since, before.tries + 1, why)
-        self.due = now + self._backoff.next_delay()
-        return self.trouble
+        before = self.failures or Failures(now, 0, reason)
+        self.failures = Failures(before.since, before.tries + 1, reason)
+        self.not_before = now + self._backoff.next_delay()
+        return self.failures
 
-    def _calm(self) -> None:
-        self.trouble = None
-        self.beyond = 0
-        self.due = 0.0
+    def _clear_failures(self) -> None:
+        self.failures = None
+        self.beyond_end = 0
+        self.not_before = 0.0
         self._backoff.reset()
 
-    def _go(self, after: int) -> None:
+    def _move_to(self, after: int) -> None:
         while self._index < len(self._spans) and self._spans[self._index][1] < after:
             self._index += 1
         self.finished = self._index == len(self._spans)
         if not self.finished:
             self.offset = max(after, self._spans[self._index][0])
 
-    def _started(self, after: int) -> bool:
+    def _is_range_started(self, after: int) -> bool:
         return self._spans[self._index][0] < after

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from sharecons.protocol.messages import SharePartition
 
-__all__ = ["Fetch", "FetchFrom", "Fetched", "FetchedFrom"]
+__all__ = ["Fetch", "FetchPosition", "Fetched", "FetchedPartition"]
 
 
-class FetchFrom(NamedTuple):
+class FetchPosition(NamedTuple):
     """Where one partition is to be read.
 
     `leader_epoch` has a broker say so if it is not the leader that we take it for: a
@@ -33,10 +33,10 @@ class Fetch:
     min_bytes: int
     max_bytes: int
     committed: bool
-    partitions: Mapping[SharePartition, FetchFrom]
+    partitions: Mapping[SharePartition, FetchPosition]
 
 
-class FetchedFrom(NamedTuple):
+class FetchedPartition(NamedTuple):
     """One partition's part of the answer.
 
     `aborted` are producer id and first offset of transactions that were aborted.
@@ -54,5 +54,5 @@ class FetchedFrom(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     error: int
-    partitions: tuple[FetchedFrom, ...]
+    partitions: tuple[FetchedPartition, ...]
     throttle: float

@@ -1,23 +1,24 @@
-"""Reading ranges of logs once more, by plain Fetch: whom to ask for what, and when.
+"""A reader of offset ranges by plain Fetch: which broker to ask for what, and when.
 
-Rule 1: what is asked for next, and what an error leads to, is decided here.
-Rule 2: this file decodes nothing: batches are handed on as they came.
+Rule 1: the next requests, and the reaction to each error, are decided here.
+Rule 2: nothing is decoded here: batches are passed on as received.
 
 Theory of operation
 -------------------
-Topics go by their ids: names may mean other topics by now. Metadata tells leaders;
-each is asked for all that is wanted of it, in one request at a time. An answer moves
-the cursors at once, so that the next request leaves while its batches are decoded.
+Topics are identified by id, as a name may mean another topic by now. Metadata returns
+the leaders; each has one request in flight, for all ranges that it leads. A response
+moves the cursors at once, so that the next request is sent while its batches are
+decoded.
 
-A broker fills an answer in the order of the request, so who got nothing goes first the
-next time. Only when nobody got anything is that trouble: then, as after an error, each
-is asked again after its backoff, of a leader that Metadata names anew. Trouble that
-lasts longer than `timeout` ends the reading.
+A broker fills a response in the order of the request, so partitions that got nothing go
+first in the next request. A response without any batch counts as a failure. After a
+failure, the partition is fetched again after its backoff; after an error, Metadata is
+asked for its leader first. Failures that last longer than `timeout` end the reader.
 
-What the log does not have any more is `Lost`, and passed over: it is not decided here
-whether that is an error. An offset out of range says not on which side; where the log
-begins does. A topic that Metadata does not know is given TOPIC_PATIENCE seconds, since
-a broker that has just started may know none.
+Offsets that the log no longer has are returned as `LostRange` and skipped; the caller
+decides whether that is an error. OFFSET_OUT_OF_RANGE does not say on which side, so the
+log's start is looked up. A topic unknown to Metadata counts as deleted after
+UNKNOWN_TOPIC_TIMEOUT seconds, since a broker that has just started may know no topic.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,14 +32,14 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec
-from sharecons.protocol.admin.requests import ListLogOffsets, Reply
+from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.log_reader.cursor import Cursor, Span
 from sharecons.protocol.log_reader.messages import (
     Fetch,
     Fetched,
-    FetchedFrom,
-    FetchFrom,
+    FetchedPartition,
+    FetchPosition,
 )
 from sharecons.protocol.messages import (
     DescribeTopics,
@@ -50,34 +51,34 @@ from sharecons.protocol.messages import (
 )
 from sharecons.records.columns_reader import next_offset
 
-__all__ = ["FetchedSlice", "Happened", "LogReader", "LostRange", "NodeRequest"]
+__all__ = ["FetchedSlice", "LogReader", "LostRange", "NodeRequest", "ReadEvent"]
 
 NEVER: Final = float("inf")
 
 MAX_WAIT: Final = 0.5  # fetch.max.wait.ms
 MAX_BYTES: Final = 8 << 20
 
-TOPIC_PATIENCE: Final = 10.0
-FEWEST_TRIES: Final = 3
-"""However long it took: whoever reads may be slow to take what came."""
+UNKNOWN_TOPIC_TIMEOUT: Final = 10.0
+MIN_TRIES: Final = 3
+"""Fails never before so many tries, as the caller may be slow to take responses."""
 
-_GONE: Final = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+_UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 OffsetsListed = Mapping[TopicPartition, Reply[LogOffset]]
 
-Request = Fetch | ListLogOffsets | DescribeTopics
+Request = Fetch | ListOffsets | DescribeTopics
 Answer = Fetched | OffsetsListed | TopicsDescribed
 
 
 class NodeRequest(NamedTuple):
-    """A request for a node, or for any broker if that is None."""
+    """A request to a node; None is any broker."""
 
     node_id: int | None
     request: Request
 
 
 class FetchedSlice(NamedTuple):
-    """Batches of a partition, and what is wanted out of them."""
+    """Batches of a partition, and the requested ranges within them."""
 
     share_partition: SharePartition
     spans: Sequence[Span]
@@ -86,23 +87,23 @@ class FetchedSlice(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """Offsets that were wanted and cannot be read any more, the last one included."""
+    """Requested offsets that can no longer be read; both ends included."""
 
     share_partition: SharePartition
     first_offset: int
     last_offset: int
-    why: str
+    reason: str
 
 
-Happened = FetchedSlice | LostRange
+ReadEvent = FetchedSlice | LostRange
 
 
 class LogReader:
-    """The machine; as others, but it may have a request under way at each node.
+    """A state machine like `Leader`, with up to one request in flight per node.
 
     Attributes:
         brokers: the endpoints of the cluster's brokers, by node id.
-        error: why nothing more can be read.
+        error: the reason why nothing more can be read, or None.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class LogReader:
         self._names = names
         self._committed = committed
         self._timeout = timeout
-        # In the order in which they are asked for.
+        # In the order of the next request.
         self._cursors = {p: Cursor(p, s, spread) for p, s in wanted.items() if s}
         self._busy: set[int | None] = set()
         self._describe_at = 0.0
@@ -128,56 +129,58 @@ class LogReader:
     def finished(self) -> bool:
         return self.error is not None or not self._cursors
 
-    # What is asked.
+    # Requests.
 
     def next_requests(self, now: float) -> list[NodeRequest]:
-        """Give what to send now; each is to be `answered`, or `failed`."""
+        """Return the requests to send now; end each with `answered` or `failed`."""
         if self.finished:
             return []
-        asks = [*self._next_description(now), *self._next_by_node(now)]
-        self._busy.update(ask.node_id for ask in asks)
-        return asks
+        requests = [*self._next_description(now), *self._next_by_node(now)]
+        self._busy.update(ask.node_id for ask in requests)
+        return requests
 
     def next_deadline(self, now: float) -> float:
-        """When to ask for requests again, if nothing happens before."""
+        """Return when to call `next_requests` again if no response comes before."""
         if self.finished:
             return NEVER
         times = [
-            cursor.due
+            cursor.not_before
             for cursor in self._cursors.values()
             if cursor.leader is not None and cursor.leader.leader_id not in self._busy
         ]
-        if None not in self._busy and self._unled():
+        if None not in self._busy and self._leaderless():
             times.append(self._describe_at)
         return min(times, default=NEVER)
 
     def _next_description(self, now: float) -> Iterator[NodeRequest]:
-        unled = self._unled()
-        if unled and None not in self._busy and now >= self._describe_at:
-            ids = dict.fromkeys(cursor.place.topic_id for cursor in unled)
+        leaderless = self._leaderless()
+        if leaderless and None not in self._busy and now >= self._describe_at:
+            ids = dict.fromkeys(
+                cursor.share_partition.topic_id for cursor in leaderless
+            )
             yield NodeRequest(None, DescribeTopics(names=(), ids=tuple(sorted(ids))))
 
     def _next_by_node(self, now: float) -> Iterator[NodeRequest]:
-        led: dict[int, list[Cursor]] = {}
+        by_leader: dict[int, list[Cursor]] = {}
         for cursor in self._cursors.values():
-            if cursor.leader is not None and cursor.due <= now:
-                led.setdefault(cursor.leader.leader_id, []).append(cursor)
-        for node_id, cursors in led.items():
+            if cursor.leader is not None and cursor.not_before <= now:
+                by_leader.setdefault(cursor.leader.leader_id, []).append(cursor)
+        for node_id, cursors in by_leader.items():
             if node_id not in self._busy:
-                astray = [cursor for cursor in cursors if cursor.astray]
-                yield NodeRequest(
-                    node_id, self._lookup(astray) if astray else self._fetch(cursors)
-                )
+                lost = [cursor for cursor in cursors if cursor.out_of_range]
+                request = self._list_offsets(lost) if lost else self._fetch(cursors)
+                yield NodeRequest(node_id, request)
 
     def _fetch(self, cursors: Iterable[Cursor]) -> Fetch:
-        partitions: dict[SharePartition, FetchFrom] = {}
+        partitions: dict[SharePartition, FetchPosition] = {}
         room = MAX_BYTES
         for cursor in cursors:
             if room <= 0:
                 break
             epoch = -1 if cursor.leader is None else cursor.leader.leader_epoch
             max_bytes = cursor.max_bytes()
-            partitions[cursor.place] = FetchFrom(epoch, cursor.offset, max_bytes)
+            position = FetchPosition(epoch, cursor.offset, max_bytes)
+            partitions[cursor.share_partition] = position
             room -= max_bytes
         return Fetch(
             max_wait=MAX_WAIT,
@@ -187,195 +190,205 @@ class LogReader:
             partitions=partitions,
         )
 
-    def _lookup(self, cursors: Iterable[Cursor]) -> ListLogOffsets:
-        places = sorted(cursor.place for cursor in cursors)
-        return ListLogOffsets(
-            specs=dict.fromkeys(map(self._named, places), OffsetSpec.EARLIEST),
-            read_committed=False,
-        )
+    def _list_offsets(self, cursors: Iterable[Cursor]) -> ListOffsets:
+        keys = sorted(cursor.share_partition for cursor in cursors)
+        specs = dict.fromkeys(map(self._topic_partition, keys), OffsetSpec.EARLIEST)
+        return ListOffsets(specs=specs, read_committed=False)
 
-    def _unled(self) -> list[Cursor]:
+    def _leaderless(self) -> list[Cursor]:
         return [c for c in self._cursors.values() if c.leader is None]
 
-    # What came.
+    # Responses.
 
-    def answered(self, ask: NodeRequest, answer: Answer, now: float) -> list[Happened]:
-        self._busy.discard(ask.node_id)
+    def answered(
+        self, request: NodeRequest, answer: Answer, now: float
+    ) -> list[ReadEvent]:
+        self._busy.discard(request.node_id)
         match answer:
             case Fetched():
-                assert isinstance(ask.request, Fetch), "what was asked"
-                happened = self._fetched(ask.request, answer, now)
+                assert isinstance(request.request, Fetch)
+                events = self._on_fetched(request.request, answer, now)
             case TopicsDescribed():
-                assert isinstance(ask.request, DescribeTopics), "what was asked"
-                happened = self._described(ask.request, answer, now)
+                assert isinstance(request.request, DescribeTopics)
+                events = self._on_topics(request.request, answer, now)
             case _:
-                assert isinstance(ask.request, ListLogOffsets), "what was asked"
-                happened = self._listed(ask.request, answer, now)
+                assert isinstance(request.request, ListOffsets)
+                events = self._on_offsets(request.request, answer, now)
         self._cursors = {p: c for p, c in self._cursors.items() if not c.finished}
-        return happened
+        return events
 
-    def failed(self, ask: NodeRequest, error: Error, now: float) -> None:
-        """A request got no answer: the node may be gone, and others lead."""
-        self._busy.discard(ask.node_id)
+    def failed(self, request: NodeRequest, error: Error, now: float) -> None:
+        """Handle a request without a response: look up leaders again."""
+        self._busy.discard(request.node_id)
         if isinstance(error, UnsupportedVersionError):
             self.error = error
             return
-        for cursor in self._asked(ask.request):
-            self._troubled(cursor, str(error), now)
+        for cursor in self._cursors_of(request.request):
+            self._on_failure(cursor, str(error), now)
 
-    def _asked(self, request: Request) -> list[Cursor]:
+    def _cursors_of(self, request: Request) -> list[Cursor]:
         match request:
             case Fetch():
-                places: Iterable[SharePartition] = request.partitions
-            case ListLogOffsets():
-                places = self._looked_up(request)
+                keys: Iterable[SharePartition] = request.partitions
+            case ListOffsets():
+                keys = self._out_of_range(request)
             case DescribeTopics():
-                places = [c.place for c in self._unled()]
-        return [self._cursors[place] for place in places if place in self._cursors]
+                keys = [c.share_partition for c in self._leaderless()]
+        return [self._cursors[key] for key in keys if key in self._cursors]
 
-    def _looked_up(self, request: ListLogOffsets) -> list[SharePartition]:
+    def _out_of_range(self, request: ListOffsets) -> list[SharePartition]:
         return [
-            place
-            for place, cursor in self._cursors.items()
-            if cursor.astray and self._named(place) in request.specs
+            key
+            for key, cursor in self._cursors.items()
+            if cursor.out_of_range and self._topic_partition(key) in request.specs
         ]
 
     # Records.
 
-    def _fetched(self, request: Fetch, answer: Fetched, now: float) -> list[Happened]:
-        told = {each.share_partition: each for each in answer.partitions}
-        pieces: list[Happened] = []
+    def _on_fetched(
+        self, request: Fetch, answer: Fetched, now: float
+    ) -> list[ReadEvent]:
+        parts = {each.share_partition: each for each in answer.partitions}
+        events: list[ReadEvent] = []
         idle: list[Cursor] = []
-        for cursor in self._asked(request):
-            got = told.get(cursor.place)
-            code = answer.error or (Code.NONE if got is None else got.error)
+        for cursor in self._cursors_of(request):
+            part = parts.get(cursor.share_partition)
+            code = answer.error or (Code.NONE if part is None else part.error)
             if code != Code.NONE:
-                self._refused(cursor, code, now)
-            elif got is None or not self._read(cursor, got, pieces):
+                self._on_fetch_error(cursor, code, now)
+            elif part is None or not self._advance(cursor, part, events):
                 idle.append(cursor)
-        if not pieces:
+        if not events:
             for cursor in idle:
-                self._troubled(cursor, "the log brings nothing there", now, moved=False)
-        return pieces
+                self._on_failure(
+                    cursor, "the response has no batch", now, look_up_leader=False
+                )
+        return events
 
-    def _read(self, cursor: Cursor, got: FetchedFrom, pieces: list[Happened]) -> bool:
-        after = next_offset(got.records, cursor.offset)
+    def _advance(
+        self, cursor: Cursor, part: FetchedPartition, events: list[ReadEvent]
+    ) -> bool:
+        after = next_offset(part.records, cursor.offset)
         if after <= cursor.offset:
             return False
-        spans = cursor.read(after, len(got.records))
-        pieces.append(FetchedSlice(cursor.place, spans, got.records, got.aborted))
-        self._cursors[cursor.place] = self._cursors.pop(cursor.place)  # goes last
+        spans = cursor.advance(after, len(part.records))
+        key = cursor.share_partition
+        events.append(FetchedSlice(key, spans, part.records, part.aborted))
+        self._cursors[key] = self._cursors.pop(key)  # to the end of the order
         return True
 
-    def _refused(self, cursor: Cursor, code: int, now: float) -> None:
+    def _on_fetch_error(self, cursor: Cursor, code: int, now: float) -> None:
         if code == Code.OFFSET_OUT_OF_RANGE:
-            cursor.astray = True
+            cursor.out_of_range = True
         elif code == Code.TOPIC_AUTHORIZATION_FAILED:
-            self._forbidden(cursor.place, code)
+            self._on_forbidden(cursor.share_partition, code)
         else:
-            self._troubled(cursor, code_name(code), now)
+            self._on_failure(cursor, code_name(code), now)
 
-    # Where the log begins.
+    # The start of the log.
 
-    def _listed(
-        self, request: ListLogOffsets, answer: OffsetsListed, now: float
-    ) -> list[Happened]:
-        lost: list[Happened] = []
-        for place in self._looked_up(request):
-            cursor = self._cursors[place]
-            cursor.astray = False
-            begin, code = _begin(answer.get(self._named(place)))
-            if begin is None:
-                self._troubled(cursor, f"ListOffsets: {code_name(code)}", now)
-            elif begin > cursor.offset:
-                why = f"the log begins at {begin}: retention removed what was before"
-                lost.append(LostRange(place, *cursor.lose(begin), why))
+    def _on_offsets(
+        self, request: ListOffsets, answer: OffsetsListed, now: float
+    ) -> list[ReadEvent]:
+        lost: list[ReadEvent] = []
+        for key in self._out_of_range(request):
+            cursor = self._cursors[key]
+            cursor.out_of_range = False
+            start, code = _log_start(answer.get(self._topic_partition(key)))
+            if start is None:
+                self._on_failure(cursor, f"ListOffsets: {code_name(code)}", now)
+            elif start > cursor.offset:
+                reason = f"retention removed them; the log now starts at {start}"
+                lost.append(LostRange(key, *cursor.skip(start), reason))
             else:
-                lost += self._found_beyond(cursor, now)
+                lost += self._on_beyond_end(cursor, now)
         return lost
 
-    def _found_beyond(self, cursor: Cursor, now: float) -> list[Happened]:
-        """The offset lies behind the log's end, as far as this leader knows."""
-        cursor.beyond += 1
-        if cursor.beyond < FEWEST_TRIES:
-            self._troubled(cursor, "the offset is beyond the log's end", now)
+    def _on_beyond_end(self, cursor: Cursor, now: float) -> list[ReadEvent]:
+        """Handle an offset beyond the log's end, as far as this leader knows."""
+        cursor.beyond_end += 1
+        if cursor.beyond_end < MIN_TRIES:
+            self._on_failure(cursor, "the offset is beyond the log's end", now)
             return []
-        why = "the log ends before: an unclean election cut it off"
-        return [LostRange(cursor.place, *cursor.lose(None), why)]
+        reason = "the log ends before them: an unclean leader election truncated it"
+        return [LostRange(cursor.share_partition, *cursor.skip(None), reason)]
 
     # Leaders.
 
-    def _described(
+    def _on_topics(
         self, request: DescribeTopics, answer: TopicsDescribed, now: float
-    ) -> list[Happened]:
+    ) -> list[ReadEvent]:
         if answer.brokers:
             self.brokers = dict(answer.brokers)
-        told = {topic.topic_id: topic for topic in answer.topics}
-        lost: list[Happened] = []
-        for cursor in self._unled():
-            if cursor.place.topic_id in request.ids:
-                topic = told.get(cursor.place.topic_id)
-                lost += self._placed(cursor, topic, now)
+        topics = {topic.topic_id: topic for topic in answer.topics}
+        lost: list[ReadEvent] = []
+        for cursor in self._leaderless():
+            if cursor.share_partition.topic_id in request.ids:
+                topic = topics.get(cursor.share_partition.topic_id)
+                lost += self._on_topic(cursor, topic, now)
         return lost
 
-    def _placed(
+    def _on_topic(
         self, cursor: Cursor, topic: TopicDescription | None, now: float
-    ) -> list[Happened]:
+    ) -> list[ReadEvent]:
         code = Code.UNKNOWN_TOPIC_ID if topic is None else topic.error
-        if code in _GONE:
-            return self._missing(cursor, code, now)
+        if code in _UNKNOWN_TOPIC:
+            return self._on_unknown_topic(cursor, code, now)
         if code == Code.TOPIC_AUTHORIZATION_FAILED:
-            self._forbidden(cursor.place, code)
+            self._on_forbidden(cursor.share_partition, code)
         elif code != Code.NONE or topic is None:
-            self._troubled(cursor, f"Metadata: {code_name(code)}", now)
+            self._on_failure(cursor, f"Metadata: {code_name(code)}", now)
         else:
-            cursor.gone_since = None
-            leader = topic.leaders.get(cursor.place.partition)
+            cursor.unknown_since = None
+            leader = topic.leaders.get(cursor.share_partition.partition)
             if leader is None or leader.leader_id not in self.brokers:
-                self._troubled(cursor, "nobody leads it", now)
+                self._on_failure(cursor, "it has no leader", now)
             else:
                 cursor.leader = leader
         return []
 
-    def _missing(self, cursor: Cursor, code: int, now: float) -> list[Happened]:
-        if cursor.gone_since is None:
-            cursor.gone_since = now
-        if now - cursor.gone_since < TOPIC_PATIENCE:
-            self._troubled(cursor, f"Metadata: {code_name(code)}", now)
+    def _on_unknown_topic(
+        self, cursor: Cursor, code: int, now: float
+    ) -> list[ReadEvent]:
+        if cursor.unknown_since is None:
+            cursor.unknown_since = now
+        if now - cursor.unknown_since < UNKNOWN_TOPIC_TIMEOUT:
+            self._on_failure(cursor, f"Metadata: {code_name(code)}", now)
             return []
-        why = "the topic was deleted (one of that name is another, if there is one)"
-        return [LostRange(cursor.place, *cursor.lose(None), why)]
+        reason = "the topic was deleted (a topic of that name is a new one)"
+        return [LostRange(cursor.share_partition, *cursor.skip(None), reason)]
 
-    # Trouble.
+    # Failures.
 
-    def _troubled(
-        self, cursor: Cursor, why: str, now: float, *, moved: bool = True
+    def _on_failure(
+        self, cursor: Cursor, reason: str, now: float, *, look_up_leader: bool = True
     ) -> None:
-        trouble = cursor.troubled(why, now)
-        if moved:
+        failures = cursor.on_failure(reason, now)
+        if look_up_leader:
             cursor.leader = None
-            self._describe_at = max(self._describe_at, cursor.due)
-        if now - trouble.since >= self._timeout and trouble.tries >= FEWEST_TRIES:
+            self._describe_at = max(self._describe_at, cursor.not_before)
+        if now - failures.since >= self._timeout and failures.tries >= MIN_TRIES:
             self.error = RequestTimedOutError(
-                f"{self._name(cursor.place)}: offset {cursor.offset} could not be read "
-                f"for {now - trouble.since:.0f} s, {trouble.tries} times; the last "
-                f"time: {why}"
+                f"{self._label(cursor.share_partition)}: reading offset "
+                f"{cursor.offset} failed {failures.tries} times in "
+                f"{now - failures.since:.0f} s; last error: {reason}"
             )
 
-    def _forbidden(self, place: SharePartition, code: int) -> None:
+    def _on_forbidden(self, share_partition: SharePartition, code: int) -> None:
         name = code_name(code)
-        text = f"{self._name(place)}: {name}; the principal needs READ on the topic"
+        label = self._label(share_partition)
+        text = f"{label}: {name}; the principal needs READ on the topic"
         self.error = AuthorizationError(text, code=code, name=name)
 
-    def _name(self, place: SharePartition) -> str:
-        return f"{self._names[place.topic_id]}-{place.partition}"
+    def _label(self, key: SharePartition) -> str:
+        return f"{self._names[key.topic_id]}-{key.partition}"
 
-    def _named(self, place: SharePartition) -> TopicPartition:
-        return TopicPartition(self._names[place.topic_id], place.partition)
+    def _topic_partition(self, key: SharePartition) -> TopicPartition:
+        return TopicPartition(self._names[key.topic_id], key.partition)
 
 
-def _begin(reply: Reply[LogOffset] | None) -> tuple[int | None, int]:
-    """Give where a log begins; if that was not told, None and the error code."""
+def _log_start(reply: Reply[LogOffset] | None) -> tuple[int | None, int]:
+    """Return the start of a log, or None and an error code."""
     if reply is None or reply.value is None:
         return None, Code.UNKNOWN_SERVER_ERROR
     if reply.code != Code.NONE:

@@ -22,7 +22,7 @@ __all__ = [
     "Migration",
     "MissingPolicy",
     "Move",
-    "Settled",
+    "SettledAbove",
 ]
 
 
@@ -51,7 +51,7 @@ class LogBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettledAbove:
     """What is settled above a share group's start offset.
 
     `batches` are the share coordinator's, None where it may not be asked; then the lag
@@ -62,7 +62,7 @@ class Settled:
     count: int | None = None
 
 
-NOTHING_ABOVE: Final = Settled(batches=(), count=0)
+NOTHING_ABOVE: Final = SettledAbove(batches=(), count=0)
 """Of consumer groups: they settle in order."""
 
 
@@ -71,7 +71,7 @@ class GroupPosition:
     """Where a group stands in a partition: all before `offset` is settled."""
 
     offset: int
-    above: Settled = NOTHING_ABOVE
+    above: SettledAbove = NOTHING_ABOVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

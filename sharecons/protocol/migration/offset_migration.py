@@ -27,13 +27,13 @@ from sharecons.protocol.migration.models import (
     Move,
 )
 
-__all__ = ["changed", "count", "move"]
+__all__ = ["changed_since", "count_offsets", "plan_move"]
 
 _ARCHIVED: Final = (DeliveryState.ARCHIVED, DeliveryState.ARCHIVING)
 SETTLED: Final = (DeliveryState.ACKNOWLEDGED, *_ARCHIVED)
 
 
-def move(
+def plan_move(
     source: GroupPosition | None,
     target: GroupPosition | None,
     log: LogBounds,
@@ -49,10 +49,10 @@ def move(
     """
     if source is None:
         return _without_position(target, log, direction, unplaced, reset)
-    return _placed(source, target, log, direction)
+    return _with_position(source, target, log, direction)
 
 
-def changed(planned: Migration, now: Migration) -> dict[TopicPartition, Error]:
+def changed_since(planned: Migration, now: Migration) -> dict[TopicPartition, Error]:
     """Find the partitions in which something moved on since the plan, and say what."""
     errors: dict[TopicPartition, Error] = dict(now.errors)
     for key, at in planned.offsets.items():
@@ -60,23 +60,31 @@ def changed(planned: Migration, now: Migration) -> dict[TopicPartition, Error]:
         if new is None:
             continue
         if new.source_offset != old.source_offset:
-            errors[key] = _moved_on(key, "source", old.source_offset, new.source_offset)
+            errors[key] = _changed_error(
+                key, "source", old.source_offset, new.source_offset
+            )
         elif new.target_offset not in (old.target_offset, at):
-            errors[key] = _moved_on(key, "target", old.target_offset, new.target_offset)
+            errors[key] = _changed_error(
+                key, "target", old.target_offset, new.target_offset
+            )
     return errors
 
 
-def _moved_on(
+def _changed_error(
     key: TopicPartition, which: str, old: int | None, new: int | None
 ) -> Error:
-    places = ["nowhere" if each is None else f"at {each}" for each in (old, new)]
+    then, now = (
+        "without a position" if each is None else f"at {each}" for each in (old, new)
+    )
     return OutdatedPlanError(
-        f"{key.topic}-{key.partition} is not moved: the {which} stood {places[0]} when "
-        f"it was planned, and {places[1]} now; plan again"
+        f"{key.topic}-{key.partition} is not moved: the {which} was {then} when the "
+        f"plan was made, and is {now} now; plan again"
     )
 
 
-def count(batches: tuple[StateBatch, ...], state: DeliveryState, since: int) -> int:
+def count_offsets(
+    batches: tuple[StateBatch, ...], state: DeliveryState, since: int
+) -> int:
     """Count the offsets in a state, from an offset on."""
     return sum(
         max(0, batch.last_offset - max(batch.first_offset, since) + 1)
@@ -88,7 +96,7 @@ def count(batches: tuple[StateBatch, ...], state: DeliveryState, since: int) -> 
 # Partitions in which the source has a place.
 
 
-def _placed(
+def _with_position(
     source: GroupPosition,
     target: GroupPosition | None,
     log: LogBounds,
@@ -96,7 +104,7 @@ def _placed(
 ) -> Move:
     offset = min(max(source.offset, log.start), log.end)
     acknowledged, archived, twice = _delivered_again(source, offset)
-    missed = _lost_already(source, log)
+    missed = _missed(source, log)
     return Move(
         source_offset=source.offset,
         target_offset=None if target is None else target.offset,
@@ -120,8 +128,8 @@ def _delivered_again(
 ) -> tuple[int | None, int | None, int | None]:
     batches = source.above.batches
     if batches is not None:
-        acknowledged = count(batches, DeliveryState.ACKNOWLEDGED, offset)
-        archived = sum(count(batches, state, offset) for state in _ARCHIVED)
+        acknowledged = count_offsets(batches, DeliveryState.ACKNOWLEDGED, offset)
+        archived = sum(count_offsets(batches, state, offset) for state in _ARCHIVED)
         return acknowledged, archived, acknowledged + archived
     if offset == source.offset or source.above.count == 0:
         return None, None, source.above.count
@@ -129,7 +137,7 @@ def _delivered_again(
     return None, None, None
 
 
-def _lost_already(source: GroupPosition, log: LogBounds) -> int | None:
+def _missed(source: GroupPosition, log: LogBounds) -> int | None:
     """Count what the log dropped before the source settled it."""
     gone = log.start - source.offset
     if source.offset > log.end:
@@ -140,7 +148,8 @@ def _lost_already(source: GroupPosition, log: LogBounds) -> int | None:
     if batches is None:
         return None
     settled = sum(
-        count(batches, state, source.offset) - count(batches, state, log.start)
+        count_offsets(batches, state, source.offset)
+        - count_offsets(batches, state, log.start)
         for state in SETTLED
     )
     return gone - settled
@@ -153,7 +162,9 @@ def _rewound(target: GroupPosition | None, offset: int, log: LogBounds) -> int |
     above, since = target.above, max(offset, target.offset)
     passed = max(0, min(target.offset, log.end) - offset)
     if above.batches is not None:
-        return passed + sum(count(above.batches, state, since) for state in SETTLED)
+        return passed + sum(
+            count_offsets(above.batches, state, since) for state in SETTLED
+        )
     if above.count is not None and (offset < target.offset or not above.count):
         return passed + above.count
     return None
@@ -173,7 +184,7 @@ def _without_position(
         unplaced
     )
     missed, note = (
-        _left(target, log, direction, reset)
+        _left_unchanged(target, log, direction, reset)
         if offset is None
         else (offset - log.start, f"the source has no place: moved to {unplaced.value}")
     )
@@ -193,7 +204,7 @@ def _without_position(
     )
 
 
-def _left(
+def _left_unchanged(
     target: GroupPosition | None,
     log: LogBounds,
     direction: Direction,
@@ -259,14 +270,14 @@ def _notes_of_state(
         notes.append(f"{twice} offsets above it are settled and delivered twice")
     if archived:
         notes.append(f"{archived} of these had been rejected or given up")
-    if begun := _begun(source, offset):
+    if begun := _count_redelivered(source, offset):
         notes.append(f"{begun} offsets were delivered and not settled: they come again")
     return tuple(notes)
 
 
-def _begun(source: GroupPosition, offset: int) -> int:
+def _count_redelivered(source: GroupPosition, offset: int) -> int:
     batches = tuple(each for each in source.above.batches or () if each.delivery_count)
-    return count(batches, DeliveryState.AVAILABLE, offset)
+    return count_offsets(batches, DeliveryState.AVAILABLE, offset)
 
 
 def _notes_of_target(

@@ -19,17 +19,17 @@ from typing import Final
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.sasl.credentials import Credentials
-from sharecons.protocol.sasl.mechanisms import Exchange, UnprovenError, exchange_of
+from sharecons.protocol.sasl.mechanisms import Exchange, ExchangeError, start_exchange
 
 __all__ = [
     "Authentication",
     "SaslAuthenticate",
-    "SaslAuthenticated",
+    "SaslAuthenticateResponse",
     "SaslHandshake",
-    "SaslHandshaken",
+    "SaslHandshakeResponse",
 ]
 
-RENEWED: Final = 0.85
+RENEW_AFTER: Final = 0.85
 """Of a session's lifetime; Java's clients choose between this and 0.95."""
 
 FOREVER: Final = float("inf")
@@ -43,7 +43,7 @@ class SaslHandshake:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaslHandshaken:
+class SaslHandshakeResponse:
     """What the broker says of it, and what it offers."""
 
     error: int
@@ -58,7 +58,7 @@ class SaslAuthenticate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaslAuthenticated:
+class SaslAuthenticateResponse:
     """The broker's; `session_lifetime` is in seconds, 0 for no end."""
 
     error: int
@@ -83,17 +83,17 @@ class Authentication:
         self, credentials: Credentials, *, broker: str, nonce: str, token: str = ""
     ) -> None:
         self.finished = False
-        self.failure: Error | None = None
+        self.error: Error | None = None
         self.renew_at = FOREVER
         self._broker = broker
         self._mechanism = credentials.mechanism
-        self._who = f" as {credentials.username!r}" if credentials.username else ""
+        self._user = f" as {credentials.username!r}" if credentials.username else ""
         self._sent_at = 0.0
         self._next: Request | None = SaslHandshake(mechanism=self._mechanism)
         self._exchange: Exchange | None = None
         try:
-            self._exchange = exchange_of(credentials, nonce, token)
-        except UnprovenError as error:
+            self._exchange = start_exchange(credentials, nonce, token)
+        except ExchangeError as error:
             self._fail(str(error))
 
     def next_request(self, now: float) -> Request | None:
@@ -102,20 +102,20 @@ class Authentication:
         return request
 
     def answered(
-        self, request: Request, answer: SaslHandshaken | SaslAuthenticated
+        self, request: Request, answer: SaslHandshakeResponse | SaslAuthenticateResponse
     ) -> None:
         match answer:
-            case SaslHandshaken():
-                self._handshaken(answer)
-            case SaslAuthenticated(error=Code.NONE):
-                self._challenged(answer)
-            case SaslAuthenticated():
-                self._refused(answer)
+            case SaslHandshakeResponse():
+                self._on_handshake(answer)
+            case SaslAuthenticateResponse(error=Code.NONE):
+                self._on_challenge(answer)
+            case SaslAuthenticateResponse():
+                self._on_rejection(answer)
 
-    def _handshaken(self, answer: SaslHandshaken) -> None:
+    def _on_handshake(self, answer: SaslHandshakeResponse) -> None:
         match answer.error:
             case Code.NONE:
-                self._proceed(b"")
+                self._respond(b"")
             case Code.UNSUPPORTED_SASL_MECHANISM:
                 offered = ", ".join(answer.mechanisms) or "none"
                 self._fail(f"this listener does not offer it, but: {offered}")
@@ -125,49 +125,49 @@ class Authentication:
                     "(security.protocol PLAINTEXT or SSL), or to another port"
                 )
             case code:
-                self._break_off(code, None)
+                self._fail_temporarily(code, None)
 
-    def _challenged(self, answer: SaslAuthenticated) -> None:
-        self._proceed(answer.payload)
-        if self._next is None and self.failure is None:
+    def _on_challenge(self, answer: SaslAuthenticateResponse) -> None:
+        self._respond(answer.payload)
+        if self._next is None and self.error is None:
             self.finished = True
             if answer.session_lifetime > 0:
                 # The session began after this was sent.
-                self.renew_at = self._sent_at + RENEWED * answer.session_lifetime
+                self.renew_at = self._sent_at + RENEW_AFTER * answer.session_lifetime
 
-    def _proceed(self, challenge: bytes) -> None:
+    def _respond(self, challenge: bytes) -> None:
         assert self._exchange is not None, "without one, all has failed"
         try:
             payload = self._exchange.respond(challenge)
-        except UnprovenError as error:
+        except ExchangeError as error:
             self._fail(str(error))
         else:
             if payload is not None:
                 self._next = SaslAuthenticate(payload=payload)
 
-    def _refused(self, answer: SaslAuthenticated) -> None:
+    def _on_rejection(self, answer: SaslAuthenticateResponse) -> None:
         if answer.error == Code.SASL_AUTHENTICATION_FAILED:
             self._fail(answer.message or "the broker does not say why")
         elif answer.error == Code.ILLEGAL_SASL_STATE:
             self._fail(answer.message or "the broker expected something else")
         else:
-            self._break_off(answer.error, answer.message)
+            self._fail_temporarily(answer.error, answer.message)
 
     def _fail(self, reason: str) -> None:
         self._end(
             AuthenticationError(
-                f"broker {self._broker}: {self._mechanism}{self._who}: {reason}"
+                f"broker {self._broker}: {self._mechanism}{self._user}: {reason}"
             )
         )
 
-    def _break_off(self, code: int, message: str | None) -> None:
+    def _fail_temporarily(self, code: int, message: str | None) -> None:
         """It is not about us: another time it may go well."""
         said = code_name(code) + (f" ({message})" if message else "")
         self._end(
             ConnectionFailedError(
-                f"broker {self._broker}: {self._mechanism}{self._who}: {said}"
+                f"broker {self._broker}: {self._mechanism}{self._user}: {said}"
             )
         )
 
     def _end(self, failure: Error) -> None:
-        self.finished, self.failure, self._next = True, failure, None
+        self.finished, self.error, self._next = True, failure, None

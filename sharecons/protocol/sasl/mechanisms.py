@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from sharecons.protocol.sasl.credentials import OAUTHBEARER, PLAIN, Credentials
 
-__all__ = ["Exchange", "UnprovenError", "exchange_of"]
+__all__ = ["Exchange", "ExchangeError", "start_exchange"]
 
 SEPARATOR: Final = "\x01"
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
@@ -13,7 +13,7 @@ _NAME: Final = re.compile(r"[A-Za-z]+")
 _VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 
 
-class UnprovenError(Exception):
+class ExchangeError(Exception):
     """One of both sides could not prove who it is; caught before it gets out."""
 
 
@@ -31,7 +31,7 @@ class Exchange(Protocol):
         ...
 
 
-def exchange_of(credentials: Credentials, nonce: str, token: str) -> Exchange:
+def start_exchange(credentials: Credentials, nonce: str, token: str) -> Exchange:
     """Begin the dialogue that these credentials are for.
 
     Raises:
@@ -48,7 +48,7 @@ class _Plain:
     def __init__(self, credentials: Credentials) -> None:
         parts = ("", credentials.username, credentials.password)
         if any("\0" in part for part in parts):
-            raise UnprovenError("name and password must have no NUL character in them")
+            raise ExchangeError("name and password must have no NUL character in them")
         self._message: bytes | None = "\0".join(parts).encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
@@ -86,14 +86,14 @@ class _Scram:
                 c_nonce=nonce,
             )
         except ScramException as error:
-            raise UnprovenError(f"name or password: {error}") from error
+            raise ExchangeError(f"name or password: {error}") from error
         self._steps = [self._verify, self._final, self._first]
 
     def respond(self, challenge: bytes) -> bytes | None:
         try:
             return self._steps.pop()(challenge.decode())
         except (self._error, UnicodeDecodeError) as error:
-            raise UnprovenError(f"the broker's answer is no good: {error}") from error
+            raise ExchangeError(f"the broker's answer is no good: {error}") from error
 
     def _first(self, challenge: str) -> bytes:
         return self._client.get_client_first().encode()
@@ -110,13 +110,13 @@ class _Scram:
 class _Bearer:
     def __init__(self, credentials: Credentials, token: str) -> None:
         if not _TOKEN.fullmatch(token):
-            raise UnprovenError("the token is none that can be sent (RFC 6750)")
+            raise ExchangeError("the token is none that can be sent (RFC 6750)")
         fields = {"auth": f"Bearer {token}", **credentials.extensions}
         for name, value in credentials.extensions.items():
             if name == "auth" or not _NAME.fullmatch(name):
-                raise UnprovenError(f"{name!r} is no name for an extension")
+                raise ExchangeError(f"{name!r} is no name for an extension")
             if not _VALUE.fullmatch(value):
-                raise UnprovenError(
+                raise ExchangeError(
                     f"extension {name!r} has a value that cannot be sent"
                 )
         pairs = "".join(f"{k}={v}{SEPARATOR}" for k, v in fields.items())

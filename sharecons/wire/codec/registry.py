@@ -19,12 +19,11 @@ Served = Mapping[int, VersionRange]
 
 HOMES: Final[Mapping[str, str]] = {
     "AlterConfigs": "alter_configs.ALTER_CONFIGS",
+    "AlterConsumerGroupOffsets": "offset_commit.OFFSET_COMMIT",
     "AlterGroupConfig": "group_configs.ALTER_GROUP_CONFIG",
-    "AlterShareOffsets": "alter_share_group_offsets.ALTER_SHARE_GROUP_OFFSETS",
-    "AskTopics": "topics.TOPICS",
-    "CommitOffsets": "offset_commit.OFFSET_COMMIT",
+    "AlterShareGroupOffsets": "alter_share_group_offsets.ALTER_SHARE_GROUP_OFFSETS",
     "DeleteGroups": "delete_groups.DELETE_GROUPS",
-    "DeleteShareOffsets": "delete_share_group_offsets.DELETE_SHARE_GROUP_OFFSETS",
+    "DeleteShareGroupOffsets": "delete_share_group_offsets.DELETE_SHARE_GROUP_OFFSETS",
     "DescribeClassicGroups": "describe_groups.DESCRIBE_GROUPS",
     "DescribeCluster": "describe_cluster.DESCRIBE_CLUSTER",
     "DescribeConfigs": "describe_configs.DESCRIBE_CONFIGS",
@@ -32,21 +31,24 @@ HOMES: Final[Mapping[str, str]] = {
     "DescribeFeatures": "features.FEATURES",
     "DescribeGroupConfig": "group_configs.DESCRIBE_GROUP_CONFIG",
     "DescribeShareGroups": "share_group_describe.SHARE_GROUP_DESCRIBE",
-    "DescribeShareOffsets": "describe_share_group_offsets.DESCRIBE_SHARE_GROUP_OFFSETS",
     "DescribeTopics": "metadata.METADATA",
     "Fetch": "fetch.FETCH",
-    "FetchCommitted": "offset_fetch.OFFSET_FETCH",
     "FindCoordinator": "find_coordinator.FIND_COORDINATOR",
     "FindCoordinators": "find_coordinators.FIND_COORDINATORS",
     "Heartbeat": "share_group_heartbeat.SHARE_GROUP_HEARTBEAT",
+    "ListConsumerGroupOffsets": "offset_fetch.OFFSET_FETCH",
     "ListGroups": "list_groups.LIST_GROUPS",
-    "ListLogOffsets": "list_offsets.LIST_OFFSETS",
+    "ListOffsets": "list_offsets.LIST_OFFSETS",
+    "ListShareGroupOffsets": (
+        "describe_share_group_offsets.DESCRIBE_SHARE_GROUP_OFFSETS"
+    ),
     "ReadState": "read_share_group_state.READ_SHARE_GROUP_STATE",
     "ReadStateSummary": "read_share_group_state_summary.READ_SHARE_GROUP_STATE_SUMMARY",
     "SaslAuthenticate": "sasl_authenticate.SASL_AUTHENTICATE",
     "SaslHandshake": "sasl_handshake.SASL_HANDSHAKE",
     "ShareAcknowledge": "share_acknowledge.SHARE_ACKNOWLEDGE",
     "ShareFetch": "share_fetch.SHARE_FETCH",
+    "TopicMetadataRequest": "topics.TOPICS",
 }
 """Where the API of each kind of request is, by the request's name."""
 
