@@ -18,12 +18,24 @@ def test_drawing_of_membership_is_its_table() -> None:
     assert moves == drawn
 
 
-def test_every_guard_that_the_design_names_exists() -> None:
+@pytest.mark.parametrize("page", ["design.md", "spark-design.md"])
+def test_design_names_files_and_tests_that_exist(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
     tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    named = re.findall(r"`(test_\w+)(?:…)?`", DESIGN)
+    functions = re.findall(r"`(test_\w+)`", text)
+    paths = re.findall(r"`((?:[a-z_]+/)+(?:\w+\.py)?)`", text)
 
-    assert named
-    assert [name for name in named if f"def {name}" not in tests] == []
+    assert paths
+    assert [name for name in functions if f"def {name}(" not in tests] == []
+    assert [
+        path
+        for path in paths
+        if not any((base / path).exists() for base in (ROOT, ROOT / "sharecons"))
+    ] == []
+
+
+def test_design_is_short() -> None:
+    assert len(DESIGN.splitlines()) <= 200
 
 
 @pytest.mark.parametrize(
