@@ -1,14 +1,14 @@
-"""The query's member of the share group: acquires, enters into the ledger, accepts.
+"""The query's member of the share group: it acquires, writes to the ledger, accepts.
 
-It is the client's own member (`sharecons.net.member`) with another listener: no record
-is decoded here, and none is handed to anybody. What an answer acquired is entered into
-the ledger, and accepted once that is durable; so locks are held for as long as one
-append takes. What becomes of a crash:
+It is the client's `sharecons.net.member` with another listener, which neither decodes
+nor delivers records. The acquired offsets are written to the ledger, and accepted once
+they are durable there. So acquisition locks are held for the duration of one write.
+After a crash
 
-- before the append: the broker lets go what was acquired, and gives it again; a
-  delivery is used up.
-- between the append and the acceptance: given again, and found in the ledger; it is
-  accepted then, and entered once.
+- before the write, the broker releases the offsets and delivers them again. That uses
+  up a delivery.
+- between the write and the acceptance, the offsets are delivered again, found in the
+  ledger, and accepted without being written a second time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.wire import consumer_apis
 
-__all__ = ["Acquirer", "AcquirerStats", "Joining", "LedgerWriter"]
+__all__ = ["Acquirer", "AcquirerStats", "LedgerWriter", "MemberConfig"]
 
 CLOSE_TIMEOUT: Final = 10.0
 CONNECT_TIMEOUT: Final = 10.0
@@ -49,29 +49,33 @@ _log = get_logger(__name__)
 
 
 class LedgerWriter(Protocol):
-    """Where it is written down what the group gave; called in a thread of its own."""
+    """Writes acquired ranges to the ledger; called in a worker thread."""
 
-    def enter(self, taken: Sequence[AcquiredRange]) -> int:
-        """Write down what is new of this, durably; tell how many offsets were."""
+    def write(self, ranges: Sequence[AcquiredRange]) -> int:
+        """Write the offsets that are new to the ledger, and return their number.
+
+        They are durable when this returns.
+        """
         ...
 
     @property
-    def full(self) -> bool:
-        """So much waits for Spark that no more should come."""
+    def is_full(self) -> bool:
+        """Whether acquiring should pause until Spark has planned more batches."""
         ...
 
 
 @dataclass(slots=True)
 class AcquirerStats:
-    """Counts of one member since it joined, for the query's progress.
+    """Numbers of offsets since the member joined, for the query's progress.
 
     Attributes:
-        acquired: offsets that came, again or not.
-        entered: those that were new to the ledger.
-        redelivered: those that came on a delivery other than their first.
-        last_deliveries: those that came on what may be their last one.
-        refused: those whose acceptance failed; they come again.
-        lost: those whose lock was gone before they were entered; they come again.
+        acquired: all acquired offsets, redeliveries included.
+        entered: those that were new, and were written to the ledger.
+        redelivered: those with a delivery count above 1.
+        last_deliveries: those whose delivery count has reached the group's limit.
+        refused: those whose acceptance failed; they are delivered again.
+        lost: those whose lock ended before they were written to the ledger; they are
+            delivered again.
     """
 
     acquired: int = 0
@@ -83,8 +87,8 @@ class AcquirerStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
-    """How to be a member."""
+class MemberConfig:
+    """Settings of the group membership; times in seconds."""
 
     settings: FetchSettings
     topics: tuple[str, ...]
@@ -95,87 +99,90 @@ class Joining:
 
 @dataclass(eq=False)
 class Acquirer:
-    """One member at work, the `Listener` of its own `Member`.
+    """Runs one member, and is its `Listener`.
 
     Attributes:
-        figures: what it has counted.
-        told: called when something was entered, or found out.
-        error: what ended it, once it ended by itself.
-        trouble: the last error that did not end it: a broker cannot be reached, or a
-            partition not be fetched.
+        on_change: called after each write to the ledger.
+        error: the error that ended the member; None while it runs, or after `stop`.
+        last_error: the last error after which the member retries: a broker cannot be
+            reached, or a partition cannot be fetched.
     """
 
-    joining: Joining
+    config: MemberConfig
     cluster: Cluster
-    book: LedgerWriter
-    told: Callable[[], None]
-    figures: AcquirerStats = field(default_factory=AcquirerStats)
+    ledger_writer: LedgerWriter
+    on_change: Callable[[], None]
+    stats: AcquirerStats = field(default_factory=AcquirerStats)
     error: BaseException | None = None
-    trouble: Error | None = None
+    last_error: Error | None = None
 
     def __post_init__(self) -> None:
         self._member: Member | None = None
-        self._came: list[Lease] = []
-        self._unworked = 0
-        self._bell = AutoResetEvent()
-        self._entering = anyio.Lock()
+        self._leases: list[Lease] = []
+        self._unreported = 0
+        self._wakeup = AutoResetEvent()
+        self._write_lock = anyio.Lock()
         self._stopping = False
         self._delivery_limit = DEFAULT_DELIVERY_LIMIT
 
-    # What the driver does.
+    # Called by the driver.
 
     def stop(self) -> None:
-        """Acquire no more; enter and accept what is here, leave the group, and end."""
+        """Stop acquiring, write and accept the rest, leave the group, and end `run`."""
         self._stopping = True
-        self._bell.set()
+        self._wakeup.set()
 
     def wake(self) -> None:
-        """The book may have room again."""
-        self._bell.set()
+        """Acquire more if the ledger is no longer full."""
+        self._wakeup.set()
 
     def fail(self, error: Error) -> None:
-        """Acquire no more, and end with this."""
+        """Stop acquiring, and end `run` with this error."""
         self.error = error
-        self._bell.set()
+        self._wakeup.set()
 
-    def check(self) -> None:
-        """Raise why records that the group has may not have come.
+    def check_can_fetch(self) -> None:
+        """Raise the error that explains why the member may have missed records.
 
         Raises:
-            Error: what it had trouble with, or that no partition was assigned to it.
+            Error: the last connection or fetch error, or one that says that the group
+                assigned no partition.
         """
-        if self.trouble is not None:
-            raise fresh(self.trouble)
+        if self.last_error is not None:
+            raise fresh(self.last_error)
         member = self._member
         assigned = member is not None and member.membership.assignment
-        if not assigned and not self.figures.acquired:
+        if not assigned and not self.stats.acquired:
             raise ConnectionFailedError(
-                f"group {self.joining.settings.group_id!r} assigned no partition to "
+                f"group {self.config.settings.group_id!r} assigned no partition to "
                 "this query within idleTimeout; start it again, or make that longer"
             )
 
-    def between_entries(self) -> AbstractAsyncContextManager[object]:
-        """Keep an entry from beginning while something is told to the ledger.
+    def pause_writes(self) -> AbstractAsyncContextManager[object]:
+        """Return a context manager during which no write to the ledger starts.
 
-        What is being entered is locked when that begins, and perhaps not any more when
-        it ends: the start offset may pass it meanwhile, and were it forgotten then, it
-        would be entered as new.
+        A write checks the locks when it starts. If a lock ends during the write, the
+        group's start offset can pass those offsets. If the ledger dropped them at that
+        time, the write would take them for new.
         """
-        return self._entering
+        return self._write_lock
 
     async def run(self) -> None:
-        """Be a member until `stop`; raises what made it impossible.
+        """Run the member until `stop` or `fail`.
 
-        Cancelling this leaves at once: the broker lets go what was acquired.
+        Cancelling this leaves the group at once, and the broker releases the locks.
+
+        Raises:
+            Error: the member cannot join, or cannot continue.
         """
         self._member = member = await self._join()
-        self.trouble = None
+        self.last_error = None
         try:
             async with anyio.create_task_group() as tasks:
                 member.start(tasks)
-                member.subscribe(self.joining.topics)
+                member.subscribe(self.config.topics)
                 try:
-                    await self._work(member)
+                    await self._acquire_until_stopped(member)
                 except Exception as error:  # noqa: BLE001 (raised below, in no group)
                     self.error = error
                 finally:
@@ -186,24 +193,28 @@ class Acquirer:
         if self.error is not None:
             raise self.error
 
-    # The member tells (`sharecons.net.member.Listener`).
+    # Called by the member (`sharecons.net.member.Listener`).
 
     def on_acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
-        self._came += leases
-        self._bell.set()
+        self._leases += leases
+        self._wakeup.set()
         return False
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        """Nothing to do: a lease knows that its term is over."""
+        """Do nothing: `_has_locks` checks each lease before it is written."""
 
     def on_error(self, error: Error) -> None:
         if isinstance(error, AuthorizationError):
-            # The query would wait for records that it never gets, or end without them.
+            # The query would wait for these records forever, or finish without them.
             self.fail(error)
             return
-        # The member goes on trying; the query waits for records.
-        self.trouble = error
-        _log.warning("trouble", group=self.joining.settings.group_id, reason=str(error))
+        # The member retries; the query waits for records.
+        self.last_error = error
+        _log.warning(
+            "error while acquiring; retrying",
+            group=self.config.settings.group_id,
+            reason=str(error),
+        )
 
     def on_fatal_error(self, error: Error) -> None:
         self.fail(error)
@@ -216,89 +227,88 @@ class Acquirer:
         failed = [result for result in results if result.error is not None]
         if failed:
             count = sum(r.last_offset - r.first_offset + 1 for r in failed)
-            self.figures.refused += count
+            self.stats.refused += count
             _log.warning(
-                "acceptance failed; the records come again", **summarize(failed)
+                "acceptance failed; the records are delivered again",
+                **summarize(failed),
             )
 
-    # Its work.
-
     async def _join(self) -> Member:
-        joining = self.joining
+        config = self.config
         connection = await self.cluster.connect_any(timeout=CONNECT_TIMEOUT, retry=True)
         try:
             consumer_apis.check_share_groups(connection.served, connection.broker)
-            group_id = joining.settings.group_id
-            if joining.offset_reset is not None:
+            group_id = config.settings.group_id
+            if config.offset_reset is not None:
                 await prepare_group(
-                    connection, group_id, joining.offset_reset, joining.request_timeout
+                    connection, group_id, config.offset_reset, config.request_timeout
                 )
             self._delivery_limit = await read_delivery_limit(
-                connection, group_id, joining.request_timeout
+                connection, group_id, config.request_timeout
             )
         except BaseException:
             await connection.aclose()
             raise
         member = Member(
-            joining.settings,
+            config.settings,
             self.cluster,
             self,
             Counters(),
-            rack=joining.rack,
-            request_timeout=joining.request_timeout,
+            rack=config.rack,
+            request_timeout=config.request_timeout,
         )
-        # All that comes is entered at once: there is no pace to find out. An entry
-        # takes about as long as a fetch, however much is in either, and the cores are
-        # Spark's too: few and large ones take a third less CPU.
-        member.prefetch.allowance = joining.settings.max_records
+        # Acquired offsets are written at once, so there is no rate to measure. A write
+        # takes about as long as a fetch, whatever their size, so few and large fetches
+        # leave more CPU to Spark (a third less here).
+        member.prefetch.allowance = config.settings.max_records
         member.prefetch.overlaps = False
         member.use_connection(connection)
         return member
 
-    async def _work(self, member: Member) -> None:
+    async def _acquire_until_stopped(self, member: Member) -> None:
         while not self._stopping and self.error is None:
-            self._want(member)
-            await self._bell.wait_until(FOREVER)
-            await self._enter()
+            self._request_more(member)
+            await self._wakeup.wait_until(FOREVER)
+            await self._write_acquired()
 
-    def _want(self, member: Member) -> None:
-        """Ask for more, if the book has room.
+    def _request_more(self, member: Member) -> None:
+        """Let the member fetch more, unless the ledger is full.
 
-        While it has none, what came counts as not worked off: so the pace lets no
-        fetch go out.
+        While it is full, acquired records are not reported to the prefetch as handed
+        out, so that it sends no fetch.
         """
-        member.prefetch.waiting = 0 if self.book.full else 1
+        member.prefetch.waiting = 0 if self.ledger_writer.is_full else 1
         if member.prefetch.waiting:
-            count, self._unworked = self._unworked, 0
+            count, self._unreported = self._unreported, 0
             if count:
                 member.prefetch.handed_out(count, anyio.current_time())
             member.prefetch.asked(anyio.current_time())
             member.wake_leaders()
 
-    async def _enter(self) -> None:
-        async with self._entering:
-            await self._enter_all()
+    async def _write_acquired(self) -> None:
+        async with self._write_lock:
+            await self._write_leases()
 
-    async def _enter_all(self) -> None:
-        came, self._came = self._came, []
-        self._unworked += sum(lease.count for lease in came)
-        live = [lease for lease in came if self._holds(lease)]
-        if not live:
+    async def _write_leases(self) -> None:
+        leases, self._leases = self._leases, []
+        self._unreported += sum(lease.count for lease in leases)
+        locked = [lease for lease in leases if self._has_locks(lease)]
+        if not locked:
             return
-        taken = [taken for lease in live for taken in _taken(lease)]
-        self._count(taken)
-        # Shielded: half an append would be one that nobody knows of.
+        ranges = [each for lease in locked for each in _ranges_of(lease)]
+        self._count_ranges(ranges)
+        # Shielded: after a cancelled write its outcome would be unknown.
         with anyio.CancelScope(shield=True):
-            self.figures.entered += await run_sync(self.book.enter, taken)
-        for lease in live:
+            self.stats.entered += await run_sync(self.ledger_writer.write, ranges)
+        for lease in locked:
             _accept(lease)
-        self.told()
+        self.on_change()
 
     async def _leave(self, member: Member) -> None:
-        """Say what is to be said, and leave the group.
+        """Send the pending acknowledgements and leave the group.
 
-        Not if another driver has the ledger: it is the same member, and what we sent
-        now would be said in its name.
+        Nothing is sent if another driver has taken the ledger over: it uses the same
+        member id, and would be removed from the group.
         """
         with anyio.move_on_after(CLOSE_TIMEOUT, shield=True):
             if self._stopping and self.error is None:
@@ -308,52 +318,55 @@ class Acquirer:
         member.abandon()
 
     async def _drain(self, member: Member) -> None:
-        """Enter and accept what a fetch that is under way may bring yet.
+        """Wait for the fetches in flight, and write and accept what they acquire.
 
-        To let it go would use up a delivery of each record.
+        Releasing these records would use up a delivery of each.
         """
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._keep_entering, tasks.cancel_scope)
+            tasks.start_soon(self._keep_writing, tasks.cancel_scope)
             await member.drain()
             tasks.cancel_scope.cancel()
 
-    async def _keep_entering(self, scope: anyio.CancelScope) -> None:
+    async def _keep_writing(self, scope: anyio.CancelScope) -> None:
         try:
             while True:
-                await self._enter()
-                await self._bell.wait_until(FOREVER)
+                await self._write_acquired()
+                await self._wakeup.wait_until(FOREVER)
         except Exception as error:  # noqa: BLE001 (raised by `run`)
             self.error = error
             scope.cancel()
 
-    def _holds(self, lease: Lease) -> bool:
-        """Tell whether the locks are still ours: others may have the records if not."""
-        holds = not lease.term.ended and anyio.current_time() < lease.deadline
-        if not holds:
-            self.figures.lost += lease.count
-        return holds
+    def _has_locks(self, lease: Lease) -> bool:
+        """Return whether the acquisition locks of a lease are still held.
 
-    def _count(self, taken: Sequence[AcquiredRange]) -> None:
-        figures = self.figures
-        figures.acquired += sum(each.size for each in taken)
-        figures.redelivered += sum(t.size for t in taken if t.delivery_count > 1)
-        last = sum(t.size for t in taken if t.delivery_count >= self._delivery_limit)
-        figures.last_deliveries += last
+        If not, other members may have acquired the records.
+        """
+        has_locks = not lease.term.ended and anyio.current_time() < lease.deadline
+        if not has_locks:
+            self.stats.lost += lease.count
+        return has_locks
+
+    def _count_ranges(self, ranges: Sequence[AcquiredRange]) -> None:
+        stats = self.stats
+        stats.acquired += sum(each.size for each in ranges)
+        stats.redelivered += sum(t.size for t in ranges if t.delivery_count > 1)
+        last = sum(t.size for t in ranges if t.delivery_count >= self._delivery_limit)
+        stats.last_deliveries += last
         if last:
             _log.warning(
-                "records came on what may be their last delivery: were this driver to "
-                "die now they would be archived",
+                "records were acquired on their last delivery; if this driver is "
+                "killed before it accepts them, the broker archives them",
                 records=last,
                 delivery_limit=self._delivery_limit,
             )
 
     def snapshot(self) -> Mapping[str, int]:
-        """Give the figures as the progress shows them."""
-        figures = self.figures
-        return {name: getattr(figures, name) for name in figures.__slots__}
+        """Return the counts by name, as the query's progress shows them."""
+        stats = self.stats
+        return {name: getattr(stats, name) for name in stats.__slots__}
 
 
-def _taken(lease: Lease) -> list[AcquiredRange]:
+def _ranges_of(lease: Lease) -> list[AcquiredRange]:
     topic_id, partition = lease.share_partition
     return [
         AcquiredRange(lease.topic, topic_id, partition, first, last, count)
@@ -362,7 +375,7 @@ def _taken(lease: Lease) -> list[AcquiredRange]:
 
 
 def _accept(lease: Lease) -> None:
-    """Accept all that was acquired, holes too: the broker does not tell them apart."""
+    """Accept all acquired offsets. Offsets without a record must be accepted too."""
     offsets: Sequence[int]
     if len(lease.acquired) == 1:
         first, last, _ = lease.acquired[0]

@@ -1,4 +1,4 @@
-"""`spark.read`: what is there goes into the ledger once, and is read at will."""
+"""A batch query (`spark.read`): acquires into the ledger once, and reads that."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from typing import Final
 from sharecons.log import get_logger
 from sharecons.spark.driver import Driver
 from sharecons.spark.errors import LedgerLostError
-from sharecons.spark.factory import PATIENCE, driver_of, store_of
+from sharecons.spark.factory import TAKEOVER_TIMEOUT, create_driver, create_store
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.loads import Load
@@ -18,17 +18,17 @@ from sharecons.spark.store import Store
 
 __all__ = ["BatchQuery"]
 
-LOOK: Final = 0.5
+CHECK_INTERVAL: Final = 0.5
 
 _log = get_logger(__name__)
 
 
 class BatchQuery:
-    """Plans one batch; acquires first, unless it is to read what is there already.
+    """Plans one batch.
 
-    The first planning of a `load()` acquires. Any later one, in this process or in
-    another, reads the same positions. Nothing is trimmed: the same positions give the
-    same rows, as long as Kafka keeps the records.
+    The first planning of a `load()` acquires records. A later one, in any process,
+    reads the same positions. Nothing is trimmed: the same positions give the same rows,
+    as long as Kafka keeps the records. A query with `endingPosition` acquires nothing.
     """
 
     def __init__(
@@ -36,39 +36,41 @@ class BatchQuery:
         options: SourceOptions,
         load_id: str,
         store: Store | None = None,
-        driver: Callable[[SourceOptions, Store, Ledger], Driver] = driver_of,
+        driver_factory: Callable[
+            [SourceOptions, Store, Ledger], Driver
+        ] = create_driver,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
         self._load_id = load_id
-        self._store = store or store_of(options, LoadLock(load_id))
-        self._driver = driver
+        self._store = store or create_store(options, LoadLock(load_id))
+        self._create_driver = driver_factory
         self._clock = clock
 
-    def tasks(self) -> list[list[AcquiredRange]]:
-        """Acquire if that is due, and divide what is to be read over tasks.
+    def plan_tasks(self) -> list[list[AcquiredRange]]:
+        """Acquire if this load() has not yet, and divide its ranges into tasks.
 
         Raises:
-            LedgerLostError: positions that are to be read were trimmed, or lie beyond
-                the ledger's end.
-            Error: nothing could be acquired; nothing is lost by that.
+            LedgerLostError: positions to read were trimmed, or are beyond the ledger's
+                end.
+            Error: acquiring failed; the next planning continues it.
         """
-        planned = self._given() if self._acquires_nothing else self._loaded()
+        ranges = self._read_positions() if self._acquires_nothing else self._read_load()
         return plan_tasks(
-            planned,
-            least=self._options.min_partitions,
-            most_records=self._options.max_records_per_partition,
+            ranges,
+            min_tasks=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
         )
 
     @property
     def _acquires_nothing(self) -> bool:
         return self._options.ending_position is not None
 
-    # Positions that were given.
+    # Positions of the options.
 
-    def _given(self) -> list[AcquiredRange]:
+    def _read_positions(self) -> list[AcquiredRange]:
         ledger = self._store.read(self._options.group_id).ledger
-        start = self._start(ledger)
+        start = self._start_position(ledger)
         end = self._options.ending_position
         assert end is not None, "acquires nothing"
         if end > ledger.end:
@@ -76,90 +78,99 @@ class BatchQuery:
                 f"endingPosition is {end}, and the ledger in "
                 f"{self._options.ledger_location} ends at {ledger.end}"
             )
-        return self._between(ledger, [(start, end)])
+        return self._ranges_between(ledger, [(start, end)])
 
-    def _start(self, ledger: Ledger) -> int:
-        """Return the first position to read, of a ledger as it was loaded."""
+    def _start_position(self, ledger: Ledger) -> int:
+        """Return the first position to read in a ledger that was just opened."""
         start = self._options.starting_position
         if start == "new":
             return ledger.end
         if start == "earliest":
             return ledger.begin
-        # Raises for a position that is trimmed.
-        ledger.between(min(int(start), ledger.end), ledger.end)
+        # Raises LedgerLostError for a trimmed position.
+        ledger.ranges_between(min(int(start), ledger.end), ledger.end)
         return int(start)
 
-    # What this load() acquired.
+    # Positions of this load().
 
-    def _loaded(self) -> list[AcquiredRange]:
-        # Without a lock: another load() may be at work on the ledger.
-        found = self._store.read(self._options.group_id)
-        load = found.loads.get(self._load_id)
+    def _read_load(self) -> list[AcquiredRange]:
+        # Reading takes no lock: another load() may be acquiring.
+        state = self._store.read(self._options.group_id)
+        load = state.loads.get(self._load_id)
         if load is not None and load.is_complete:
-            return self._read(found.ledger, load)
-        ledger = self._store.load(self._options.group_id, patience=PATIENCE)
+            return self._ranges_of_load(state.ledger, load)
+        ledger = self._store.open(self._options.group_id, lock_timeout=TAKEOVER_TIMEOUT)
         try:
-            # The process that had the lock may have planned the same load().
-            load = self._store.load_of(self._load_id)
+            # Another process may have planned this load() while the lock was awaited.
+            load = self._store.get_load(self._load_id)
             if load is None or not load.is_complete:
                 load = self._acquire_load(ledger, load)
         finally:
             self._store.close()
-        return self._read(ledger, load)
+        return self._ranges_of_load(ledger, load)
 
-    def _acquire_load(self, ledger: Ledger, known: Load | None) -> Load:
-        if known is not None:
-            self._check_kept(ledger, known)
+    def _acquire_load(self, ledger: Ledger, unfinished: Load | None) -> Load:
+        if unfinished is not None:
+            self._check_not_trimmed(ledger, unfinished)
         begin = ledger.end
-        load = self._store.begin_load(self._load_id, self._start(ledger))
-        driver = self._driver(self._options, self._store, ledger)
+        load = self._store.begin_load(self._load_id, self._start_position(ledger))
+        driver = self._create_driver(self._options, self._store, ledger)
         try:
             driver.start()
             self._acquire(driver, begin, load.acquired)
-            # What is in hand is entered by this, and belongs to this batch.
-            driver.leave()
+            # Leaving writes the last acquired records, which belong to this batch.
+            driver.leave_group()
             return self._store.complete_load(self._load_id)
         finally:
             driver.stop()
 
     def _acquire(self, driver: Driver, end: int, acquired: int) -> None:
-        """Acquire what the topics hold now, up to the limit, in whole fetches."""
+        """Acquire up to the current ends of the topics or the limit, in whole fetches.
+
+        Args:
+            end: the end of the ledger.
+            acquired: offsets that this load() has acquired before.
+        """
         limit = inf
         if self._options.max_offsets_per_trigger is not None:
             limit = end - acquired + self._options.max_offsets_per_trigger
-        patience = IdleTimeout(self._options.idle_timeout, driver.goal.most)
+        idle_timeout = IdleTimeout(
+            self._options.idle_timeout, driver.target.expected_end
+        )
         while end < limit:
-            patience.most = driver.goal.most
-            over = patience.is_over(end, driver.idle_since(), self._clock())
-            if (driver.goal.reached or over) and driver.conclude():
+            idle_timeout.expected_end = driver.target.expected_end
+            is_expired = idle_timeout.is_expired(
+                end, driver.idle_since(), self._clock()
+            )
+            if (driver.target.is_reached or is_expired) and driver.can_finish():
                 break
-            end = driver.wait_beyond(end, LOOK)
-            driver.planned(end)
+            end = driver.wait_beyond(end, CHECK_INTERVAL)
+            driver.mark_planned(end)
 
-    def _read(self, ledger: Ledger, load: Load) -> list[AcquiredRange]:
-        self._check_kept(ledger, load)
+    def _ranges_of_load(self, ledger: Ledger, load: Load) -> list[AcquiredRange]:
+        self._check_not_trimmed(ledger, load)
         if load.start > ledger.end:
             raise LedgerLostError(
                 f"startingPosition is {load.start}, and the ledger in "
                 f"{self._options.ledger_location} ends at {ledger.end}"
             )
-        return self._between(ledger, load.ranges)
+        return self._ranges_between(ledger, load.ranges)
 
-    def _check_kept(self, ledger: Ledger, load: Load) -> None:
+    def _check_not_trimmed(self, ledger: Ledger, load: Load) -> None:
         first = next((first for first, _ in load.ranges), ledger.begin)
         if first < ledger.begin:
             raise LedgerLostError(
                 f"this load() reads position {first} of the ledger in "
                 f"{self._options.ledger_location}, which begins at {ledger.begin}: a "
-                "stream on that ledger has committed what this load() acquired; call "
-                "load() again (with another loadId, if it has one) for what is new"
+                "stream on that ledger has committed the records of this load(); call "
+                "load() again (with another loadId, if it has one) for new records"
             )
 
-    def _between(
+    def _ranges_between(
         self, ledger: Ledger, ranges: Iterable[tuple[int, int]]
     ) -> list[AcquiredRange]:
-        found: list[AcquiredRange] = []
+        acquired: list[AcquiredRange] = []
         for start, end in ranges:
-            _log.info("reads the ledger", start=start, end=end)
-            found += ledger.between(start, end)
-        return found
+            _log.info("reading the ledger", start=start, end=end)
+            acquired += ledger.ranges_between(start, end)
+        return acquired

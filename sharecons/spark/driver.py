@@ -1,8 +1,8 @@
-"""The driver's side of a query: a member in the background, and the ledger it fills.
+"""The driver's side of a query: a member in a background thread, and its ledger.
 
-Spark calls a stream's reader from one thread of one process, which lives as long as
-the query runs; the member has an event loop in a thread beside it. What both touch is
-the ledger, under one lock; what either waits for is told by one condition.
+Spark calls a stream's reader from one thread of a process that lives as long as the
+query. The member runs in an event loop in a second thread. Both use the ledger, under
+the lock of one condition, which is notified of every change.
 """
 
 import os
@@ -22,7 +22,7 @@ from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event import AutoResetEvent
 from sharecons.net.io.wakeup import FOREVER
-from sharecons.spark.acquirer import Acquirer, Joining
+from sharecons.spark.acquirer import Acquirer, MemberConfig
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.ledger_store import LedgerStore
@@ -33,55 +33,61 @@ __all__ = ["Driver"]
 
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
-LEDGER_INTERVAL: Final = 5.0
-PARENT_INTERVAL: Final = 1.0
-LOOK_TIMEOUT: Final = 60.0
+LEDGER_CHECK_INTERVAL: Final = 5.0
+PARENT_CHECK_INTERVAL: Final = 1.0
+TOPICS_TIMEOUT: Final = 60.0
 RESTART_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Between attempts to join while no broker can be reached; the last one goes on."""
+"""Seconds between attempts to join while no broker can be reached; the last repeats."""
 
 _log = get_logger(__name__)
 
 
 class Driver:
-    """One query's member and ledger, for one thread of Spark's."""
+    """The member and the ledger of one query; the methods are called by Spark's thread.
+
+    Args:
+        max_offsets_ahead: pause acquiring while so many offsets of the ledger are not
+            planned.
+        allow_topic_loss: topics that are missing, deleted or recreated are no error.
+    """
 
     def __init__(
         self,
-        joining: Joining,
+        config: MemberConfig,
         cluster: Cluster,
         admin: ShareGroupAdmin,
         ledger: Ledger,
-        keeper: LedgerStore,
+        store: LedgerStore,
         *,
-        most_ahead: int,
-        adopt: bool,
+        max_offsets_ahead: int,
+        allow_topic_loss: bool,
     ) -> None:
         self._admin = admin
         self._ledger = ledger
-        self._keeper = keeper
-        self._most_ahead = most_ahead
-        self._adopt = adopt
-        self._planned = ledger.end
+        self._store = store
+        self._max_offsets_ahead = max_offsets_ahead
+        self._allow_topic_loss = allow_topic_loss
+        self._planned_until = ledger.end
         self._changed = threading.Condition()
-        self._entering = threading.Lock()
+        self._write_lock = threading.Lock()
         self._trimmed = AutoResetEvent()
         self._idle_since = time.monotonic()
-        self._acquirer = Acquirer(joining, cluster, self, self._told)
+        self._acquirer = Acquirer(config, cluster, self, self._notify)
         self._watch = GroupWatch(
             admin,
-            joining,
+            config,
             ledger,
-            adopt=adopt,
+            allow_topic_loss=allow_topic_loss,
             changed=self._changed,
-            between_entries=self._acquirer.between_entries,
+            pause_writes=self._acquirer.pause_writes,
         )
         self._portal: BlockingPortal | None = None
         self._stopping = False
-        self._stop: anyio.Event | None = None
+        self._stop_event: anyio.Event | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="sharecons")
 
-    # The ledger, for Spark's thread.
+    # The ledger, called by Spark's thread.
 
     @property
     def begin(self) -> int:
@@ -93,186 +99,200 @@ class Driver:
         with self._changed:
             return self._ledger.end
 
-    def between(self, start: int, end: int) -> list[AcquiredRange]:
+    def ranges_between(self, start: int, end: int) -> list[AcquiredRange]:
         with self._changed:
-            return self._ledger.between(start, end)
+            return self._ledger.ranges_between(start, end)
 
-    def planned(self, position: int) -> None:
-        """Spark has planned up to here: what stands ahead of it may grow again."""
+    def mark_planned(self, position: int) -> None:
+        """Note that Spark has planned up to a position, and acquire more."""
         with self._changed:
-            self._excuse()
-            self._planned = max(self._planned, position)
-        self._wake()
+            self._reset_idle_if_full()
+            self._planned_until = max(self._planned_until, position)
+        self._wake_acquirer()
 
     def trim(self, position: int) -> None:
-        """Forget what is committed."""
-        with self._entering:
+        """Drop the positions before this one: their batches are committed."""
+        with self._write_lock:
             with self._changed:
                 self._ledger.trim(position)
-            self._keeper.trim(self._ledger)
-        self._call(self._trimmed.set)
+            self._store.trim(self._ledger)
+        self._run_in_member_thread(self._trimmed.set)
 
-    # The book, for the member's thread (`sharecons.spark.acquirer.Book`).
+    # `sharecons.spark.acquirer.LedgerWriter`, called by the member's thread.
 
-    def enter(self, taken: Sequence[AcquiredRange]) -> int:
-        with self._entering:
-            new = self._new(taken)
+    def write(self, ranges: Sequence[AcquiredRange]) -> int:
+        with self._write_lock:
+            new = self._select_new(ranges)
             if new:
-                self._keeper.append(new)
+                self._store.append(new)
             with self._changed:
                 self._ledger.append(new)
                 self._idle_since = time.monotonic()
-                self.goal.entered(taken)
+                self.target.mark_acquired(ranges)
                 self._changed.notify_all()
         return sum(each.size for each in new)
 
-    def _new(self, taken: Sequence[AcquiredRange]) -> list[AcquiredRange]:
+    def _select_new(self, ranges: Sequence[AcquiredRange]) -> list[AcquiredRange]:
         before = dict(self._ledger.topics)
-        new = self._ledger.new(taken, adopt=self._adopt)
+        new = self._ledger.select_new(ranges, allow_recreated=self._allow_topic_loss)
         for topic, topic_id in self._ledger.topics.items():
             if before.get(topic, topic_id) != topic_id:
                 _log.warning(
-                    "topic was deleted and created again; what was not read of the old "
-                    "one is lost",
+                    "topic was deleted and created again; unread records of the old "
+                    "topic are lost",
                     topic=topic,
                 )
         return new
 
     @property
-    def full(self) -> bool:
-        return self._ledger.end - self._planned >= self._most_ahead
+    def is_full(self) -> bool:
+        return self._ledger.end - self._planned_until >= self._max_offsets_ahead
 
     # The member.
 
     def start(self) -> None:
-        """Join the group, in the background; wait until the cluster has answered.
+        """Start the member's thread, and wait until the topics are described.
 
         Raises:
-            Error: no broker answers, or a topic was made anew.
+            Error: no broker responds, or a topic is missing, forbidden or recreated.
         """
         self._thread.start()
-        self._wait(lambda: self._watch.goal is not None, START_TIMEOUT)
-        self.check()
-        if self._watch.goal is None:
+        self._wait(lambda: self._watch.target is not None, START_TIMEOUT)
+        self.raise_if_ended()
+        if self._watch.target is None:
             raise ConnectionFailedError(
-                f"no broker told what the topics hold within {START_TIMEOUT:g} s"
+                f"no broker returned the topics' offsets within {START_TIMEOUT:g} s; "
+                "check kafka.bootstrap.servers and the brokers"
             )
 
     @property
-    def goal(self) -> AvailableNowTarget:
-        """What the topics held when the member joined."""
-        assert self._watch.goal is not None, "started"
-        return self._watch.goal
+    def target(self) -> AvailableNowTarget:
+        """The ends of the topics when the member joined."""
+        assert self._watch.target is not None, "started"
+        return self._watch.target
 
     def idle_since(self) -> float:
-        """Since when nothing came that could have, on `time.monotonic()`'s clock."""
+        """Return since when nothing was acquired, on the clock `time.monotonic()`.
+
+        Time during which the ledger was full does not count as idle.
+        """
         with self._changed:
-            self._excuse()
+            self._reset_idle_if_full()
             return max(self._idle_since, self._watch.extended_at)
 
-    def _excuse(self) -> None:
-        """Not count as idle what passed while the ledger had no room for more."""
-        if self.full:
+    def _reset_idle_if_full(self) -> None:
+        if self.is_full:
             self._idle_since = time.monotonic()
 
     def wait_beyond(self, position: int, timeout: float) -> int:
-        """Wait until the ledger ends behind a position; gives where it ends then.
+        """Wait until the ledger ends beyond a position, and return its end.
+
+        Args:
+            timeout: seconds after which the end is returned in any case.
 
         Raises:
-            Error: what ended the member, once what it had entered is handed out.
+            Error: the member has ended, and there is nothing beyond the position.
         """
         self._wait(lambda: self._ledger.end > position, timeout)
         if self._ledger.end <= position:
-            self.check()
+            self.raise_if_ended()
         return self.end
 
-    def gather(self, position: int, size: int, timeout: float) -> int:
-        """Wait for so many offsets, or the goal; gives where the ledger ends then.
+    def wait_for_offsets(self, position: int, count: int, timeout: float) -> int:
+        """Wait for a number of offsets beyond a position, or for the target.
+
+        Returns the end of the ledger.
+
+        Args:
+            timeout: seconds after which the end is returned in any case.
 
         Raises:
-            Error: as `wait_beyond`.
+            Error: the member has ended, and there is nothing beyond the position.
         """
-        end = position + size
-        self._wait(lambda: self._ledger.end >= end or self.goal.reached, timeout)
+        end = position + count
+        self._wait(lambda: self._ledger.end >= end or self.target.is_reached, timeout)
         if self._ledger.end <= position:
-            self.check()
+            self.raise_if_ended()
         return self.end
 
-    def conclude(self) -> bool:
-        """Look at the topics once more, before the goal, or what came, is the end.
+    def can_finish(self) -> bool:
+        """Describe the topics once more, and return whether the query may finish.
 
-        Returns:
-            Whether it is. If not, partitions came up whose records are to be waited
-            for.
+        It may not if there are new partitions with records for the group; the target
+        then includes them.
 
         Raises:
-            Error: topics are missing, forbidden or made anew; partitions have no
-                leader; what the group had could not be fetched; or nothing can be told.
+            Error: topics are missing, forbidden or recreated; partitions have no
+                leader or could not be fetched; or no broker responds.
         """
-        if self._look():
+        if self._refresh_topics():
             return False
-        if not self.goal.reached:
+        if not self.target.is_reached:
             self._watch.check_leaders()
-            self._acquirer.check()
+            self._acquirer.check_can_fetch()
         return True
 
-    def _look(self) -> bool:
+    def _refresh_topics(self) -> bool:
         portal = self._portal
-        self.check()
-        assert portal is not None, "a member that runs has one"
+        self.raise_if_ended()
+        assert portal is not None, "the member runs"
         try:
-            looked = portal.start_task_soon(self._watch.look)
+            refreshed = portal.start_task_soon(self._watch.refresh)
         except RuntimeError:  # it has just ended
             self._wait(lambda: False, STOP_TIMEOUT)
-            self.check()
+            self.raise_if_ended()
             raise
-        looked.add_done_callback(lambda _: self._told())
-        self._wait(looked.done, LOOK_TIMEOUT)
-        self.check()
-        if not looked.done():
+        refreshed.add_done_callback(lambda _: self._notify())
+        self._wait(refreshed.done, TOPICS_TIMEOUT)
+        self.raise_if_ended()
+        if not refreshed.done():
             raise ConnectionFailedError(
-                f"no broker told of the topics within {LOOK_TIMEOUT:g} s"
+                f"no broker described the topics within {TOPICS_TIMEOUT:g} s; check "
+                "the brokers and start the query again"
             )
-        return looked.result()
+        return refreshed.result()
 
     @property
-    def ended(self) -> bool:
-        """Nothing more will come; `check` says why."""
+    def has_ended(self) -> bool:
+        """Whether the member has ended; `raise_if_ended` raises the reason."""
         return self._stopping or self._error is not None
 
-    def check(self) -> None:
-        """Raise what ended the member, if anything did.
+    def raise_if_ended(self) -> None:
+        """Raise the error that ended the member, if it has ended.
 
         Raises:
-            Error: what it was.
-            ClosedError: `stop` or `stop_soon` did.
+            Error: the member failed.
+            ClosedError: `stop` or `request_stop` was called.
         """
         if self._error is not None:
             raise fresh(self._error)
         if self._stopping:
-            raise ClosedError("the source was told to end; start the query again")
+            raise ClosedError("the source was stopped; start the query again")
 
-    def figures(self) -> Mapping[str, int]:
-        """Give counts of this member, and the group's lag."""
-        return {**self._acquirer.snapshot(), "lag": self._watch.standing.lag}
+    def stats(self) -> Mapping[str, int]:
+        """Return the counts of the member, and the group's lag (-1 if unknown)."""
+        return {**self._acquirer.snapshot(), "lag": self._watch.group_lag.lag}
 
-    def stop_soon(self) -> None:
-        """Have the member enter and accept what is here, and leave the group."""
+    def request_stop(self) -> None:
+        """Make the member accept what it has acquired and leave the group.
+
+        Does not wait for that.
+        """
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        self._call(self._stop_now)
+        self._run_in_member_thread(self._stop_now)
 
-    def leave(self) -> None:
-        """As `stop_soon`, and wait for it; may be repeated."""
-        self.stop_soon()
+    def leave_group(self) -> None:
+        """Call `request_stop` and wait for the member's end; may be repeated."""
+        self.request_stop()
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT)
 
     def stop(self) -> None:
-        """As `leave`, and let another driver in; may be repeated."""
-        self.leave()
-        self._keeper.close()
+        """Leave the group and unlock the ledger; may be repeated."""
+        self.leave_group()
+        self._store.close()
 
     # In the member's thread.
 
@@ -283,113 +303,115 @@ class Driver:
             self._error = error
         finally:
             self._portal = None
-            self._told()
+            self._notify()
 
     async def _main(self) -> None:
-        self._stop = anyio.Event()
+        self._stop_event = anyio.Event()
         async with BlockingPortal() as portal, self._admin:
             self._portal = portal
             try:
-                await self._watch.begin()
-                self._told()
+                await self._watch.start()
+                self._notify()
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._watch.keep_looking, self._acquirer.fail)
-                    tasks.start_soon(self._mind_ledger)
-                    tasks.start_soon(self._mind_parent)
-                    tasks.start_soon(self._keep_sweeping)
+                    tasks.start_soon(self._watch.keep_refreshing, self._acquirer.fail)
+                    tasks.start_soon(self._watch_ledger)
+                    tasks.start_soon(self._watch_parent)
+                    tasks.start_soon(self._keep_removing_entries)
                     try:
                         await self._keep_acquiring()
                     finally:
                         tasks.cancel_scope.cancel()
             except Exception as error:  # noqa: BLE001 (raised where Spark asks)
-                self._error = _only(error)
+                self._error = _unwrap(error)
 
     async def _keep_acquiring(self) -> None:
-        """Be a member; join anew when no broker could be reached."""
+        """Run the member, and join again after connections have failed."""
         attempt = 0
         while not self._stopping:
             try:
                 await self._acquirer.run()
                 return
             except ConnectionFailedError as error:
-                self._acquirer.trouble = error
+                self._acquirer.last_error = error
                 delay = RESTART_DELAYS[min(attempt, len(RESTART_DELAYS) - 1)]
                 _log.warning("cannot join", reason=str(error), again_in=delay)
             attempt += 1
-            assert self._stop is not None, "running"
+            assert self._stop_event is not None, "running"
             with anyio.move_on_after(delay):
-                await self._stop.wait()
+                await self._stop_event.wait()
 
-    async def _mind_ledger(self) -> None:
-        """Notice a newer driver though there is nothing to write.
+    async def _watch_ledger(self) -> None:
+        """End the member when another driver has taken the ledger over.
 
-        Where a place has no locks both run until then, and are one member: each of
-        them puts the other out of the group again and again.
+        On a storage without locks both drivers run until the older one notices. They
+        have one member id, so each removes the other from the group again and again.
         """
         while True:
-            await anyio.sleep(LEDGER_INTERVAL)
+            await anyio.sleep(LEDGER_CHECK_INTERVAL)
             try:
-                await run_sync(self._keeper.check)
+                await run_sync(self._store.check_ownership)
             except LedgerTakenError as error:
                 self._acquirer.fail(error)
                 return
             except LedgerError as error:
-                # Nothing is accepted without a word there: the next entry will tell.
-                _log.warning("the ledger could not be looked at", reason=str(error))
+                # No harm: nothing is accepted before it is written, and the next write
+                # notices another driver.
+                _log.warning("the ledger could not be checked", reason=str(error))
 
-    async def _keep_sweeping(self) -> None:
-        """Remove what trims leave, first of all those of the driver before this one."""
+    async def _keep_removing_entries(self) -> None:
+        """Remove trimmed entries, at first those that the previous driver left."""
         while True:
-            while await run_sync(self._keeper.sweep):
+            while await run_sync(self._store.remove_old_entries):
                 pass
             await self._trimmed.wait_until(FOREVER)
 
-    async def _mind_parent(self) -> None:
-        """End with Spark: a question that waits does not see its socket's end.
+    async def _watch_parent(self) -> None:
+        """Stop the member when Spark's process has ended.
 
-        The next driver would find the ledger in use.
+        A call that waits for records does not notice that its socket is closed, and
+        would keep the ledger locked for the next driver.
         """
         parent = os.getppid()
         while os.getppid() == parent:  # noqa: ASYNC110 (the system offers no event)
-            await anyio.sleep(PARENT_INTERVAL)
-        _log.warning("Spark has ended without a word; the source ends too")
+            await anyio.sleep(PARENT_CHECK_INTERVAL)
+        _log.warning("Spark's process has ended; the source stops")
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
         self._stop_now()
 
     def _stop_now(self) -> None:
-        if self._stop is not None:
-            self._stop.set()
+        if self._stop_event is not None:
+            self._stop_event.set()
         self._acquirer.stop()
 
-    # Small things.
+    # Helpers.
 
-    def _told(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
-    def _wake(self) -> None:
-        self._call(self._acquirer.wake)
+    def _wake_acquirer(self) -> None:
+        self._run_in_member_thread(self._acquirer.wake)
 
-    def _call(self, what: Callable[[], None]) -> None:
-        """Have something done in the member's thread, if that still runs."""
+    def _run_in_member_thread(self, action: Callable[[], None]) -> None:
+        """Call a function in the member's thread, if that still runs."""
         portal = self._portal
         if portal is None:
             return
         with suppress(RuntimeError):  # it has just ended
-            portal.start_task_soon(what)
+            portal.start_task_soon(action)
 
-    def _wait(self, until: Callable[[], bool], timeout: float) -> None:
+    def _wait(self, condition: Callable[[], bool], timeout: float) -> None:
         def done() -> bool:
-            return until() or self.ended
+            return condition() or self.has_ended
 
         with self._changed:
             self._changed.wait_for(done, timeout)
 
 
-def _only(error: Exception) -> Exception:
-    """Give the one exception of a task group that failed for one reason."""
+def _unwrap(error: Exception) -> Exception:
+    """Return the only exception of an exception group, or the group itself."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

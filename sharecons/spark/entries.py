@@ -1,18 +1,19 @@
-"""What the files of a ledger say: one entry each, as lines of JSON.
+"""The format of a ledger's files: one entry each, as lines of JSON.
 
-The first line says what the entry is, a line for each range follows, and the last one
-holds the checksum of those before it. They can be read with `head`; rows repeat no
-name, so a range takes some 25 bytes.
+The first line is the header, each following line is a range, and the last line is the
+checksum of the lines before it. Ranges refer to topics by number, so that each takes
+some 25 bytes. The kinds of entries are:
 
-    opened    a driver took the ledger over; nobody before it may write any more
-    taken     a segment: what the group gave, from position `at` on
-    trimmed   all before `begin` is committed; entries before number `keep` are of no
-              use any more. Rows are what may yet be given again
-    load      a batch begins to acquire for a `load()` at position `at`, or is complete
+    opened    a driver has opened the ledger; older drivers must not write any more
+    acquired  a segment: acquired ranges, from `position` on
+    trimmed   a snapshot: positions before `begin` are committed, and entries before
+              number `first_kept` are no longer needed. The rows are committed offsets
+              that the group may deliver again
+    load      a batch starts to acquire for a `load()` at `position`, or is complete
               there
 
 Version 2 adds `load`, and the loads in a `trimmed` entry. Entries without loads are
-still written as version 1, which older versions of this package read.
+written as version 1.
 """
 
 import json
@@ -23,17 +24,17 @@ from typing import Any, Final, Literal
 
 from sharecons.protocol.messages import SharePartition, TopicId
 from sharecons.spark.errors import LedgerError, LedgerLostError
-from sharecons.spark.ledger import AcquiredRange, Remembered
+from sharecons.spark.ledger import AcquiredRange, Redeliverable
 from sharecons.spark.loads import Load, Loads
 
 __all__ = [
     "Entry",
     "Identity",
-    "load",
-    "opened",
-    "parse",
-    "taken",
-    "trimmed",
+    "encode_acquired",
+    "encode_load",
+    "encode_opened",
+    "encode_trimmed",
+    "parse_entry",
 ]
 
 VERSION: Final = 2
@@ -42,12 +43,12 @@ VERSION_WITHOUT_LOADS: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Whose ledger it is.
+    """The identity of a ledger.
 
     Attributes:
-        ledger_id: made with the ledger; tells two ledgers of one group apart.
-        group_id: the share group whose records it lists.
-        member_id: under which every driver of this ledger joins the group.
+        ledger_id: a unique id; two ledgers of one group differ in it.
+        group_id: the share group that delivered the records.
+        member_id: the member id with which each driver of the ledger joins the group.
     """
 
     ledger_id: str
@@ -57,24 +58,26 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An entry whose first line is read; the rows are read when asked for."""
+    """A decoded header, and the lines of the ranges, which are decoded on access."""
 
-    kind: Literal["opened", "taken", "trimmed", "load"]
-    head: Mapping[str, Any]
+    kind: Literal["opened", "acquired", "trimmed", "load"]
+    header: Mapping[str, Any]
     lines: Sequence[bytes]
 
     @property
     def identity(self) -> Identity | None:
-        owner = self.head.get("ledger")
+        owner = self.header.get("ledger")
         return Identity(**owner) if owner else None
 
     @property
     def topics(self) -> dict[str, TopicId]:
-        return dict(self._pairs)
+        return dict(self._topic_ids)
 
     @property
-    def _pairs(self) -> list[tuple[str, TopicId]]:
-        return [(name, bytes.fromhex(spelt)) for name, spelt in self.head["topics"]]
+    def _topic_ids(self) -> list[tuple[str, TopicId]]:
+        return [
+            (name, bytes.fromhex(topic_id)) for name, topic_id in self.header["topics"]
+        ]
 
     @property
     def rows(self) -> list[list[int]]:
@@ -83,14 +86,14 @@ class Entry:
 
     @property
     def segment(self) -> Iterable[AcquiredRange]:
-        # One name may stand for two ids, of a topic that was made anew.
-        topics = self._pairs
+        # A recreated topic occurs with two ids.
+        topics = self._topic_ids
         for topic, partition, first, last, count in self.rows:
             yield AcquiredRange(*topics[topic], partition, first, last, count)
 
     @property
-    def remembered(self) -> Remembered:
-        ids = [bytes.fromhex(spelt) for spelt in self.head["ids"]]
+    def redeliverable(self) -> Redeliverable:
+        ids = [bytes.fromhex(each) for each in self.header["ids"]]
         ranges: dict[SharePartition, list[tuple[int, int]]] = {}
         for topic, partition, first, last in self.rows:
             place = SharePartition(ids[topic], partition)
@@ -103,96 +106,113 @@ class Entry:
             {
                 load_id: Load(
                     start=start,
-                    held=held,
+                    ledger_end=held,
                     spans=tuple((first, end) for first, end in spans),
-                    since=since,
+                    open_since=since,
                     is_complete=is_complete,
                 )
-                for load_id, start, held, spans, since, is_complete in self.head.get(
+                for load_id, start, held, spans, since, is_complete in self.header.get(
                     "loads", ()
                 )
             }
         )
 
 
-def opened(driver: str, identity: Identity) -> bytes:
-    """Say that a driver took the ledger over."""
-    return _entry("opened", driver, {"ledger": asdict(identity)}, [])
+def encode_opened(driver: str, identity: Identity) -> bytes:
+    """Encode that a driver has opened the ledger."""
+    return _encode("opened", driver, {"ledger": asdict(identity)}, [])
 
 
-def taken(driver: str, at: int, segment: Sequence[AcquiredRange]) -> bytes:
-    """Say what the group gave."""
+def encode_acquired(
+    driver: str, position: int, segment: Sequence[AcquiredRange]
+) -> bytes:
+    """Encode acquired ranges."""
     index: dict[tuple[str, TopicId], int] = {}
     rows = [
         (
-            index.setdefault((part.topic, part.topic_id), len(index)),
-            part.partition,
-            part.first_offset,
-            part.last_offset,
-            part.delivery_count,
+            index.setdefault((each.topic, each.topic_id), len(index)),
+            each.partition,
+            each.first_offset,
+            each.last_offset,
+            each.delivery_count,
         )
-        for part in segment
+        for each in segment
     ]
-    return _entry("taken", driver, {"at": at, "topics": _spelt(index)}, rows)
+    return _encode(
+        "acquired", driver, {"position": position, "topics": _hex_ids(index)}, rows
+    )
 
 
-def trimmed(
+def encode_trimmed(
     driver: str,
     identity: Identity,
     *,
     begin: int,
-    keep: int,
+    first_kept: int,
     topics: Mapping[str, TopicId],
-    remembered: Remembered,
+    redeliverable: Redeliverable,
     loads: Loads,
 ) -> bytes:
-    """Say what is done with, and what of it may come back."""
+    """Encode a snapshot of a trimmed ledger."""
     index: dict[TopicId, int] = {}
     rows = [
         (index.setdefault(place.topic_id, len(index)), place.partition, first, last)
-        for place, ranges in remembered.items()
+        for place, ranges in redeliverable.items()
         for first, last in ranges
     ]
-    head: dict[str, Any] = {
+    header: dict[str, Any] = {
         "ledger": asdict(identity),
         "begin": begin,
-        "keep": keep,
-        "topics": _spelt(topics.items()),
+        "first_kept": first_kept,
+        "topics": _hex_ids(topics.items()),
         "ids": [topic_id.hex() for topic_id in index],
     }
     if not loads:
-        return _entry("trimmed", driver, head, rows)
-    head["loads"] = [
-        (load_id, each.start, each.held, each.spans, each.since, each.is_complete)
+        return _encode("trimmed", driver, header, rows)
+    header["loads"] = [
+        (
+            load_id,
+            each.start,
+            each.ledger_end,
+            each.spans,
+            each.open_since,
+            each.is_complete,
+        )
         for load_id, each in loads.items()
     ]
-    return _entry("trimmed", driver, head, rows, version=VERSION)
+    return _encode("trimmed", driver, header, rows, version=VERSION)
 
 
-def load(
-    driver: str, load_id: str, *, at: int, start: int | None, is_complete: bool
+def encode_load(
+    driver: str, load_id: str, *, position: int, start: int | None, is_complete: bool
 ) -> bytes:
-    """Record that a `load()` begins to acquire at a position, or is complete there.
+    """Encode that a `load()` starts to acquire at a position, or is complete there.
 
-    `start` is the first position that it reads, for one that begins.
+    Args:
+        start: the first position that it reads; None if it is complete.
     """
-    head = {"load": load_id, "at": at, "start": start, "is_complete": is_complete}
-    return _entry("load", driver, head, [], version=VERSION)
+    header = {
+        "load": load_id,
+        "position": position,
+        "start": start,
+        "is_complete": is_complete,
+    }
+    return _encode("load", driver, header, [], version=VERSION)
 
 
-def _spelt(topics: Iterable[tuple[str, TopicId]]) -> list[tuple[str, str]]:
+def _hex_ids(topics: Iterable[tuple[str, TopicId]]) -> list[tuple[str, str]]:
     return [(name, topic_id.hex()) for name, topic_id in topics]
 
 
-def _entry(
+def _encode(
     kind: str,
     driver: str,
-    head: Mapping[str, Any],
+    header: Mapping[str, Any],
     rows: Iterable[Sequence[int]],
     *,
     version: int = VERSION_WITHOUT_LOADS,
 ) -> bytes:
-    first = {"version": version, "kind": kind, "driver": driver, **head}
+    first = {"version": version, "kind": kind, "driver": driver, **header}
     body = "".join(f"{_json(line)}\n" for line in (first, *rows)).encode()
     return body + f"{_json({'crc32': zlib.crc32(body)})}\n".encode()
 
@@ -201,25 +221,25 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def parse(data: bytes, where: str) -> Entry:
-    """Read an entry.
+def parse_entry(data: bytes, name: str) -> Entry:
+    """Decode an entry; `name` is for messages.
 
     Raises:
-        LedgerLostError: it is damaged.
-        LedgerError: a newer version wrote it.
+        LedgerLostError: the entry is damaged.
+        LedgerError: a newer version of sharecons wrote it.
     """
     body, line, seal = data.rpartition(b'{"crc32":')
     if not line or seal != b"%d}\n" % zlib.crc32(body):
         raise LedgerLostError(
-            f"the ledger's entry {where} is damaged; restore it from a copy, or begin "
-            "a new ledger and checkpoint"
+            f"the ledger's entry {name} is damaged; restore it from a copy, or start "
+            "with a new ledger and checkpoint"
         )
     first, *lines = body.splitlines()
-    head = json.loads(first)
-    if head["version"] not in (VERSION_WITHOUT_LOADS, VERSION):
+    header = json.loads(first)
+    if header["version"] not in (VERSION_WITHOUT_LOADS, VERSION):
         raise LedgerError(
-            f"the ledger's entry {where} has version {head['version']}, and this "
-            f"sharecons reads 1 to {VERSION}; use the version that wrote it, or a "
+            f"the ledger's entry {name} has version {header['version']}, and this "
+            f"sharecons reads 1 to {VERSION}; use the sharecons that wrote it, or a "
             "newer one"
         )
-    return Entry(kind=head["kind"], head=head, lines=lines)
+    return Entry(kind=header["kind"], header=header, lines=lines)

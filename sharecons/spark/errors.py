@@ -1,15 +1,15 @@
-"""What the Spark source raises beside the errors of the client.
+"""Errors of the Spark source, in addition to those of the client.
 
     Error
-    ├── LedgerError                  the ledger could not be read or written
-    │   ├── LedgerTakenError         another driver writes it
-    │   ├── LedgerMismatchError      it belongs to another group, or to another topic
-    │   └── LedgerLostError          what a query needs of it is not there
-    ├── TopicMissingError            a subscribed topic is not there
-    └── DataLostError                the log no longer has records that are to be read
+    ├── LedgerError                  the ledger cannot be read or written
+    │   ├── LedgerTakenError         another driver writes to the ledger
+    │   ├── LedgerMismatchError      the ledger is of another group, or of an old topic
+    │   └── LedgerLostError          the ledger lacks entries that a query needs
+    ├── TopicMissingError            a subscribed topic does not exist
+    └── DataLostError                the log no longer has records of the ledger
 
-Spark shows no more of an error than its text, so each names what, where, and what to
-do. The drawing is compared with the classes by a test.
+Spark shows only the text of an error, so each message says what happened, where, and
+what to do. A test compares the drawing with the classes.
 """
 
 from sharecons.errors import Error
@@ -25,24 +25,24 @@ __all__ = [
 
 
 class LedgerError(Error):
-    """The ledger could not be read or written; nothing of that was accepted."""
+    """The ledger cannot be read or written; the offsets concerned were not accepted."""
 
 
 class LedgerTakenError(LedgerError):
-    """Another driver writes this ledger; this one must stop at once."""
+    """Another driver writes to this ledger; this driver must stop at once."""
 
 
 class LedgerMismatchError(LedgerError):
-    """The ledger belongs to another group, or to a topic that was made anew since."""
+    """The ledger is of another group, or of a topic that was recreated since."""
 
 
 class LedgerLostError(LedgerError):
-    """The ledger does not hold, or no longer, what a query needs of it."""
+    """The ledger lacks entries or positions that a query needs."""
 
 
 class TopicMissingError(Error):
-    """A subscribed topic does not exist, or was deleted while it was read."""
+    """A subscribed topic does not exist, or was deleted while the query ran."""
 
 
 class DataLostError(Error):
-    """Records that the ledger names were removed from the log before they were read."""
+    """Records listed in the ledger were removed from the log before they were read."""

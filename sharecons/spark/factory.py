@@ -1,4 +1,4 @@
-"""From options to a driver at work: the ledger is loaded, then the member joins."""
+"""Creates a driver from options: opens the ledger, then joins the group."""
 
 import os
 from typing import Final, NamedTuple
@@ -7,96 +7,101 @@ from sharecons.admin.client import ShareGroupAdmin
 from sharecons.config.validation import parse_bootstrap
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.messages import FetchSettings
-from sharecons.spark.acquirer import Joining
+from sharecons.spark.acquirer import MemberConfig
 from sharecons.spark.driver import Driver
 from sharecons.spark.hadoop_conf import check_location
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.load_lock import LoadLock
-from sharecons.spark.options import SourceOptions, security_of
+from sharecons.spark.options import SourceOptions, load_security
 from sharecons.spark.store import Store
 from sharecons.version import VERSION
 
-__all__ = ["PATIENCE", "Opened", "driver_of", "open_driver", "store_of"]
+__all__ = [
+    "TAKEOVER_TIMEOUT",
+    "OpenedDriver",
+    "create_driver",
+    "create_store",
+    "open_driver",
+]
 
-PATIENCE: Final = 3.0
-"""For the driver before this one, on this machine, to leave: Spark starts a query anew
-without waiting for what it has just stopped."""
+TAKEOVER_TIMEOUT: Final = 3.0
+"""Seconds for the previous driver on this machine to unlock the ledger: Spark restarts
+a query without waiting for the end of the one it has just stopped."""
+
+ADMIN_TIMEOUT: Final = 10.0
+"""Seconds for reading the topics' and the group's offsets while Spark waits. After that
+partitions without a leader are left out."""
 
 
-ASKING: Final = 10.0
-"""For what the topics hold and how far the group is, while Spark waits. After that a
-partition whose leader is away is left out."""
-
-
-class Opened(NamedTuple):
-    """A driver, and the id of its ledger."""
+class OpenedDriver(NamedTuple):
+    """A started driver, and the id of its ledger."""
 
     driver: Driver
     ledger_id: str
 
 
-def open_driver(options: SourceOptions, lock: LoadLock | None = None) -> Opened:
-    """Load the ledger, join the group, and begin to acquire.
+def open_driver(options: SourceOptions, lock: LoadLock | None = None) -> OpenedDriver:
+    """Open the ledger, join the group, and start to acquire.
 
     Raises:
-        ConfigurationError: Spark would look for the ledger's path elsewhere.
-        LedgerError: the ledger cannot be used, or another driver has it.
-        Error: no broker answers.
+        ConfigurationError: Spark resolves the ledger's path to another filesystem.
+        LedgerError: the ledger cannot be used, or another driver uses it.
+        Error: no broker responds.
     """
-    store = store_of(options, lock)
-    ledger = store.load(options.group_id, patience=PATIENCE)
-    driver = driver_of(options, store, ledger)
+    store = create_store(options, lock)
+    ledger = store.open(options.group_id, lock_timeout=TAKEOVER_TIMEOUT)
+    driver = create_driver(options, store, ledger)
     try:
         driver.start()
     except BaseException:
         driver.stop()
         raise
-    return Opened(driver, store.identity.ledger_id)
+    return OpenedDriver(driver, store.identity.ledger_id)
 
 
-def store_of(options: SourceOptions, lock: LoadLock | None = None) -> Store:
-    """Return the store of a query's ledger, before it is loaded.
+def create_store(options: SourceOptions, lock: LoadLock | None = None) -> Store:
+    """Return the store of a query's ledger, which is not opened yet.
 
     Raises:
-        ConfigurationError: Spark would look for the ledger's path elsewhere.
+        ConfigurationError: Spark resolves the ledger's path to another filesystem.
     """
     check_location(options.ledger_location, os.environ)
     return Store(options.ledger_location, options.ledger_options, lock)
 
 
-def driver_of(options: SourceOptions, store: Store, ledger: Ledger) -> Driver:
-    """Return a driver for a ledger that the store has loaded, before it is started."""
+def create_driver(options: SourceOptions, store: Store, ledger: Ledger) -> Driver:
+    """Return a driver, not started yet, for the ledger that the store has opened."""
     return Driver(
-        _joining(options, store.member_id),
-        _cluster(options),
-        _admin(options),
+        _member_config(options, store.member_id),
+        _create_cluster(options),
+        _create_admin(options),
         ledger,
         store,
-        most_ahead=options.most_ahead,
-        adopt=not options.fail_on_data_loss,
+        max_offsets_ahead=options.max_offsets_ahead,
+        allow_topic_loss=not options.fail_on_data_loss,
     )
 
 
-def _cluster(options: SourceOptions) -> Cluster:
+def _create_cluster(options: SourceOptions) -> Cluster:
     return Cluster(
         parse_bootstrap(options.bootstrap_servers),
         client_id=options.client_id,
         software_version=VERSION,
-        security=security_of(options.security),
+        security=load_security(options.security),
     )
 
 
-def _admin(options: SourceOptions) -> ShareGroupAdmin:
+def _create_admin(options: SourceOptions) -> ShareGroupAdmin:
     return ShareGroupAdmin(
         options.bootstrap_servers,
         client_id=options.client_id,
-        security=security_of(options.security),
-        timeout=min(ASKING, options.request_timeout),
+        security=load_security(options.security),
+        timeout=min(ADMIN_TIMEOUT, options.request_timeout),
     )
 
 
-def _joining(options: SourceOptions, member_id: str) -> Joining:
-    return Joining(
+def _member_config(options: SourceOptions, member_id: str) -> MemberConfig:
+    return MemberConfig(
         settings=FetchSettings(
             group_id=options.group_id,
             member_id=member_id,

@@ -1,7 +1,7 @@
-"""The thread that reads ahead: an event loop, and a queue to the task's own thread.
+"""The thread that fetches for a task: an event loop, and a queue to the task's thread.
 
-Spark takes rows when it likes, and may never take the last one. So the thread is one
-that does not keep a process alive, and what was read ahead is bounded.
+Spark may stop taking rows at any time, also before the last one. So the thread is a
+daemon, which does not keep the process alive, and the queue is bounded.
 """
 
 import threading
@@ -27,51 +27,54 @@ from sharecons.protocol.log_reader.reader import (
 
 __all__ = ["FetchThread"]
 
-MOST_WAITING: Final = 12 << 20
-"""Bytes that may wait to be decoded; with so many, nothing more is asked for."""
+MAX_QUEUED_BYTES: Final = 12 << 20
+"""Bytes of fetched records in the queue above which no more requests are sent."""
 
-PATIENCE: Final = 10.0
-"""Seconds for the thread to begin, and to end."""
+THREAD_TIMEOUT: Final = 10.0
+"""Seconds for the thread to start, and to end."""
 
 
 class FetchThread:
-    """Carries a `Reading` out. `next`, `start` and `close` are of one thread."""
+    """Runs a `LogReader` in a thread; the methods are called by the task's thread."""
 
     def __init__(
-        self, reading: LogReader, cluster: Cluster, request_timeout: float
+        self, reader: LogReader, cluster: Cluster, request_timeout: float
     ) -> None:
-        self._fetcher = _Fetcher(reading, cluster, request_timeout)
+        self._fetcher = _Fetcher(reader, cluster, request_timeout)
         self._portal: BlockingPortal | None = None
-        self._begun = threading.Event()
-        self._fetching: Future[None] | None = None
+        self._started = threading.Event()
+        self._fetch_result: Future[None] | None = None
         self._thread = threading.Thread(
             target=self._run, name="sharecons-fetch", daemon=True
         )
 
     def start(self) -> None:
         self._thread.start()
-        if not self._begun.wait(PATIENCE) or self._portal is None:
-            raise ConnectionFailedError("the thread that fetches did not begin")
-        self._fetching = self._portal.start_task_soon(self._fetcher.run)
+        if not self._started.wait(THREAD_TIMEOUT) or self._portal is None:
+            raise ConnectionFailedError(
+                f"the thread that fetches did not start within {THREAD_TIMEOUT:g} s"
+            )
+        self._fetch_result = self._portal.start_task_soon(self._fetcher.run)
 
     def next(self) -> ReadEvent | None:
-        """Wait for what comes next; None once there is nothing more.
+        """Wait for the next event of the reader, and return it; None at the end.
 
-        Raises what the reading ended with.
+        Raises:
+            Error: the reader has failed.
         """
         assert self._portal is not None, "started"
-        assert self._fetching is not None, "started"
-        happened: ReadEvent | None = self._portal.call(self._fetcher.next)
-        if happened is None:
-            self._fetching.result(PATIENCE)
-        return happened
+        assert self._fetch_result is not None, "started"
+        event: ReadEvent | None = self._portal.call(self._fetcher.next)
+        if event is None:
+            self._fetch_result.result(THREAD_TIMEOUT)
+        return event
 
     def close(self) -> None:
-        """End the thread and its connections; may be called again."""
+        """End the thread and its connections; may be repeated."""
         if self._portal is not None and self._thread.is_alive():
             with suppress(RuntimeError, CancelledError):  # it is ending by itself
                 self._portal.call(self._portal.stop, True)
-            self._thread.join(PATIENCE)
+            self._thread.join(THREAD_TIMEOUT)
 
     def _run(self) -> None:
         anyio.run(self._serve)
@@ -80,94 +83,96 @@ class FetchThread:
         try:
             async with BlockingPortal() as portal:
                 self._portal = portal
-                self._begun.set()
+                self._started.set()
                 await portal.sleep_until_stopped()
         finally:
-            self._begun.set()
+            self._started.set()
 
 
 class _Fetcher:
-    """What runs in the thread."""
+    """Sends the reader's requests, in the thread's event loop."""
 
     def __init__(
-        self, reading: LogReader, cluster: Cluster, request_timeout: float
+        self, reader: LogReader, cluster: Cluster, request_timeout: float
     ) -> None:
-        self._reading = reading
+        self._reader = reader
         self._cluster = cluster
         self._timeout = request_timeout
-        self._links: dict[int | None, ReconnectingConnection] = {}
-        self._waiting: deque[ReadEvent] = deque()
-        self._size = 0  # of all that waits
-        self._came = anyio.Event()
-        self._ended = False
-        self._bell = AutoResetEvent()
+        self._connections: dict[int | None, ReconnectingConnection] = {}
+        self._events: deque[ReadEvent] = deque()
+        self._queued_bytes = 0  # of all that waits
+        self._arrived = anyio.Event()
+        self._has_ended = False
+        self._wakeup = AutoResetEvent()
 
     async def run(self) -> None:
         clock = running_clock()
         try:
             async with anyio.create_task_group() as group:
-                while not self._reading.finished:
-                    if self._size < MOST_WAITING:
-                        for ask in self._reading.next_requests(clock()):
-                            group.start_soon(self._ask, ask)
-                    await self._bell.wait_until(self._deadline(clock()))
+                while not self._reader.finished:
+                    if self._queued_bytes < MAX_QUEUED_BYTES:
+                        for request in self._reader.next_requests(clock()):
+                            group.start_soon(self._send, request)
+                    await self._wakeup.wait_until(self._deadline(clock()))
                 group.cancel_scope.cancel()
         finally:
-            self._ended = True
-            self._came.set()
-            for link in self._links.values():
-                await link.aclose()
-        if self._reading.error is not None:
-            raise self._reading.error
+            self._has_ended = True
+            self._arrived.set()
+            for connection in self._connections.values():
+                await connection.aclose()
+        if self._reader.error is not None:
+            raise self._reader.error
 
     async def next(self) -> ReadEvent | None:
-        while not self._waiting:
-            if self._ended:
+        while not self._events:
+            if self._has_ended:
                 return None
-            self._came = anyio.Event()
-            await self._came.wait()
-        happened = self._waiting.popleft()
-        self._size -= _size_of(happened)
-        self._bell.set()
-        return happened
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        event = self._events.popleft()
+        self._queued_bytes -= _size_of(event)
+        self._wakeup.set()
+        return event
 
     def _deadline(self, now: float) -> float:
-        # While too much waits, only its being taken is of interest.
-        if self._size >= MOST_WAITING:
+        # With a full queue there is nothing to do until `next` takes an event.
+        if self._queued_bytes >= MAX_QUEUED_BYTES:
             return float("inf")
-        return self._reading.next_deadline(now)
+        return self._reader.next_deadline(now)
 
-    async def _ask(self, ask: NodeRequest) -> None:
+    async def _send(self, request: NodeRequest) -> None:
         clock = running_clock()
         try:
-            answer = await self._link(ask.node_id).ask(ask.request, self._timeout)
+            response = await self._connection(request.node_id).ask(
+                request.request, self._timeout
+            )
         except Error as error:
-            self._reading.failed(ask, error, clock())
+            self._reader.failed(request, error, clock())
         else:
-            for happened in self._reading.answered(ask, answer, clock()):
-                self._waiting.append(happened)
-                self._size += _size_of(happened)
-        self._bell.set()
-        if self._waiting:
-            self._came.set()
+            for event in self._reader.answered(request, response, clock()):
+                self._events.append(event)
+                self._queued_bytes += _size_of(event)
+        self._wakeup.set()
+        if self._events:
+            self._arrived.set()
 
-    def _link(self, node_id: int | None) -> ReconnectingConnection:
-        link = self._links.get(node_id)
-        if link is None:
-            link = self._links[node_id] = ReconnectingConnection(
+    def _connection(self, node_id: int | None) -> ReconnectingConnection:
+        connection = self._connections.get(node_id)
+        if connection is None:
+            connection = self._connections[node_id] = ReconnectingConnection(
                 lambda: self._connect(node_id)
             )
-        return link
+        return connection
 
     async def _connect(self, node_id: int | None) -> Connection:
-        brokers = self._reading.brokers
+        brokers = self._reader.brokers
         timeout = min(CONNECT_TIMEOUT, self._timeout)
         if node_id is None:
             return await self._cluster.connect_any(brokers.values(), timeout)
         if node_id not in brokers:
-            raise ConnectionFailedError(f"node {node_id} is gone from the cluster")
+            raise ConnectionFailedError(f"broker {node_id} is not in the cluster")
         return await self._cluster.connect(brokers[node_id], timeout)
 
 
-def _size_of(happened: ReadEvent) -> int:
-    return len(happened.records) if isinstance(happened, FetchedSlice) else 0
+def _size_of(event: ReadEvent) -> int:
+    return len(event.records) if isinstance(event, FetchedSlice) else 0

@@ -1,7 +1,7 @@
-"""What a task reads: ranges of the log, by plain Fetch, as Arrow's record batches.
+"""Reads ranges of the log by plain Fetch, as Arrow record batches.
 
-`protocol.reading` says what to ask whom; a thread with an event loop asks it, while the
-task's own thread decodes what came before. Two answers wait at most.
+`protocol.log_reader` decides which requests to send to which broker, a thread with an
+event loop sends them, and the task's thread decodes the responses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from sharecons.version import VERSION
 
 __all__ = ["read_ranges"]
 
-ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+ISOLATION_LEVELS: Final = ("read_uncommitted", "read_committed")
 
 TIMEOUT: Final = 120.0  # Spark's kafkaConsumer.pollTimeoutMs
 
@@ -46,32 +46,34 @@ def read_ranges(
     security: Security | None = None,
     network: Network | None = None,
 ) -> Iterator[Any]:
-    """Read all records of the ranges, ascending within each partition.
+    """Yield all records of the ranges, in order of offset within each partition.
 
-    Reading the same ranges again gives the same rows, as long as the log has them. A
-    range may hold offsets without a record: markers of transactions, and what
-    compaction removed. Close the iterator to end it early.
+    Reading the same ranges again yields the same rows, as long as the log has them. A
+    range may contain offsets without a record: transaction markers and compacted
+    records. Close the iterator to end it early.
 
     Args:
         schema: `arrow.SCHEMA`, `SCHEMA_WITH_HEADERS`, or some of their columns.
-        isolation: a group gives only what its own `share.isolation.level` admits, so
-            that all of it may be read; "read_committed" leaves out what was aborted.
-        timeout: seconds after which a partition that brings nothing is given up.
+        isolation: "read_committed" leaves out records of aborted transactions. The
+            default reads all, as the group's own `share.isolation.level` has already
+            excluded records from the ranges.
+        request_timeout: seconds for each request.
+        timeout: seconds without progress after which reading a partition fails.
         security: TLS and SASL; None for plain TCP.
 
     Raises:
-        DataLostError: the log no longer has some of it; with `fail_on_data_loss` false
-            that is a warning, and the rest is read.
+        DataLostError: the log no longer has some of the offsets. With
+            `fail_on_data_loss` false this is logged, and the rest is read.
         RecordsError: a batch is damaged.
-        RequestTimedOutError: brokers could not be reached, or brought nothing.
-        AuthorizationError: a topic may not be read.
-        AuthenticationError: the brokers do not let us in.
+        RequestTimedOutError: brokers could not be reached, or returned no records.
+        AuthorizationError: the user may not read a topic.
+        AuthenticationError: the brokers rejected the credentials.
     """
-    if isolation not in ISOLATIONS:
-        known = " or ".join(map(repr, ISOLATIONS))
+    if isolation not in ISOLATION_LEVELS:
+        known = " or ".join(map(repr, ISOLATION_LEVELS))
         raise ConfigurationError(f"isolation must be {known}, not {isolation!r}")
     names = {each.topic_id: each.topic for each in ranges}
-    reading = LogReader(
+    reader = LogReader(
         spans_by_partition(ranges),
         names,
         committed=isolation == "read_committed",
@@ -84,61 +86,60 @@ def read_ranges(
         software_version=VERSION,
         security=security,
     )
-    if reading.finished:
+    if reader.finished:
         return iter(())
-    background = FetchThread(reading, cluster, request_timeout)
-    return _batches(background, names, schema, fail_on_data_loss)
+    thread = FetchThread(reader, cluster, request_timeout)
+    return _read_batches(thread, names, schema, fail_on_data_loss)
 
 
-def _batches(
-    background: FetchThread,
+def _read_batches(
+    thread: FetchThread,
     names: dict[bytes, str],
     schema: Any,
     fail_on_data_loss: bool,
 ) -> Iterator[Any]:
-    with closing(background):
-        background.start()
-        while (happened := background.next()) is not None:
-            topic = names[happened.share_partition.topic_id]
-            if isinstance(happened, LostRange):
-                _lost(topic, happened, fail_on_data_loss)
+    with closing(thread):
+        thread.start()
+        while (event := thread.next()) is not None:
+            topic = names[event.share_partition.topic_id]
+            if isinstance(event, LostRange):
+                _report_lost(topic, event, fail_on_data_loss)
             else:
-                yield from _decoded(topic, happened, schema)
+                yield from _decode(topic, event, schema)
 
 
-def _decoded(topic: str, piece: FetchedSlice, schema: Any) -> Iterator[Any]:
-    partition = piece.share_partition.partition
+def _decode(topic: str, fetched: FetchedSlice, schema: Any) -> Iterator[Any]:
+    partition = fetched.share_partition.partition
     reader = ColumnsReader(
-        piece.records,
-        piece.spans,
-        aborted=piece.aborted,
+        fetched.records,
+        fetched.spans,
+        aborted=fetched.aborted,
         with_headers="headers" in schema.names,
     )
-    # The answer's memory is used again, once nobody has a view of it.
-    piece.records.release()
+    # The memory of the response is reused when no view of it is left.
+    fetched.records.release()
     try:
         while (columns := reader.read()) is not None:
             yield record_batch(columns, topic, partition, schema)
     except DamagedError as error:
         raise RecordsError(
-            f"{topic}-{partition}, offsets {piece.spans[0][0]} on: {error}; if it is "
-            "so each time, the log itself is damaged at its leader"
+            f"{topic}-{partition}, from offset {fetched.spans[0][0]} on: {error}; if "
+            "this happens each time, the log itself is damaged at its leader"
         ) from error
 
 
-def _lost(topic: str, lost: LostRange, fail_on_data_loss: bool) -> None:
+def _report_lost(topic: str, lost: LostRange, fail_on_data_loss: bool) -> None:
     where = f"{topic}-{lost.share_partition.partition}"
     first, last = lost.first_offset, lost.last_offset
     if fail_on_data_loss:
         raise DataLostError(
-            f"{where}, offsets {first} to {last} cannot be read any more: "
-            f"{lost.reason}; "
-            "set failOnDataLoss to false to go on without them"
+            f"{where}, offsets {first} to {last} cannot be read any more: {lost.reason}; "
+            "set failOnDataLoss to false to continue without them"
         )
     _log.warning(
-        "records lost and passed over",
+        "lost records skipped",
         partition=where,
         first_offset=first,
         last_offset=last,
-        why=lost.reason,
+        reason=lost.reason,
     )

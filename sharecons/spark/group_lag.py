@@ -1,4 +1,4 @@
-"""How far the group is, and what its topics hold: asked of the brokers now and then."""
+"""Reads the group's offsets and lag, and the first and last offsets of topics."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,18 +9,18 @@ from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.protocol.admin.models import GroupOffset, OffsetSpec
 
-__all__ = ["GroupLag", "read_bounds", "read_group_lag"]
+__all__ = ["GroupLag", "read_group_lag", "read_log_bounds"]
 
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """Where the share partitions of a group start; empty if that cannot be known.
+    """The offsets of a group's share partitions; empty if they could not be read.
 
     Attributes:
-        topic_ids: the topics' ids as the ledger had them when this was asked for. What
-            it says of a topic that has another one by now is of the topic before.
+        topic_ids: the topic ids of the ledger when the offsets were requested. If a
+            topic has another id now, its offsets here are of the old topic.
     """
 
     offsets: Mapping[TopicPartition, GroupOffset] = field(default_factory=dict)
@@ -28,14 +28,14 @@ class GroupLag:
 
     @property
     def lag(self) -> int:
-        """Offsets that the group has not worked off; -1 if that is unknown."""
+        """The number of offsets that the group has still to process; -1 if unknown."""
         lags = [each.lag for each in self.offsets.values() if each.lag is not None]
         if not lags or len(lags) < len(self.offsets):
             return -1
         return sum(lags)
 
     @property
-    def starts(self) -> Mapping[TopicPartition, int]:
+    def start_offsets(self) -> Mapping[TopicPartition, int]:
         return {
             place: each.start_offset
             for place, each in self.offsets.items()
@@ -46,38 +46,38 @@ class GroupLag:
 async def read_group_lag(
     admin: ShareGroupAdmin, group_id: str, topic_ids: Mapping[str, bytes]
 ) -> GroupLag:
-    """Ask the group's coordinator; what it does not say is left out.
+    """Read the group's offsets from its coordinator; empty if it returns an error.
 
-    Nothing depends on it but how long ranges are remembered, and what is shown.
+    They are for the progress, and to drop redeliverable ranges from the ledger.
     """
     asked_with = dict(topic_ids)
     try:
         listed = (await admin.list_share_group_offsets(group_id))[group_id].value
     except Error as error:
-        _log.debug("standing of the group unknown", group=group_id, reason=str(error))
+        _log.debug("group offsets unavailable", group=group_id, reason=str(error))
         return GroupLag()
     return GroupLag(offsets=listed.found, topic_ids=asked_with)
 
 
-async def read_bounds(
+async def read_log_bounds(
     admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
 ) -> Mapping[TopicPartition, tuple[int, int]]:
-    """Ask the partitions' leaders for the first and the next offset of each log.
+    """Return the first and the next offset of each partition's log.
 
-    Those whose leaders do not answer in time are left out.
+    Partitions whose leaders do not respond in time are left out.
 
     Raises:
-        Error: no broker can be asked.
+        Error: no broker can be reached.
     """
-    asked = tuple(partitions)
-    if not asked:
+    requested = tuple(partitions)
+    if not requested:
         return {}
-    first = (await admin.list_offsets(asked, OffsetSpec.EARLIEST)).found
-    # A leader that did not answer would be waited for once more.
-    after = (await admin.list_offsets(list(first), OffsetSpec.LATEST)).found
+    first = (await admin.list_offsets(requested, OffsetSpec.EARLIEST)).found
+    # Without the others: waiting for their leaders a second time would take too long.
+    last = (await admin.list_offsets(list(first), OffsetSpec.LATEST)).found
     bounds: dict[TopicPartition, tuple[int, int]] = {}
-    for place in after:
-        begin, end = first[place].offset, after[place].offset
+    for partition in last:
+        begin, end = first[partition].offset, last[partition].offset
         if begin is not None and end is not None:
-            bounds[place] = (begin, end)
+            bounds[partition] = (begin, end)
     return bounds

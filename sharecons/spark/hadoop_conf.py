@@ -1,9 +1,9 @@
-"""Hadoop's default filesystem, as far as files and the environment tell.
+"""Finds Hadoop's default filesystem in configuration files and the environment.
 
-Spark resolves a path without a scheme, of a checkpoint or of a sink, by `fs.defaultFS`.
-The source runs in a Python process without a JVM, so it reads the files that the JVM
-reads: `spark-defaults.conf`, then `core-site.xml` of the directories on Spark's
-classpath. It cannot see what a program or the command line sets.
+Spark resolves paths without a scheme, of checkpoints and sinks, by `fs.defaultFS`. The
+source runs in a Python process without a JVM, so it reads the files that the JVM reads:
+`spark-defaults.conf`, then `core-site.xml` in the directories on Spark's classpath. It
+cannot see settings of the program or the command line.
 """
 
 import os
@@ -28,14 +28,14 @@ _LINE: Final = re.compile(r"\s*spark\.hadoop\.([^\s=:]+)\s*[\s=:]\s*(\S+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class DefaultFilesystem:
-    """The filesystem of paths without a scheme, and the file that says so."""
+    """The filesystem of paths without a scheme, and the file that sets it."""
 
     url: str
     file: Path
 
 
 def check_location(location: str, environment: Mapping[str, str]) -> None:
-    """Raise an error if Spark would look for a path elsewhere than the source does.
+    """Check that Spark and the source resolve a location to the same filesystem.
 
     Raises:
         ConfigurationError: the location has no scheme, and the default is not local.
@@ -57,10 +57,10 @@ def check_location(location: str, environment: Mapping[str, str]) -> None:
 def find_default_filesystem(
     environment: Mapping[str, str],
 ) -> DefaultFilesystem | None:
-    """Return Hadoop's default filesystem; None if no file says anything about it.
+    """Return Hadoop's default filesystem; None if no file sets it.
 
     Args:
-        environment: the variables that Spark's processes have.
+        environment: the environment variables of Spark's processes.
     """
     spark = _spark_directory(environment)
     if spark is not None:
@@ -84,9 +84,9 @@ def _spark_directory(environment: Mapping[str, str]) -> Path | None:
 
 
 def _on_classpath(environment: Mapping[str, str], spark: Path | None) -> Iterator[Path]:
-    """Yield the directories in the order in which Spark's launcher lists them.
+    """Yield the directories of the classpath, in the order of Spark's launcher.
 
-    $HADOOP_HOME/etc/hadoop is on it only if SPARK_DIST_CLASSPATH names it.
+    $HADOOP_HOME/etc/hadoop is included only if SPARK_DIST_CLASSPATH names it.
     """
     if spark is not None:
         yield spark

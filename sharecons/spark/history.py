@@ -1,6 +1,6 @@
-"""Reading a ledger: its entries, from the newest back to the oldest of use.
+"""Reads the entries of a ledger, from the newest to the oldest that is needed.
 
-Nothing is written here, so any process may read a ledger that a driver is at work on.
+Nothing is written here, so any process may read a ledger while a driver uses it.
 """
 
 import re
@@ -26,45 +26,45 @@ from sharecons.spark.storage import Storage
 
 __all__ = [
     "History",
-    "Rebuilt",
-    "known_identity",
-    "ledger_errors",
-    "name_of",
+    "LedgerState",
+    "as_ledger_errors",
+    "check_identity",
+    "entry_name",
     "read_history",
     "rebuild",
-    "taken_over",
+    "taken_over_error",
 ]
 
 READERS: Final = 16
 READ_AHEAD: Final = 64
-"""Entries that are read before it is known whether they are of use; a query that
+"""Entries to read at once, before it is known which ones are needed. A query that
 commits has fewer."""
 
-# As Kafka names the segments of a log, so that names sort as numbers do.
+# Zero-padded like the segments of a Kafka log, so that names sort like numbers.
 _NAME: Final = "{:020d}.jsonl"
 _NUMBER: Final = re.compile(r"(\d{20})\.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The entries of use, by number.
+    """The needed entries of a ledger, by number.
 
     Attributes:
-        oldest: the number of the oldest entry that is there.
-        keep: all entries before this number are of no use.
+        oldest: the number of the oldest entry in the storage.
+        first_kept: the number of the first entry that is needed.
     """
 
     entries: Sequence[tuple[int, Entry]]
     oldest: int
-    keep: int
+    first_kept: int
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What the entries amount to.
+class LedgerState:
+    """The ledger that the entries describe.
 
     Attributes:
-        segments: the numbers of segments, and the positions where they end.
+        segments: the numbers of `acquired` entries, and the positions at their ends.
     """
 
     ledger: Ledger
@@ -72,73 +72,76 @@ class Rebuilt:
     loads: Loads
 
 
-def name_of(number: int) -> str:
+def entry_name(number: int) -> str:
     return _NAME.format(number)
 
 
-def read_history(place: Storage, location: str) -> History:
-    """Read what is of use, from the newest entry back to the last one kept.
+def read_history(storage: Storage, location: str) -> History:
+    """Read the entries that are needed, starting with the newest.
 
     Raises:
-        LedgerTakenError: an entry was removed meanwhile, so another driver is at work.
-        LedgerLostError: entries are damaged, or missing.
-        LedgerError: the place cannot be read.
+        LedgerTakenError: another driver has removed an entry in the meantime.
+        LedgerLostError: entries are damaged or missing.
+        LedgerError: the storage cannot be read.
     """
-    with ledger_errors(location, "listed"):
-        found = sorted(_numbers(place.names()))
-    history: list[tuple[int, Entry]] = []
-    keep = 0
-    snapshot = False
-    for number, entry in _newest_first(place, location, found):
-        if number < keep:
+    with as_ledger_errors(location, "listed"):
+        numbers = sorted(_entry_numbers(storage.list_names()))
+    numbered_entries: list[tuple[int, Entry]] = []
+    first_kept = 0
+    has_snapshot = False
+    for number, entry in _read_newest_first(storage, location, numbers):
+        if number < first_kept:
             break
         if entry is None:
-            # It was listed a moment ago.
-            raise taken_over(location)
-        if entry.kind == "trimmed" and not snapshot:
-            keep, snapshot = entry.head["keep"], True
-        history.append((number, entry))
-    history.reverse()
-    _check_whole([number for number, _ in history], keep, location)
-    return History(history, found[0] if found else 0, keep)
+            # It existed when the names were listed.
+            raise taken_over_error(location)
+        if entry.kind == "trimmed" and not has_snapshot:
+            first_kept, has_snapshot = entry.header["first_kept"], True
+        numbered_entries.append((number, entry))
+    numbered_entries.reverse()
+    _check_complete([number for number, _ in numbered_entries], first_kept, location)
+    return History(numbered_entries, numbers[0] if numbers else 0, first_kept)
 
 
-def _numbers(names: Sequence[str]) -> list[int]:
+def _entry_numbers(names: Sequence[str]) -> list[int]:
     return [int(match[1]) for name in names if (match := _NUMBER.fullmatch(name))]
 
 
-def _check_whole(numbers: Sequence[int], first: int, location: str) -> None:
+def _check_complete(numbers: Sequence[int], first: int, location: str) -> None:
     if numbers and numbers != list(range(first, numbers[-1] + 1)):
-        there = set(numbers)
-        lost = next(n for n in range(first, numbers[-1]) if n not in there)
+        present = set(numbers)
+        lost = next(n for n in range(first, numbers[-1]) if n not in present)
         raise LedgerLostError(
-            f"the ledger in {location} misses its entry {name_of(lost)}:"
-            " what it listed is accepted and was perhaps not read; restore it, or "
-            "begin a new ledger and checkpoint"
+            f"the entry {entry_name(lost)} of the ledger in {location} is missing: "
+            "its offsets are accepted, and may not have been read; restore it, or "
+            "start with a new ledger and checkpoint"
         )
 
 
-def _newest_first(
-    place: Storage, location: str, numbers: Sequence[int]
+def _read_newest_first(
+    storage: Storage, location: str, numbers: Sequence[int]
 ) -> Iterator[tuple[int, Entry | None]]:
-    """Read entries, several at a time: an object store takes 50 ms for each."""
+    """Yield the entries, None for missing ones, reading several at a time.
+
+    An object store takes 50 ms for each.
+    """
 
     def read(number: int) -> Entry | None:
-        with ledger_errors(location, "read"):
+        with as_ledger_errors(location, "read"):
             try:
-                data = place.read(name_of(number))
+                data = storage.read(entry_name(number))
             except FileNotFoundError:
                 return None
-        return entries.parse(data, f"{location}/{name_of(number)}")
+        return entries.parse_entry(data, f"{location}/{entry_name(number)}")
 
     with ThreadPoolExecutor(READERS) as pool:
         for last in range(len(numbers), 0, -READ_AHEAD):
-            some = numbers[max(0, last - READ_AHEAD) : last][::-1]
-            yield from zip(some, pool.map(read, some), strict=True)
+            numbers_ahead = numbers[max(0, last - READ_AHEAD) : last][::-1]
+            yield from zip(numbers_ahead, pool.map(read, numbers_ahead), strict=True)
 
 
-def known_identity(history: History, group_id: str, location: str) -> Identity | None:
-    """Return whose ledger it is, or None for a new one.
+def check_identity(history: History, group_id: str, location: str) -> Identity | None:
+    """Return the identity of the ledger, or None if it is new.
 
     Raises:
         LedgerMismatchError: it is the ledger of another group.
@@ -155,33 +158,34 @@ def known_identity(history: History, group_id: str, location: str) -> Identity |
     return known[-1]
 
 
-def rebuild(history: History, where: str) -> Rebuilt:
-    """Make the ledger and its loads of the entries.
+def rebuild(history: History, location: str) -> LedgerState:
+    """Return the ledger and the loads that the entries describe.
 
     Raises:
-        LedgerLostError: they do not hang together.
+        LedgerLostError: the positions of the entries are not contiguous.
     """
-    rebuilt = Rebuilt(*_last_snapshot(history.entries))
-    ledger = rebuilt.ledger
+    state = LedgerState(*_last_snapshot(history.entries))
+    ledger = state.ledger
     snapshots = [n for n, entry in history.entries if entry.kind == "trimmed"]
-    noted = snapshots[-1] if snapshots else -1
+    last_snapshot = snapshots[-1] if snapshots else -1
     for number, entry in history.entries:
-        if entry.head.get("at", ledger.end) != ledger.end:
+        if entry.header.get("position", ledger.end) != ledger.end:
             raise LedgerLostError(
-                f"the ledger in {where} does not hang together at entry {number}; "
-                "restore it, or begin a new ledger and checkpoint"
+                f"entry {number} of the ledger in {location} does not continue the "
+                "entry before it; restore the ledger, or start with a new ledger and "
+                "checkpoint"
             )
         if entry.kind == "trimmed":
-            # Ids that were adopted since the segments before it were written.
-            ledger.agree(entry.topics, adopt=True)
-        elif entry.kind == "taken":
+            # Topics may have been recreated after the segments before it.
+            ledger.check_topics(entry.topics, allow_recreated=True)
+        elif entry.kind == "acquired":
             ledger.append(entry.segment)
-            rebuilt.segments.append((number, ledger.end))
-        elif number > noted:
-            _note_load(rebuilt.loads, entry, ledger.end)
+            state.segments.append((number, ledger.end))
+        elif number > last_snapshot:
+            _apply_load(state.loads, entry, ledger.end)
     if snapshots:
-        ledger.trim(dict(history.entries)[noted].head["begin"])
-    return rebuilt
+        ledger.trim(dict(history.entries)[last_snapshot].header["begin"])
+    return state
 
 
 def _last_snapshot(
@@ -191,38 +195,40 @@ def _last_snapshot(
     if not snapshots:
         return Ledger(), deque(), Loads()
     last = snapshots[-1]
-    begin = last.head["begin"]
-    kept = next((one.head["at"] for _, one in history if one.kind == "taken"), begin)
-    ledger = Ledger.restored(min(begin, kept), last.topics, last.remembered)
+    begin = last.header["begin"]
+    kept = next(
+        (one.header["position"] for _, one in history if one.kind == "acquired"), begin
+    )
+    ledger = Ledger.from_snapshot(min(begin, kept), last.topics, last.redeliverable)
     return ledger, deque(), last.loads
 
 
-def _note_load(loads: Loads, entry: Entry, at: int) -> None:
+def _apply_load(loads: Loads, entry: Entry, position: int) -> None:
     if entry.kind == "opened":
-        loads.interrupt(at)
-    elif entry.head["is_complete"]:
-        loads.complete(entry.head["load"], at)
+        loads.interrupt(position)
+    elif entry.header["is_complete"]:
+        loads.complete(entry.header["load"], position)
     else:
-        loads.begin(entry.head["load"], entry.head["start"], at)
+        loads.begin(entry.header["load"], entry.header["start"], position)
 
 
-def taken_over(location: str) -> LedgerTakenError:
+def taken_over_error(location: str) -> LedgerTakenError:
     return LedgerTakenError(
-        f"another driver took over the ledger in {location}; this query "
-        "stops: give each query a ledgerLocation of its own"
+        f"another driver took over the ledger in {location}, and this query stops; "
+        "give each query a ledgerLocation of its own"
     )
 
 
 @contextmanager
-def ledger_errors(location: str, done: str) -> Iterator[None]:
-    """Make errors of file systems ours; each has classes of its own."""
+def as_ledger_errors(location: str, action: str) -> Iterator[None]:
+    """Raise errors of the storage, whose classes differ, as LedgerError."""
     try:
         yield
     except Error:
         raise
     except Exception as error:
         raise LedgerError(
-            f"the ledger in {location} could not be {done}: "
-            f"{type(error).__name__}: {error}; see to it and start the query again "
-            "(nothing is accepted that is not in the ledger)"
+            f"the ledger in {location} could not be {action}: "
+            f"{type(error).__name__}: {error}; correct this and start the query again "
+            "(no records are lost: only offsets in the ledger are accepted)"
         ) from error

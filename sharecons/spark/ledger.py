@@ -1,28 +1,28 @@
-"""The ledger: what a share group gave to one query, in the order in which it came.
+"""The ledger: the offsets that a query has acquired, in the order of acquisition.
 
-Rule 1: which offsets are new, where they stand, and when they may be forgotten is
-decided here, and nowhere else.
-Rule 2: this file meets no file, socket or clock. `sharecons.spark.store` keeps what is
-told to this one; whoever uses both writes there first.
+Rule 1: only this file decides which offsets are new, which positions they have, and
+when they are dropped.
+Rule 2: no file, socket or clock here. `sharecons.spark.store` stores the ledger, and
+callers write each change there first.
 
 Theory of operation
 -------------------
-A share group cannot give a record twice on request, and Spark must be able to ask
-twice. So each range of offsets that the group gives is entered here before it is
-accepted; the records stay in Kafka's log, from which any task reads them again. A
-*position* counts offsets from the ledger's beginning, holes of the log among them: it
-is Spark's offset, and two positions always mean the same records.
+A share group cannot deliver a record twice on request, but Spark may read it twice. So
+each acquired range of offsets is written to the ledger before it is accepted. The
+records stay in Kafka's log, from which tasks read them as often as necessary. A
+*position* is a number of offsets since the ledger's beginning, gaps in the log
+included. It is Spark's offset, and two positions always stand for the same records.
 
-What was acquired comes back if its acceptance was lost (a killed driver, an ended
-lock). `new` leaves out what is held already: it is to be accepted again, and entered
-once. An offset is held while it stands between `begin` and `end` (Spark may ask for
-it), and after that until the share partition's start offset has passed it (the group
-may give it again). Whoever asks `new` must still hold the locks of what it asks about:
-the start offset cannot have passed a locked record, so what `passed` has forgotten
-does not return.
+Acquired offsets are delivered again if their acceptance was lost (a killed driver, an
+expired lock). They have to be accepted again, but `select_new` leaves them out, so that
+they are in the ledger once. The ledger knows an offset while it is between `begin` and
+`end` (Spark may read it), and after that until the start offset of its share partition
+has passed it (the group may deliver it again). The caller of `select_new` must hold the
+locks of the ranges: the start offset cannot pass a locked record, so an offset that was
+dropped by `set_start_offset` is never among them.
 
-Ranges lie in arrays, 22 bytes each; neighbours of one partition and delivery count are
-joined. A million ranges are 22 MB, where a million objects would be ten times that.
+Ranges are stored in arrays, in 22 bytes each, and adjacent ranges of one partition and
+delivery count are joined. A million ranges take 22 MB; as objects, ten times as much.
 """
 
 from array import array
@@ -37,17 +37,17 @@ from sharecons.protocol.messages import SharePartition, TopicId
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
 from sharecons.spark.offset_set import OffsetSet
 
-__all__ = ["AcquiredRange", "Ledger", "Remembered"]
+__all__ = ["AcquiredRange", "Ledger", "Redeliverable"]
 
-Remembered = Mapping[SharePartition, Sequence[tuple[int, int]]]
-"""Offsets that are committed, but may be given again."""
+Redeliverable = Mapping[SharePartition, Sequence[tuple[int, int]]]
+"""Committed offsets that the group may deliver again."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcquiredRange:
-    """Offsets of one partition that the group gave, both ends included.
+    """Acquired offsets of one partition, both ends included.
 
-    Not every offset has a record: transactions and compaction leave holes.
+    Some offsets may have no record, after transactions or compaction.
     """
 
     topic: str
@@ -66,7 +66,7 @@ class AcquiredRange:
         return SharePartition(self.topic_id, self.partition)
 
     def cut(self, first: int, last: int) -> "AcquiredRange":
-        """Give the part from one offset to another."""
+        """Return the part from one offset to another, both included."""
         return AcquiredRange(
             self.topic, self.topic_id, self.partition, first, last, self.delivery_count
         )
@@ -74,197 +74,212 @@ class AcquiredRange:
 
 @final
 class Ledger:
-    """What the group gave, by position.
+    """Acquired ranges, by position.
 
     Attributes:
-        begin: the first position that can still be asked for.
-        end: the position behind the last offset that was entered.
+        begin: the first position that is not trimmed.
+        end: the position after the last offset.
     """
 
     def __init__(self) -> None:
         self.begin = 0
         self.end = 0
         self._topics: dict[str, TopicId] = {}
-        self._replaced: set[TopicId] = set()  # ids that topics had before
-        # Rows: a range's position, its first offset, its place below, its count.
+        # The former ids of recreated topics.
+        self._old_topic_ids: set[TopicId] = set()
+        # A row has the position, first offset, partition and delivery count of a range.
+        # `_indexes` refers to `_partitions`.
         self._positions = array("q")
         self._firsts = array("q")
-        self._places = array("i")
+        self._indexes = array("i")
         self._counts = array("h")
         self._partitions: list[tuple[str, SharePartition]] = []
-        self._place_of: dict[SharePartition, int] = {}
-        self._waiting: defaultdict[SharePartition, OffsetSet] = defaultdict(OffsetSet)
-        self._remembered: defaultdict[SharePartition, OffsetSet] = defaultdict(
+        self._index_of: dict[SharePartition, int] = {}
+        self._uncommitted: defaultdict[SharePartition, OffsetSet] = defaultdict(
+            OffsetSet
+        )
+        self._redeliverable: defaultdict[SharePartition, OffsetSet] = defaultdict(
             OffsetSet
         )
         self._starts: dict[SharePartition, int] = {}
 
     @classmethod
-    def restored(
-        cls, begin: int, topics: Mapping[str, TopicId], remembered: Remembered
+    def from_snapshot(
+        cls, begin: int, topics: Mapping[str, TopicId], redeliverable: Redeliverable
     ) -> "Ledger":
-        """Give the ledger as it was when all before `begin` was trimmed."""
+        """Return a ledger in which all positions before `begin` are trimmed."""
         ledger = cls()
         ledger.begin = ledger.end = begin
         ledger._topics = dict(topics)
-        for share_partition, ranges in remembered.items():
+        for share_partition, ranges in redeliverable.items():
             for first, last in ranges:
-                ledger._remembered[share_partition].add(first, last)
+                ledger._redeliverable[share_partition].add(first, last)
         return ledger
 
     def __len__(self) -> int:
-        """Tell how many ranges can still be asked for."""
+        """Return the number of ranges that are not trimmed."""
         return len(self._positions)
 
     @property
     def topics(self) -> Mapping[str, TopicId]:
-        """The topics of which anything was entered, with their ids."""
+        """The topics whose offsets were added to the ledger, and their ids."""
         return self._topics
 
     @property
-    def remembered(self) -> Remembered:
-        """What is trimmed, but may be given again; goes into the store's snapshot."""
-        return {place: list(held) for place, held in self._remembered.items() if held}
+    def redeliverable(self) -> Redeliverable:
+        """Trimmed offsets that may be delivered again; for the store's snapshot."""
+        return {
+            share_partition: list(offsets)
+            for share_partition, offsets in self._redeliverable.items()
+            if offsets
+        }
 
-    # What the group gives.
+    # Adding acquired ranges.
 
-    def agree(self, topics: Mapping[str, TopicId], *, adopt: bool = False) -> None:
-        """Compare the ids that topics have now with those of the ledger.
+    def check_topics(
+        self, topics: Mapping[str, TopicId], *, allow_recreated: bool = False
+    ) -> None:
+        """Compare the current ids of topics with those of the ledger.
 
-        A topic that was deleted and made anew has another id. Its old records are
-        gone; with `adopt` the new topic is taken on all the same, and tasks that read
-        the old one find nothing.
+        A topic that was deleted and created again has another id, and its old records
+        are lost. With `allow_recreated` the ledger accepts the new topic, and tasks
+        that read the old one find no records.
 
         Raises:
-            LedgerMismatchError: a topic was made anew, and `adopt` is false.
+            LedgerMismatchError: a topic was recreated, and `allow_recreated` is false.
         """
         for topic, topic_id in topics.items():
             known = self._topics.get(topic, topic_id)
-            if known == topic_id or topic_id in self._replaced:
+            if known == topic_id or topic_id in self._old_topic_ids:
                 continue
-            if not adopt:
-                raise LedgerMismatchError(_made_anew(topic, known, topic_id))
+            if not allow_recreated:
+                raise LedgerMismatchError(_recreated_message(topic, known, topic_id))
             self._topics[topic] = topic_id
-            self._replaced.add(known)
+            self._old_topic_ids.add(known)
             self._forget_topic(known)
 
     def _forget_topic(self, topic_id: TopicId) -> None:
-        """Nothing of a topic that is gone can be given again."""
-        for place in [p for p in self._remembered if p.topic_id == topic_id]:
-            del self._remembered[place]
+        """Drop redeliverable offsets of a deleted topic."""
+        for deleted in [p for p in self._redeliverable if p.topic_id == topic_id]:
+            del self._redeliverable[deleted]
 
-    def new(
-        self, taken: Iterable[AcquiredRange], *, adopt: bool = False
+    def select_new(
+        self, acquired: Iterable[AcquiredRange], *, allow_recreated: bool = False
     ) -> list[AcquiredRange]:
-        """Give those parts that are not held yet: they are to be entered.
+        """Return the parts of acquired ranges that are not in the ledger.
 
-        All of it is to be accepted, once what is new is durable and entered. The
-        locks of what is asked about must not have ended. With `adopt` a topic that was
-        made anew is taken on, as by `agree`; what still comes of the old one is not
-        new, since nothing can read it.
+        The caller has to write these to the store, add them by `append`, and then
+        accept all of the acquired ranges. Their locks must not have expired. With
+        `allow_recreated` recreated topics are accepted as by `check_topics`; later
+        ranges of the old topic are not new, as their records cannot be read.
 
         Raises:
-            LedgerMismatchError: a topic was made anew, and `adopt` is false; nothing
-                may be accepted.
+            LedgerMismatchError: a topic was recreated, and `allow_recreated` is false;
+                the ranges must not be accepted.
         """
         parts: list[AcquiredRange] = []
-        asked: defaultdict[SharePartition, OffsetSet] = defaultdict(OffsetSet)
-        for given in taken:
-            self.agree({given.topic: given.topic_id}, adopt=adopt)
-            if given.topic_id in self._replaced:
+        seen: defaultdict[SharePartition, OffsetSet] = defaultdict(OffsetSet)
+        for each in acquired:
+            self.check_topics(
+                {each.topic: each.topic_id}, allow_recreated=allow_recreated
+            )
+            if each.topic_id in self._old_topic_ids:
                 continue
-            here = asked[given.share_partition]
-            for first, last in self._unknown(given, here):
-                parts.append(given.cut(first, last))
-                here.add(first, last)
+            seen_here = seen[each.share_partition]
+            for first, last in self._missing_parts(each, seen_here):
+                parts.append(each.cut(first, last))
+                seen_here.add(first, last)
         return parts
 
-    def _unknown(
-        self, given: AcquiredRange, asked: OffsetSet
+    def _missing_parts(
+        self, acquired: AcquiredRange, seen: OffsetSet
     ) -> Iterable[tuple[int, int]]:
-        """Give what neither the ledger nor this very question knows yet."""
-        place = given.share_partition
-        parts = [(given.first_offset, given.last_offset)]
-        for held in (self._waiting.get(place), self._remembered.get(place), asked):
-            if held:
-                parts = [rest for part in parts for rest in held.missing(*part)]
+        """Return the parts of a range that are neither in the ledger nor in `seen`."""
+        share_partition = acquired.share_partition
+        parts = [(acquired.first_offset, acquired.last_offset)]
+        for offsets in (
+            self._uncommitted.get(share_partition),
+            self._redeliverable.get(share_partition),
+            seen,
+        ):
+            if offsets:
+                parts = [rest for part in parts for rest in offsets.missing(*part)]
         return parts
 
     def append(self, segment: Iterable[AcquiredRange]) -> None:
-        """Enter what `new` gave, once it is durable."""
-        for taken in segment:
-            self._enter(taken)
+        """Add the result of `select_new`, once it is durable."""
+        for each in segment:
+            self._append_range(each)
 
-    def _enter(self, taken: AcquiredRange) -> None:
-        share_partition = taken.share_partition
-        self._topics[taken.topic] = taken.topic_id
-        self._waiting[share_partition].add(taken.first_offset, taken.last_offset)
-        place = self._place_of.get(share_partition)
-        if place is None:
-            place = self._place_of[share_partition] = len(self._partitions)
-            self._partitions.append((taken.topic, share_partition))
-        if not self._continues(place, taken):
+    def _append_range(self, each: AcquiredRange) -> None:
+        share_partition = each.share_partition
+        self._topics[each.topic] = each.topic_id
+        self._uncommitted[share_partition].add(each.first_offset, each.last_offset)
+        index = self._index_of.get(share_partition)
+        if index is None:
+            index = self._index_of[share_partition] = len(self._partitions)
+            self._partitions.append((each.topic, share_partition))
+        if not self._extends_last(index, each):
             self._positions.append(self.end)
-            self._firsts.append(taken.first_offset)
-            self._places.append(place)
-            self._counts.append(taken.delivery_count)
-        self.end += taken.size
+            self._firsts.append(each.first_offset)
+            self._indexes.append(index)
+            self._counts.append(each.delivery_count)
+        self.end += each.size
 
-    def _continues(self, place: int, taken: AcquiredRange) -> bool:
-        """Tell whether a range is but the last one gone on."""
-        if not self._positions or self._places[-1] != place:
+    def _extends_last(self, index: int, each: AcquiredRange) -> bool:
+        """Return whether a range continues the last row."""
+        if not self._positions or self._indexes[-1] != index:
             return False
         next_offset = self._firsts[-1] + self.end - self._positions[-1]
         return (
-            next_offset == taken.first_offset
-            and self._counts[-1] == taken.delivery_count
+            next_offset == each.first_offset and self._counts[-1] == each.delivery_count
         )
 
-    # What Spark asks.
+    # Reading.
 
-    def between(self, start: int, end: int) -> list[AcquiredRange]:
-        """Give what stands from one position up to another, cut where need be.
+    def ranges_between(self, start: int, end: int) -> list[AcquiredRange]:
+        """Return the ranges from one position up to another, which is excluded.
 
         Raises:
-            LedgerLostError: a position is trimmed, or was never reached.
+            LedgerLostError: a position is trimmed, or beyond the end.
         """
-        self._check(start, end)
+        self._check_positions(start, end)
         if start == end:
             return []
         row = bisect_right(self._positions, start) - 1
-        found: list[AcquiredRange] = []
+        ranges: list[AcquiredRange] = []
         while row < len(self._positions) and self._positions[row] < end:
-            found.append(self._row(row, start, end))
+            ranges.append(self._row(row, start, end))
             row += 1
-        return found
+        return ranges
 
-    def _check(self, start: int, end: int) -> None:
+    def _check_positions(self, start: int, end: int) -> None:
         if not start <= end:
-            raise ValueError(f"position {start} is not before {end}")
+            raise ValueError(f"position {start} is after position {end}")
         if start < self.begin:
             raise LedgerLostError(
-                f"the ledger begins at position {self.begin}, and {start} is asked "
-                "for: it was committed and trimmed; start from the checkpoint that "
-                "belongs to this ledger, or from a new one"
+                f"the ledger begins at position {self.begin}, but {start} is "
+                "requested: it was committed and trimmed; use the checkpoint that "
+                "belongs to this ledger, or a new one"
             )
         if end > self.end:
             raise LedgerLostError(
-                f"the ledger ends at position {self.end}, and {end} is asked for: it "
-                "is not the ledger that this checkpoint was made with; give the right "
-                "ledgerLocation, or a new checkpoint"
+                f"the ledger ends at position {self.end}, but {end} is requested: the "
+                "checkpoint belongs to another ledger; set ledgerLocation to that one, "
+                "or use a new checkpoint"
             )
 
     def _row(self, row: int, start: int, end: int) -> AcquiredRange:
-        """Give a row as a value, or that part of it which lies between positions."""
+        """Return the part of a row that is between two positions."""
         position = self._positions[row]
-        topic, (topic_id, partition) = self._partitions[self._places[row]]
-        offset_of = self._firsts[row] - position
+        topic, (topic_id, partition) = self._partitions[self._indexes[row]]
+        offset_base = self._firsts[row] - position
         return AcquiredRange(
             topic,
             topic_id,
             partition,
-            offset_of + max(start, position),
-            offset_of + min(end, self._end_of(row)) - 1,
+            offset_base + max(start, position),
+            offset_base + min(end, self._end_of(row)) - 1,
             self._counts[row],
         )
 
@@ -274,54 +289,59 @@ class Ledger:
             return self._positions[following]
         return self.end
 
-    # What may be forgotten.
+    # Dropping.
 
     def trim(self, position: int) -> None:
-        """Let go what stands before a position: it is committed.
+        """Drop the ranges before a position: their batches are committed.
 
-        Its offsets are remembered until the start offset has passed them. A position
-        that is trimmed already is passed over: Spark commits again after a restart.
+        Their offsets stay redeliverable until the start offset has passed them. A
+        position that is already trimmed is ignored: Spark commits again after a
+        restart.
         """
         if position <= self.begin:
             return
-        self._check(self.begin, position)
-        for taken in self.between(self.begin, position):
-            self._remember(taken)
+        self._check_positions(self.begin, position)
+        for each in self.ranges_between(self.begin, position):
+            self._keep_redeliverable(each)
         row = bisect_right(self._positions, position) - 1
         if row >= 0:
             self._firsts[row] += position - self._positions[row]
             self._positions[row] = position
-        done = len(self._positions) if position == self.end else row
-        for column in (self._positions, self._firsts, self._places, self._counts):
-            del column[:done]
+        trimmed = len(self._positions) if position == self.end else row
+        for column in (self._positions, self._firsts, self._indexes, self._counts):
+            del column[:trimmed]
         self.begin = position
 
-    def _remember(self, taken: AcquiredRange) -> None:
-        place = taken.share_partition
-        self._waiting[place].remove(taken.first_offset, taken.last_offset)
-        if self._topics.get(taken.topic) != taken.topic_id:
-            return  # nothing of a topic that is gone can be given again
-        first = max(taken.first_offset, self._starts.get(place, 0))
-        if first <= taken.last_offset:
-            self._remembered[place].add(first, taken.last_offset)
+    def _keep_redeliverable(self, each: AcquiredRange) -> None:
+        share_partition = each.share_partition
+        self._uncommitted[share_partition].remove(each.first_offset, each.last_offset)
+        if self._topics.get(each.topic) != each.topic_id:
+            return  # a deleted topic's records are not delivered again
+        first = max(each.first_offset, self._starts.get(share_partition, 0))
+        if first <= each.last_offset:
+            self._redeliverable[share_partition].add(first, each.last_offset)
 
-    def passed(self, topic_id: TopicId, partition: int, start_offset: int) -> None:
-        """Forget what the start offset of a share partition has passed, if committed.
+    def set_start_offset(
+        self, topic_id: TopicId, partition: int, start_offset: int
+    ) -> None:
+        """Drop redeliverable offsets before the start offset of a share partition.
 
-        What is not committed yet is kept: it is read from the log, whatever becomes
-        of the group. This may be told while another thread asks what is `new`.
+        Offsets that are not committed stay. This may be called while another thread is
+        in `select_new`.
         """
-        place = SharePartition(topic_id, partition)
-        self._starts[place] = start_offset
-        held = self._remembered.get(place)
-        if held and start_offset > 0:
-            self._remembered[place] = held.without(0, start_offset - 1)
+        share_partition = SharePartition(topic_id, partition)
+        self._starts[share_partition] = start_offset
+        redeliverable = self._redeliverable.get(share_partition)
+        if redeliverable and start_offset > 0:
+            self._redeliverable[share_partition] = redeliverable.without(
+                0, start_offset - 1
+            )
 
 
-def _made_anew(topic: str, known: TopicId, topic_id: TopicId) -> str:
+def _recreated_message(topic: str, known: TopicId, topic_id: TopicId) -> str:
     return (
-        f"the topic {topic} was deleted and made anew: the ledger has its id as "
-        f"{UUID(bytes=known)}, and it is {UUID(bytes=topic_id)} now; use a new "
-        "ledgerLocation and checkpoint, or failOnDataLoss=false to go on without what "
-        "was not read yet"
+        f"the topic {topic} was deleted and created again: its id in the ledger is "
+        f"{UUID(bytes=known)}, and now it is {UUID(bytes=topic_id)}; use a new "
+        "ledgerLocation and checkpoint, or set failOnDataLoss to false to continue "
+        "without the unread records of the old topic"
     )

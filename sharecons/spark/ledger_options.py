@@ -1,7 +1,7 @@
-"""The values of `ledger.*` options: text, as Spark passes them, or what it means.
+"""Parses the values of `ledger.*` options, which Spark passes as text.
 
-Arguments of fsspec's filesystems are booleans, numbers, and objects. A value that reads
-as one of these in JSON is that; all else is text.
+Arguments of fsspec filesystems are booleans, numbers and objects. A value that is one
+of these in JSON is converted; all other values stay text.
 """
 
 import json
@@ -15,7 +15,7 @@ __all__ = ["hide_secrets", "parse_ledger_option"]
 
 _WORDS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
-# Digits that begin with a zero, or that are many, are some account's key: text.
+# Digits that begin with a zero, or are many, are taken for an account's key: text.
 _INTEGER: Final = re.compile(r"-?(0|[1-9]\d{0,17})")
 _DECIMAL: Final = re.compile(r"-?(0|[1-9]\d{0,17})\.\d{1,17}")
 
@@ -25,7 +25,7 @@ _SECRET: Final = re.compile(
 
 
 def parse_ledger_option(name: str, value: str) -> Any:
-    """Return what the value of an option means.
+    """Parse the value of an option.
 
     Args:
         name: the option's name, for errors.
@@ -33,8 +33,8 @@ def parse_ledger_option(name: str, value: str) -> Any:
             any other text, which is returned unchanged.
 
     Raises:
-        ConfigurationError: it begins as JSON does, and is not valid JSON. The value
-            itself is not in the message: it may be a secret.
+        ConfigurationError: the value begins like JSON but is invalid. The message does
+            not contain the value, which may be a secret.
     """
     text = value.strip()
     if text.lower() in _WORDS:
@@ -52,10 +52,10 @@ def _json(name: str, text: str) -> Any:
     except (json.JSONDecodeError, RecursionError) as error:
         at = error.colno if isinstance(error, json.JSONDecodeError) else 1
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep"
-        # Not `from error`, which has the whole text.
+        # Not `from error`, which contains the whole text.
         raise ConfigurationError(
-            f"{name} begins as JSON does and is no valid JSON (column {at}: {reason}); "
-            'write an object as {"name": "value"}, or a text in double quotes'
+            f"{name} begins like JSON but is invalid (column {at}: {reason}); write an "
+            'object as {"name": "value"}, or a text in double quotes'
         ) from None
 
 
@@ -73,5 +73,5 @@ def _secrets(options: Mapping[str, Any]) -> list[str]:
             found += _secrets(value)
         elif isinstance(value, str) and value and _SECRET.search(name):
             found.append(value)
-    # A secret that contains another one goes first.
+    # Longer secrets first: they may contain shorter ones.
     return sorted(found, key=len, reverse=True)

@@ -1,4 +1,4 @@
-"""What a driver needs of whatever keeps its ledger."""
+"""The interface between a driver and the store of its ledger."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,20 +9,20 @@ __all__ = ["LedgerStore"]
 
 
 class LedgerStore(Protocol):
-    """Keeps segments of the ledger; `sharecons.spark.store.Store` is one."""
+    """Stores a ledger; implemented by `sharecons.spark.store.Store`."""
 
     def append(self, segment: Sequence[AcquiredRange]) -> None:
-        """Keep it; durable when this returns."""
+        """Write a segment; it is durable when this returns."""
 
     def trim(self, ledger: Ledger) -> None:
-        """Keep no more what the ledger has trimmed."""
+        """Write a snapshot if the ledger has trimmed whole segments."""
 
-    def sweep(self) -> bool:
-        """Remove some of what is kept no more; tell whether there is more of it."""
+    def remove_old_entries(self) -> bool:
+        """Remove some entries that are no longer needed; return whether more are."""
         ...
 
-    def check(self) -> None:
-        """Raise LedgerTakenError if another driver took the ledger over."""
+    def check_ownership(self) -> None:
+        """Raise LedgerTakenError if another driver has taken the ledger over."""
 
     def close(self) -> None:
-        """Let another driver in."""
+        """Unlock the ledger."""

@@ -1,8 +1,8 @@
-"""A lock on one machine for each `load()`, whichever place keeps the ledger.
+"""A lock on the driver's machine for each `load()`, for all kinds of storage.
 
-Spark plans a `load()` in processes of one JVM. An object store has no locks, so the
-second process would take the ledger over from the first. The file of the lock says who
-holds it, and where the reader of a stream lets others attach.
+Spark plans a `load()` in processes of one JVM. An object store has no locks, so without
+this the second process would take the ledger over from the first. The lock file
+contains the process that holds it, and the address at which readers of a stream attach.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Holder:
     """The process that holds a lock.
 
     Attributes:
-        address: where others attach to its query, or None while it opens the ledger.
+        address: where other readers attach; None while the holder opens the ledger.
     """
 
     name: str = "another process"
@@ -39,7 +39,7 @@ class Holder:
 
 
 class Address(NamedTuple):
-    """A port of this machine, and what a reader says there to be let in."""
+    """A port of this machine, and the token that a reader sends there."""
 
     port: int
     token: str
@@ -47,7 +47,7 @@ class Address(NamedTuple):
 
 @final
 class LoadLock:
-    """Lets one process at a time acquire for a `load()`. Windows has no such lock."""
+    """Lets one process at a time acquire for a `load()`. Does nothing on Windows."""
 
     def __init__(self, load_id: str) -> None:
         owner = os.getuid() if sys.platform != "win32" else ""
@@ -56,10 +56,10 @@ class LoadLock:
         self._handle: int | None = None
 
     def acquire(self) -> None:
-        """Wait until no other process acquires for this load.
+        """Wait for the lock.
 
         Raises:
-            ClosedError: Spark ended meanwhile.
+            ClosedError: Spark's process has ended in the meantime.
         """
         parent = os.getppid()
         while self.try_acquire() is not None:
@@ -68,21 +68,22 @@ class LoadLock:
             time.sleep(RETRY)
 
     def publish(self, address: Address) -> None:
-        """Let others find the query of this process."""
+        """Write the address of this process's query to the lock file."""
         if self._handle is not None:
             os.write(self._handle, f"\n{address.port} {address.token}\n".encode())
 
     def release(self) -> None:
-        """Let the next process acquire; may be repeated."""
+        """Release the lock; may be repeated."""
         if self._handle is not None:
-            # Under the lock: a process that opened this file before looks again.
+            # Under the lock: a process that has opened this file notices the removal
+            # (`_is_current`) and opens the next one.
             with suppress(OSError):
                 self._path.unlink()
             os.close(self._handle)
             self._handle = None
 
     def try_acquire(self) -> Holder | None:
-        """Take the lock and return None, or return who holds it."""
+        """Take the lock and return None, or return its holder."""
         if sys.platform == "win32" or self._handle is not None:
             return None
         import fcntl
@@ -95,7 +96,7 @@ class LoadLock:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _holder(os.read(handle, 1000))
+            holder = _parse_holder(os.read(handle, 1000))
             os.close(handle)
             return holder
         except OSError as error:
@@ -111,25 +112,29 @@ class LoadLock:
         return None
 
     def _warn(self, error: OSError) -> None:
-        # The numbers of entries still keep two drivers apart.
-        _log.warning("no lock for this load", path=str(self._path), reason=str(error))
+        # The entries' numbers still exclude a second driver.
+        _log.warning(
+            "continuing without a lock for this load()",
+            path=str(self._path),
+            reason=str(error),
+        )
 
     def _open(self) -> int:
-        # Others may write to the directory: a link of theirs is not followed.
+        # Other users may write to the directory, so symbolic links are not followed.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         return os.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
 
     def _is_current(self, handle: int) -> bool:
-        """Tell whether the path still names the locked file."""
+        """Return whether the path still refers to the locked file."""
         try:
-            there = os.stat(self._path, follow_symlinks=False)
+            current = os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        return os.path.samestat(there, os.fstat(handle))
+        return os.path.samestat(current, os.fstat(handle))
 
 
-def _holder(written: bytes) -> Holder:
-    """Read what the holder has written so far."""
+def _parse_holder(written: bytes) -> Holder:
+    """Parse a lock file, which its holder may still be writing."""
     name, *lines = written.decode(errors="replace").split("\n")
     if len(lines) < 2:
         return Holder(name or Holder().name)

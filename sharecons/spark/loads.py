@@ -1,13 +1,13 @@
-"""What each `load()` of a batch acquired, by position.
+"""The positions that each `load()` of a batch reads.
 
-Rule: no file, no clock. `sharecons.spark.store` writes each change before it is noted
-here.
+Rule: no file and no clock here. `sharecons.spark.store` writes each change to its
+storage first.
 
 Spark may plan one `load()` several times: for both sides of a self-join, for a second
-action, after a failed job. The first planning acquires; the others read the same
-positions. A planning that dies between acquiring and its end leaves the load open, and
-the next one continues it. Other drivers may use the ledger in between, so a load is a
-list of spans, and not one range.
+action, or after a failed job. The first planning acquires records; the others read the
+same positions. If a planning fails while it acquires, the load stays open, and the next
+planning continues it. Other drivers may use the ledger in between, so a load is a list
+of spans.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,48 +22,48 @@ class Load:
     """The positions that one `load()` reads.
 
     Attributes:
-        start: the first position; before `held` if the load also reads what the ledger
-            held when it was first planned.
-        held: where the ledger ended then.
-        spans: positions that were acquired for it, ends excluded, in order.
-        since: where the span begins that is being acquired; None if there is none.
-        is_complete: nothing more is acquired for it.
+        start: the first position to read; it is before `ledger_end` if the load also
+            reads ranges that were in the ledger before.
+        ledger_end: the end of the ledger when the load was first planned.
+        spans: positions acquired for the load, ends excluded, in order.
+        open_since: the start of the span that is being acquired; None if there is none.
+        is_complete: nothing more is acquired for the load.
     """
 
     start: int
-    held: int
+    ledger_end: int
     spans: tuple[tuple[int, int], ...] = ()
-    since: int | None = None
+    open_since: int | None = None
     is_complete: bool = False
 
     @property
     def acquired(self) -> int:
-        """Return the number of offsets that were acquired for it."""
+        """The number of offsets in `spans`."""
         return sum(end - first for first, end in self.spans)
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """Return the positions to read, ends excluded, in order."""
-        ranges = [(self.start, self.held), *self.spans]
+        """The positions to read, ends excluded, in order."""
+        ranges = [(self.start, self.ledger_end), *self.spans]
         from_start = [(max(first, self.start), end) for first, end in ranges]
         return [(first, end) for first, end in from_start if first < end]
 
-    def closed(self, at: int) -> "Load":
-        """Return the load with the span that is being acquired ended at a position."""
-        if self.since is None:
+    def with_span_closed(self, position: int) -> "Load":
+        """Return a copy in which the open span ends at a position."""
+        if self.open_since is None:
             return self
         spans = self.spans
-        if self.since < at:
-            spans = (*spans, (self.since, at))
-        return replace(self, spans=spans, since=None)
+        if self.open_since < position:
+            spans = (*spans, (self.open_since, position))
+        return replace(self, spans=spans, open_since=None)
 
 
 @final
 class Loads:
     """All loads of a ledger, by their ids."""
 
-    def __init__(self, known: Mapping[str, Load] | None = None) -> None:
-        self._loads = dict(known or {})
+    def __init__(self, loads: Mapping[str, Load] | None = None) -> None:
+        self._loads = dict(loads or {})
 
     def get(self, load_id: str) -> Load | None:
         return self._loads.get(load_id)
@@ -74,18 +74,23 @@ class Loads:
     def __len__(self) -> int:
         return len(self._loads)
 
-    def begin(self, load_id: str, start: int, at: int) -> None:
-        """Acquire for a load from position `at` on; `start` counts the first time."""
-        load = self._loads.get(load_id, Load(start=start, held=at))
-        self._loads[load_id] = replace(load.closed(at), since=at)
+    def begin(self, load_id: str, start: int, position: int) -> None:
+        """Note that a load acquires from a position on.
 
-    def interrupt(self, at: int) -> None:
-        """End what is being acquired: another driver opened the ledger."""
-        for load_id, load in self._loads.items():
-            self._loads[load_id] = load.closed(at)
-
-    def complete(self, load_id: str, at: int) -> None:
-        """Acquire nothing more for a load."""
+        `start` is ignored for a load that was begun before.
+        """
+        load = self._loads.get(load_id, Load(start=start, ledger_end=position))
         self._loads[load_id] = replace(
-            self._loads[load_id].closed(at), is_complete=True
+            load.with_span_closed(position), open_since=position
+        )
+
+    def interrupt(self, position: int) -> None:
+        """Close the open spans, since another driver has opened the ledger."""
+        for load_id, load in self._loads.items():
+            self._loads[load_id] = load.with_span_closed(position)
+
+    def complete(self, load_id: str, position: int) -> None:
+        """Note that a load is complete; its open span ends at a position."""
+        self._loads[load_id] = replace(
+            self._loads[load_id].with_span_closed(position), is_complete=True
         )

@@ -1,4 +1,4 @@
-"""A ledger's directory on this machine, or on a mount that knows hard links."""
+"""A ledger's directory on this machine, or on a mount that supports hard links."""
 
 import os
 import sys
@@ -11,29 +11,29 @@ __all__ = ["LocalStorage"]
 
 
 class LocalStorage:
-    """Files that have their names only when they are whole and on the disk."""
+    """Files that get their names when they are complete and synced to disk."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock: int | None = None
 
-    def names(self) -> list[str]:
-        self._make()
+    def list_names(self) -> list[str]:
+        self._create_directory()
         return [name for name in os.listdir(self._directory) if name[0] != "."]
 
-    def _make(self) -> None:
+    def _create_directory(self) -> None:
         path = self._directory.absolute()
         missing = [one for one in (path, *path.parents) if not one.is_dir()]
         path.mkdir(parents=True, exist_ok=True)
         for directory in missing:
-            _sync(directory.parent)
+            _sync_directory(directory.parent)
 
     def read(self, name: str) -> bytes:
         return (self._directory / name).read_bytes()
 
     def create(self, name: str, data: bytes) -> None:
-        # A file of the final name that is half written, after a crash, could not be
-        # told from a damaged one. So it gets its name when it is whole.
+        # If a crash left a half-written file under the final name, it would look like
+        # a damaged entry. So the file gets its name once it is complete.
         draft = self._directory / f".{name}.{uuid4().hex}"
         try:
             with open(draft, "xb") as file:
@@ -43,17 +43,17 @@ class LocalStorage:
             _publish(draft, self._directory / name)
         finally:
             draft.unlink(missing_ok=True)
-        _sync(self._directory)
+        _sync_directory(self._directory)
 
     def remove(self, name: str) -> None:
         (self._directory / name).unlink(missing_ok=True)
 
-    def lock(self, who: str) -> str | None:
+    def lock(self, owner: str) -> str | None:
         if sys.platform == "win32" or self._lock is not None:
             return None
         import fcntl
 
-        self._make()
+        self._create_directory()
         path = self._directory / ".driver"
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -63,17 +63,17 @@ class LocalStorage:
             os.close(handle)
             return other or "an unnamed process"
         except OSError:
-            # A mount without locks. The numbers still keep two drivers apart.
+            # A mount without locks; the entries' numbers still exclude a second driver.
             os.close(handle)
             return None
-        self._sweep()
+        self._remove_drafts()
         os.truncate(handle, 0)
-        os.write(handle, who.encode())
+        os.write(handle, owner.encode())
         self._lock = handle
         return None
 
-    def _sweep(self) -> None:
-        """Remove the drafts of drivers that were killed; nobody is writing now."""
+    def _remove_drafts(self) -> None:
+        """Remove the drafts of killed drivers; called while the lock is held."""
         for draft in self._directory.glob(".*.jsonl.*"):
             draft.unlink(missing_ok=True)
 
@@ -85,7 +85,7 @@ class LocalStorage:
 
 def _publish(draft: Path, final: Path) -> None:
     if sys.platform == "win32":
-        # Fails there if the name is taken.
+        # On Windows this fails if the name exists.
         os.rename(draft, final)
         return
     try:
@@ -95,11 +95,11 @@ def _publish(draft: Path, final: Path) -> None:
     except OSError as error:
         raise LedgerError(
             f"the ledger in {final.parent} cannot be written: making a hard link "
-            f"failed ({error.strerror}); use a file system that has them"
+            f"failed ({error.strerror}); use a file system that supports hard links"
         ) from error
 
 
-def _sync(directory: Path) -> None:
+def _sync_directory(directory: Path) -> None:
     """Make the names in a directory durable."""
     if sys.platform == "win32":
         return

@@ -1,8 +1,8 @@
-"""Offsets of one partition, as few disjoint ranges.
+"""A set of the offsets of one partition, stored as disjoint ranges.
 
-Rule: ranges that touch are one. A group hands a partition out in order, so what it
-gave one query is mostly a single range, however long the query runs; memory counts
-the holes, not the records.
+Adjacent ranges are joined. A group delivers a partition in order, so the offsets of one
+query are mostly a single range; memory grows with the number of gaps, and not with that
+of the records.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,7 +14,7 @@ __all__ = ["OffsetSet"]
 
 @final
 class OffsetSet:
-    """A set of offsets. Ranges go in and out with both ends included."""
+    """A set of offsets. Both ends of a range are included."""
 
     __slots__ = ("_firsts", "_lasts")
 
@@ -29,7 +29,7 @@ class OffsetSet:
         return bool(self._firsts)
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Give those parts of a range that are not in here."""
+        """Return the parts of a range that are not in the set."""
         parts: list[tuple[int, int]] = []
         at = bisect_left(self._lasts, first)
         while first <= last:
@@ -43,8 +43,8 @@ class OffsetSet:
         return parts
 
     def add(self, first: int, last: int) -> None:
-        # What it touches as well as what it overlaps: from the range that ends just
-        # before it to the one that begins just after.
+        # Joins adjacent ranges too: from the one that ends just before the new range
+        # to the one that starts just after it.
         low = bisect_left(self._lasts, first - 1)
         high = bisect_right(self._firsts, last + 1)
         if low < high:
@@ -54,7 +54,7 @@ class OffsetSet:
         self._lasts[low:high] = [last]
 
     def without(self, first: int, last: int) -> "OffsetSet":
-        """Give a copy that lacks a range; whoever reads this one is not disturbed."""
+        """Return a copy without a range; other threads may read this set meanwhile."""
         copy = OffsetSet()
         copy._firsts = self._firsts[:]
         copy._lasts = self._lasts[:]

@@ -1,8 +1,8 @@
-"""What the source's options say; every complaint is one sentence that names the option.
+"""Parses and checks the options of the source.
 
-Names are those of Spark's own Kafka source where it has one for the thing, and those
-of Kafka's Java clients behind `kafka.`; Spark gives them to us in lower case, whatever
-was typed.
+The names are those of Spark's own Kafka source where it has the same option, and
+`kafka.` with the names of Kafka's Java clients. Spark passes them in lower case. Each
+error is one sentence that names the option.
 """
 
 import re
@@ -16,18 +16,18 @@ from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import parse_ledger_option
 
-__all__ = ["SourceOptions", "parse_duration", "read_options", "security_of"]
+__all__ = ["SourceOptions", "load_security", "parse_duration", "read_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """The options of one query, read; seconds and whole numbers.
+    """The parsed options of one query; times in seconds.
 
     Attributes:
-        most_ahead: offsets that may wait in the ledger for Spark before no more are
-            acquired.
-        security: what `kafka.*` says of TLS and SASL, without that prefix. Tasks get
-            it as it is, since TLS contexts cannot be pickled.
+        max_offsets_ahead: acquiring pauses while so many offsets of the ledger are not
+            planned by Spark.
+        security: the `kafka.*` options for TLS and SASL, without that prefix. They are
+            passed to tasks as text, since TLS contexts cannot be pickled.
     """
 
     bootstrap_servers: str
@@ -45,7 +45,7 @@ class SourceOptions:
     ending_position: int | None = None
     load_id: str | None = None
     idle_timeout: float = 10.0
-    most_ahead: int = 1_000_000
+    max_offsets_ahead: int = 1_000_000
     offset_reset: str | None = None
     client_id: str = "sharecons-spark"
     client_rack: str | None = None
@@ -59,19 +59,20 @@ class SourceOptions:
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceOptions:
-    """Read a query's options.
+    """Parse a query's options.
 
     Raises:
-        ConfigurationError: one is unknown, missing, or contradicts another.
+        ConfigurationError: an option is unknown, missing, invalid, or contradicts
+            another one.
     """
-    # One dictionary for all spellings: Spark's ignores case, and so do we.
+    # The case of names is ignored, as in Spark.
     lower = {name.lower(): (name, value) for name, value in given.items()}
-    _refuse(lower)
+    _check_names(lower)
     read: dict[str, Any] = {"ledger_options": {}, "security": {}}
     for key, (name, value) in lower.items():
         if key.startswith(LEDGER_PREFIX):
-            given_as = name[len(LEDGER_PREFIX) :]
-            read["ledger_options"][given_as] = parse_ledger_option(name, value)
+            argument = name[len(LEDGER_PREFIX) :]
+            read["ledger_options"][argument] = parse_ledger_option(name, value)
         elif key.startswith(SECURITY_PREFIXES):
             read["security"][key.removeprefix("kafka.")] = value
         else:
@@ -79,12 +80,12 @@ def read_options(given: Mapping[str, str], *, streaming: bool = True) -> SourceO
             read[option.attribute] = option.read(option.name, value)
     _check_present(read, any_given=bool(given))
     options = SourceOptions(**read)
-    _check_together(options, lower, streaming=streaming)
+    _check_combinations(options, lower, streaming=streaming)
     return options
 
 
 LEDGER_PREFIX: Final = "ledger."
-"""`ledger.*` are options of the ledger's filesystem."""
+"""Prefix of the arguments of the ledger's filesystem."""
 
 SECURITY_PREFIXES: Final = (
     "kafka.security.",
@@ -92,14 +93,16 @@ SECURITY_PREFIXES: Final = (
     "kafka.sasl.",
     "kafka.enable.ssl.certificate.verification",
 )
-"""Kafka's properties of TLS and SASL, Java's names and librdkafka's."""
+"""Kafka's properties for TLS and SASL, by Java's names and librdkafka's."""
 
 
-def security_of(properties: Mapping[str, str]) -> Security | None:
-    """Make of `SourceOptions.security` what clients take; reads the files it names.
+def load_security(properties: Mapping[str, str]) -> Security | None:
+    """Return the client settings for `SourceOptions.security`; None if it is empty.
+
+    Reads the files that it names.
 
     Raises:
-        ConfigurationError: names the option, and says what is wrong with it.
+        ConfigurationError: an option is invalid, or a file cannot be read.
     """
     if not properties:
         return None
@@ -109,12 +112,12 @@ def security_of(properties: Mapping[str, str]) -> Security | None:
         raise ConfigurationError(f"kafka.{error}") from error
 
 
-# How one value is read.
+# Parsers of single values.
 
 
 def _text(name: str, value: str) -> str:
     if not value.strip():
-        raise ConfigurationError(f"{name} is empty; give it a value, or leave it out")
+        raise ConfigurationError(f"{name} is empty; set a value, or remove the option")
     return value.strip()
 
 
@@ -128,11 +131,11 @@ def _flag(name: str, value: str) -> bool:
     return value.strip().lower() == "true"
 
 
-def _count(lowest: int) -> Callable[[str, str], int]:
+def _count(minimum: int) -> Callable[[str, str], int]:
     def read(name: str, value: str) -> int:
-        if not re.fullmatch(r"\d+", value.strip()) or int(value) < lowest:
+        if not re.fullmatch(r"\d+", value.strip()) or int(value) < minimum:
             raise ConfigurationError(
-                f"{name} must be a whole number from {lowest} on, not {value!r}"
+                f"{name} must be an integer of at least {minimum}, not {value!r}"
             )
         return int(value)
 
@@ -147,7 +150,7 @@ def _topics(name: str, value: str) -> tuple[str, ...]:
     topics = tuple(topic.strip() for topic in value.split(",") if topic.strip())
     if not topics:
         raise ConfigurationError(
-            f"{name} names no topic; give one, or more with commas"
+            f"{name} names no topic; set one, or several separated by commas"
         )
     return client_options.check_topics(topics, name=name)
 
@@ -178,8 +181,8 @@ def _position(name: str, value: str) -> int | str:
     if re.fullmatch(r"\d+", word):
         return int(word)
     raise ConfigurationError(
-        f"{name} must be a position in the ledger, 'earliest' (all that it holds) or "
-        f"'new' (what this read acquires), not {value!r}"
+        f"{name} must be a position in the ledger, 'earliest' (the whole ledger) or "
+        f"'new' (the records that this read acquires), not {value!r}"
     )
 
 
@@ -195,13 +198,13 @@ _UNITS: Final[Mapping[str, float]] = {
 
 
 def parse_duration(name: str, value: str) -> float:
-    """Read a duration as Spark writes them (`15m`, `500ms`, `2h`), in seconds."""
+    """Parse a duration in Spark's notation (`15m`, `500ms`, `2h`) to seconds."""
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", value.strip().lower())
     if match is None or (match[2] or "ms") not in _UNITS:
         raise ConfigurationError(
             f"{name} must be a number with a unit (500ms, 30s, 15m, 2h), not {value!r}"
         )
-    # Without a unit Spark takes milliseconds.
+    # Spark's default unit is milliseconds.
     return int(match[1]) * _UNITS[match[2] or "ms"]
 
 
@@ -230,7 +233,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("endingPosition", "ending_position", _count(0)),
         _Option("loadId", "load_id", _text),
         _Option("idleTimeout", "idle_timeout", parse_duration),
-        _Option("maxOffsetsAhead", "most_ahead", _count(1)),
+        _Option("maxOffsetsAhead", "max_offsets_ahead", _count(1)),
         _Option("kafka.share.auto.offset.reset", "offset_reset", _offset_reset),
         _Option("kafka.client.id", "client_id", _string),
         _Option("kafka.client.rack", "client_rack", _string),
@@ -249,39 +252,40 @@ _REQUIRED: Final = (
     "ledgerLocation",
 )
 
-_GROUP_DECIDES: Final = (
-    "a share group's brokers decide what is delivered; where a new group begins, "
-    "kafka.share.auto.offset.reset says (earliest, latest, by_duration:PT1H)"
+_OFFSETS_HINT: Final = (
+    "the brokers decide what a share group delivers; kafka.share.auto.offset.reset "
+    "sets where a new group starts (earliest, latest, by_duration:PT1H)"
 )
-_REFUSED: Final[Mapping[str, tuple[str, str]]] = {
+_UNSUPPORTED: Final[Mapping[str, tuple[str, str]]] = {
     name.lower(): (name, reason)
     for name, reason in {
         "assign": "the group's coordinator assigns the partitions; name the topics in "
         "subscribe, and use Spark's own Kafka source to read chosen partitions",
         "subscribePattern": "a share group subscribes to topics by name; list them in "
-        "subscribe, with commas",
-        "startingOffsets": _GROUP_DECIDES,
-        "startingOffsetsByTimestamp": _GROUP_DECIDES,
-        "startingOffsetsByTimestampStrategy": _GROUP_DECIDES,
-        "startingTimestamp": _GROUP_DECIDES,
-        "endingOffsets": _GROUP_DECIDES,
-        "endingOffsetsByTimestamp": _GROUP_DECIDES,
-        "endingTimestamp": _GROUP_DECIDES,
-        "kafka.auto.offset.reset": _GROUP_DECIDES,
-        "kafka.group.id": "that is the name of a consumer group; the share group is "
-        "named by kafka.share.group.id",
-        "groupIdPrefix": "the share group is named by kafka.share.group.id, in full",
+        "subscribe, separated by commas",
+        "startingOffsets": _OFFSETS_HINT,
+        "startingOffsetsByTimestamp": _OFFSETS_HINT,
+        "startingOffsetsByTimestampStrategy": _OFFSETS_HINT,
+        "startingTimestamp": _OFFSETS_HINT,
+        "endingOffsets": _OFFSETS_HINT,
+        "endingOffsetsByTimestamp": _OFFSETS_HINT,
+        "endingTimestamp": _OFFSETS_HINT,
+        "kafka.auto.offset.reset": _OFFSETS_HINT,
+        "kafka.group.id": "it names a consumer group; set the share group with "
+        "kafka.share.group.id",
+        "groupIdPrefix": "set the full name of the share group with "
+        "kafka.share.group.id",
         "kafka.isolation.level": "the group's own share.isolation.level decides which "
         "records are delivered; set it on the group",
-        "kafka.enable.auto.commit": "the source accepts what it has entered into its "
+        "kafka.enable.auto.commit": "the source accepts records once they are in its "
         "ledger; there is nothing to commit",
-        "kafka.key.deserializer": "keys are bytes; cast them in the query",
-        "kafka.value.deserializer": "values are bytes; cast them in the query",
+        "kafka.key.deserializer": "the column key is binary; cast it in the query",
+        "kafka.value.deserializer": "the column value is binary; cast it in the query",
     }.items()
 }
 
 
-# Which options go together.
+# Checks.
 
 
 NO_TABLES: Final = (
@@ -291,25 +295,27 @@ NO_TABLES: Final = (
 )
 
 
-def _refuse(lower: Mapping[str, tuple[str, str]]) -> None:
+def _check_names(lower: Mapping[str, tuple[str, str]]) -> None:
     if "provider" in lower:
-        # So Spark says that it asks for the columns of a table to be.
+        # Spark sets this when it requests the columns for CREATE TABLE.
         raise ConfigurationError(NO_TABLES)
     for key, (name, _) in lower.items():
-        if key in _REFUSED:
-            spelt, reason = _REFUSED[key]
-            raise ConfigurationError(f"{spelt} has no meaning here: {reason}")
-        if not _known(key):
-            raise ConfigurationError(f"{name} is no option of sharegroup{_near(key)}")
+        if key in _UNSUPPORTED:
+            canonical, reason = _UNSUPPORTED[key]
+            raise ConfigurationError(f"{canonical} is not supported: {reason}")
+        if not _is_known(key):
+            raise ConfigurationError(
+                f"{name} is not an option of sharegroup{_suggest(key)}"
+            )
 
 
-def _known(key: str) -> bool:
+def _is_known(key: str) -> bool:
     if key.startswith(SECURITY_PREFIXES):
         return complaint(key.removeprefix("kafka.")) is None
     return key in _OPTIONS or key.startswith(LEDGER_PREFIX)
 
 
-def _near(key: str) -> str:
+def _suggest(key: str) -> str:
     from difflib import get_close_matches
 
     names = {known: option.name for known, option in _OPTIONS.items()}
@@ -322,35 +328,43 @@ def _check_present(read: Mapping[str, Any], *, any_given: bool) -> None:
     for name in _REQUIRED:
         if _OPTIONS[name.lower()].attribute not in read:
             hint = "" if any_given else f". {NO_TABLES}"
-            raise ConfigurationError(f"{name} is missing: {_WHY[name]}{hint}")
+            raise ConfigurationError(f"{name} is missing: {_HINTS[name]}{hint}")
 
 
-_WHY: Final[Mapping[str, str]] = {
-    "kafka.bootstrap.servers": "give host:port of a broker, or several with commas",
-    "subscribe": "name the topics, with commas",
-    "kafka.share.group.id": "name the share group that the query is a member of",
-    "ledgerLocation": "give a directory of the query's own, beside its checkpoint, for "
-    "the account of what the group gave it",
+_HINTS: Final[Mapping[str, str]] = {
+    "kafka.bootstrap.servers": "set host:port of a broker, or of several separated by "
+    "commas",
+    "subscribe": "set the names of the topics, separated by commas",
+    "kafka.share.group.id": "set the share group that the query is to join",
+    "ledgerLocation": "set a directory for this query only, beside its checkpoint, in "
+    "which the source stores the acquired offsets",
 }
 
 
-def _check_together(
+def _check_combinations(
     options: SourceOptions, lower: Mapping[str, object], *, streaming: bool
 ) -> None:
-    least, most = options.min_offsets_per_trigger, options.max_offsets_per_trigger
-    if least is not None and most is not None and least > most:
+    min_offsets, max_offsets = (
+        options.min_offsets_per_trigger,
+        options.max_offsets_per_trigger,
+    )
+    if (
+        min_offsets is not None
+        and max_offsets is not None
+        and min_offsets > max_offsets
+    ):
         raise ConfigurationError(
-            f"minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most})"
+            f"minOffsetsPerTrigger ({min_offsets}) is more than "
+            f"maxOffsetsPerTrigger ({max_offsets})"
         )
-    if "maxtriggerdelay" in lower and least is None:
+    if "maxtriggerdelay" in lower and min_offsets is None:
         raise ConfigurationError(
-            "maxTriggerDelay says how long minOffsetsPerTrigger may be waited for; "
-            "give that too"
+            "maxTriggerDelay limits the wait for minOffsetsPerTrigger; set that too"
         )
     for key in ("startingposition", "endingposition", "loadid") if streaming else ():
         if key in lower:
             raise ConfigurationError(
-                f"{_OPTIONS[key].name} is for spark.read; a stream goes on from its "
+                f"{_OPTIONS[key].name} is for spark.read; a stream continues from its "
                 "checkpoint"
             )
     _check_positions(options)
@@ -358,13 +372,13 @@ def _check_together(
 
 
 def _check_security(properties: Mapping[str, str]) -> None:
-    # Kafka's own clients would go over the network in the open.
+    # Kafka's own clients would connect without encryption.
     if properties and "security.protocol" not in properties:
         raise ConfigurationError(
-            f"kafka.security.protocol is missing: kafka.{min(properties)} is of no use "
-            "without it; give SSL, SASL_PLAINTEXT or SASL_SSL"
+            f"kafka.security.protocol is missing: kafka.{min(properties)} has no "
+            "effect without it; set SSL, SASL_PLAINTEXT or SASL_SSL"
         )
-    security_of(properties)
+    load_security(properties)
 
 
 def _check_positions(options: SourceOptions) -> None:
@@ -373,15 +387,15 @@ def _check_positions(options: SourceOptions) -> None:
         return
     if options.load_id is not None:
         raise ConfigurationError(
-            "loadId names what a read acquires, and one with endingPosition acquires "
-            "nothing; leave one of them out"
+            "loadId names the records that a read acquires, but a read with "
+            "endingPosition acquires nothing; remove one of them"
         )
     if start == "new":
         raise ConfigurationError(
-            "endingPosition ends the reading of what the ledger holds already; give "
-            "startingPosition too, a position or 'earliest'"
+            "endingPosition is for reading the ledger again; set startingPosition too, "
+            "to a position or 'earliest'"
         )
     if isinstance(start, int) and start > end:
         raise ConfigurationError(
-            f"startingPosition ({start}) lies beyond endingPosition ({end})"
+            f"startingPosition ({start}) is beyond endingPosition ({end})"
         )

@@ -1,6 +1,6 @@
-"""Which positions a batch covers, and which task reads what of it.
+"""Decides where a batch ends, when a query is finished, and what each task reads.
 
-Rule: plain decisions; no clock, no ledger, no Spark.
+Rule: no clock, no ledger and no Spark here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,229 +14,239 @@ from sharecons.spark.ledger import AcquiredRange
 
 __all__ = [
     "AvailableNowTarget",
+    "BatchGrowth",
     "BatchLimits",
-    "Gathering",
     "IdleTimeout",
     "plan_tasks",
 ]
 
-WORTH_A_TASK: Final = 1000
-"""Rows below which a task costs more than it saves: starting one takes Spark some
-20 ms, in which a task reads ten thousand."""
+MIN_TASK_ROWS: Final = 1000
+"""Rows below which another task does not pay: Spark takes some 20 ms to start one, and
+a task reads ten thousand rows in that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """How much one batch may cover, in offsets; None is no limit."""
+    """The size limits of a batch, in offsets; None for no limit."""
 
-    most: int | None = None
-    least: int | None = None
+    max_offsets: int | None = None
+    min_offsets: int | None = None
 
-    def end(self, start: int, held: int, *, overdue: bool) -> int:
-        """Give where a batch from `start` ends, if the ledger ends at `held`.
+    def batch_end(self, start: int, ledger_end: int, *, overdue: bool) -> int:
+        """Return where a batch from `start` ends; `start` itself if it has to wait.
 
-        Fewer than `least` are let wait, until they are `overdue`.
+        A batch of fewer than `min_offsets` waits until it is `overdue`.
         """
-        if held - start < (self.least or 0) and not overdue:
+        if ledger_end - start < (self.min_offsets or 0) and not overdue:
             return start
-        return held if self.most is None else min(held, start + self.most)
+        return (
+            ledger_end
+            if self.max_offsets is None
+            else min(ledger_end, start + self.max_offsets)
+        )
 
 
-PAUSE: Final = 0.5
-"""Seconds without anything new after which a batch is not made to grow any more."""
+GROWTH_PAUSE: Final = 0.5
+"""Seconds without new offsets after which a batch runs."""
 
-LONGEST: Final = 1.0
-"""Seconds after which it runs as it is, though more is coming."""
+MAX_GROWTH_TIME: Final = 1.0
+"""Seconds after which a batch runs though more offsets arrive."""
 
 
 class AvailableNowTarget:
-    """What Trigger.AvailableNow is to reach: what the topics held when it began.
+    """The log ends of the topics, which Trigger.AvailableNow reads up to.
 
-    A share group has no position to compare with. A partition is done when the group
-    has given us the last offset that its log had then, when it starts behind that, or
-    when the group has no lag there. What others of the group hold may never come:
-    whoever waits for the goal has `Patience`.
+    A share group has no position to compare with a log's end. A partition is finished
+    when the query has acquired its last offset, when the group's start offset is
+    beyond it, or when the group has no lag there. Records that other members hold may
+    never arrive, so a query that waits for the target also has an `IdleTimeout`.
 
-    Partitions whose leader was away have no end yet, and those of new topics and
-    partitions none either: `see` adds them once they are known.
+    The ends of new partitions, and of partitions without a leader, are unknown until
+    `add_partitions`.
 
     Attributes:
-        most: the position that what was lacking at the beginning leads to, if nothing
-            newer comes in between.
-        leaderless: partitions whose end could not be asked for so far.
+        expected_end: the ledger's position once all missing offsets are written, if no
+            newer ones come in between.
+        leaderless: partitions whose end is unknown because they have had no leader.
     """
 
     def __init__(
         self,
         bounds: Mapping[TopicPartition, tuple[int, int]],
-        standing: Mapping[TopicPartition, GroupOffset],
+        group_offsets: Mapping[TopicPartition, GroupOffset],
         position: int,
         *,
         leaderless: Iterable[TopicPartition] = (),
         topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
         self._ends: dict[TopicPartition, int] = {}
-        self._lacked: dict[TopicPartition, int] = {}  # when its end was asked for
+        # Offsets that the group lacked when the end was read.
+        self._missing: dict[TopicPartition, int] = {}
         self._ids = dict(topic_ids or {})
-        self.most = position
+        self.expected_end = position
         self.leaderless: frozenset[TopicPartition] = frozenset(leaderless)
-        self._add(bounds, standing)
+        self._add_bounds(bounds, group_offsets)
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         return not self._ends and not self.leaderless
 
-    def unknown(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return those whose ends were never asked for."""
-        return [place for place in partitions if place not in self._lacked]
+    def unknown_partitions(
+        self, partitions: Iterable[TopicPartition]
+    ) -> list[TopicPartition]:
+        """Return those of the partitions whose ends were never read."""
+        return [each for each in partitions if each not in self._missing]
 
-    def keep(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Forget topics that are not among these, or have another id now."""
-        for topic in {place.topic for place in self._lacked}:
+    def retain_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        """Drop topics that are not among these, or that have another id now."""
+        for topic in {partition.topic for partition in self._missing}:
             known = self._ids.get(topic)
             if topic not in topic_ids or known not in (None, topic_ids[topic]):
-                self._forget(topic)
+                self._forget_topic(topic)
         self._ids = dict(topic_ids)
 
-    def _forget(self, topic: str) -> None:
-        for place in [each for each in self._lacked if each.topic == topic]:
-            self.most -= self._lacked.pop(place)
-            self._ends.pop(place, None)
+    def _forget_topic(self, topic: str) -> None:
+        for partition in [each for each in self._missing if each.topic == topic]:
+            self.expected_end -= self._missing.pop(partition)
+            self._ends.pop(partition, None)
 
-    def see(
+    def add_partitions(
         self,
         bounds: Mapping[TopicPartition, tuple[int, int]],
-        standing: Mapping[TopicPartition, GroupOffset],
+        group_offsets: Mapping[TopicPartition, GroupOffset],
         leaderless: Iterable[TopicPartition],
     ) -> bool:
-        """Add what was `unknown` before; return whether the group lacks any of it."""
-        before = self.most
-        self._add(bounds, standing)
-        self.leaderless = frozenset(self.unknown(leaderless))
-        return self.most > before
+        """Add `unknown_partitions`; return whether the group lacks records of them."""
+        before = self.expected_end
+        self._add_bounds(bounds, group_offsets)
+        self.leaderless = frozenset(self.unknown_partitions(leaderless))
+        return self.expected_end > before
 
-    def _add(
+    def _add_bounds(
         self,
         bounds: Mapping[TopicPartition, tuple[int, int]],
-        standing: Mapping[TopicPartition, GroupOffset],
+        group_offsets: Mapping[TopicPartition, GroupOffset],
     ) -> None:
-        for place, (first, end) in bounds.items():
-            lacking = _lacking(first, end, standing.get(place))
-            self._lacked[place] = lacking
-            if lacking:
-                self._ends[place] = end
-                self.most += lacking
+        for partition, (first, end) in bounds.items():
+            missing = _missing_offsets(first, end, group_offsets.get(partition))
+            self._missing[partition] = missing
+            if missing:
+                self._ends[partition] = end
+                self.expected_end += missing
 
-    def entered(self, taken: Iterable[AcquiredRange]) -> None:
-        """The group gave this."""
-        for each in taken:
-            place = TopicPartition(each.topic, each.partition)
-            if each.last_offset + 1 >= self._end(place):
-                del self._ends[place]
+    def mark_acquired(self, ranges: Iterable[AcquiredRange]) -> None:
+        """Note that the query has acquired these ranges."""
+        for each in ranges:
+            partition = TopicPartition(each.topic, each.partition)
+            if each.last_offset + 1 >= self._end_of(partition):
+                del self._ends[partition]
 
-    def passed(self, standing: Mapping[TopicPartition, GroupOffset]) -> None:
-        """So far is the group now."""
-        for place in standing.keys() & self._ends.keys():
-            each = standing[place]
-            if each.lag == 0 or (each.start_offset or 0) >= self._end(place):
-                del self._ends[place]
+    def mark_progress(
+        self, group_offsets: Mapping[TopicPartition, GroupOffset]
+    ) -> None:
+        """Note the group's current offsets."""
+        for partition in group_offsets.keys() & self._ends.keys():
+            each = group_offsets[partition]
+            if each.lag == 0 or (each.start_offset or 0) >= self._end_of(partition):
+                del self._ends[partition]
 
-    def _end(self, place: TopicPartition) -> float:
-        return self._ends.get(place, inf)
+    def _end_of(self, partition: TopicPartition) -> float:
+        return self._ends.get(partition, inf)
 
 
-def _lacking(first: int, end: int, known: GroupOffset | None) -> int:
-    """Count the offsets that a group has still to give.
+def _missing_offsets(first: int, end: int, group_offset: GroupOffset | None) -> int:
+    """Return how many offsets of a log the group still has to deliver.
 
-    The lag knows those that were accepted beyond the start, which is written down
-    late: after all of 100 offsets were accepted, 4.3.0 tells a start of 0 and a lag
-    of 0. Both are unknown as long as nothing was accepted.
+    The coordinator writes the start offset late, but the lag includes offsets that were
+    accepted beyond it: after 100 accepted offsets, Kafka 4.3.0 returns a start of 0 and
+    a lag of 0. Both are unknown until something was accepted.
     """
-    if known is None or known.start_offset is None:
+    if group_offset is None or group_offset.start_offset is None:
         return end - first
-    rest = end - max(first, known.start_offset)
-    return rest if known.lag is None else min(rest, known.lag)
+    rest = end - max(first, group_offset.start_offset)
+    return rest if group_offset.lag is None else min(rest, group_offset.lag)
 
 
 @dataclass(slots=True)
-class Gathering:
-    """How long Trigger.AvailableNow makes a batch grow before it runs.
+class BatchGrowth:
+    """Decides how long Trigger.AvailableNow lets a batch grow before it runs.
 
-    A batch costs Spark some 0.3 s, however little is in it; but while it runs, the
-    next one grows. One is enough once it has `size` offsets, once it has grown for
-    some time, and if nothing more comes: others of the group may hold the rest.
+    A batch costs Spark some 0.3 s, however small it is; but while it runs, the next one
+    grows. A batch is complete when it has `size` offsets, when it has grown for
+    MAX_GROWTH_TIME, or when nothing has arrived for GROWTH_PAUSE: other members may
+    hold the rest.
     """
 
     position: int
     size: int
     _grows_since: float = inf
 
-    def is_enough(self, held: int, idle_since: float, now: float) -> bool:
-        gathered = held - self.position
-        if gathered > 0:
+    def is_complete(self, ledger_end: int, idle_since: float, now: float) -> bool:
+        count = ledger_end - self.position
+        if count > 0:
             self._grows_since = min(self._grows_since, now)
-        if gathered >= self.size:
+        if count >= self.size:
             return True
-        idle = now - idle_since >= PAUSE
-        return gathered > 0 and (idle or now - self._grows_since >= LONGEST)
+        idle = now - idle_since >= GROWTH_PAUSE
+        return count > 0 and (idle or now - self._grows_since >= MAX_GROWTH_TIME)
 
 
 @dataclass(slots=True)
 class IdleTimeout:
-    """How long a goal is waited for: seconds in which nothing comes.
+    """Decides when to stop waiting for a target: after `seconds` without new offsets.
 
-    While producers go on something always comes; so they count as well once as much
-    came as was lacking.
+    While producers continue, new offsets always arrive. So the time also runs from the
+    moment at which the ledger has reached `expected_end`.
     """
 
     seconds: float
-    most: int
-    _enough_at: float = inf
+    expected_end: int
+    _reached_at: float = inf
 
-    def is_over(self, held: int, idle_since: float, now: float) -> bool:
-        if held >= self.most:
-            self._enough_at = min(self._enough_at, now)
+    def is_expired(self, ledger_end: int, idle_since: float, now: float) -> bool:
+        if ledger_end >= self.expected_end:
+            self._reached_at = min(self._reached_at, now)
         else:
-            self._enough_at = inf
-        return now - min(idle_since, self._enough_at) >= self.seconds
+            self._reached_at = inf
+        return now - min(idle_since, self._reached_at) >= self.seconds
 
 
 def plan_tasks(
-    ranges: Sequence[AcquiredRange], *, least: int | None, most_records: int | None
+    ranges: Sequence[AcquiredRange], *, min_tasks: int | None, max_records: int | None
 ) -> list[list[AcquiredRange]]:
-    """Divide a batch over tasks, evenly, wherever its partitions end.
+    """Divide a batch into tasks of equal size, also within partitions.
 
-    As many tasks as partitions of topics if that is worth it, `least` or more if that
-    is given, and as many as it takes for none to have more than `most_records`.
-    Neighbours in the log stay together, and the same ranges give the same tasks.
+    There is one task per partition, or fewer for a small batch. With `min_tasks` there
+    are at least so many, and with `max_records` no task has more offsets than that.
+    The same ranges always give the same tasks.
     """
     total = sum(each.size for each in ranges)
     if not total:
         return []
-    places = {(each.topic, each.partition) for each in ranges}
-    count = min(len(places), -(-total // WORTH_A_TASK))
-    if least is not None:
-        count = max(len(places), least)
-    if most_records is not None:
-        count = max(count, -(-total // most_records))
-    return _divide(_in_order(ranges), total, min(count, total))
+    partitions = {(each.topic, each.partition) for each in ranges}
+    count = min(len(partitions), -(-total // MIN_TASK_ROWS))
+    if min_tasks is not None:
+        count = max(len(partitions), min_tasks)
+    if max_records is not None:
+        count = max(count, -(-total // max_records))
+    return _divide(_join_neighbours(ranges), total, min(count, total))
 
 
-def _in_order(ranges: Iterable[AcquiredRange]) -> list[AcquiredRange]:
-    """Sort as they lie in the log, and join what touches."""
+def _join_neighbours(ranges: Iterable[AcquiredRange]) -> list[AcquiredRange]:
+    """Sort ranges by partition and offset, and join those that are adjacent."""
     joined: list[AcquiredRange] = []
     for each in sorted(
         ranges, key=lambda t: (t.topic, t.topic_id, t.partition, t.first_offset)
     ):
         last = joined[-1] if joined else None
-        if last is not None and _touches(last, each):
+        if last is not None and _is_followed_by(last, each):
             joined[-1] = last.cut(last.first_offset, each.last_offset)
         else:
             joined.append(each)
     return joined
 
 
-def _touches(one: AcquiredRange, other: AcquiredRange) -> bool:
+def _is_followed_by(one: AcquiredRange, other: AcquiredRange) -> bool:
     return (
         one.share_partition == other.share_partition
         and one.last_offset + 1 == other.first_offset

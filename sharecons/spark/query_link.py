@@ -1,7 +1,7 @@
-"""How the readers of one query, each in its own process, share a `SharedQuery`.
+"""Connects the readers of one query, each in its own process, to a `SharedQuery`.
 
-The owner listens on this machine until Spark first asks it for an offset; a query with
-one reader has no socket after that. Requests and replies are lines of JSON. A reader
+The owner listens on this machine until Spark first requests an offset; after that a
+query with one reader has no socket. Requests and responses are lines of JSON. A reader
 first sends the token from the file of the `LoadLock`, which only this user can read.
 """
 
@@ -20,11 +20,11 @@ from sharecons import errors as client_errors
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.spark import errors as spark_errors
-from sharecons.spark.factory import PATIENCE
+from sharecons.spark.factory import TAKEOVER_TIMEOUT
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.load_lock import Address, LoadLock
 from sharecons.spark.options import SourceOptions
-from sharecons.spark.shared_query import OWNER, Query, SharedQuery, used_twice
+from sharecons.spark.shared_query import OWNER, Query, SharedQuery, in_use_error
 from sharecons.spark.stream import StreamQuery
 
 __all__ = ["AttachedQuery", "OwnedQuery", "open_query"]
@@ -41,28 +41,31 @@ _log = get_logger(__name__)
 def open_query(
     options: SourceOptions,
     load_id: str,
-    opened: Callable[[SourceOptions, LoadLock], Query] = StreamQuery,
-    patience: float = PATIENCE,
+    opener: Callable[[SourceOptions, LoadLock], Query] = StreamQuery,
+    timeout: float = TAKEOVER_TIMEOUT,
 ) -> "OwnedQuery | AttachedQuery":
     """Open the ledger, or attach to the reader of the same query that has opened it.
 
+    Args:
+        timeout: seconds to wait for a reader of another query to close the ledger.
+
     Raises:
-        LedgerTakenError: a reader of another query has it for `patience` seconds more.
+        LedgerTakenError: a reader of another query still has it after that.
         Error: as `open_driver`.
     """
     lock = LoadLock(load_id)
-    deadline, parent = time.monotonic() + patience, os.getppid()
+    deadline, parent = time.monotonic() + timeout, os.getppid()
     overlaps = False
     while (holder := lock.try_acquire()) is not None:
-        # One query asks its readers one after the other.
+        # One query opens its readers one after the other.
         overlaps = overlaps or holder.address is None
         if not overlaps and (query := AttachedQuery.attach(holder.address)):
             return query
         if time.monotonic() >= deadline or os.getppid() != parent:
-            raise used_twice(holder.name)
+            raise in_use_error(holder.name)
         time.sleep(RETRY)
     try:
-        return OwnedQuery(opened(options, lock), lock)
+        return OwnedQuery(opener(options, lock), lock)
     except BaseException:
         lock.release()
         raise
@@ -80,7 +83,7 @@ class OwnedQuery:
         try:
             self._listener = socket.create_server((HOST, 0))
         except OSError as error:
-            # A query with one reader does without.
+            # A query with one reader works without a listener.
             _log.warning("other readers cannot attach", reason=str(error))
             return
         self._listens = True
@@ -94,37 +97,41 @@ class OwnedQuery:
         port: int = self._listener.getsockname()[1]
         return port
 
-    def initial(self) -> Offset:
+    def initial_offset(self) -> Offset:
         self._stop_listening()
-        return self._shared.initial(OWNER)
+        return self._shared.initial_offset(OWNER)
 
     def end_when_drained(self) -> None:
         self._shared.end_when_drained(OWNER)
 
-    def latest(self, start: Offset, *, most: int | None, least: int | None) -> Offset:
+    def latest_offset(
+        self, start: Offset, *, max_offsets: int | None, min_offsets: int | None
+    ) -> Offset:
         self._stop_listening()
-        return self._shared.latest(OWNER, start, most=most, least=least)
+        return self._shared.latest_offset(
+            OWNER, start, max_offsets=max_offsets, min_offsets=min_offsets
+        )
 
-    def report(self) -> Offset:
-        return self._shared.report(OWNER)
+    def report_latest_offset(self) -> Offset:
+        return self._shared.report_latest_offset(OWNER)
 
-    def tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]:
+    def plan_tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]:
         self._stop_listening()
-        return self._shared.tasks(OWNER, start, end)
+        return self._shared.plan_tasks(OWNER, start, end)
 
     def commit(self, end: Offset) -> None:
         self._stop_listening()
         self._shared.commit(OWNER, end)
 
-    def stop_soon(self) -> None:
+    def request_stop(self) -> None:
         self._stop_listening()
-        self._query.stop_soon()
+        self._query.request_stop()
 
     def stop(self) -> None:
         self._stop_listening()
         self._query.stop()
 
-    # The readers that attach.
+    # Attached readers.
 
     def _stop_listening(self) -> None:
         self._shared.close()
@@ -148,8 +155,8 @@ class OwnedQuery:
 
     def _serve(self, link: socket.socket) -> None:
         with suppress(OSError), link, link.makefile("rwb") as lines:
-            said = lines.readline().strip()
-            if not hmac.compare_digest(said, self._token.encode()):
+            token = lines.readline().strip()
+            if not hmac.compare_digest(token, self._token.encode()):
                 return
             reader = self._shared.attach()
             _send(lines, {"value": reader})
@@ -159,34 +166,43 @@ class OwnedQuery:
                 _send(lines, self._reply(reader, json.loads(line)))
 
     def _reply(self, reader: int, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        assert request["call"] in _CALLS, "asked by AttachedQuery"
+        assert request["call"] in _CALLS, "sent by AttachedQuery"
         try:
             call = getattr(self._shared, request["call"])
-            value = call(reader, *request["args"], **request["named"])
+            value = call(reader, *request["args"], **request["kwargs"])
         except Error as error:
             return {"error": type(error).__name__, "text": str(error)}
         except Exception as error:  # noqa: BLE001 (raised where Spark asks)
             return {"error": "Error", "text": f"{type(error).__name__}: {error}"}
-        return {"value": _written(value) if request["call"] == "tasks" else value}
+        return {
+            "value": _encode_tasks(value) if request["call"] == "plan_tasks" else value
+        }
 
 
 _CALLS: Final = frozenset(
-    {"initial", "end_when_drained", "latest", "report", "tasks", "commit"}
+    {
+        "initial_offset",
+        "end_when_drained",
+        "latest_offset",
+        "report_latest_offset",
+        "plan_tasks",
+        "commit",
+    }
 )
 
 
 @final
 class AttachedQuery:
-    """The query of a reader that attached to another one's."""
+    """The query of a reader that is attached to an `OwnedQuery` in another process."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._lines = link.makefile("rwb")
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
 
     @classmethod
     def attach(cls, address: Address | None) -> "AttachedQuery | None":
-        """Attach, or return None if there is no query that would take this reader."""
+        """Attach to a query, or return None if there is none that accepts readers."""
         if address is None:
             return None
         try:
@@ -197,60 +213,67 @@ class AttachedQuery:
         try:
             query._lines.write(f"{address.token}\n".encode())
             query._lines.flush()
-            is_taken = json.loads(query._lines.readline())["value"] is not None
+            is_attached = json.loads(query._lines.readline())["value"] is not None
         except (OSError, ValueError):
-            is_taken = False
-        if not is_taken:
+            is_attached = False
+        if not is_attached:
             query.stop()
             return None
         link.settimeout(None)
         return query
 
-    def initial(self) -> Offset:
-        offset: Offset = self._ask("initial")
+    def initial_offset(self) -> Offset:
+        offset: Offset = self._call("initial_offset")
         return offset
 
     def end_when_drained(self) -> None:
-        self._ask("end_when_drained")
+        self._call("end_when_drained")
 
-    def latest(self, start: Offset, *, most: int | None, least: int | None) -> Offset:
-        end: Offset = self._ask("latest", start, most=most, least=least)
+    def latest_offset(
+        self, start: Offset, *, max_offsets: int | None, min_offsets: int | None
+    ) -> Offset:
+        end: Offset = self._call(
+            "latest_offset",
+            start,
+            max_offsets=max_offsets,
+            min_offsets=min_offsets,
+        )
         return end
 
-    def report(self) -> Offset:
-        offset: Offset = self._ask("report")
+    def report_latest_offset(self) -> Offset:
+        offset: Offset = self._call("report_latest_offset")
         return offset
 
-    def tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]:
-        return _read(self._ask("tasks", start, end))
+    def plan_tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]:
+        return _decode_tasks(self._call("plan_tasks", start, end))
 
     def commit(self, end: Offset) -> None:
-        self._ask("commit", end)
+        self._call("commit", end)
 
-    def stop_soon(self) -> None:
-        """End the call that is under way, and any other."""
+    def request_stop(self) -> None:
+        """End the current call, and all later ones, with ClosedError."""
         with suppress(OSError):
             self._link.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:
-        """Leave the query; the reader that owns it goes on."""
-        self.stop_soon()
+        """Detach from the query; its owner continues."""
+        self.request_stop()
         self._link.close()
 
-    def _ask(self, call: str, *args: object, **named: object) -> Any:
-        request = {"call": call, "args": args, "named": named}
+    def _call(self, call: str, *args: object, **kwargs: object) -> Any:
+        request = {"call": call, "args": args, "kwargs": kwargs}
         try:
-            with self._asking:
+            with self._lock:
                 _send(self._lines, request)
                 line = self._lines.readline()
             reply: dict[str, Any] = json.loads(line)
         except (OSError, ValueError) as error:
             raise ClosedError(
-                "the reader of this query that has the ledger has ended; start the "
+                "the reader that owns the ledger of this query has ended; start the "
                 "query again"
             ) from error
         if "error" in reply:
-            raise _error(reply["error"], reply["text"])
+            raise _recreate_error(reply["error"], reply["text"])
         return reply.get("value")
 
 
@@ -259,7 +282,7 @@ def _send(lines: Any, message: object) -> None:
     lines.flush()
 
 
-def _written(tasks: list[list[AcquiredRange]]) -> list[list[list[Any]]]:
+def _encode_tasks(tasks: list[list[AcquiredRange]]) -> list[list[list[Any]]]:
     return [
         [
             [
@@ -276,18 +299,18 @@ def _written(tasks: list[list[AcquiredRange]]) -> list[list[list[Any]]]:
     ]
 
 
-def _read(tasks: list[list[list[Any]]]) -> list[list[AcquiredRange]]:
+def _decode_tasks(tasks: list[list[list[Any]]]) -> list[list[AcquiredRange]]:
     return [
         [
-            AcquiredRange(topic, bytes.fromhex(spelt), *rest)
-            for topic, spelt, *rest in task
+            AcquiredRange(topic, bytes.fromhex(topic_id), *rest)
+            for topic, topic_id, *rest in task
         ]
         for task in tasks
     ]
 
 
-def _error(name: str, text: str) -> Exception:
-    """Make the error anew that was raised in the other process."""
+def _recreate_error(name: str, text: str) -> Exception:
+    """Return the error that was raised in the other process."""
     for module in (spark_errors, client_errors):
         kind = getattr(module, name, None)
         with suppress(TypeError):

@@ -1,7 +1,7 @@
 """A ledger's directory in an object store or on HDFS.
 
-What each scheme offers was read in the sources of its implementation; a version that
-would overwrite instead is found out by trying, once, when the ledger is opened.
+The list of schemes follows the sources of the fsspec packages. Older versions of these
+packages overwrite existing files; the first write of each storage checks for that.
 """
 
 import importlib
@@ -13,9 +13,9 @@ from uuid import uuid4
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import hide_secrets
 
-__all__ = ["SAFE", "ObjectStorage", "RenamingStorage", "hdfs_storage"]
+__all__ = ["ATOMIC_SCHEMES", "ObjectStorage", "RenamingStorage", "open_hdfs_storage"]
 
-SAFE: Final = {
+ATOMIC_SCHEMES: Final = {
     "s3": "s3fs",
     "s3a": "s3fs",
     "gs": "gcsfs",
@@ -25,19 +25,19 @@ SAFE: Final = {
     "az": "adlfs",
     "memory": "fsspec",
 }
-"""Schemes whose fsspec package creates a file only if it is not there yet."""
+"""Schemes whose fsspec package creates files atomically, and that package."""
 
 
 class ObjectStorage:
-    """A prefix in an object store, by the fsspec package for it."""
+    """A prefix in an object store, accessed with its fsspec package."""
 
     def __init__(self, scheme: str, url: str, options: dict[str, Any]) -> None:
-        self._files = _fsspec(scheme, url, options)
+        self._files = _open_fsspec(scheme, url, options)
         self._path: str = self._files._strip_protocol(url).rstrip("/")
-        self._tried = False
+        self._is_checked = False
 
-    def names(self) -> list[str]:
-        # What was listed before may be kept by the implementation.
+    def list_names(self) -> list[str]:
+        # The package may cache listings.
         self._files.invalidate_cache()
         with suppress(FileNotFoundError):
             found = self._files.ls(self._path, detail=False)
@@ -49,8 +49,8 @@ class ObjectStorage:
         return data
 
     def create(self, name: str, data: bytes) -> None:
-        if not self._tried:
-            self._try()
+        if not self._is_checked:
+            self._check_atomic_create()
         self._create(name, data)
 
     def _create(self, name: str, data: bytes) -> None:
@@ -59,33 +59,33 @@ class ObjectStorage:
         except FileExistsError:
             raise
         except OSError as error:
-            # Some versions of s3fs have no better word for "precondition failed".
-            if error.errno == EINVAL and name in self.names():
+            # Some versions of s3fs raise this for "precondition failed".
+            if error.errno == EINVAL and name in self.list_names():
                 raise FileExistsError(name) from error
             raise
 
-    def _try(self) -> None:
-        """Find out whether `mode="create"` is believed: old packages ignore it."""
+    def _check_atomic_create(self) -> None:
+        """Check that `mode="create"` has an effect: old packages ignore it."""
         name = f".trial.{uuid4().hex}"
         self._create(name, b"first")
         try:
             self._create(name, b"second")
         except FileExistsError:
-            self._tried = True
+            self._is_checked = True
         finally:
             self.remove(name)
-        if not self._tried:
+        if not self._is_checked:
             raise ConfigurationError(
-                f"ledgerLocation {self._path!r}: the store overwrites files that "
-                "should only be created; a newer s3fs, gcsfs or adlfs may help, and "
-                "an S3 store must know If-None-Match"
+                f"ledgerLocation {self._path!r}: the store overwrites files instead "
+                "of rejecting existing names; install a newer s3fs, gcsfs or adlfs, or "
+                "use an S3 store that supports If-None-Match"
             )
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
             self._files.rm_file(f"{self._path}/{name}")
 
-    def lock(self, who: str) -> str | None:
+    def lock(self, owner: str) -> str | None:
         """Let everyone in: the numbers alone keep two drivers apart."""
         return None
 
@@ -93,42 +93,47 @@ class ObjectStorage:
         """There is no lock."""
 
 
-def _fsspec(scheme: str, url: str, options: dict[str, Any]) -> Any:
+def _open_fsspec(scheme: str, url: str, options: dict[str, Any]) -> Any:
     try:
         fsspec = importlib.import_module("fsspec")
         files, _ = fsspec.core.url_to_fs(url, **options)
     except (ImportError, TypeError, ValueError) as error:
-        # Not `from error`, whose text may have a secret.
+        # Not `from error`: its text may contain a secret.
         raise ConfigurationError(
-            f"ledgerLocation {url!r}: {hide_secrets(str(error), options)}; is "
-            f"{SAFE[scheme]} installed on the driver, and are the options those of its "
-            "file system?"
+            f"ledgerLocation {url!r}: {hide_secrets(str(error), options)}; install "
+            f"{ATOMIC_SCHEMES[scheme]} on the driver, and check the ledger.* options"
         ) from None
     return files
 
 
-def hdfs_storage(url: str) -> "RenamingStorage":
-    """Find a directory on HDFS; pyarrow needs libhdfs and CLASSPATH for it."""
+def open_hdfs_storage(url: str) -> "RenamingStorage":
+    """Return the storage for a directory on HDFS.
+
+    pyarrow needs libhdfs and CLASSPATH for it.
+
+    Raises:
+        ConfigurationError: pyarrow or libhdfs is missing, or HDFS cannot be reached.
+    """
     try:
         fs = importlib.import_module("pyarrow.fs")
         files, path = fs.FileSystem.from_uri(url)
     except (ImportError, OSError) as error:
         raise ConfigurationError(
             f"ledgerLocation {url!r}: {error}; HDFS needs pyarrow and a Hadoop client "
-            "on the driver (libhdfs, and CLASSPATH as `hadoop classpath --glob` gives "
-            "it)"
+            "on the driver (libhdfs, and CLASSPATH set to the output of `hadoop "
+            "classpath --glob`)"
         ) from error
     return RenamingStorage(files, path)
 
 
 class RenamingStorage:
-    """A directory of pyarrow's, where renaming to a name that is taken fails."""
+    """A directory of a pyarrow file system that never renames onto existing files."""
 
     def __init__(self, files: Any, path: str) -> None:
         self._files = files
         self._path = path
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         self._files.create_dir(self._path, recursive=True)
         selector = importlib.import_module("pyarrow.fs").FileSelector(self._path)
         return [info.base_name for info in self._files.get_file_info(selector)]
@@ -146,7 +151,7 @@ class RenamingStorage:
             self._files.move(draft, f"{self._path}/{name}")
         except OSError as error:
             self._files.delete_file(draft)
-            if name in self.names():
+            if name in self.list_names():
                 raise FileExistsError(name) from error
             raise
 
@@ -154,7 +159,7 @@ class RenamingStorage:
         with suppress(FileNotFoundError):
             self._files.delete_file(f"{self._path}/{name}")
 
-    def lock(self, who: str) -> str | None:
+    def lock(self, owner: str) -> str | None:
         """Let everyone in: the numbers alone keep two drivers apart."""
         return None
 

@@ -1,4 +1,4 @@
-"""The columns of the source, as Spark's own Kafka source has them, and one more."""
+"""The columns of the source: those of Spark's own Kafka source, and deliveryCount."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ from pyspark.sql.types import (
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["check_schema", "schema_of"]
+__all__ = ["check_schema", "source_schema"]
 
 
-def schema_of(*, include_headers: bool) -> StructType:
-    """Give the columns; `deliveryCount` is the one that Spark's source has not."""
+def source_schema(*, include_headers: bool) -> StructType:
+    """Return the columns of the source."""
     schema = (
         StructType()
         .add("key", BinaryType())
@@ -36,15 +36,15 @@ def schema_of(*, include_headers: bool) -> StructType:
     return schema
 
 
-def check_schema(asked: Any, *, include_headers: bool) -> None:
-    """See that a reader asks for the columns that there are, nullable or not.
+def check_schema(requested: Any, *, include_headers: bool) -> None:
+    """Check that a reader requests the source's own columns, nullable or not.
 
     Raises:
-        ConfigurationError: it was given a schema of its own.
+        ConfigurationError: the user has set another schema.
     """
-    ours = schema_of(include_headers=include_headers)
-    if asked.simpleString() != ours.simpleString():
+    expected = source_schema(include_headers=include_headers)
+    if requested.simpleString() != expected.simpleString():
         raise ConfigurationError(
-            "sharegroup has columns of its own and takes no schema; leave schema(...) "
-            "out, and cast key and value in the query"
+            "sharegroup has columns of its own and takes no schema; remove "
+            "schema(...), and cast key and value in the query"
         )

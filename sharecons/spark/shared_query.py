@@ -1,19 +1,19 @@
 """One streaming query whose stream Spark reads several times, as in a self-join.
 
-For `df.alias("a").join(df.alias("b"), ...)` Spark makes two readers of one `load()`,
-each in a process of its own, and asks both in each trigger. They share one ledger and
-one member: the first reader owns them, the others attach to it. All get the same
-offsets, and nothing is trimmed before each of them has committed it.
+For `df.alias("a").join(df.alias("b"), ...)` Spark creates two readers of one `load()`,
+each in its own process, and calls both in each trigger. They share one ledger and one
+member: the first reader owns them, the others attach to it. All get the same offsets,
+and a position is trimmed once all of them have committed it.
 
-Spark does not tell a reader which query it belongs to, and two queries on one `load()`
-would be two readers as well. Their calls differ (seen with Spark 4.3):
+Spark does not pass a reader the id of its query, and two queries on one `load()` also
+have two readers. The calls of one query follow rules (seen with Spark 4.3):
 
-- One query calls `prepareForTriggerAvailableNow` and `getDefaultReadLimit` of all its
-  readers before it asks any for an offset. So readers attach until then, and not later.
-- One query asks from one thread: its calls do not overlap, `partitions` excepted.
-- One query asks each reader for the latest offset once in each trigger.
+- It calls `prepareForTriggerAvailableNow` and `getDefaultReadLimit` of all readers
+  before it requests an offset from any. So readers attach until then, and not later.
+- It calls from one thread: its calls do not overlap, except `partitions`.
+- It requests the latest offset from each reader once per trigger.
 
-Calls that break these rules come from two queries. The owner then goes on alone.
+Calls that break these rules come from two queries. The owner then continues alone.
 """
 
 import threading
@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol, final
 from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 
-__all__ = ["OWNER", "Query", "SharedQuery", "used_twice"]
+__all__ = ["OWNER", "Query", "SharedQuery", "in_use_error"]
 
 OWNER: Final = 0
 """The number of the first reader."""
@@ -34,29 +34,29 @@ Offset = dict[str, Any]
 
 
 class Query(Protocol):
-    """What a reader asks; `sharecons.spark.stream.StreamQuery` is one."""
+    """The calls of a reader; `sharecons.spark.stream.StreamQuery` implements them."""
 
-    def initial(self) -> Offset: ...
+    def initial_offset(self) -> Offset: ...
 
     def end_when_drained(self) -> None: ...
 
-    def latest(
-        self, start: Offset, *, most: int | None, least: int | None
+    def latest_offset(
+        self, start: Offset, *, max_offsets: int | None, min_offsets: int | None
     ) -> Offset: ...
 
-    def report(self) -> Offset: ...
+    def report_latest_offset(self) -> Offset: ...
 
-    def tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]: ...
+    def plan_tasks(self, start: Offset, end: Offset) -> list[list[AcquiredRange]]: ...
 
     def commit(self, end: Offset) -> None: ...
 
-    def stop_soon(self) -> None: ...
+    def request_stop(self) -> None: ...
 
     def stop(self) -> None: ...
 
 
-def used_twice(holder: str) -> LedgerTakenError:
-    """Return the error of a reader that may not share the ledger."""
+def in_use_error(holder: str) -> LedgerTakenError:
+    """Return the error for a reader that may not share the ledger."""
     return LedgerTakenError(
         f"{holder} already reads the stream of this load(): two queries use it, or a "
         "query that used it before has not ended yet; give each query a load(), a "
@@ -65,17 +65,17 @@ def used_twice(holder: str) -> LedgerTakenError:
 
 
 @dataclass(slots=True)
-class _Decision:
-    """Where a batch ends, and who knows."""
+class _BatchEnd:
+    """The end of a batch, and the readers that have received it."""
 
-    asked: tuple[Offset, int | None, int | None]
+    request: tuple[Offset, int | None, int | None]
     end: Offset
     readers: set[int]
 
 
 @final
 class SharedQuery:
-    """Answers for all readers of a query. Calls may come from several threads."""
+    """One query with several readers. The methods may be called from any thread."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -83,74 +83,85 @@ class SharedQuery:
         self._is_open = True
         self._calls = 0
         self._is_split = False
-        self._decision: _Decision | None = None
-        # By reader: the triggers that asked it, and what it has committed.
-        self._asked = [0]
+        self._decision: _BatchEnd | None = None
+        # By reader: the number of its triggers, and the last offset it has committed.
+        self._triggers = [0]
         self._committed: list[Offset | None] = [None]
 
     def attach(self) -> int | None:
-        """Add a reader and return its number; None if it is another query's."""
+        """Add a reader and return its number; None if it is of another query."""
         with self._lock:
             if not self._is_open:
                 return None
-            self._asked.append(0)
+            self._triggers.append(0)
             self._committed.append(None)
-            return len(self._asked) - 1
+            return len(self._triggers) - 1
 
     def close(self) -> None:
-        """Let no reader attach any more."""
+        """Accept no more readers."""
         with self._lock:
             self._is_open = False
 
-    def initial(self, reader: int) -> Offset:
-        with self._call(reader):
-            return self._query.initial()
+    def initial_offset(self, reader: int) -> Offset:
+        with self._exclusive_call(reader):
+            return self._query.initial_offset()
 
     def end_when_drained(self, reader: int) -> None:
         self._query.end_when_drained()
 
-    def latest(
-        self, reader: int, start: Offset, *, most: int | None, least: int | None
+    def latest_offset(
+        self,
+        reader: int,
+        start: Offset,
+        *,
+        max_offsets: int | None,
+        min_offsets: int | None,
     ) -> Offset:
-        """Return where a batch ends: for all readers at one offset, the same."""
-        with self._call(reader):
-            self._count(reader)
-            asked = (start, most, least)
-            known = self._decision
-            if known and known.asked == asked and reader not in known.readers:
-                known.readers.add(reader)
-                return known.end
-            end = self._query.latest(start, most=most, least=least)
-            self._decision = _Decision(asked, end, {reader})
+        """Return where a batch ends: the same for all readers at the same offset."""
+        with self._exclusive_call(reader):
+            self._count_trigger(reader)
+            request = (start, max_offsets, min_offsets)
+            decision = self._decision
+            if (
+                decision
+                and decision.request == request
+                and reader not in decision.readers
+            ):
+                decision.readers.add(reader)
+                return decision.end
+            end = self._query.latest_offset(
+                start, max_offsets=max_offsets, min_offsets=min_offsets
+            )
+            self._decision = _BatchEnd(request, end, {reader})
             return end
 
-    def report(self, reader: int) -> Offset:
-        with self._call(reader):
-            return self._query.report()
+    def report_latest_offset(self, reader: int) -> Offset:
+        with self._exclusive_call(reader):
+            return self._query.report_latest_offset()
 
-    def tasks(
+    def plan_tasks(
         self, reader: int, start: Offset, end: Offset
     ) -> list[list[AcquiredRange]]:
         with self._lock:
-            self._admit(reader)
-        return self._query.tasks(start, end)
+            self._check_reader(reader)
+        return self._query.plan_tasks(start, end)
 
     def commit(self, reader: int, end: Offset) -> None:
-        """Trim what all readers have committed."""
-        with self._call(reader):
+        """Trim the ledger up to the position that all readers have committed."""
+        with self._exclusive_call(reader):
             self._committed[reader] = end
-            known = [each for each in self._committed if each is not None]
-            if len(known) == len(self._committed):
-                self._query.commit(min(known, key=lambda each: int(each["position"])))
+            offsets = [each for each in self._committed if each is not None]
+            if len(offsets) == len(self._committed):
+                self._query.commit(min(offsets, key=lambda each: int(each["position"])))
 
-    # Who asks.
+    # Checks of the readers.
 
     @contextmanager
-    def _call(self, reader: int) -> Iterator[None]:
+    def _exclusive_call(self, reader: int) -> Iterator[None]:
         with self._lock:
             if self._calls:
                 self._split()
-            self._admit(reader)
+            self._check_reader(reader)
             self._calls += 1
         try:
             yield
@@ -158,19 +169,19 @@ class SharedQuery:
             with self._lock:
                 self._calls -= 1
 
-    def _count(self, reader: int) -> None:
+    def _count_trigger(self, reader: int) -> None:
         with self._lock:
-            self._asked[reader] += 1
-            if self._asked[reader] > min(self._asked) + 1:
+            self._triggers[reader] += 1
+            if self._triggers[reader] > min(self._triggers) + 1:
                 self._split()
-            self._admit(reader)
+            self._check_reader(reader)
 
-    def _admit(self, reader: int) -> None:
+    def _check_reader(self, reader: int) -> None:
         self._is_open = False
         if self._is_split and reader != OWNER:
-            raise used_twice("another process")
+            raise in_use_error("another process")
 
     def _split(self) -> None:
-        """Go on without the readers that attached: they are another query's."""
+        """Continue without the attached readers: they are of another query."""
         self._is_split = True
-        del self._asked[1:], self._committed[1:]
+        del self._triggers[1:], self._committed[1:]

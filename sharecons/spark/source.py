@@ -1,14 +1,14 @@
-"""`spark.readStream.format("sharegroup")`, and `spark.read`: the source itself.
+"""The data source that Spark calls, for `spark.readStream` and `spark.read`.
 
-Where what runs (PySpark 4.2 and 4.3), since each is another process:
+PySpark (4.2 and 4.3) uses several processes:
 
-- `ShareGroupDataSource` is made on the driver's side, is pickled, and travels.
-- `ShareGroupStreamReader` is made in two processes there. One lives as long as the
-  query and is asked for offsets and tasks: there the member works. The other only
-  pickles `read`, so making a reader must cost nothing and pickling it must work.
-- `read` runs in the tasks' workers, on a copy that knows no more than the options.
-- The end of a query comes as SIGTERM and the end of the socket, both at once; nobody
-  waits for `stop`, but nobody cuts it short either.
+- `ShareGroupDataSource` is created on the driver's machine and pickled.
+- `ShareGroupStreamReader` is created in two processes there. One lives as long as the
+  query and returns offsets and tasks; the member runs in it. The other one only
+  pickles `read`. So creating a reader must be cheap, and it must be picklable.
+- `read` runs in the workers of the tasks, on a copy that has only the options.
+- Spark ends a query with SIGTERM, and closes the socket at the same time. It does not
+  wait for `stop`, but does not interrupt it either.
 """
 
 import os
@@ -38,10 +38,10 @@ from sharecons.errors import ConfigurationError
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.options import SourceOptions, read_options
 from sharecons.spark.query_link import open_query
-from sharecons.spark.schema import check_schema, schema_of
+from sharecons.spark.schema import check_schema, source_schema
 from sharecons.spark.shared_query import Query
 from sharecons.spark.stream import StreamQuery
-from sharecons.spark.tasks import RangesPartition, for_tasks, read_partition
+from sharecons.spark.tasks import RangesPartition, options_for_tasks, read_partition
 
 __all__ = [
     "ShareGroupBatchReader",
@@ -53,7 +53,7 @@ NAME: Final = "sharegroup"
 
 
 class ShareGroupDataSource(DataSource):
-    """A Kafka share group (KIP-932) as a source of Spark's.
+    """A Spark data source that reads from a Kafka share group (KIP-932).
 
         spark.dataSource.register(ShareGroupDataSource)
         (spark.readStream.format("sharegroup")
@@ -63,12 +63,12 @@ class ShareGroupDataSource(DataSource):
             .option("ledgerLocation", "/data/billing/ledger")
             .load())
 
-    docs/spark.md has the options and what they promise.
+    docs/spark.md describes the options and the guarantees.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        # Spark makes one instance for each load(), and pickles it into the plan.
+        # Spark creates one instance per load(), and pickles it into the plan.
         self._load_id = uuid4().hex
 
     @classmethod
@@ -76,9 +76,10 @@ class ShareGroupDataSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        # A stream's options differ from a batch's in little; here nobody says which.
+        # Spark does not say whether this is for a batch or a stream. The options of
+        # batches include those of streams.
         options = read_options(self.options, streaming=False)
-        return schema_of(include_headers=options.include_headers)
+        return source_schema(include_headers=options.include_headers)
 
     def reader(self, schema: StructType) -> "ShareGroupBatchReader":
         options = read_options(self.options, streaming=False)
@@ -95,7 +96,7 @@ class ShareGroupDataSource(DataSource):
 
 
 class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What Spark asks of a stream; `StreamQuery` answers."""
+    """The reader of a stream; passes Spark's calls on to a `Query`."""
 
     def __init__(self, options: SourceOptions, load_id: str | None = None) -> None:
         self._options = options
@@ -103,69 +104,73 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         self._query: Query | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return self._ready().initial()
+        return self._get_query().initial_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        # The readers of one query are asked this before any is asked for an offset.
-        self._ready()
+        # Spark calls this for all readers of a query before it requests any offset.
+        self._get_query()
         return default_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._ready().end_when_drained()
+        self._get_query().end_when_drained()
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        query = self._ready()
-        most, least = _limits(limit, self._options)
-        return query.latest(start, most=most, least=least)
+        query = self._get_query()
+        max_offsets, min_offsets = _batch_limits(limit, self._options)
+        return query.latest_offset(
+            start, max_offsets=max_offsets, min_offsets=min_offsets
+        )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        return self._ready().report()
+        return self._get_query().report_latest_offset()
 
     def partitions(
         self, start: dict[str, Any], end: dict[str, Any]
     ) -> Sequence[InputPartition]:
-        return [RangesPartition(task) for task in self._ready().tasks(start, end)]
+        return [
+            RangesPartition(task) for task in self._get_query().plan_tasks(start, end)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, RangesPartition), "one of ours"
+        assert isinstance(partition, RangesPartition), "from partitions()"
         return read_partition(partition, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._ready().commit(end)
+        self._get_query().commit(end)
 
     def stop(self) -> None:
         if self._query is not None:
             self._query.stop()
         if isinstance(sys.exc_info()[1], EOFError):
-            # Spark has closed the connection to end the query. Its runner would report
-            # that over the connection, fail, and print both as a stack trace.
+            # Spark has closed the connection to end the query. Its runner would try to
+            # report the EOFError over that connection, and print a stack trace.
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until this process ends)
 
-    def _ready(self) -> Query:
+    def _get_query(self) -> Query:
         if self._query is None:
             self._query = (
                 open_query(self._options, self._load_id)
                 if self._load_id is not None
                 else StreamQuery(self._options)
             )
-            _end_on_signal(self._query)
+            _stop_on_sigterm(self._query)
         return self._query
 
     def __getstate__(self) -> Mapping[str, Any]:
         return {
-            "_options": for_tasks(self._options),
+            "_options": options_for_tasks(self._options),
             "_load_id": None,
             "_query": None,
         }
 
 
 class InvalidStreamReader(ShareGroupStreamReader):
-    """Raises an error at the first question.
+    """A reader that raises a configuration error at its first call.
 
-    Raised by `streamReader`, the error would be hidden by an UnboundLocalError of
-    Spark's own: its runner stops the reader that it does not have.
+    If `streamReader` raised it, an UnboundLocalError of Spark's runner would hide it:
+    the runner stops the reader that was never assigned.
     """
 
     def __init__(self, reason: str) -> None:
@@ -175,7 +180,7 @@ class InvalidStreamReader(ShareGroupStreamReader):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         raise ConfigurationError(self._reason)
 
-    def _ready(self) -> Query:
+    def _get_query(self) -> Query:
         raise ConfigurationError(self._reason)
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -183,35 +188,43 @@ class InvalidStreamReader(ShareGroupStreamReader):
 
 
 class ShareGroupBatchReader(DataSourceReader):
-    """What Spark asks of a batch; its first planning acquires records."""
+    """The reader of a batch; its first planning acquires records."""
 
     def __init__(self, options: SourceOptions, load_id: str) -> None:
         self._options = options
         self._load_id = load_id
 
     def partitions(self) -> Sequence[InputPartition]:
-        tasks = BatchQuery(self._options, self._load_id).tasks()
-        # Of an empty list Spark makes a task of None.
+        tasks = BatchQuery(self._options, self._load_id).plan_tasks()
+        # For an empty list Spark would plan one task with None.
         return [RangesPartition(task) for task in tasks] or [RangesPartition([])]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, RangesPartition), "one of ours"
+        assert isinstance(partition, RangesPartition), "from partitions()"
         return read_partition(partition, self._options)
 
     def __getstate__(self) -> Mapping[str, Any]:
-        return {"_options": for_tasks(self._options), "_load_id": self._load_id}
+        return {"_options": options_for_tasks(self._options), "_load_id": self._load_id}
 
 
 def default_limit(options: SourceOptions) -> ReadLimit:
     """Return the limit of a batch that the options set."""
-    most, least = options.max_offsets_per_trigger, options.min_offsets_per_trigger
-    if most is not None:
-        return ReadMaxRows(most)
-    return ReadAllAvailable() if least is None else ReadMinRows(least)
+    max_offsets, min_offsets = (
+        options.max_offsets_per_trigger,
+        options.min_offsets_per_trigger,
+    )
+    if max_offsets is not None:
+        return ReadMaxRows(max_offsets)
+    return ReadAllAvailable() if min_offsets is None else ReadMinRows(min_offsets)
 
 
-def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int | None]:
-    """Give the most and the least of a batch; a limit other than ours is Spark's."""
+def _batch_limits(
+    limit: ReadLimit, options: SourceOptions
+) -> tuple[int | None, int | None]:
+    """Return the maximum and the minimum of a batch, in offsets.
+
+    Spark passes limits of its own too, besides that of `default_limit`.
+    """
     if isinstance(limit, ReadMaxRows):
         return limit.max_rows, options.min_offsets_per_trigger
     if isinstance(limit, ReadMinRows):
@@ -219,17 +232,17 @@ def _limits(limit: ReadLimit, options: SourceOptions) -> tuple[int | None, int |
     return None, None
 
 
-def _end_on_signal(query: Query) -> None:
-    """Have SIGTERM end the member in good order; the socket's end ends this process.
+def _stop_on_sigterm(query: Query) -> None:
+    """Make SIGTERM stop the member; this process ends when Spark closes the socket.
 
-    Its default would end both at once, holding what was acquired: each such end uses
-    up a delivery.
+    By default SIGTERM ends the process at once. The acquired records would be released,
+    which uses up a delivery of each.
     """
     if threading.current_thread() is not threading.main_thread():
         return
 
     def end(number: int, frame: object) -> None:
-        # In a thread: this one may hold the locks that ending takes.
-        threading.Thread(target=query.stop_soon, daemon=True).start()
+        # In another thread: this one may hold the lock that request_stop takes.
+        threading.Thread(target=query.request_stop, daemon=True).start()
 
     signal.signal(signal.SIGTERM, end)

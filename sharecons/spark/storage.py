@@ -1,18 +1,18 @@
-"""Where the files of a ledger lie: a local directory, an object store, HDFS.
+"""Stores the files of a ledger: in a local directory, an object store, or on HDFS.
 
-What a ledger needs of a file system is one thing: that of two who create a file of one
-name, one is told FileExistsError, and that the file is whole from the moment it is
-there. That is what decides which ones will do.
+A ledger needs a file system that creates files atomically: if two processes create a
+file of the same name, one gets FileExistsError, and a file is complete from the moment
+at which it exists.
 
-    a path, file:    a hard link to a finished file; fails if the name is taken
+    a path, file:    a hard link to a finished file, which fails if the name exists
     s3:, s3a:        If-None-Match (s3fs 2024.12 or newer)
     gs:, gcs:        ifGenerationMatch=0 (gcsfs)
     abfs:, abfss:, az:   If-None-Match (adlfs)
-    hdfs:            a rename, which fails if the name is taken (pyarrow)
-    memory:          fsspec's; for tests, since it ends with the process
+    hdfs:            a rename, which fails if the name exists (pyarrow)
+    memory:          fsspec's; for tests, as it ends with the process
 
-Anything else is refused: a file system that looks first and writes then lets two
-drivers write the same number, and records would be read twice.
+Other file systems are rejected. If a file system first checks and then writes, two
+drivers can write the same entry, and records would be read twice.
 """
 
 import os
@@ -24,79 +24,89 @@ from urllib.request import url2pathname
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark.local_storage import LocalStorage
-from sharecons.spark.remote_storage import SAFE, ObjectStorage, hdfs_storage
+from sharecons.spark.remote_storage import (
+    ATOMIC_SCHEMES,
+    ObjectStorage,
+    open_hdfs_storage,
+)
 
-__all__ = ["Storage", "storage_of"]
+__all__ = ["Storage", "open_storage"]
 
 
 class Storage(Protocol):
     """A directory of small files that are written once."""
 
-    def names(self) -> list[str]: ...
+    def list_names(self) -> list[str]: ...
 
     def read(self, name: str) -> bytes: ...
 
     def create(self, name: str, data: bytes) -> None:
-        """Write a file so that it outlives this machine.
+        """Write a file; it is durable when this returns.
 
         Raises:
-            FileExistsError: the name is taken; nothing was written.
+            FileExistsError: the name exists; nothing was written.
         """
 
     def remove(self, name: str) -> None:
-        """Delete a file; one that is gone already is nothing to mention."""
+        """Delete a file, if it exists."""
 
-    def lock(self, who: str) -> str | None:
-        """Keep others out while this process lives, where the place can do that.
+    def lock(self, owner: str) -> str | None:
+        """Lock the directory for this process, if the storage has locks.
 
-        Returns None, or what the one who is in there said of itself.
+        Args:
+            owner: describes this process to others that try to lock it.
+
+        Returns:
+            None, or the owner that holds the lock.
         """
 
     def unlock(self) -> None: ...
 
 
-def storage_of(location: str, options: Mapping[str, Any] | None = None) -> Storage:
-    """Find the place that a path or URL means; `options` go to its file system.
+def open_storage(location: str, options: Mapping[str, Any] | None = None) -> Storage:
+    """Return the storage for a path or URL.
 
-    `~` at the beginning of a path is a home directory, as in a shell.
+    Args:
+        location: a path, in which `~` is expanded as in a shell, or a URL.
+        options: arguments of the fsspec file system.
 
     Raises:
-        ConfigurationError: such a file system cannot keep a ledger, or there is no
-            such home directory.
+        ConfigurationError: the file system cannot store a ledger, or the home
+            directory does not exist.
     """
-    scheme, path = _split(location)
+    scheme, path = _split_location(location)
     if scheme == "file":
         return LocalStorage(Path(path))
     if scheme == "hdfs":
-        return hdfs_storage(location)
-    if scheme in SAFE:
+        return open_hdfs_storage(location)
+    if scheme in ATOMIC_SCHEMES:
         return ObjectStorage(scheme, location, dict(options or {}))
-    known = ", ".join(("file", "hdfs", *SAFE))
+    known = ", ".join(("file", "hdfs", *ATOMIC_SCHEMES))
     raise ConfigurationError(
-        f"ledgerLocation {location!r}: a ledger cannot be kept in {scheme!r}, which "
-        f"has no atomic create that is known here; use one of {known}"
+        f"ledgerLocation {location!r}: a ledger cannot be stored in {scheme!r}, which "
+        f"is not known to create files atomically; use one of {known}"
     )
 
 
-def _split(location: str) -> tuple[str, str]:
+def _split_location(location: str) -> tuple[str, str]:
     if not isinstance(location, str) or not location.strip():
         raise ConfigurationError(
             f"ledgerLocation must be a directory or URL, not {location!r}"
         )
     parts = urlsplit(location)
-    # A single letter is a drive of Windows.
+    # A single letter is a Windows drive.
     if len(parts.scheme) < 2:
-        return "file", _expanded(location)
+        return "file", _expand_home(location)
     if parts.scheme == "file":
         return "file", url2pathname(parts.path)
     return parts.scheme, parts.path
 
 
-def _expanded(path: str) -> str:
+def _expand_home(path: str) -> str:
     expanded = os.path.expanduser(path)
     if expanded.startswith("~"):
         raise ConfigurationError(
-            f"ledgerLocation {path!r}: there is no home directory of that name; write "
-            f"./{path} for a directory whose own name begins with ~"
+            f"ledgerLocation {path!r}: this home directory does not exist; write "
+            f"./{path} for a directory whose name begins with ~"
         )
     return expanded

@@ -1,18 +1,18 @@
-"""The ledger's store: numbered entries, each created only if it is not there yet.
+"""The store of a ledger: numbered entries, each in a file that is created once.
 
-Whatever a driver tells the ledger, it writes here first. The number of an entry is
-what keeps two drivers apart: of two who create the same one, the second is told so, and
-must stop. Opening the ledger writes an entry too, so a driver that is believed dead and
-still writes finds its next number taken.
+A driver writes each change here before it makes it in its `Ledger`. The numbers exclude
+a second driver: if two drivers create the same entry, the storage rejects the second
+one, and that driver must stop. Opening the ledger writes an entry, too. So an older
+driver that still runs finds its next number used, and stops.
 
-What a crash leaves, wherever it happens
-----------------------------------------
-- before an entry is there: nothing. What it would have said was not accepted, and the
-  group gives it again;
-- after it, before the answer: the segment is in the ledger. It is given again, known,
-  and only accepted;
-- between the snapshot of a trim and the removal of what it replaces: entries that
-  loading passes over, and the next driver's first sweep removes.
+After a crash
+-------------
+- before the entry was created: its offsets were not accepted, and the group delivers
+  them again.
+- after the entry was created, before its offsets were accepted: they are delivered
+  again, found in the ledger, and only accepted.
+- between the snapshot of a trim and the removal of older entries: opening the ledger
+  skips these entries, and the next driver removes them.
 """
 
 import os
@@ -31,40 +31,40 @@ from sharecons.spark import entries
 from sharecons.spark.entries import Identity
 from sharecons.spark.errors import LedgerError, LedgerLostError, LedgerTakenError
 from sharecons.spark.history import (
-    Rebuilt,
-    known_identity,
-    ledger_errors,
-    name_of,
+    LedgerState,
+    as_ledger_errors,
+    check_identity,
+    entry_name,
     read_history,
     rebuild,
-    taken_over,
+    taken_over_error,
 )
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.loads import Load, Loads
-from sharecons.spark.storage import Storage, storage_of
+from sharecons.spark.storage import Storage, open_storage
 
 __all__ = ["Store"]
 
 _log = get_logger(__name__)
 
-READINGS: Final = 5
-"""Attempts to read a ledger while a driver removes entries of it."""
+READ_ATTEMPTS: Final = 5
+"""Attempts to read a ledger while a driver removes entries."""
 
-SWEPT_AT_ONCE: Final = 16
-"""Entries that a sweep removes before its caller may end it: on an object store each
-takes a request."""
+REMOVALS_PER_CALL: Final = 16
+"""Entries that one call of `remove_old_entries` removes: on an object store each takes
+a request, and the caller can only stop between two calls."""
 
 
 @final
 class Store:
-    """Keeps the ledger of one query; see the top of this file for what it stands.
+    """Stores the ledger of one query.
 
-    Calls block, and may come from several threads; the ledger itself may not, so who
-    shares it keeps a lock of its own.
+    The methods block, and may be called from any thread. A `Ledger` is not thread-safe;
+    its users lock it themselves.
 
     Attributes:
-        identity: whose ledger it is; there once it is loaded.
+        identity: the identity of the ledger; set by `open`.
     """
 
     identity: Identity
@@ -75,235 +75,252 @@ class Store:
         options: Mapping[str, Any] | None = None,
         lock: LoadLock | None = None,
     ) -> None:
-        """`location` is a directory or a URL, `options` go to its file system.
+        """Create a store; nothing is read or written yet.
 
-        `lock` is held from `load` to `close`, whether or not the place has locks.
+        Args:
+            location: a directory, a URL, or a storage.
+            options: arguments of the fsspec file system.
+            lock: held from `open` to `close`, also on a storage that has locks.
 
         Raises:
-            ConfigurationError: such a place cannot keep a ledger.
+            ConfigurationError: the location cannot store a ledger.
         """
         self._location = str(location)
-        self._place = (
-            storage_of(location, options) if isinstance(location, str) else location
+        self._storage = (
+            open_storage(location, options) if isinstance(location, str) else location
         )
-        self._driver = uuid4().hex
-        self._writing = Lock()
-        # None while it is not known what the next number is.
-        self._next: int | None = None
+        self._driver_id = uuid4().hex
+        self._write_lock = Lock()
+        # None before `open`, and after an error.
+        self._next_number: int | None = None
         self._end = 0
-        self._oldest = 0  # of the entries that are there; `sweep`'s alone
-        self._keep = 0  # all before it is of no use any more
-        # The numbers of segments that are kept, and the positions where they end.
+        # The oldest entry in the storage; only `remove_old_entries` changes it.
+        self._oldest_number = 0
+        # Entries before this number are no longer needed.
+        self._first_kept = 0
+        # The numbers of the kept segments, and the positions at their ends.
         self._segments: deque[tuple[int, int]] = deque()
         self._loads = Loads()
         self._load_lock = lock
 
     @property
     def member_id(self) -> str:
-        """The id under which every driver of this ledger joins the group.
+        """The member id with which each driver of this ledger joins the group.
 
-        A restarted driver that joins under it has its partitions at once, instead of
-        waiting for the end of its own old session.
+        A restarted driver gets its partitions at once, instead of after the timeout of
+        the old driver's session.
         """
         return self.identity.member_id
 
-    def load(self, group_id: str, *, patience: float = 0.0) -> Ledger:
-        """Take the ledger over, making it if it is not there, and read it.
+    def open(self, group_id: str, *, lock_timeout: float = 0.0) -> Ledger:
+        """Take the ledger over, or create it, and read it.
 
-        A driver on the same machine that is still alive is waited for `patience`
-        seconds; anywhere else, an older driver is turned away at its next entry.
+        On a storage with locks this waits for another driver to close the ledger. On
+        others the older driver fails at its next write.
+
+        Args:
+            lock_timeout: seconds to wait for the lock.
 
         Raises:
-            LedgerTakenError: another driver is at work on it.
+            LedgerTakenError: another driver uses the ledger.
             LedgerMismatchError: it is the ledger of another group.
-            LedgerLostError: entries are damaged, or missing.
-            LedgerError: the place cannot be read or written.
+            LedgerLostError: entries are damaged or missing.
+            LedgerError: the storage cannot be read or written.
         """
         check_group_id(group_id)
-        with self._writing:
+        with self._write_lock:
             try:
                 if self._load_lock is not None:
                     self._load_lock.acquire()
-                self._lock(patience)
+                self._lock_storage(lock_timeout)
                 return self._take_over(group_id)
             except BaseException:
                 self._unlock()
                 raise
 
-    def read(self, group_id: str) -> Rebuilt:
-        """Read the ledger as it is now, without taking it over.
+    def read(self, group_id: str) -> LedgerState:
+        """Read the current ledger, without taking it over.
 
         Raises:
             LedgerMismatchError: it is the ledger of another group.
-            LedgerLostError: entries are damaged, or missing.
-            LedgerError: the place cannot be read.
+            LedgerLostError: entries are damaged or missing.
+            LedgerError: the storage cannot be read.
         """
         check_group_id(group_id)
-        for attempt in range(READINGS):
+        for attempt in range(READ_ATTEMPTS):
             with suppress(LedgerTakenError, LedgerLostError):
                 return self._read(group_id)
-            _log.debug("reads the ledger again", attempt=attempt)
+            _log.debug("reading the ledger again", attempt=attempt)
         return self._read(group_id)
 
-    def _read(self, group_id: str) -> Rebuilt:
-        history = read_history(self._place, self._location)
-        known_identity(history, group_id, self._location)
+    def _read(self, group_id: str) -> LedgerState:
+        history = read_history(self._storage, self._location)
+        check_identity(history, group_id, self._location)
         return rebuild(history, self._location)
 
     def append(self, segment: Sequence[AcquiredRange]) -> None:
-        """Write what is to be entered; it is durable when this returns.
+        """Write a segment; it is durable when this returns.
 
-        After any error the store must be loaded again: whether the entry is there is
-        not known.
+        After an error it is unknown whether the entry was created, so the store must be
+        opened again.
 
         Raises:
-            LedgerTakenError: another driver took the ledger over.
-            LedgerError: it could not be written.
+            LedgerTakenError: another driver has taken the ledger over.
+            LedgerError: the entry could not be written.
         """
         if not segment:
             return
-        with self._writing:
-            number = self._write(entries.taken(self._driver, self._end, segment))
-            self._end += sum(taken.size for taken in segment)
+        with self._write_lock:
+            number = self._write(
+                entries.encode_acquired(self._driver_id, self._end, segment)
+            )
+            self._end += sum(each.size for each in segment)
             self._segments.append((number, self._end))
 
     def trim(self, ledger: Ledger) -> None:
-        """Keep no more the segments that the ledger has trimmed.
+        """Write a snapshot, unless no whole segment is trimmed.
 
-        Their offsets that may be given again are written down; `sweep` then removes
-        them. Nothing is written if no segment is done with.
+        The segments before it are no longer needed, and `remove_old_entries` removes
+        them.
 
         Raises:
-            LedgerTakenError: another driver took the ledger over.
-            LedgerError: it could not be written.
+            LedgerTakenError: another driver has taken the ledger over.
+            LedgerError: the entry could not be written.
         """
-        with self._writing:
-            rest = [one for one in self._segments if one[1] > ledger.begin]
-            if len(rest) == len(self._segments):
+        with self._write_lock:
+            kept = [one for one in self._segments if one[1] > ledger.begin]
+            if len(kept) == len(self._segments):
                 return
-            keep = rest[0][0] if rest else self._known_next()
+            first_kept = kept[0][0] if kept else self._require_next_number()
             self._write(
-                entries.trimmed(
-                    self._driver,
+                entries.encode_trimmed(
+                    self._driver_id,
                     self.identity,
                     begin=ledger.begin,
-                    keep=keep,
+                    first_kept=first_kept,
                     topics=ledger.topics,
-                    remembered=ledger.remembered,
+                    redeliverable=ledger.redeliverable,
                     loads=self._loads,
                 )
             )
-            self._segments = deque(rest)
-            self._keep = keep
+            self._segments = deque(kept)
+            self._first_kept = first_kept
 
-    def sweep(self) -> bool:
-        """Remove some entries that are of no use; tell whether there are more.
+    def remove_old_entries(self) -> bool:
+        """Remove some entries that are no longer needed; return whether more are.
 
-        It may run beside all else, and may be left out: what is there still is passed
-        over by who loads the ledger. Apart from `trim`, because Spark waits for that.
+        This may run concurrently with all other methods. Opening a ledger skips such
+        entries, so they need not be removed. `trim` does not do this because Spark
+        waits for it.
         """
-        until = min(self._keep, self._oldest + SWEPT_AT_ONCE)
+        end = min(self._first_kept, self._oldest_number + REMOVALS_PER_CALL)
         try:
-            # The oldest first, so that what is left has no hole.
-            while self._oldest < until:
+            # The oldest first, so that the numbers of the rest have no gap.
+            while self._oldest_number < end:
                 self._remove_oldest()
         except Exception as error:  # noqa: BLE001 - each file system has its own
             _log.warning(
-                "old entries of the ledger could not be removed; the next sweep tries "
-                "again",
+                "old entries of the ledger could not be removed; trying again after "
+                "the next commit",
                 location=self._location,
-                number=self._oldest,
+                number=self._oldest_number,
                 error=str(error),
             )
             return False
-        return self._oldest < self._keep
+        return self._oldest_number < self._first_kept
 
     def _remove_oldest(self) -> None:
-        self._place.remove(name_of(self._oldest))
-        self._oldest += 1
+        self._storage.remove(entry_name(self._oldest_number))
+        self._oldest_number += 1
 
-    def check(self) -> None:
-        """Look whether another driver took over; for a driver with nothing to write.
+    def check_ownership(self) -> None:
+        """Check that no other driver has taken the ledger over.
 
         Raises:
-            LedgerTakenError: so it is.
+            LedgerTakenError: another driver has.
+            LedgerError: the storage cannot be read.
         """
-        with self._writing, ledger_errors(self._location, "looked at"):
-            name = name_of(self._known_next())
+        with self._write_lock, as_ledger_errors(self._location, "checked"):
+            name = entry_name(self._require_next_number())
             try:
-                self._place.read(name)
+                self._storage.read(name)
             except FileNotFoundError:
                 return
-            self._next = None
-            raise taken_over(self._location)
+            self._next_number = None
+            raise taken_over_error(self._location)
 
     def close(self) -> None:
-        """Let another driver in. What was appended stays."""
-        with self._writing:
-            self._next = None
+        """Unlock the ledger; nothing can be written until `open`. May be repeated."""
+        with self._write_lock:
+            self._next_number = None
             self._unlock()
 
     def _unlock(self) -> None:
-        self._place.unlock()
+        self._storage.unlock()
         if self._load_lock is not None:
             self._load_lock.release()
 
-    # What each load() of a batch acquires.
+    # The load()s of batches.
 
-    def load_of(self, load_id: str) -> Load | None:
-        """Return what is known of a `load()`, or None if it was never planned."""
+    def get_load(self, load_id: str) -> Load | None:
+        """Return the positions of a `load()`, or None if it was never planned."""
         return self._loads.get(load_id)
 
     def begin_load(self, load_id: str, start: int) -> Load:
-        """Acquire for a `load()` from here on; durable when this returns.
+        """Write that a `load()` acquires the following segments.
 
-        `start` is the first position that it reads; of one that was begun before, the
-        first `start` stays.
+        Args:
+            start: the first position that the load reads; ignored if it was begun
+                before.
 
         Raises:
-            LedgerTakenError: another driver took the ledger over.
-            LedgerError: it could not be written.
+            LedgerTakenError: another driver has taken the ledger over.
+            LedgerError: the entry could not be written.
         """
-        return self._enter_load(load_id, start=start, is_complete=False)
+        return self._write_load(load_id, start=start, is_complete=False)
 
     def complete_load(self, load_id: str) -> Load:
-        """Acquire nothing more for a `load()`; nothing may be appended after this.
+        """Write that a `load()` is complete, and close the store.
 
         Raises:
-            LedgerTakenError: another driver took the ledger over.
-            LedgerError: it could not be written.
+            LedgerTakenError: another driver has taken the ledger over.
+            LedgerError: the entry could not be written.
         """
-        load = self._enter_load(load_id, start=None, is_complete=True)
+        load = self._write_load(load_id, start=None, is_complete=True)
         self.close()
         return load
 
-    def _enter_load(
+    def _write_load(
         self, load_id: str, *, start: int | None, is_complete: bool
     ) -> Load:
-        with self._writing:
-            at = self._end
+        with self._write_lock:
+            position = self._end
             self._write(
-                entries.load(
-                    self._driver, load_id, at=at, start=start, is_complete=is_complete
+                entries.encode_load(
+                    self._driver_id,
+                    load_id,
+                    position=position,
+                    start=start,
+                    is_complete=is_complete,
                 )
             )
             if start is None:
-                self._loads.complete(load_id, at)
-                self._next = None
+                self._loads.complete(load_id, position)
+                self._next_number = None
             else:
-                self._loads.begin(load_id, start, at)
+                self._loads.begin(load_id, start, position)
             load = self._loads.get(load_id)
             assert load is not None, "just noted"
             return load
 
     # Taking over.
 
-    def _lock(self, patience: float) -> None:
-        who = f"process {os.getpid()} on {platform.node()}"
-        deadline = time.monotonic() + patience
+    def _lock_storage(self, timeout: float) -> None:
+        owner = f"process {os.getpid()} on {platform.node()}"
+        deadline = time.monotonic() + timeout
         while True:
-            with ledger_errors(self._location, "locked"):
-                other = self._place.lock(who)
+            with as_ledger_errors(self._location, "locked"):
+                other = self._storage.lock(owner)
             if other is None:
                 return
             if time.monotonic() >= deadline:
@@ -314,42 +331,43 @@ class Store:
             time.sleep(0.1)
 
     def _take_over(self, group_id: str) -> Ledger:
-        history = read_history(self._place, self._location)
-        self._oldest, self._keep = history.oldest, history.keep
-        self.identity = known_identity(history, group_id, self._location) or Identity(
+        history = read_history(self._storage, self._location)
+        self._oldest_number, self._first_kept = history.oldest, history.first_kept
+        self.identity = check_identity(history, group_id, self._location) or Identity(
             ledger_id=uuid4().hex, group_id=group_id, member_id=member_id_of(None)
         )
         rebuilt = rebuild(history, self._location)
         self._segments, self._loads = rebuilt.segments, rebuilt.loads
         self._end = rebuilt.ledger.end
-        self._next = history.entries[-1][0] + 1 if history.entries else 0
-        self._write(entries.opened(self._driver, self.identity))
+        self._next_number = history.entries[-1][0] + 1 if history.entries else 0
+        self._write(entries.encode_opened(self._driver_id, self.identity))
         self._loads.interrupt(self._end)
         return rebuilt.ledger
 
     # Writing.
 
-    def _known_next(self) -> int:
-        if self._next is None:
+    def _require_next_number(self) -> int:
+        if self._next_number is None:
             raise LedgerError(
-                f"the ledger in {self._location} is closed, or failed before; load it"
+                f"the ledger in {self._location} is closed, or an earlier write "
+                "failed; open it again"
             )
-        return self._next
+        return self._next_number
 
     def _write(self, data: bytes) -> int:
-        number = self._known_next()
-        # Whatever goes wrong now, the entry may be there.
-        self._next = None
-        with ledger_errors(self._location, "written"):
-            self._create(name_of(number), data)
-        self._next = number + 1
+        number = self._require_next_number()
+        # After any error it is unknown whether the entry was created.
+        self._next_number = None
+        with as_ledger_errors(self._location, "written"):
+            self._create(entry_name(number), data)
+        self._next_number = number + 1
         return number
 
     def _create(self, name: str, data: bytes) -> None:
         try:
-            self._place.create(name, data)
+            self._storage.create(name, data)
         except FileExistsError as error:
-            # An object store's client repeats a request whose answer was lost, and
-            # then meets its own file. The driver's id is in every entry.
-            if self._place.read(name) != data:
-                raise taken_over(self._location) from error
+            # The client of an object store repeats a request whose response was lost,
+            # and may find its own file. Each entry contains its driver's id.
+            if self._storage.read(name) != data:
+                raise taken_over_error(self._location) from error

@@ -1,4 +1,4 @@
-"""One streaming query: from what Spark asks to what the driver does."""
+"""A streaming query: answers Spark's calls with the help of a driver."""
 
 import time
 from collections.abc import Callable
@@ -6,101 +6,108 @@ from typing import Any, Final
 
 from sharecons.errors import Error, fresh
 from sharecons.spark.errors import LedgerLostError
-from sharecons.spark.factory import Opened, open_driver
+from sharecons.spark.factory import OpenedDriver, open_driver
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.planning import (
     AvailableNowTarget,
+    BatchGrowth,
     BatchLimits,
-    Gathering,
     IdleTimeout,
     plan_tasks,
 )
 
 __all__ = ["StreamQuery"]
 
-PATIENCE: Final = 0.1
-"""How long a question for more may be held up when there is nothing: Spark asks again
-after 10 ms, and an idle query would ask a hundred times a second."""
+POLL_TIMEOUT: Final = 0.1
+"""Seconds that a call waits for new offsets. Spark repeats it after 10 ms, so without
+this an idle query would call a hundred times a second."""
 
-LOOK: Final = 0.25
-"""How often an available-now query that waits looks whether it has waited enough."""
+CHECK_INTERVAL: Final = 0.25
+"""Seconds between two checks of an available-now query whether to wait longer."""
 
 
 class StreamQuery:
-    """Answers for one query; the ledger and the member come with the first question.
+    """One query; opens its ledger and joins the group when it is created.
 
-    Offsets are a position in the ledger, and which ledger that is.
+    An offset is a position in the ledger, with the ledger's id.
     """
 
     def __init__(
         self,
         options: SourceOptions,
         lock: LoadLock | None = None,
-        opened: Callable[[SourceOptions, LoadLock | None], Opened] = open_driver,
+        opener: Callable[[SourceOptions, LoadLock | None], OpenedDriver] = open_driver,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
-        self._driver, self._ledger_id = opened(options, lock)
+        self._driver, self._ledger_id = opener(options, lock)
         self._clock = clock
-        self._goal: AvailableNowTarget | None = None
-        self._patience = IdleTimeout(options.idle_timeout, 0)
-        self._over_at: int | None = None
-        self._over_by: Error | None = None
+        self._target: AvailableNowTarget | None = None
+        self._idle_timeout = IdleTimeout(options.idle_timeout, 0)
+        self._final_position: int | None = None
+        self._final_error: Error | None = None
         self._last_trigger = clock()
 
-    def initial(self) -> dict[str, Any]:
-        """Where a query without a checkpoint begins: at what no other has committed."""
+    def initial_offset(self) -> dict[str, Any]:
+        """Return where a query without a checkpoint starts, after trimmed ranges."""
         return self._offset(self._driver.begin)
 
     def end_when_drained(self) -> None:
-        """End at what the topics hold now."""
-        self._goal = self._driver.goal
-        self._patience = IdleTimeout(self._options.idle_timeout, self._goal.most)
+        """Finish at the current ends of the topics (Trigger.AvailableNow)."""
+        self._target = self._driver.target
+        self._idle_timeout = IdleTimeout(
+            self._options.idle_timeout, self._target.expected_end
+        )
 
-    def latest(
-        self, start: dict[str, Any], *, most: int | None, least: int | None
+    def latest_offset(
+        self, start: dict[str, Any], *, max_offsets: int | None, min_offsets: int | None
     ) -> dict[str, Any]:
-        """Give where a batch from `start` ends; `start` itself if it is not due."""
+        """Return where a batch from `start` ends; `start` itself if it must wait."""
         position = self._position(start)
-        if self._goal is None:
-            held = self._driver.wait_beyond(position, PATIENCE)
-            overdue = self._clock() - self._last_trigger >= self._delay
+        if self._target is None:
+            ledger_end = self._driver.wait_beyond(position, POLL_TIMEOUT)
+            overdue = self._clock() - self._last_trigger >= self._max_delay
         else:
-            held, overdue = self._drained(position, most, self._goal), True
-        end = BatchLimits(most=most, least=least).end(position, held, overdue=overdue)
+            ledger_end, overdue = (
+                self._wait_for_batch(position, max_offsets, self._target),
+                True,
+            )
+        end = BatchLimits(max_offsets=max_offsets, min_offsets=min_offsets).batch_end(
+            position, ledger_end, overdue=overdue
+        )
         if end > position:
             self._last_trigger = self._clock()
-        self._driver.planned(end)
+        self._driver.mark_planned(end)
         return self._offset(end)
 
-    def report(self) -> dict[str, Any]:
-        """Give what the progress shows: where the ledger ends, and our figures."""
-        return {**self._offset(self._driver.end), **self._driver.figures()}
+    def report_latest_offset(self) -> dict[str, Any]:
+        """Return the end of the ledger and the driver's stats, for the progress."""
+        return {**self._offset(self._driver.end), **self._driver.stats()}
 
-    def tasks(
+    def plan_tasks(
         self, start: dict[str, Any], end: dict[str, Any]
     ) -> list[list[AcquiredRange]]:
-        """Divide what stands between two offsets over tasks."""
+        """Divide the ranges between two offsets into tasks."""
         first, last = self._position(start), self._position(end)
-        self._driver.planned(last)
+        self._driver.mark_planned(last)
         return plan_tasks(
-            self._driver.between(first, last),
-            least=self._options.min_partitions,
-            most_records=self._options.max_records_per_partition,
+            self._driver.ranges_between(first, last),
+            min_tasks=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
         )
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark will not ask again for what stands before `end`."""
+        """Trim the ledger up to `end`: Spark does not request it again."""
         self._driver.trim(self._position(end))
 
-    def stop_soon(self) -> None:
-        """Have the member leave the group; what is asked from now on is refused."""
-        self._driver.stop_soon()
+    def request_stop(self) -> None:
+        """Make the member leave the group; later calls raise ClosedError."""
+        self._driver.request_stop()
 
     def stop(self) -> None:
-        """Leave the group; nothing is given back that was acquired."""
+        """Accept all acquired records, leave the group, and unlock the ledger."""
         self._driver.stop()
 
     # Offsets.
@@ -111,50 +118,59 @@ class StreamQuery:
     def _position(self, offset: dict[str, Any]) -> int:
         if offset.get("ledger", self._ledger_id) != self._ledger_id:
             raise LedgerLostError(
-                f"the checkpoint belongs to the ledger {offset['ledger']}, and the one "
-                f"in {self._options.ledger_location} is {self._ledger_id}; give the "
-                "right ledgerLocation, or begin with a new checkpoint"
+                f"the checkpoint belongs to the ledger {offset['ledger']}, but "
+                f"{self._options.ledger_location} has the ledger {self._ledger_id}; "
+                "set ledgerLocation to the ledger of the checkpoint, or start with a "
+                "new checkpoint"
             )
         position = int(offset["position"])
         if position > self._driver.end:
             raise LedgerLostError(
-                f"the checkpoint is at position {position}, and the ledger in "
+                f"the checkpoint is at position {position}, but the ledger in "
                 f"{self._options.ledger_location} ends at {self._driver.end}: its "
-                "newest entries are lost; restore them, or begin with a new checkpoint "
+                "newest entries are lost; restore them, or start with a new checkpoint "
                 "and ledgerLocation"
             )
         return position
 
-    # Available now.
+    # Trigger.AvailableNow.
 
-    def _drained(
-        self, position: int, most: int | None, goal: AvailableNowTarget
+    def _wait_for_batch(
+        self, position: int, max_offsets: int | None, target: AvailableNowTarget
     ) -> int:
-        """Gather a batch before the goal; give where the ledger ends for this run."""
-        ahead = self._options.most_ahead
-        gathering = Gathering(position, ahead if most is None else min(most, ahead))
-        while self._over_at is None:
-            held = self._driver.gather(position, gathering.size, LOOK)
+        """Wait until a batch is complete, and return the ledger's end for this run."""
+        max_ahead = self._options.max_offsets_ahead
+        growth = BatchGrowth(
+            position, max_ahead if max_offsets is None else min(max_offsets, max_ahead)
+        )
+        while self._final_position is None:
+            ledger_end = self._driver.wait_for_offsets(
+                position, growth.size, CHECK_INTERVAL
+            )
             now, idle_since = self._clock(), self._driver.idle_since()
-            self._patience.most = goal.most
-            if goal.reached or self._patience.is_over(held, idle_since, now):
-                self._conclude(held)
-            # What there is, if the member has ended: it is raised at the next asking.
-            elif self._driver.ended or gathering.is_enough(held, idle_since, now):
-                return held
-        if self._over_by is not None and position >= self._over_at:
-            raise fresh(self._over_by)
-        return max(self._over_at, position)
+            self._idle_timeout.expected_end = target.expected_end
+            if target.is_reached or self._idle_timeout.is_expired(
+                ledger_end, idle_since, now
+            ):
+                self._try_to_finish(ledger_end)
+            # If the member has ended, the next call raises its error.
+            elif self._driver.has_ended or growth.is_complete(
+                ledger_end, idle_since, now
+            ):
+                return ledger_end
+        if self._final_error is not None and position >= self._final_position:
+            raise fresh(self._final_error)
+        return max(self._final_position, position)
 
-    def _conclude(self, held: int) -> None:
-        """End at what the ledger holds, unless there is more to wait for."""
+    def _try_to_finish(self, ledger_end: int) -> None:
+        """Finish at the current end of the ledger, unless there are new partitions."""
         try:
-            if self._driver.conclude():
-                self._over_at = held
+            if self._driver.can_finish():
+                self._final_position = ledger_end
         except Error as error:
-            # Raised once what is held was handed out.
-            self._over_at, self._over_by = held, error
+            # Raised after the ranges up to this end were read.
+            self._final_position, self._final_error = ledger_end, error
 
     @property
-    def _delay(self) -> float:
+    def _max_delay(self) -> float:
         return self._options.max_trigger_delay

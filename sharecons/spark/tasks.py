@@ -1,4 +1,4 @@
-"""What one task reads: a few ranges of offsets, by plain Fetch."""
+"""One task: the ranges of offsets that it reads, and how it reads them."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,13 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from sharecons.spark.ledger import AcquiredRange
-from sharecons.spark.options import SourceOptions, security_of
+from sharecons.spark.options import SourceOptions, load_security
 
-__all__ = ["RangesPartition", "for_tasks", "read_partition"]
+__all__ = ["RangesPartition", "options_for_tasks", "read_partition"]
 
 
 class RangesPartition(InputPartition):
-    """Ranges of offsets, for one task."""
+    """The ranges of offsets that one task reads."""
 
     def __init__(self, ranges: Sequence[AcquiredRange]) -> None:
         super().__init__(None)
@@ -22,16 +22,16 @@ class RangesPartition(InputPartition):
 
 
 def read_partition(partition: RangesPartition, options: SourceOptions) -> Iterator[Any]:
-    """Read what a task is to read, as Arrow's record batches.
+    """Yield the records of a task's ranges as Arrow record batches.
 
     Raises:
-        DataLostError: the log does not have it any more.
+        DataLostError: the log no longer has some of them.
     """
-    # Here, since the driver needs none of it: Arrow takes 0.3 s where pandas is.
+    # Imported here, as the driver does not need Arrow: with pandas it takes 0.3 s.
     from sharecons.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
     from sharecons.spark.fetching import read_ranges
 
-    _spare_collector()
+    _freeze_objects()
     schema = SCHEMA_WITH_HEADERS if options.include_headers else SCHEMA
     batches: Iterator[Any] = read_ranges(
         partition.ranges,
@@ -40,24 +40,25 @@ def read_partition(partition: RangesPartition, options: SourceOptions) -> Iterat
         fail_on_data_loss=options.fail_on_data_loss,
         client_id=options.client_id,
         request_timeout=options.request_timeout,
-        security=security_of(options.security),
+        security=load_security(options.security),
     )
     return batches
 
 
-def _spare_collector() -> None:
-    """Have the collector leave alone what is there now: modules, for the most part.
+def _freeze_objects() -> None:
+    """Exclude all current objects, mostly modules, from garbage collection.
 
-    Spark collects after each task, and looked at all of it each time: 15 ms of CPU,
-    twice what else a task costs here.
+    Spark runs the collector after each task. Without this a run takes 15 ms of CPU,
+    twice the other cost of a task.
     """
     if not gc.get_freeze_count():
         gc.freeze()
 
 
-def for_tasks(options: SourceOptions) -> SourceOptions:
-    """The options without the keys to the ledger's store: tasks do not go there.
+def options_for_tasks(options: SourceOptions) -> SourceOptions:
+    """Return the options without the credentials of the ledger's storage.
 
-    They go to the brokers, so that what is said of TLS and SASL stays.
+    Tasks do not read the ledger. They connect to the brokers, so the options for TLS
+    and SASL stay.
     """
     return replace(options, ledger_options={})

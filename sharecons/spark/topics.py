@@ -1,8 +1,9 @@
-"""The subscribed topics: whether they are there, and may be read.
+"""Checks that the subscribed topics exist and may be read.
 
-The group gives nothing of a topic that is missing or forbidden, and no error either: a
-query of it would succeed with nothing read. So topics are described before the member
-joins, every few seconds while it is one, and before a query counts as done.
+A share group delivers no records of a topic that is missing or forbidden, and returns
+no error. So a query on it would succeed without having read anything. Therefore topics
+are described before the member joins, every few seconds after that, and before a query
+finishes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,45 +23,46 @@ from sharecons.protocol.codes import Code
 from sharecons.protocol.reported_errors import topic_error
 from sharecons.spark.errors import TopicMissingError
 
-__all__ = ["TopicWatch", "Topics", "sort_topics"]
+__all__ = ["DescribedTopics", "TopicWatch", "classify_topics"]
 
-PAUSE: Final = 0.2
-"""Between two questions for a topic that no broker knows."""
+RETRY_INTERVAL: Final = 0.2
+"""Seconds between two requests for a topic that is missing."""
 
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topics:
-    """What one broker tells of the subscribed topics.
+class DescribedTopics:
+    """A broker's description of the subscribed topics.
 
     Attributes:
-        ids: of the topics that are there.
-        led: their partitions that have a leader.
-        leaderless: those that have none just now.
+        ids: the ids of the topics that exist.
+        with_leader: their partitions that have a leader.
+        leaderless: their other partitions.
         missing: topics that the broker does not know.
-        unclear: topics that it cannot describe just now, and why.
+        errors: topics that the broker cannot describe now, and why.
     """
 
     ids: Mapping[str, bytes]
-    led: frozenset[TopicPartition]
+    with_leader: frozenset[TopicPartition]
     leaderless: frozenset[TopicPartition]
     missing: frozenset[str]
-    unclear: Mapping[str, Error]
+    errors: Mapping[str, Error]
 
 
-def sort_topics(described: Results[str, Topic]) -> Topics:
-    """Return which topics are there, and which are missing.
+def classify_topics(described: Results[str, Topic]) -> DescribedTopics:
+    """Return which topics exist and which are missing.
 
     Raises:
-        AuthorizationError: a topic may not be read. Kafka describes a topic to those
-            that may do so, whether they may read it or not.
+        AuthorizationError: the user may not read a topic. To describe a topic, Kafka
+            requires DESCRIBE only, not READ.
     """
     for name, error in described.errors.items():
         if isinstance(error, AuthorizationError):
             raise topic_error(name, Code.TOPIC_AUTHORIZATION_FAILED)
     for name, topic in described.found.items():
-        # None, or nothing at all, is no answer: who describes it may describe it.
+        # None or empty means that the broker did not fill it in: at least DESCRIBE is
+        # allowed.
         allowed = topic.authorized_operations
         if allowed and "READ" not in allowed:
             raise topic_error(name, Code.TOPIC_AUTHORIZATION_FAILED)
@@ -74,18 +76,24 @@ def sort_topics(described: Results[str, Topic]) -> Topics:
         for name, topic in described.found.items()
         for number, partition in topic.partitions.items()
     }
-    led = frozenset(place for place, leader in leaders.items() if leader is not None)
-    return Topics(
+    with_leader = frozenset(
+        place for place, leader in leaders.items() if leader is not None
+    )
+    return DescribedTopics(
         ids={name: topic.topic_id for name, topic in described.found.items()},
-        led=led,
-        leaderless=frozenset(leaders.keys() - led),
+        with_leader=with_leader,
+        leaderless=frozenset(leaders.keys() - with_leader),
         missing=missing,
-        unclear={n: e for n, e in described.errors.items() if n not in missing},
+        errors={n: e for n, e in described.errors.items() if n not in missing},
     )
 
 
 class TopicWatch:
-    """Describes the subscribed topics, again and again."""
+    """Describes the subscribed topics, and logs when one is missing.
+
+    Args:
+        fail_if_missing: raise TopicMissingError instead.
+    """
 
     def __init__(
         self, admin: ShareGroupAdmin, names: Sequence[str], *, fail_if_missing: bool
@@ -96,53 +104,55 @@ class TopicWatch:
         self._missing: frozenset[str] = frozenset()
         self._seen: set[str] = set()
 
-    async def look(self, patience: float) -> Topics:
-        """Describe the topics.
+    async def describe(self, timeout: float) -> DescribedTopics:
+        """Describe the topics. May be cancelled.
 
-        A broker learns of a new topic a moment after others, and one that has just
-        started may know none: what is unclear, or was not missing before, is asked for
-        again for up to `patience` seconds. Cancelling this changes nothing.
+        Brokers learn of a new topic at different times, and a broker that has just
+        started may know none. So topics with an error, and those that were not missing
+        before, are described again for up to `timeout` seconds.
 
         Raises:
-            TopicMissingError: a topic is missing, and that is to be an error; without
-                that, it is a warning when it begins.
-            AuthorizationError: a topic may not be read.
-            ConnectionFailedError: no broker can be asked, or tells.
+            TopicMissingError: a topic is missing, and `fail_if_missing` is set.
+            AuthorizationError: the user may not read a topic.
+            ConnectionFailedError: no broker responds, or can describe the topics.
         """
-        ends_at = anyio.current_time() + patience
-        topics = await self._describe()
-        while self._is_doubtful(topics) and anyio.current_time() < ends_at:
-            await anyio.sleep(PAUSE)
-            topics = await self._describe()
-        self._judge(topics)
+        deadline = anyio.current_time() + timeout
+        topics = await self._describe_once()
+        while self._is_uncertain(topics) and anyio.current_time() < deadline:
+            await anyio.sleep(RETRY_INTERVAL)
+            topics = await self._describe_once()
+        self._check(topics)
         return topics
 
-    def _is_doubtful(self, topics: Topics) -> bool:
-        return bool(topics.unclear or topics.missing - self._missing)
+    def _is_uncertain(self, topics: DescribedTopics) -> bool:
+        return bool(topics.errors or topics.missing - self._missing)
 
-    async def _describe(self) -> Topics:
-        return sort_topics(
+    async def _describe_once(self) -> DescribedTopics:
+        return classify_topics(
             await self._admin.describe_topics(*self._names, authorized_operations=True)
         )
 
-    def _judge(self, topics: Topics) -> None:
-        for error in topics.unclear.values():
+    def _check(self, topics: DescribedTopics) -> None:
+        for error in topics.errors.values():
             raise ConnectionFailedError(str(error)) from error
         for name in sorted(topics.missing - self._missing):
             if self._fail_if_missing:
-                raise TopicMissingError(_missing(name, was_there=name in self._seen))
-            _log.warning("topic is missing; the others are read", topic=name)
+                raise TopicMissingError(
+                    _missing_message(name, existed=name in self._seen)
+                )
+            _log.warning("topic is missing; reading the others", topic=name)
         self._missing = topics.missing
         self._seen.update(topics.ids)
 
 
-def _missing(name: str, *, was_there: bool) -> str:
-    if was_there:
+def _missing_message(name: str, *, existed: bool) -> str:
+    if existed:
         return (
-            f"topic {name!r} was deleted while it was read; with failOnDataLoss false "
-            "the other topics are read on, and this one if it is created again"
+            f"topic {name!r} was deleted while it was read; set failOnDataLoss to "
+            "false to continue with the other topics, and with this one once it is "
+            "created again"
         )
     return (
-        f"topic {name!r} does not exist; create it, or correct subscribe; with "
-        "failOnDataLoss false the other topics are read, and this one once it exists"
+        f"topic {name!r} does not exist; create it, or correct subscribe, or set "
+        "failOnDataLoss to false to read the other topics, and this one once it exists"
     )

@@ -1,7 +1,7 @@
-"""What brokers tell of a query's group and topics, before it acquires and later.
+"""Watches the lag of a query's group, and its topics, before and while it acquires.
 
-All of it runs in the member's thread. What Spark's thread reads too, the ledger and the
-goal, changes under the driver's condition.
+Everything here runs in the member's thread. The ledger and the target, which Spark's
+thread reads too, change under the lock of the driver's condition.
 """
 
 import threading
@@ -15,148 +15,153 @@ import anyio
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
-from sharecons.spark.acquirer import Joining
+from sharecons.spark.acquirer import MemberConfig
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
-from sharecons.spark.group_lag import GroupLag, read_bounds, read_group_lag
+from sharecons.spark.group_lag import GroupLag, read_group_lag, read_log_bounds
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.topics import TopicWatch
 
 __all__ = ["GroupWatch"]
 
-INTERVAL: Final = 5.0
-START_PATIENCE: Final = 3.0
-TOPIC_PATIENCE: Final = 10.0
-"""How long a topic that no broker knows is asked for again: while Spark waits for the
-query to start, and while it runs, where an error would end it."""
+REFRESH_INTERVAL: Final = 5.0
+START_TOPIC_TIMEOUT: Final = 3.0
+TOPIC_TIMEOUT: Final = 10.0
+"""Seconds in which a missing topic is described again. START_TOPIC_TIMEOUT is for the
+start of a query, for which Spark waits; later an error would end the query."""
 
-FINAL: Final = (AuthorizationError, LedgerMismatchError, TopicMissingError)
-"""What ends a query that runs; brokers that cannot be asked do not."""
+FATAL_ERRORS: Final = (AuthorizationError, LedgerMismatchError, TopicMissingError)
+"""Errors that end a running query; brokers that do not respond do not end it."""
 
 _log = get_logger(__name__)
 
 
 class GroupWatch:
-    """Looks at one query's group and topics, and keeps what came of it.
+    """Watches the group and the topics of one query.
 
     Args:
-        adopt: topics that are missing, or were made anew, are no error.
-        changed: notified of changes.
-        between_entries: keeps an entry from beginning meanwhile.
+        allow_topic_loss: topics that are missing, deleted or recreated are no error.
+        changed: notified of changes; its lock guards the ledger and the target.
+        pause_writes: returns a context manager during which no write to the ledger
+            starts.
 
     Attributes:
-        standing: how far the group is, as asked a few seconds ago at most.
-        goal: what is to be reached, once `begin` has asked.
-        extended_at: when partitions came up that the goal did not have before, on
-            `time.monotonic()`'s clock.
+        group_lag: the group's offsets, a few seconds old.
+        target: the ends of the topics; None until `start` has read them.
+        extended_at: when partitions were last added to the target, on the clock
+            `time.monotonic()`.
     """
 
     def __init__(
         self,
         admin: ShareGroupAdmin,
-        joining: Joining,
+        config: MemberConfig,
         ledger: Ledger,
         *,
-        adopt: bool,
+        allow_topic_loss: bool,
         changed: threading.Condition,
-        between_entries: Callable[[], AbstractAsyncContextManager[object]],
+        pause_writes: Callable[[], AbstractAsyncContextManager[object]],
     ) -> None:
-        self.standing = GroupLag()
-        self.goal: AvailableNowTarget | None = None
+        self.group_lag = GroupLag()
+        self.target: AvailableNowTarget | None = None
         self.extended_at = 0.0
         self._admin = admin
-        self._group_id = joining.settings.group_id
+        self._group_id = config.settings.group_id
         self._ledger = ledger
-        self._adopt = adopt
+        self._allow_topic_loss = allow_topic_loss
         self._changed = changed
-        self._between_entries = between_entries
-        self._topics = TopicWatch(admin, joining.topics, fail_if_missing=not adopt)
-        self._looking = anyio.Lock()
+        self._pause_writes = pause_writes
+        self._topics = TopicWatch(
+            admin, config.topics, fail_if_missing=not allow_topic_loss
+        )
+        self._refresh_lock = anyio.Lock()
 
-    async def begin(self) -> None:
-        """See what is there, before anything is acquired of it.
+    async def start(self) -> None:
+        """Describe the topics and set the target, before anything is acquired.
 
         Raises:
-            Error: a topic is missing, forbidden or made anew, or no broker tells.
+            Error: a topic is missing, forbidden or recreated, or no broker responds.
         """
-        topics = await self._topics.look(START_PATIENCE)
-        self._ledger.agree(topics.ids, adopt=self._adopt)
-        bounds = await read_bounds(self._admin, topics.led)
-        self.standing = await self._ask_standing()
-        self.goal = AvailableNowTarget(
+        topics = await self._topics.describe(START_TOPIC_TIMEOUT)
+        self._ledger.check_topics(topics.ids, allow_recreated=self._allow_topic_loss)
+        bounds = await read_log_bounds(self._admin, topics.with_leader)
+        self.group_lag = await self._read_group_lag()
+        self.target = AvailableNowTarget(
             bounds,
-            self.standing.offsets,
+            self.group_lag.offsets,
             self._ledger.end,
-            leaderless=(topics.led | topics.leaderless) - bounds.keys(),
+            leaderless=(topics.with_leader | topics.leaderless) - bounds.keys(),
             topic_ids=topics.ids,
         )
 
-    async def keep_looking(self, fail: Callable[[Error], None]) -> None:
-        """Look every few seconds; end with `fail` called once the query has to end."""
+    async def keep_refreshing(self, fail: Callable[[Error], None]) -> None:
+        """Refresh every few seconds; on a fatal error call `fail` and return."""
         while True:
-            await anyio.sleep(INTERVAL)
+            await anyio.sleep(REFRESH_INTERVAL)
             try:
-                await self.look()
-            except FINAL as error:
+                await self.refresh()
+            except FATAL_ERRORS as error:
                 fail(error)
                 return
             except Error as error:
                 _log.debug("topics unknown", reason=str(error))
 
-    async def look(self) -> bool:
-        """See how far the group is, and whether its topics are still there.
+    async def refresh(self) -> bool:
+        """Read the group's lag, describe the topics, and add new partitions.
 
         Returns:
-            Whether the group lacks records of partitions that the goal did not have.
+            Whether partitions were added to the target that hold records for the group.
 
         Raises:
-            Error: as `begin`.
+            Error: a topic is missing, forbidden or recreated, or no broker responds.
         """
-        async with self._looking:
-            standing = await self._ask_standing()
-            async with self._between_entries():
-                self._note(standing)
-            topics = await self._topics.look(TOPIC_PATIENCE)
-            if not self._adopt:
-                # With it, the ledger takes a new topic on with its first records.
-                self._ledger.agree(topics.ids)
-            assert self.goal is not None, "begun"
+        async with self._refresh_lock:
+            group_lag = await self._read_group_lag()
+            async with self._pause_writes():
+                self._apply_lag(group_lag)
+            topics = await self._topics.describe(TOPIC_TIMEOUT)
+            if not self._allow_topic_loss:
+                # With it, the ledger accepts a recreated topic at its first records.
+                self._ledger.check_topics(topics.ids)
+            assert self.target is not None, "started"
             with self._changed:
-                self.goal.keep(topics.ids)
-                unknown = self.goal.unknown(topics.led)
-            bounds = await read_bounds(self._admin, unknown)
+                self.target.retain_topics(topics.ids)
+                unknown = self.target.unknown_partitions(topics.with_leader)
+            bounds = await read_log_bounds(self._admin, unknown)
             with self._changed:
-                there = topics.led | topics.leaderless
-                lacking = self.goal.see(bounds, standing.offsets, there)
-                if lacking:
+                partitions = topics.with_leader | topics.leaderless
+                is_extended = self.target.add_partitions(
+                    bounds, group_lag.offsets, partitions
+                )
+                if is_extended:
                     self.extended_at = time.monotonic()
-            return lacking
+            return is_extended
 
     def check_leaders(self) -> None:
-        """Raise an error if partitions still have no leader.
+        """Check that all partitions of the target have had a leader.
 
         Raises:
-            ConnectionFailedError: it names them.
+            ConnectionFailedError: some had none; the message names them.
         """
-        assert self.goal is not None, "begun"
-        if self.goal.leaderless:
-            names = ", ".join(f"{t}-{n}" for t, n in sorted(self.goal.leaderless))
+        assert self.target is not None, "started"
+        if self.target.leaderless:
+            names = ", ".join(f"{t}-{n}" for t, n in sorted(self.target.leaderless))
             raise ConnectionFailedError(
-                f"{names}: no leader, so that its records could not be read; start the "
-                "query again once its brokers run"
+                f"{names}: no leader, so its records could not be read; start the "
+                "query again when the brokers of these partitions run"
             )
 
-    async def _ask_standing(self) -> GroupLag:
+    async def _read_group_lag(self) -> GroupLag:
         return await read_group_lag(self._admin, self._group_id, self._ledger.topics)
 
-    def _note(self, standing: GroupLag) -> None:
-        self.standing = standing
+    def _apply_lag(self, group_lag: GroupLag) -> None:
+        self.group_lag = group_lag
         with self._changed:
-            for (topic, partition), start in standing.starts.items():
+            for (topic, partition), start in group_lag.start_offsets.items():
                 topic_id = self._ledger.topics.get(topic)
-                same = topic_id == standing.topic_ids.get(topic)
+                same = topic_id == group_lag.topic_ids.get(topic)
                 if topic_id is not None and same and start > 0:
-                    self._ledger.passed(topic_id, partition, start)
-            if self.goal is not None:
-                self.goal.passed(standing.offsets)
+                    self._ledger.set_start_offset(topic_id, partition, start)
+            if self.target is not None:
+                self.target.mark_progress(group_lag.offsets)
             self._changed.notify_all()

@@ -7,7 +7,7 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from pyspark.errors import PySparkException
 
 from tests.config.conftest import NAME, PASSWORD, quoted
-from tests.spark.sparks import Query, session
+from tests.spark.spark_session import Query, session
 
 pytestmark = [
     pytest.mark.kafka,

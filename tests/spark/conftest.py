@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture(scope="session")
 def spark():
     # Tests that do without have no pyspark, perhaps.
-    from tests.spark.sparks import session
+    from tests.spark.spark_session import session
 
     spark = session()
     yield spark

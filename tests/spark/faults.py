@@ -25,9 +25,9 @@ __all__ = ["POINTS", "FaultySource", "meet"]
 POINTS = {
     "acquired": (Store, "append", "before"),
     "entered": (Store, "append", "after"),
-    "accepted": (Acquirer, "acknowledged", "before"),
-    "offered": (StreamQuery, "latest", "after"),
-    "planned": (StreamQuery, "tasks", "after"),
+    "accepted": (Acquirer, "on_ack_results", "before"),
+    "offered": (StreamQuery, "latest_offset", "after"),
+    "planned": (StreamQuery, "plan_tasks", "after"),
     "commits": (StreamQuery, "commit", "before"),
     "swept": (Store, "_remove_oldest", "before"),
     "committed": (StreamQuery, "commit", "after"),
@@ -41,11 +41,11 @@ class FaultySource(ShareGroupDataSource):
 
 
 class FaultyReader(ShareGroupStreamReader):
-    def _ready(self):
+    def _get_query(self):
         if self._query is None and (said := os.environ.get("SHARECONS_TEST_DIES")):
             point, times = said.split(":")
             _arm(*POINTS[point], int(times))
-        return super()._ready()
+        return super()._get_query()
 
     def read(self, partition):
         chance = float(os.environ.get("SHARECONS_TEST_CHANCE", "0"))
@@ -66,7 +66,7 @@ def _arm(owner, name, when, times):
         if not left and when == "before":
             _die()
         result = method(self, *given, **named)
-        if name == "latest" and result == given[0]:
+        if name == "latest_offset" and result == given[0]:
             left += 1  # nothing was offered
         elif left <= 0:
             _die()

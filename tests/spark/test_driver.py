@@ -10,7 +10,7 @@ import pytest
 
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
-from sharecons.spark.factory import Opened, open_driver
+from sharecons.spark.factory import OpenedDriver, open_driver
 from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
@@ -68,7 +68,7 @@ def held(driver):
     """Every offset of the ledger, in its order, with its delivery count."""
     return [
         (each.partition, offset, each.delivery_count)
-        for each in driver.between(driver.begin, driver.end)
+        for each in driver.ranges_between(driver.begin, driver.end)
         for offset in range(each.first_offset, each.last_offset + 1)
     ]
 
@@ -93,7 +93,7 @@ def test_what_the_group_gives_stands_in_the_ledger_and_is_accepted(
     after = opened(options())
     time.sleep(1.5)
     assert after.end == 50
-    assert after.figures()["acquired"] == 0
+    assert after.stats()["acquired"] == 0
 
 
 @pytest.mark.parametrize("point", ["acquired", "entered", "accepted"])
@@ -104,7 +104,7 @@ def test_driver_comes_to_the_points_where_long_tests_kill_it(
     from tests.spark import faults
 
     owner, name, when = faults.POINTS[point]
-    for each in {name, "calls_back"} & vars(owner).keys():
+    for each in {name, "has_ack_callback"} & vars(owner).keys():
         monkeypatch.setattr(owner, each, vars(owner)[each])  # as it is, afterwards
     died = threading.Event()
     monkeypatch.setattr(faults, "_die", died.set)
@@ -176,7 +176,7 @@ def test_driver_that_dies_before_it_accepts_leaves_nothing_out_and_nothing_twice
 
     again = opened(options())
     assert again.end == 10
-    assert until(lambda: again.figures()["redelivered"] == 10, within=40)
+    assert until(lambda: again.stats()["redelivered"] == 10, within=40)
     assert again.end == 10
     produce(broker, 1)
     assert again.wait_beyond(10, 10) == 11
@@ -205,7 +205,7 @@ def test_no_more_is_acquired_than_may_wait_for_spark(broker, options, opened):
 
     assert driver.end < 1500
     waiting = driver.end
-    driver.planned(waiting)
+    driver.mark_planned(waiting)
     assert driver.wait_beyond(waiting, 5) > waiting
 
 
@@ -217,17 +217,17 @@ def test_batch_that_takes_long_is_not_the_end_of_an_available_now_query(
     slow = {"maxOffsetsAhead": "100", "idleTimeout": "2s"}
     query = StreamQuery(
         options(**slow, **{"kafka.max.poll.records": "50"}),
-        opened=lambda given, _: Opened(opened(given), "ledger"),
+        opener=lambda given, _: OpenedDriver(opened(given), "ledger"),
     )
     query.end_when_drained()
-    ends = [query.initial()]
+    ends = [query.initial_offset()]
     while len(ends) < 3:
-        ends.append(query.latest(ends[-1], most=100, least=None))
+        ends.append(query.latest_offset(ends[-1], max_offsets=100, min_offsets=None))
         assert ends[-1]["position"] > ends[-2]["position"]
         time.sleep(2.5)  # the batch runs, and soon there is no room for more
 
     while ends[-1] != ends[-2]:
-        ends.append(query.latest(ends[-1], most=None, least=None))
+        ends.append(query.latest_offset(ends[-1], max_offsets=None, min_offsets=None))
     assert ends[-1]["position"] == 1000
 
 
@@ -258,7 +258,7 @@ def test_entries_of_what_is_committed_are_removed_meanwhile(broker, options, ope
 
 
 def test_second_driver_on_a_ledger_is_refused_at_once(options, opened, monkeypatch):
-    monkeypatch.setattr("sharecons.spark.factory.PATIENCE", 0.2)
+    monkeypatch.setattr("sharecons.spark.factory.TAKEOVER_TIMEOUT", 0.2)
     opened(options())
 
     with pytest.raises(LedgerTakenError):
@@ -287,7 +287,7 @@ def test_topic_that_was_made_anew_is_not_taken_for_the_old_one(broker, options, 
 
 def test_source_that_was_told_to_end_says_so(options, opened):
     driver = opened(options())
-    driver.stop_soon()
+    driver.request_stop()
 
     with pytest.raises(ClosedError):
         driver.wait_beyond(0, 10)
@@ -315,8 +315,8 @@ def test_goal_is_reached_once_all_came_that_was_there(broker, options, opened):
     produce(broker, 20, partition=1)
     driver = opened(options())
 
-    assert driver.goal.most == 50
-    assert until(lambda: driver.goal.reached)
+    assert driver.target.expected_end == 50
+    assert until(lambda: driver.target.is_reached)
     assert driver.end == 50
 
 
@@ -342,7 +342,7 @@ def test_record_that_comes_while_the_driver_ends_is_entered_and_not_let_go(
     driver = opened(options(**{"kafka.fetch.max.wait.ms": "1000"}))
     assert until(lambda: driver.end == 5)
     time.sleep(0.1)  # its next fetch waits at the broker
-    driver.stop_soon()
+    driver.request_stop()
     produce(broker, 7)
     driver.stop()
 
@@ -362,7 +362,7 @@ def test_driver_ends_with_the_process_that_started_it(
         "ledgerLocation": str(tmp_path / "ledger"),
     }
     inner = f"""
-from sharecons.spark.factory import Opened, open_driver
+from sharecons.spark.factory import open_driver
 from sharecons.spark.options import read_options
 driver, _ = open_driver(read_options({given!r}))
 print("open", driver.wait_beyond(0, 20), flush=True)
@@ -381,7 +381,7 @@ os._exit(0)
 """
     command = [sys.executable, "-c", outer]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
-    monkeypatch.setattr("sharecons.spark.factory.PATIENCE", 15.0)
+    monkeypatch.setattr("sharecons.spark.factory.TAKEOVER_TIMEOUT", 15.0)
 
     assert ran.stdout == "open 5\n"
     began = time.monotonic()
@@ -392,9 +392,9 @@ os._exit(0)
 def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
     broker, options, opened, monkeypatch
 ):
-    monkeypatch.setattr("sharecons.spark.driver.LEDGER_INTERVAL", 0.2)
+    monkeypatch.setattr("sharecons.spark.driver.LEDGER_CHECK_INTERVAL", 0.2)
     monkeypatch.setattr(
-        "sharecons.spark.local_storage.LocalPlace.lock", lambda *_: None
+        "sharecons.spark.local_storage.LocalStorage.lock", lambda *_: None
     )
     older = opened(options())
     newer = opened(options())
@@ -411,27 +411,27 @@ def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
 def test_nothing_is_forgotten_while_an_entry_is_written(
     broker, options, opened, monkeypatch
 ):
-    monkeypatch.setattr("sharecons.spark.watch.INTERVAL", 0.02)
-    writes, goes_on, noted = threading.Event(), threading.Event(), []
-    append, note = Store.append, GroupWatch._note
+    monkeypatch.setattr("sharecons.spark.watch.REFRESH_INTERVAL", 0.02)
+    writes, goes_on, applied = threading.Event(), threading.Event(), []
+    append, apply_lag = Store.append, GroupWatch._apply_lag
 
     def wait(store, segment):
         writes.set()
-        noted.clear()
+        applied.clear()
         assert goes_on.wait(20)
         append(store, segment)
 
-    def look(watch, standing):
-        noted.append(standing)
-        note(watch, standing)
+    def record(watch, group_lag):
+        applied.append(group_lag)
+        apply_lag(watch, group_lag)
 
     monkeypatch.setattr(Store, "append", wait)
-    monkeypatch.setattr(GroupWatch, "_note", look)
+    monkeypatch.setattr(GroupWatch, "_apply_lag", record)
     driver = opened(options())
     produce(broker, 5)
     assert writes.wait(20)
     time.sleep(0.3)
 
-    assert noted == []
+    assert applied == []
     goes_on.set()
-    assert until(lambda: noted and driver.end == 5)
+    assert until(lambda: applied and driver.end == 5)

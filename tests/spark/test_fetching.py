@@ -16,7 +16,7 @@ from sharecons.errors import (
 )
 from sharecons.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
 from sharecons.spark.errors import DataLostError
-from tests.spark.fetched import Logs, broken, embedded, offsets
+from tests.spark.fetch_helpers import Logs, broken, embedded, offsets
 
 
 def values(count):
@@ -299,7 +299,7 @@ def test_partitions_of_one_leader_share_a_request():
 @pytest.mark.slow
 def test_what_nobody_takes_is_not_read_for_ever(monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_BYTES", 100_000)
-    monkeypatch.setattr("sharecons.spark.fetch_thread.MOST_WAITING", 200_000)
+    monkeypatch.setattr("sharecons.spark.fetch_thread.MAX_QUEUED_BYTES", 200_000)
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(1000)] * 3000, batch=50)
         broker.forget_requests()
@@ -331,9 +331,9 @@ def test_nothing_is_left_of_a_reading_that_ended():
 LEAVES = """
 import sys
 from sharecons.spark.fetching import read_ranges
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 
-taken = Taken("t", bytes.fromhex(sys.argv[2]), 0, 0, 2999, 1)
+taken = AcquiredRange("t", bytes.fromhex(sys.argv[2]), 0, 0, 2999, 1)
 batches = read_ranges([taken], bootstrap_servers=sys.argv[1])
 print(next(batches).num_rows > 0)
 """

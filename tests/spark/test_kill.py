@@ -27,9 +27,9 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from sharecons import ShareConsumer
 from sharecons.spark.store import Store
 from tests.kafka_plugin import HALVES
+from tests.spark.driver_process import Program
 from tests.spark.faults import POINTS
-from tests.spark.programs import Program
-from tests.spark.sparks import kept
+from tests.spark.spark_session import kept
 
 pytestmark = [
     pytest.mark.slow,
@@ -98,7 +98,7 @@ class Scene:
         """How many offsets the group gave the query, as its ledger counts them."""
         store = Store(str(self.base / "ledger"))
         try:
-            return store.load(self.group).end
+            return store.open(self.group).end
         finally:
             store.close()
 

@@ -24,9 +24,9 @@ loads = st.dictionaries(
     st.builds(
         Load,
         start=int64s,
-        held=int64s,
+        ledger_end=int64s,
         spans=st.lists(st.tuples(int64s, int64s), max_size=3).map(tuple),
-        since=st.none() | int64s,
+        open_since=st.none() | int64s,
         is_complete=st.booleans(),
     ),
     max_size=3,
@@ -45,17 +45,17 @@ parts = st.builds(
 @EXAMPLES
 @given(st.lists(parts, max_size=5, unique_by=lambda part: part.topic), int64s)
 def test_segment_is_read_as_it_was_written(segment, at):
-    entry = entries.parse(entries.taken("d", at, segment), "here")
+    entry = entries.parse_entry(entries.encode_acquired("d", at, segment), "here")
 
-    assert "taken" == entry.kind
-    assert at == entry.head["at"]
+    assert "acquired" == entry.kind
+    assert at == entry.header["position"]
     assert segment == list(entry.segment)
     assert {part.topic: part.topic_id for part in segment} == entry.topics
 
 
 def test_topic_that_was_made_anew_within_a_segment_keeps_both_its_ids():
     segment = [AcquiredRange("a", bytes([i]) * 16, 0, 0, 9, 1) for i in (1, 2, 1)]
-    entry = entries.parse(entries.taken("d", 0, segment), "here")
+    entry = entries.parse_entry(entries.encode_acquired("d", 0, segment), "here")
 
     assert segment == list(entry.segment)
 
@@ -71,46 +71,46 @@ def test_topic_that_was_made_anew_within_a_segment_keeps_both_its_ids():
     loads,
 )
 def test_snapshot_is_read_as_it_was_written(remembered, topics, known):
-    data = entries.trimmed(
+    data = entries.encode_trimmed(
         "d",
         IDENTITY,
         begin=7,
-        keep=3,
+        first_kept=3,
         topics=topics,
-        remembered=remembered,
+        redeliverable=remembered,
         loads=Loads(known),
     )
-    entry = entries.parse(data, "here")
+    entry = entries.parse_entry(data, "here")
 
     assert IDENTITY == entry.identity
-    assert (7, 3) == (entry.head["begin"], entry.head["keep"])
+    assert (7, 3) == (entry.header["begin"], entry.header["first_kept"])
     assert topics == entry.topics
-    assert remembered == entry.remembered
+    assert remembered == entry.redeliverable
     assert known == dict(entry.loads.items())
 
 
 def test_entry_that_is_cut_anywhere_is_damaged():
-    data = entries.taken("d", 0, [AcquiredRange("a", bytes(16), 0, 0, 9, 1)])
+    data = entries.encode_acquired("d", 0, [AcquiredRange("a", bytes(16), 0, 0, 9, 1)])
     for length in range(len(data)):
         with pytest.raises(LedgerLostError, match="entry here is damaged"):
-            entries.parse(data[:length], "here")
+            entries.parse_entry(data[:length], "here")
 
 
 def test_entry_with_any_byte_changed_is_damaged():
-    data = entries.opened("d", IDENTITY)
+    data = entries.encode_opened("d", IDENTITY)
     for place in range(len(data)):
         changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         with pytest.raises(LedgerLostError):
-            entries.parse(changed, "here")
+            entries.parse_entry(changed, "here")
 
 
 def test_entry_of_a_newer_version_is_refused():
-    body, _, _ = entries.opened("d", IDENTITY).rpartition(b'{"crc32":')
+    body, _, _ = entries.encode_opened("d", IDENTITY).rpartition(b'{"crc32":')
     body = body.replace(b'"version":1', b'"version":3')
     data = body + b'{"crc32":%d}\n' % zlib.crc32(body)
 
     with pytest.raises(LedgerError, match="has version 3, and .* reads 1 to 2"):
-        entries.parse(data, "here")
+        entries.parse_entry(data, "here")
 
 
 def version(data):
@@ -118,14 +118,16 @@ def version(data):
 
 
 def test_only_entries_with_loads_have_the_version_that_older_packages_refuse():
-    nothing = {"begin": 0, "keep": 0, "topics": {}, "remembered": {}}
-    known = Loads({"one": Load(start=0, held=0)})
+    nothing = {"begin": 0, "first_kept": 0, "topics": {}, "redeliverable": {}}
+    known = Loads({"one": Load(start=0, ledger_end=0)})
 
-    assert 1 == version(entries.opened("d", IDENTITY))
-    assert 1 == version(entries.taken("d", 0, []))
-    assert 1 == version(entries.trimmed("d", IDENTITY, loads=Loads(), **nothing))
-    assert 2 == version(entries.trimmed("d", IDENTITY, loads=known, **nothing))
-    assert 2 == version(entries.load("d", "one", at=0, start=0, is_complete=False))
+    assert 1 == version(entries.encode_opened("d", IDENTITY))
+    assert 1 == version(entries.encode_acquired("d", 0, []))
+    assert 1 == version(entries.encode_trimmed("d", IDENTITY, loads=Loads(), **nothing))
+    assert 2 == version(entries.encode_trimmed("d", IDENTITY, loads=known, **nothing))
+    assert 2 == version(
+        entries.encode_load("d", "one", position=0, start=0, is_complete=False)
+    )
 
 
 def test_a_range_takes_some_twenty_five_bytes():
@@ -134,4 +136,4 @@ def test_a_range_takes_some_twenty_five_bytes():
         for i in range(100_000)
     ]
 
-    assert len(entries.taken("d", 0, segment)) < 30 * len(segment)
+    assert len(entries.encode_acquired("d", 0, segment)) < 30 * len(segment)

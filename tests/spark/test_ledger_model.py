@@ -20,7 +20,7 @@ from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.store import Store
 from tests.protocol.profile import MACHINE
-from tests.spark.places import Killed, Shelf
+from tests.spark.memory_storage import Killed, MemoryStorage
 
 TOPIC_ID = bytes(range(16))
 PARTITIONS = (0, 1)
@@ -89,15 +89,15 @@ def places(taken):
 class Driver:
     """A driver's memory; all of it is lost when the process ends."""
 
-    def __init__(self, shelf, session):
+    def __init__(self, storage, session):
         self.session = session
-        self.store = Store(shelf)
-        self.ledger = self.store.load("billing")
+        self.store = Store(storage)
+        self.ledger = self.store.open("billing")
         self.acquired = []
         self.entered = []
 
     def enter(self):
-        new = self.ledger.new(self.acquired)
+        new = self.ledger.select_new(self.acquired)
         self.store.append(new)
         self.ledger.append(new)
         self.entered += self.acquired
@@ -108,7 +108,7 @@ class QueryAndGroup(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         self.group = Group()
-        self.shelf = Shelf()
+        self.storage = MemoryStorage()
         self.sessions = 0
         self.members = set()
         # Spark's checkpoint: where its batches end, and how many are committed.
@@ -121,7 +121,7 @@ class QueryAndGroup(RuleBasedStateMachine):
     def start(self):
         self.sessions += 1
         self.members.add(self.sessions)
-        self.driver = Driver(self.shelf, self.sessions)
+        self.driver = Driver(self.storage, self.sessions)
 
     def restart(self):
         self.group.end_locks(self.driver.session)
@@ -155,12 +155,12 @@ class QueryAndGroup(RuleBasedStateMachine):
 
     @rule(fate=write_fates)
     def enter(self, fate):
-        self.shelf.fate = fate
+        self.storage.fate = fate
         try:
             self.driver.enter()
         except (Killed, LedgerError):
             self.restart()
-        self.shelf.fate = None
+        self.storage.fate = None
 
     @rule(fate=st.sampled_from(["good", "lost before", "lost after", "killed"]))
     def accept(self, fate):
@@ -174,7 +174,7 @@ class QueryAndGroup(RuleBasedStateMachine):
     @rule(partition=partitions)
     def the_start_offset_is_told(self, partition):
         start = self.group.start_offset(partition)
-        self.driver.ledger.passed(TOPIC_ID, partition, start)
+        self.driver.ledger.set_start_offset(TOPIC_ID, partition, start)
 
     @rule()
     def killed(self):
@@ -185,11 +185,11 @@ class QueryAndGroup(RuleBasedStateMachine):
         old = self.driver
         self.start()
         old.acquired += self.group.acquire(old.session, 0, 3, scattered=False)
-        if old.ledger.new(old.acquired):
+        if old.ledger.select_new(old.acquired):
             with pytest.raises(LedgerTakenError):
                 old.enter()
         with pytest.raises(LedgerError):
-            old.store.check()
+            old.store.check_ownership()
         self.group.end_locks(old.session)
 
     # What Spark does.
@@ -205,7 +205,7 @@ class QueryAndGroup(RuleBasedStateMachine):
     @rule(killed=st.booleans())
     def run(self, killed):
         start, end = self.ends[-2:]
-        rows = places(self.driver.ledger.between(start, end))
+        rows = places(self.driver.ledger.ranges_between(start, end))
         assert end - start == len(rows)
         # Whoever reads it again reads the same.
         assert self.rows.setdefault(end, rows) == rows
@@ -216,22 +216,22 @@ class QueryAndGroup(RuleBasedStateMachine):
 
     @rule(fate=write_fates)
     def commit(self, fate):
-        self.shelf.fate = fate
+        self.storage.fate = fate
         try:
             self.driver.ledger.trim(self.ends[self.committed])
             self.driver.store.trim(self.driver.ledger)
         except (Killed, LedgerError):
             self.restart()
-        self.shelf.fate = None
+        self.storage.fate = None
 
     @rule(removals=st.sampled_from([None, None, 0, 1, 2]))
-    def sweep(self, removals):
-        self.shelf.removals = removals
+    def remove_old_entries(self, removals):
+        self.storage.removals = removals
         try:
-            self.driver.store.sweep()
+            self.driver.store.remove_old_entries()
         except Killed:
             self.restart()
-        self.shelf.removals = None
+        self.storage.removals = None
 
     @rule(count=counts, limit=st.integers(1, 20), end_first=st.booleans())
     def all_goes_well_for_a_batch(self, count, limit, end_first):
@@ -260,7 +260,7 @@ class QueryAndGroup(RuleBasedStateMachine):
 
     def yet_to_come(self):
         ledger = self.driver.ledger
-        return places(ledger.between(self.ends[self.committed], ledger.end))
+        return places(ledger.ranges_between(self.ends[self.committed], ledger.end))
 
     @invariant()
     def no_offset_is_in_two_batches(self):
@@ -278,13 +278,13 @@ class QueryAndGroup(RuleBasedStateMachine):
     @invariant()
     def a_restarted_driver_knows_what_this_one_knows(self):
         ledger = self.driver.ledger
-        store = Store(Copy(self.shelf))
-        again = store.load("billing")
+        store = Store(Copy(self.storage))
+        again = store.open("billing")
 
         assert self.driver.store.member_id == store.member_id
         assert ledger.end == again.end
         assert again.begin <= ledger.begin
-        assert ledger.between(ledger.begin, ledger.end) == again.between(
+        assert ledger.ranges_between(ledger.begin, ledger.end) == again.ranges_between(
             ledger.begin, again.end
         )
 
@@ -300,9 +300,9 @@ class QueryAndGroup(RuleBasedStateMachine):
             self.batch(5)
         for partition in PARTITIONS:
             self.the_start_offset_is_told(partition)
-        while self.driver.store.sweep():
+        while self.driver.store.remove_old_entries():
             pass
-        assert not [f for f in self.shelf.files.values() if b'"taken"' in f]
+        assert not [f for f in self.storage.files.values() if b'"acquired"' in f]
 
         everything = {
             (partition, offset)
@@ -314,15 +314,15 @@ class QueryAndGroup(RuleBasedStateMachine):
         assert not [place for place in given if rows[place] != 1]
         assert set(rows) <= everything
         assert 0 == len(self.driver.ledger)
-        assert {} == self.driver.ledger.remembered
+        assert {} == self.driver.ledger.redeliverable
 
 
-class Copy(Shelf):
+class Copy(MemoryStorage):
     """A look at what a restart would find, which leaves no trace."""
 
-    def __init__(self, shelf):
+    def __init__(self, storage):
         super().__init__()
-        self.files = dict(shelf.files)
+        self.files = dict(storage.files)
 
 
 QueryAndGroup.TestCase.settings = MACHINE

@@ -9,7 +9,7 @@ import pytest
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import hide_secrets, parse_ledger_option
 from sharecons.spark.options import read_options
-from sharecons.spark.storage import storage_of
+from sharecons.spark.storage import open_storage
 from tests.spark.test_options import NEEDED
 
 
@@ -51,7 +51,7 @@ def test_broken_json_is_refused_without_its_text(text):
     with pytest.raises(ConfigurationError) as caught:
         read_options(NEEDED | {"ledger.client_kwargs": text})
 
-    assert str(caught.value).startswith("ledger.client_kwargs begins as JSON does")
+    assert str(caught.value).startswith("ledger.client_kwargs begins like JSON")
     shown = "".join(traceback.format_exception(caught.value))
     assert "hush" not in shown
     assert len(shown) < 10_000
@@ -89,7 +89,7 @@ def test_filesystem_is_made_with_what_the_options_mean(store):
             "ledger.key": '"123"',
         }
     )
-    storage_of(options.ledger_location, options.ledger_options)
+    open_storage(options.ledger_location, options.ledger_options)
 
     assert store.made_with == {"anon": True, "client_kwargs": inner, "key": "123"}
 
@@ -98,7 +98,7 @@ def test_filesystems_complaint_is_shown_without_secrets(store):
     given = {"secret": "hush-hush", "client_kwargs": {"aws_token": "hush"}}
 
     with pytest.raises(ConfigurationError) as caught:
-        storage_of("s3://bucket/ledger", given)
+        open_storage("s3://bucket/ledger", given)
 
     assert "no account for ***" in str(caught.value)
     assert "hush" not in "".join(traceback.format_exception(caught.value))

@@ -11,7 +11,7 @@ import pytest
 
 from sharecons.spark.load_lock import Address, Holder, LoadLock
 from sharecons.spark.store import Store
-from tests.spark.places import Shelf
+from tests.spark.memory_storage import MemoryStorage
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="has no flock")
 
@@ -136,16 +136,16 @@ def test_link_of_somebody_else_is_not_followed(directory):
 
 
 def test_place_without_locks_is_not_taken_over_by_another_process_of_the_load():
-    shelf = Shelf()
-    store = Store(shelf, lock=LoadLock("one"))
-    store.load("billing")
-    other = Store(shelf, lock=LoadLock("one"))
-    waiting = threading.Thread(target=other.load, args=("billing",))
+    storage = MemoryStorage()
+    store = Store(storage, lock=LoadLock("one"))
+    store.open("billing")
+    other = Store(storage, lock=LoadLock("one"))
+    waiting = threading.Thread(target=other.open, args=("billing",))
     waiting.start()
     waiting.join(0.3)
 
     assert waiting.is_alive()
-    store.check()
+    store.check_ownership()
     store.close()
     waiting.join(30)
     assert not waiting.is_alive()

@@ -9,8 +9,8 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from pyspark.errors import AnalysisException
 
-from tests.spark.fetched import Logs
-from tests.spark.sparks import Query, kept
+from tests.spark.fetch_helpers import Logs
+from tests.spark.spark_session import Query, kept
 
 # What the embedded broker says to tasks there, tests/spark/test_fetching.py asks.
 pytestmark = [
@@ -66,7 +66,7 @@ def test_range_that_retention_removed_is_an_error_or_passed_over(spark, query, k
 
     text = failure(query.start(query.read(spark), availableNow=True))
     assert f"{topic}-0, offsets 0 to 29 cannot be read any more" in text
-    assert "set failOnDataLoss to false to go on without them" in text
+    assert "set failOnDataLoss to false to continue without them" in text
     query.run(spark, **SKIP)
     assert numbers(query) == list(range(30, 100))
 
@@ -82,7 +82,7 @@ def test_topic_that_was_made_anew_is_an_error_or_gone_on_with(spark, query, kafk
     kafka.admin.produce(topic, values(100, 120))
 
     text = failure(query.start(query.read(spark), availableNow=True))
-    assert f"the topic {topic} was deleted and made anew" in text
+    assert f"the topic {topic} was deleted and created again" in text
     query.run(spark, **SKIP)
     assert numbers(query) == [*range(50), *range(100, 120)]
 

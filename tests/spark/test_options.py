@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from sharecons.errors import ConfigurationError
-from sharecons.spark.options import parse_duration, read_options, security_of
+from sharecons.spark.options import load_security, parse_duration, read_options
 
 NEEDED = {
     "kafka.bootstrap.servers": "localhost:9092",
@@ -57,7 +57,7 @@ def test_each_that_is_needed_is_missed_by_its_name(name):
         ({"includeHeaders": "true"}, "include_headers", True),
         ({"minPartitions": "8"}, "min_partitions", 8),
         ({"maxRecordsPerPartition": "10"}, "max_records_per_partition", 10),
-        ({"maxOffsetsAhead": "10"}, "most_ahead", 10),
+        ({"maxOffsetsAhead": "10"}, "max_offsets_ahead", 10),
         ({"kafka.request.timeout.ms": "1500"}, "request_timeout", 1.5),
         ({"kafka.fetch.max.wait.ms": "100"}, "max_wait", 0.1),
         ({"kafka.max.poll.records": "100"}, "max_records", 100),
@@ -90,17 +90,17 @@ def test_option_is_read(given, attribute, read):
 def test_what_has_no_meaning_for_a_share_group_is_refused_with_the_reason(name):
     text = refusal(**{name.lower(): "anything"})
 
-    assert text.startswith(f"{name} has no meaning here: ")
+    assert text.startswith(f"{name} is not supported: ")
     assert len(text) > len(name) + 60
 
 
 def test_unknown_option_is_refused_and_its_neighbour_named():
     assert refusal(maxOffsetPerTrigger="5") == (
-        "maxOffsetPerTrigger is no option of sharegroup; did you mean "
+        "maxOffsetPerTrigger is not an option of sharegroup; did you mean "
         "maxOffsetsPerTrigger?"
     )
-    assert refusal(colour="red") == "colour is no option of sharegroup"
-    assert "no option" in refusal(**{"kafka.linger.ms": "5"})
+    assert refusal(colour="red") == "colour is not an option of sharegroup"
+    assert "not an option" in refusal(**{"kafka.linger.ms": "5"})
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ LOGIN = {
 def test_security_is_what_kafkas_own_properties_say():
     options = read_options(NEEDED | LOGIN)
 
-    security = security_of(options.security)
+    security = load_security(options.security)
     assert security.protocol == "SASL_PLAINTEXT"
     assert security.credentials.username == "alice"
     assert security.credentials.password == "alice-Secret"
-    assert security_of(read_options(NEEDED).security) is None
+    assert load_security(read_options(NEEDED).security) is None
 
 
 def test_secrets_are_not_shown():
@@ -157,11 +157,11 @@ def test_secrets_are_not_shown():
 
 def test_tasks_get_the_keys_to_the_brokers_and_not_those_to_the_ledger():
     pytest.importorskip("pyspark", reason="needs sharecons[spark]")
-    from sharecons.spark.tasks import for_tasks
+    from sharecons.spark.tasks import options_for_tasks
 
     options = read_options(NEEDED | LOGIN | {"ledger.key": "ledger-Secret"})
 
-    given = pickle.loads(pickle.dumps(for_tasks(options)))
+    given = pickle.loads(pickle.dumps(options_for_tasks(options)))
 
     assert given.security == options.security
     assert given.ledger_options == {}
@@ -172,8 +172,8 @@ def test_tasks_get_the_keys_to_the_brokers_and_not_those_to_the_ledger():
     [
         (
             {"kafka.sasl.mechanism": "PLAIN"},
-            "kafka.security.protocol is missing: kafka.sasl.mechanism is of no use "
-            "without it; give SSL, SASL_PLAINTEXT or SASL_SSL",
+            "kafka.security.protocol is missing: kafka.sasl.mechanism has no "
+            "effect without it; set SSL, SASL_PLAINTEXT or SASL_SSL",
         ),
         (
             {
@@ -189,7 +189,7 @@ def test_tasks_get_the_keys_to_the_brokers_and_not_those_to_the_ledger():
         ),
         (
             LOGIN | {"kafka.sasl.mechanizm": "PLAIN"},
-            "kafka.sasl.mechanizm is no option of sharegroup; did you mean "
+            "kafka.sasl.mechanizm is not an option of sharegroup; did you mean "
             "kafka.sasl.mechanism?",
         ),
     ],

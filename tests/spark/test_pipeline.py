@@ -18,13 +18,13 @@ import pytest
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from sharecons.spark.pipeline import __main__ as program
-from sharecons.spark.pipeline.chart import picture
-from sharecons.spark.pipeline.session import qualified
-from sharecons.spark.pipeline.settings import parse
-from sharecons.spark.pipeline.stats import BatchStats, table
+from sharecons.spark.pipeline.chart import draw_chart
+from sharecons.spark.pipeline.session import qualify_location
+from sharecons.spark.pipeline.settings import parse_arguments
+from sharecons.spark.pipeline.stats import BatchStats, format_table
 from sharecons.spark.store import Store
 from sharecons.testing.kafka.ports import free_ports
-from tests.spark.sparks import environment
+from tests.spark.spark_session import environment
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
 NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
@@ -52,20 +52,20 @@ def figures(batch=0, **more):
 
 
 def test_what_is_needed_is_enough():
-    settings = parse(NEEDED)
+    settings = parse_arguments(NEEDED)
 
     assert settings.topics == ("orders",)
     assert settings.every is None
     assert settings.partition_by == ()
     assert settings.framing is None
-    assert settings.place("rows") == "/x/rows"
+    assert settings.path("rows") == "/x/rows"
 
 
 def test_schema_may_lie_in_a_file(tmp_path):
     (tmp_path / "orders.sql").write_text(SCHEMA)
     arguments = [*NEEDED[:4], "--schema", f"@{tmp_path}/orders.sql", "--into", "/x"]
 
-    assert parse(arguments).schema == SCHEMA
+    assert parse_arguments(arguments).schema == SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_schema_may_lie_in_a_file(tmp_path):
 )
 def test_command_line_that_makes_no_sense_ends_the_program(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
-        parse(arguments)
+        parse_arguments(arguments)
 
     assert caught.value.code == 2
     assert "error: " in capsys.readouterr().err
@@ -91,18 +91,18 @@ def test_command_line_that_makes_no_sense_ends_the_program(arguments, capsys):
 
 
 def test_table_has_a_line_for_each_batch_and_one_for_all():
-    lines = table([figures(0), figures(1, rows=500)]).splitlines()
+    lines = format_table([figures(0), figures(1, rows=500)]).splitlines()
 
     assert len(lines) == 4
     assert lines[1].split()[:2] == ["0", "1,000"]
     assert lines[-1].split() == ["all", "1,500", "6", "4"]
-    assert table([]) == "nothing was there\n"
+    assert format_table([]) == "nothing was there\n"
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 40])
 def test_picture_has_a_point_for_each_batch_in_each_line(count):
     drawn = ElementTree.fromstring(
-        picture([figures(n, rows=n * 10) for n in range(count)])
+        draw_chart([figures(n, rows=n * 10) for n in range(count)])
     )
 
     circles = drawn.findall(".//{http://www.w3.org/2000/svg}circle")
@@ -122,7 +122,7 @@ def test_picture_has_a_point_for_each_batch_in_each_line(count):
 )
 def test_axes_go_by_round_numbers_and_say_what_they_show(rows, marks):
     batches = [figures(7, rows=rows, quarantined=0), figures(8, rows=1, quarantined=0)]
-    drawn = ElementTree.fromstring(picture(batches))
+    drawn = ElementTree.fromstring(draw_chart(batches))
 
     texts = [text.text for text in drawn.findall(".//{http://www.w3.org/2000/svg}text")]
     assert texts[1 : 1 + len(marks)] == marks
@@ -326,7 +326,7 @@ def test_failures_end_in_a_sentence_and_their_exit_code(
 ):
     share_broker.produce("orders", ['{"id": 1}'])
     store = Store(f"{tmp_path}/lake/ledger")
-    store.load("lake")
+    store.open("lake")
     try:
         code = program.main(arguments)
     finally:
@@ -348,14 +348,14 @@ def test_home_directory_is_expanded_and_paths_lie_where_hadoop_says(
 ):
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert qualified(spark, "~/lake") == f"file:{tmp_path}/lake"
-    assert qualified(spark, "/data/lake") == "file:/data/lake"
+    assert qualify_location(spark, "~/lake") == f"file:{tmp_path}/lake"
+    assert qualify_location(spark, "/data/lake") == "file:/data/lake"
     hadoop = spark._jsc.hadoopConfiguration()
     hadoop.set("fs.defaultFS", "viewfs://cluster/")
     hadoop.set("fs.viewfs.mounttable.cluster.link./data", f"file:{tmp_path}")
     try:
-        assert qualified(spark, "/data/lake") == "viewfs://cluster/data/lake"
-        assert qualified(spark, "~/lake") == f"file:{tmp_path}/lake"
+        assert qualify_location(spark, "/data/lake") == "viewfs://cluster/data/lake"
+        assert qualify_location(spark, "~/lake") == f"file:{tmp_path}/lake"
     finally:
         hadoop.unset("fs.defaultFS")
 

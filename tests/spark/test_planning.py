@@ -34,22 +34,24 @@ def offsets(ranges):
 
 
 def test_without_limits_a_batch_covers_all_that_is_held():
-    assert BatchLimits().end(10, 500, overdue=False) == 500
+    assert BatchLimits().batch_end(10, 500, overdue=False) == 500
 
 
 def test_batch_covers_no_more_than_its_most():
-    assert BatchLimits(most=100).end(10, 500, overdue=False) == 110
-    assert BatchLimits(most=100).end(10, 60, overdue=False) == 60
+    assert BatchLimits(max_offsets=100).batch_end(10, 500, overdue=False) == 110
+    assert BatchLimits(max_offsets=100).batch_end(10, 60, overdue=False) == 60
 
 
 def test_less_than_the_least_waits_until_it_is_overdue():
-    assert BatchLimits(least=100).end(10, 60, overdue=False) == 10
-    assert BatchLimits(least=100).end(10, 60, overdue=True) == 60
-    assert BatchLimits(least=100).end(10, 110, overdue=False) == 110
+    assert BatchLimits(min_offsets=100).batch_end(10, 60, overdue=False) == 10
+    assert BatchLimits(min_offsets=100).batch_end(10, 60, overdue=True) == 60
+    assert BatchLimits(min_offsets=100).batch_end(10, 110, overdue=False) == 110
 
 
 def test_nothing_held_is_nothing_to_cover_however_overdue():
-    assert BatchLimits(most=5, least=3).end(10, 10, overdue=True) == 10
+    assert (
+        BatchLimits(max_offsets=5, min_offsets=3).batch_end(10, 10, overdue=True) == 10
+    )
 
 
 # The goal of Trigger.AvailableNow.
@@ -60,66 +62,66 @@ def stands(start, lag=None):
 
 
 def test_goal_of_empty_topics_is_reached_at_once():
-    assert AvailableNowTarget({}, {}, 7).reached
-    assert AvailableNowTarget({P0: (0, 0)}, {}, 7).reached
-    assert AvailableNowTarget({P0: (5, 5)}, {P0: stands(5)}, 7).reached
+    assert AvailableNowTarget({}, {}, 7).is_reached
+    assert AvailableNowTarget({P0: (0, 0)}, {}, 7).is_reached
+    assert AvailableNowTarget({P0: (5, 5)}, {P0: stands(5)}, 7).is_reached
 
 
 def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
     goal = AvailableNowTarget({P0: (0, 10), P1: (0, 5)}, {}, 0)
-    goal.entered([taken(0, 8)])
-    goal.entered([taken(0, 4, partition=1)])
-    assert not goal.reached
-    goal.entered([taken(9, 9)])
-    assert goal.reached
-    goal.entered([taken(10, 19)])
-    assert goal.reached
+    goal.mark_acquired([taken(0, 8)])
+    goal.mark_acquired([taken(0, 4, partition=1)])
+    assert not goal.is_reached
+    goal.mark_acquired([taken(9, 9)])
+    assert goal.is_reached
+    goal.mark_acquired([taken(10, 19)])
+    assert goal.is_reached
 
 
 def test_goal_is_reached_when_the_group_has_passed_it_without_us():
     goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(3)}, 0)
-    goal.passed({P0: stands(9), P1: stands(50)})
-    assert not goal.reached
-    goal.passed({P0: stands(10)})
-    assert goal.reached
+    goal.mark_progress({P0: stands(9), P1: stands(50)})
+    assert not goal.is_reached
+    goal.mark_progress({P0: stands(10)})
+    assert goal.is_reached
 
 
 def test_goal_is_reached_when_the_group_has_no_lag_though_it_starts_before():
     goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 4)}, 0)
-    goal.passed({P0: stands(0, 1)})
-    assert not goal.reached
-    goal.passed({P0: stands(0, 0)})
-    assert goal.reached
-    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 0)}, 0).reached
+    goal.mark_progress({P0: stands(0, 1)})
+    assert not goal.is_reached
+    goal.mark_progress({P0: stands(0, 0)})
+    assert goal.is_reached
+    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 0)}, 0).is_reached
 
 
 def test_goal_names_the_position_that_what_is_lacking_leads_to():
     # From where the group starts; where its log begins if that is unknown.
     assert AvailableNowTarget(
         {P0: (0, 10), P1: (2, 5)}, {P0: stands(4), P1: stands(None)}, 100
-    ).most == (109)
-    assert AvailableNowTarget({P0: (8, 10)}, {P0: stands(4)}, 0).most == 2
-    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(4, 2)}, 0).most == 2
+    ).expected_end == (109)
+    assert AvailableNowTarget({P0: (8, 10)}, {P0: stands(4)}, 0).expected_end == 2
+    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(4, 2)}, 0).expected_end == 2
 
 
 def test_goal_is_not_reached_while_a_partition_has_no_leader():
     goal = AvailableNowTarget(
         {P0: (0, 10)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
     )
-    goal.entered([taken(0, 9)])
-    assert not goal.reached
-    assert goal.unknown([P0, P1]) == [P1]
+    goal.mark_acquired([taken(0, 9)])
+    assert not goal.is_reached
+    assert goal.unknown_partitions([P0, P1]) == [P1]
 
-    assert not goal.see({}, {}, [P0, P1])
-    assert not goal.reached
-    assert goal.see({P1: (0, 5)}, {}, [P0, P1])
-    assert goal.most == 15
-    assert not goal.reached
-    goal.entered([taken(0, 4, partition=1)])
-    assert goal.reached
+    assert not goal.add_partitions({}, {}, [P0, P1])
+    assert not goal.is_reached
+    assert goal.add_partitions({P1: (0, 5)}, {}, [P0, P1])
+    assert goal.expected_end == 15
+    assert not goal.is_reached
+    goal.mark_acquired([taken(0, 4, partition=1)])
+    assert goal.is_reached
     # Known by now, whether it has a leader or not.
-    assert not goal.see({}, {}, [P0, P1])
-    assert goal.reached
+    assert not goal.add_partitions({}, {}, [P0, P1])
+    assert goal.is_reached
 
 
 def test_goal_does_not_grow_by_partitions_that_hold_nothing_for_the_group():
@@ -127,8 +129,8 @@ def test_goal_does_not_grow_by_partitions_that_hold_nothing_for_the_group():
         {P0: (0, 0)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
     )
 
-    assert not goal.see({P1: (0, 5)}, {P1: stands(5)}, [P0, P1])
-    assert goal.reached
+    assert not goal.add_partitions({P1: (0, 5)}, {P1: stands(5)}, [P0, P1])
+    assert goal.is_reached
 
 
 def test_goal_forgets_topics_that_are_gone_or_made_anew():
@@ -136,77 +138,77 @@ def test_goal_forgets_topics_that_are_gone_or_made_anew():
     ids = {"orders": ID, "bills": bytes(16)}
     goal = AvailableNowTarget({P0: (0, 10), other: (0, 5)}, {}, 0, topic_ids=ids)
 
-    goal.keep({"orders": ID})
-    assert goal.most == 10
-    goal.keep({"orders": ID, "bills": bytes(16)})
-    assert goal.unknown([P0, other]) == [other]
-    assert not goal.reached
-    goal.keep({"orders": bytes(16)})
-    assert goal.reached
-    assert goal.see({P0: (0, 3)}, {}, [P0])
-    assert goal.most == 3
+    goal.retain_topics({"orders": ID})
+    assert goal.expected_end == 10
+    goal.retain_topics({"orders": ID, "bills": bytes(16)})
+    assert goal.unknown_partitions([P0, other]) == [other]
+    assert not goal.is_reached
+    goal.retain_topics({"orders": bytes(16)})
+    assert goal.is_reached
+    assert goal.add_partitions({P0: (0, 3)}, {}, [P0])
+    assert goal.expected_end == 3
 
 
 def test_patience_waits_again_when_the_goal_grows():
-    patience = IdleTimeout(10, most=100)
-    assert not patience.is_over(100, idle_since=20.0, now=20.0)
-    patience.most = 150
+    patience = IdleTimeout(10, expected_end=100)
+    assert not patience.is_expired(100, idle_since=20.0, now=20.0)
+    patience.expected_end = 150
 
-    assert not patience.is_over(120, idle_since=29.0, now=31.0)
-    assert not patience.is_over(150, idle_since=40.0, now=40.0)
-    assert patience.is_over(170, idle_since=50.0, now=50.0)
+    assert not patience.is_expired(120, idle_since=29.0, now=31.0)
+    assert not patience.is_expired(150, idle_since=40.0, now=40.0)
+    assert patience.is_expired(170, idle_since=50.0, now=50.0)
 
 
 def test_patience_ends_when_nothing_came_for_long():
-    patience = IdleTimeout(10, most=100)
+    patience = IdleTimeout(10, expected_end=100)
 
-    assert not patience.is_over(50, idle_since=5.0, now=14.9)
-    assert not patience.is_over(60, idle_since=14.0, now=23.9)
-    assert patience.is_over(60, idle_since=14.0, now=24.0)
+    assert not patience.is_expired(50, idle_since=5.0, now=14.9)
+    assert not patience.is_expired(60, idle_since=14.0, now=23.9)
+    assert patience.is_expired(60, idle_since=14.0, now=24.0)
 
 
 def test_patience_ends_long_after_enough_came_though_more_comes():
-    patience = IdleTimeout(10, most=100)
+    patience = IdleTimeout(10, expected_end=100)
 
-    assert not patience.is_over(100, idle_since=20.0, now=20.0)
-    assert not patience.is_over(200, idle_since=29.9, now=29.9)
-    assert patience.is_over(300, idle_since=30.0, now=30.0)
+    assert not patience.is_expired(100, idle_since=20.0, now=20.0)
+    assert not patience.is_expired(200, idle_since=29.9, now=29.9)
+    assert patience.is_expired(300, idle_since=30.0, now=30.0)
 
 
 # Tasks.
 
 
 def test_nothing_is_no_task():
-    assert plan_tasks([], least=8, most_records=None) == []
+    assert plan_tasks([], min_tasks=8, max_records=None) == []
 
 
 def test_small_batch_of_many_partitions_is_one_task():
     ranges = [taken(0, 9, partition=p) for p in range(20)]
 
-    assert len(plan_tasks(ranges, least=None, most_records=None)) == 1
+    assert len(plan_tasks(ranges, min_tasks=None, max_records=None)) == 1
 
 
 def test_large_batch_has_a_task_for_each_partition():
     ranges = [taken(0, 9999, partition=p) for p in range(3)]
 
-    assert len(plan_tasks(ranges, least=None, most_records=None)) == 3
+    assert len(plan_tasks(ranges, min_tasks=None, max_records=None)) == 3
 
 
 def test_one_partition_feeds_as_many_tasks_as_are_asked_for():
-    tasks = plan_tasks([taken(0, 99_999)], least=8, most_records=None)
+    tasks = plan_tasks([taken(0, 99_999)], min_tasks=8, max_records=None)
 
     assert [sum(t.size for t in task) for task in tasks] == [12_500] * 8
 
 
 def test_no_task_has_more_than_the_most():
-    tasks = plan_tasks([taken(0, 99), taken(0, 99, 1)], least=None, most_records=30)
+    tasks = plan_tasks([taken(0, 99), taken(0, 99, 1)], min_tasks=None, max_records=30)
 
     assert len(tasks) == 7
     assert max(sum(t.size for t in task) for task in tasks) <= 30
 
 
 def test_no_task_is_empty_though_more_are_asked_for_than_there_are_offsets():
-    tasks = plan_tasks([taken(0, 2)], least=8, most_records=None)
+    tasks = plan_tasks([taken(0, 2)], min_tasks=8, max_records=None)
 
     assert [offsets(task) for task in tasks] == [[(0, 0, 1)], [(0, 1, 1)], [(0, 2, 1)]]
 
@@ -214,7 +216,7 @@ def test_no_task_is_empty_though_more_are_asked_for_than_there_are_offsets():
 def test_neighbours_in_the_log_are_read_as_one_range():
     ranges = [taken(5, 9), taken(0, 3, 1), taken(0, 4), taken(10, 12, count=2)]
 
-    tasks = plan_tasks(ranges, least=None, most_records=None)
+    tasks = plan_tasks(ranges, min_tasks=None, max_records=None)
 
     assert tasks == [[taken(0, 9), taken(10, 12, count=2), taken(0, 3, 1)]]
 
@@ -234,7 +236,7 @@ def test_tasks_have_each_offset_once_and_about_as_many(parts, least, most):
         ranges.append(taken(first, first + size - 1, partition, count))
         nexts[partition] += size + (size % 3)
 
-    tasks = plan_tasks(ranges, least=least, most_records=most)
+    tasks = plan_tasks(ranges, min_tasks=least, max_records=most)
 
     planned = [offset for task in tasks for offset in offsets(task)]
     assert sorted(planned) == sorted(offsets(ranges))
@@ -243,9 +245,9 @@ def test_tasks_have_each_offset_once_and_about_as_many(parts, least, most):
     assert all(sizes)
     if most is not None:
         assert max(sizes, default=0) <= most
-    assert tasks == plan_tasks(ranges[::-1], least=least, most_records=most)
+    assert tasks == plan_tasks(ranges[::-1], min_tasks=least, max_records=most)
 
 
 @pytest.mark.parametrize("least", [2, 5])
 def test_at_least_as_many_tasks_as_asked_for(least):
-    assert len(plan_tasks([taken(0, 9)], least=least, most_records=None)) == least
+    assert len(plan_tasks([taken(0, 9)], min_tasks=least, max_records=None)) == least

@@ -31,14 +31,14 @@ class Query(CountingQuery):
     def end_when_drained(self):
         self.is_drained = True
 
-    def tasks(self, start, end):
+    def plan_tasks(self, start, end):
         if end == at(99):
             raise LedgerLostError("the ledger ends at position 10")
         if end == at(98):
             raise ValueError("something else")
         return TASKS
 
-    def stop_soon(self):
+    def request_stop(self):
         pass
 
     def stop(self):
@@ -57,8 +57,8 @@ def opened():
     """Opens queries as the readers of one load() do, and stops them with the test."""
     queries = []
 
-    def open_one(patience=0.0, made=Query):
-        query = open_query(None, "one", opened=made, patience=patience)
+    def open_one(timeout=0.0, made=Query):
+        query = open_query(None, "one", opener=made, timeout=timeout)
         queries.append(query)
         return query
 
@@ -74,11 +74,11 @@ def test_second_reader_attaches_and_both_are_answered_alike(opened):
     second.end_when_drained()
 
     assert first._query.is_drained
-    assert first.initial() == second.initial() == at(0)
+    assert first.initial_offset() == second.initial_offset() == at(0)
     for query in (first, second):
-        assert query.latest(at(0), most=None, least=None) == at(10)
-        assert query.report() == at(10)
-    assert first.tasks(at(0), at(10)) == second.tasks(at(0), at(10)) == TASKS
+        assert query.latest_offset(at(0), max_offsets=None, min_offsets=None) == at(10)
+        assert query.report_latest_offset() == at(10)
+    assert first.plan_tasks(at(0), at(10)) == second.plan_tasks(at(0), at(10)) == TASKS
     second.commit(at(10))
     assert first._query.trimmed == []
     first.commit(at(10))
@@ -87,40 +87,48 @@ def test_second_reader_attaches_and_both_are_answered_alike(opened):
 
 def test_errors_are_raised_in_the_process_that_asks(opened):
     first, second = opened(), opened()
-    first.initial()
+    first.initial_offset()
 
     with pytest.raises(LedgerLostError, match=r"^the ledger ends at position 10$"):
-        second.tasks(at(0), at(99))
+        second.plan_tasks(at(0), at(99))
     with pytest.raises(Exception, match="ValueError: something else"):
-        second.tasks(at(0), at(98))
-    assert second.initial() == at(0)
+        second.plan_tasks(at(0), at(98))
+    assert second.initial_offset() == at(0)
 
 
 @pytest.mark.parametrize(
-    "ask", ["initial", "latest", "tasks", "commit", "stop_soon", "initial of another"]
+    "ask",
+    [
+        "initial_offset",
+        "latest_offset",
+        "plan_tasks",
+        "commit",
+        "request_stop",
+        "another",
+    ],
 )
 def test_reader_that_comes_later_is_refused(opened, ask):
     first = opened()
-    if ask == "latest":
-        first.latest(at(0), most=None, least=None)
-    elif ask == "tasks":
-        first.tasks(at(0), at(0))
+    if ask == "latest_offset":
+        first.latest_offset(at(0), max_offsets=None, min_offsets=None)
+    elif ask == "plan_tasks":
+        first.plan_tasks(at(0), at(0))
     elif ask == "commit":
         first.commit(at(0))
-    elif ask == "initial of another":
-        opened().initial()
+    elif ask == "another":
+        opened().initial_offset()
     else:
         getattr(first, ask)()
 
     with pytest.raises(LedgerTakenError, match=r"^process \d+ .* two queries use it"):
-        opened(patience=0.3)
+        opened(timeout=0.3)
     first.stop()
     assert isinstance(opened(), OwnedQuery)
 
 
 def test_query_with_one_reader_listens_no_more_once_it_is_asked(opened):
     query = opened()
-    query.initial()
+    query.initial_offset()
     deadline = time.monotonic() + 10
     while query._listener.fileno() != -1 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -134,7 +142,7 @@ def test_reader_that_comes_while_another_opens_the_ledger_is_another_querys(open
 
     def open_second():
         with pytest.raises(LedgerTakenError) as caught:
-            opened(patience=1.0)
+            opened(timeout=1.0)
         refused.append(caught.value)
 
     def slow(options, lock):
@@ -151,10 +159,10 @@ def test_reader_that_comes_while_another_opens_the_ledger_is_another_querys(open
 
 def test_reader_waits_for_the_query_before_to_end(opened):
     first = opened()
-    first.initial()
+    first.initial_offset()
     threading.Timer(0.3, first.stop).start()
 
-    assert isinstance(opened(patience=10), OwnedQuery)
+    assert isinstance(opened(timeout=10), OwnedQuery)
 
 
 def test_query_that_cannot_be_opened_lets_the_next_one_in(opened):
@@ -171,7 +179,7 @@ import sys, tempfile, time
 tempfile.tempdir = sys.argv[1]
 from tests.spark.test_query_link import Query, open_query
 
-query = open_query(None, "one", opened=Query, patience=0)
+query = open_query(None, "one", opener=Query, timeout=0)
 query._query.during = lambda: (print("asked", flush=True), time.sleep(60))
 print("opened", flush=True)
 time.sleep(60)
@@ -190,11 +198,11 @@ def test_call_ends_when_the_process_that_has_the_ledger_is_killed(opened, direct
     killing.start()
 
     with pytest.raises(ClosedError, match="start the query again"):
-        attached.latest(at(0), most=None, least=None)
+        attached.latest_offset(at(0), max_offsets=None, min_offsets=None)
     killing.join()
     owner.stdout.close()
     with pytest.raises(ClosedError):
-        attached.initial()
+        attached.initial_offset()
     assert isinstance(opened(), OwnedQuery)
 
 
@@ -206,13 +214,13 @@ def test_call_that_is_under_way_ends_with_its_reader(opened):
 
     def ask():
         with pytest.raises(ClosedError):
-            second.latest(at(0), most=None, least=None)
+            second.latest_offset(at(0), max_offsets=None, min_offsets=None)
         ended.append(True)
 
     asking = threading.Thread(target=ask)
     asking.start()
     assert asked.wait(10)
-    second.stop_soon()
+    second.request_stop()
     asking.join(10)
     answer.set()
 

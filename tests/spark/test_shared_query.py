@@ -18,19 +18,23 @@ class Query:
         self.trimmed = []
         self.during = None
 
-    def initial(self):
+    def initial_offset(self):
         return at(0)
 
-    def latest(self, start, *, most, least):
+    def latest_offset(self, start, *, max_offsets, min_offsets):
         if self.during is not None:
             self.during()
         self.end += 10
-        return at(self.end if most is None else min(self.end, start["position"] + most))
+        return at(
+            self.end
+            if max_offsets is None
+            else min(self.end, start["position"] + max_offsets)
+        )
 
-    def report(self):
+    def report_latest_offset(self):
         return at(self.end)
 
-    def tasks(self, start, end):
+    def plan_tasks(self, start, end):
         return [[(start["position"], end["position"])]]
 
     def commit(self, end):
@@ -41,8 +45,10 @@ def at(position):
     return {"position": position, "ledger": LEDGER}
 
 
-def latest(shared, reader, start, most=None):
-    return shared.latest(reader, at(start), most=most, least=None)["position"]
+def latest(shared, reader, start, max_offsets=None):
+    return shared.latest_offset(
+        reader, at(start), max_offsets=max_offsets, min_offsets=None
+    )["position"]
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def shared(query):
 def test_readers_get_the_same_offsets_in_each_trigger(shared):
     readers = [OWNER, shared.attach(), shared.attach()]
 
-    assert [shared.initial(reader) for reader in readers] == [at(0)] * 3
+    assert [shared.initial_offset(reader) for reader in readers] == [at(0)] * 3
     for start, end in ((0, 10), (10, 20), (20, 30)):
         assert [latest(shared, reader, start) for reader in readers] == [end] * 3
 
@@ -67,10 +73,10 @@ def test_readers_at_two_offsets_are_answered_apart(shared):
     # So they are if a checkpoint says so.
     other = shared.attach()
 
-    assert latest(shared, OWNER, 5, most=10) == 10
-    assert latest(shared, other, 7, most=3) == 10
-    assert latest(shared, OWNER, 10, most=10) == 20
-    assert latest(shared, other, 10, most=10) == 20
+    assert latest(shared, OWNER, 5, max_offsets=10) == 10
+    assert latest(shared, other, 7, max_offsets=3) == 10
+    assert latest(shared, OWNER, 10, max_offsets=10) == 20
+    assert latest(shared, other, 10, max_offsets=10) == 20
 
 
 def test_nothing_is_trimmed_that_one_reader_has_not_committed(shared, query):
@@ -95,9 +101,9 @@ def test_only_reader_trims_what_it_commits(shared, query):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda shared: shared.initial(OWNER),
+        lambda shared: shared.initial_offset(OWNER),
         lambda shared: latest(shared, OWNER, 0),
-        lambda shared: shared.tasks(OWNER, at(0), at(0)),
+        lambda shared: shared.plan_tasks(OWNER, at(0), at(0)),
         lambda shared: shared.commit(OWNER, at(0)),
         lambda shared: shared.close(),
     ],
@@ -127,7 +133,7 @@ def test_calls_that_overlap_are_two_queries_and_the_first_goes_on(shared, query)
     with pytest.raises(LedgerTakenError):
         shared.commit(other, at(10))
     with pytest.raises(LedgerTakenError):
-        shared.tasks(other, at(0), at(10))
+        shared.plan_tasks(other, at(0), at(10))
     shared.commit(OWNER, at(10))
 
     assert query.trimmed == [10]
@@ -150,7 +156,7 @@ def test_owner_that_overlaps_goes_on_alone(shared, query):
 def test_planning_overlaps_with_anything(shared, query):
     # Spark plans two scans in two threads, with adaptive execution.
     other = shared.attach()
-    query.during = lambda: shared.tasks(other, at(0), at(0))
+    query.during = lambda: shared.plan_tasks(other, at(0), at(0))
 
     assert latest(shared, OWNER, 0) == 10
     assert latest(shared, other, 0) == 10

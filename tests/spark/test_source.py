@@ -214,10 +214,10 @@ import signal, sys, time
 from sharecons.spark import source
 
 class Query:
-    def stop_soon(self):
+    def request_stop(self):
         print("leaves", flush=True)
 
-source._end_on_signal(Query())
+source._stop_on_sigterm(Query())
 print("ready", flush=True)
 sys.stdin.read()
 print("ends", flush=True)

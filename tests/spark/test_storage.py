@@ -15,7 +15,7 @@ from sharecons.spark import local_storage
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.remote_storage import RenamingStorage
-from sharecons.spark.storage import storage_of
+from sharecons.spark.storage import open_storage
 from sharecons.spark.store import Store
 
 SEGMENT = [AcquiredRange("orders", bytes(16), 0, 0, 9, 1)]
@@ -31,44 +31,44 @@ def location(request, tmp_path):
 
 
 def test_file_is_read_as_it_was_created(location):
-    place = storage_of(location)
-    assert [] == place.names()
+    place = open_storage(location)
+    assert [] == place.list_names()
     place.create("a", b"first")
 
-    assert ["a"] == storage_of(location).names()
-    assert b"first" == storage_of(location).read("a")
+    assert ["a"] == open_storage(location).list_names()
+    assert b"first" == open_storage(location).read("a")
 
 
 def test_file_that_is_there_is_not_created(location):
-    place = storage_of(location)
-    place.names()
+    place = open_storage(location)
+    place.list_names()
     place.create("a", b"first")
 
     with pytest.raises(FileExistsError):
-        storage_of(location).create("a", b"second")
-    assert b"first" == storage_of(location).read("a")
-    assert ["a"] == storage_of(location).names()
+        open_storage(location).create("a", b"second")
+    assert b"first" == open_storage(location).read("a")
+    assert ["a"] == open_storage(location).list_names()
 
 
 def test_directory_that_is_not_there_is_empty(location):
-    assert [] == storage_of(location).names()
+    assert [] == open_storage(location).list_names()
 
 
 def test_file_that_is_not_there_is_removed_without_a_word(location):
-    place = storage_of(location)
-    place.names()
+    place = open_storage(location)
+    place.list_names()
     place.create("a", b"")
     place.remove("a")
     place.remove("a")
 
-    assert [] == place.names()
+    assert [] == place.list_names()
     with pytest.raises(FileNotFoundError):
         place.read("a")
 
 
 def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
-    place = storage_of(str(tmp_path / "ledger"))
-    place.names()
+    place = open_storage(str(tmp_path / "ledger"))
+    place.list_names()
 
     def create(number):
         try:
@@ -87,17 +87,17 @@ def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
 @pytest.mark.parametrize(
     ("location", "words"),
     [
-        ("ftp://here/ledger", "no atomic create"),
-        ("dbfs:/ledger", "no atomic create"),
+        ("ftp://here/ledger", "create files atomically"),
+        ("dbfs:/ledger", "create files atomically"),
         ("", "must be a directory"),
         (None, "must be a directory"),
-        ("abfss://here/ledger", "is adlfs installed"),
+        ("abfss://here/ledger", "install adlfs"),
         ("hdfs://here/ledger", "needs pyarrow and a Hadoop client"),
     ],
 )
 def test_place_that_cannot_keep_a_ledger_is_refused(location, words):
     with pytest.raises(ConfigurationError, match=words):
-        storage_of(location)
+        open_storage(location)
 
 
 def test_tilde_is_the_home_directory_in_a_path_only(tmp_path, monkeypatch):
@@ -105,14 +105,14 @@ def test_tilde_is_the_home_directory_in_a_path_only(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     for location in ("~/ledger", "./~/ledger", "memory://~/ledger"):
-        place = storage_of(location)
-        place.names()
+        place = open_storage(location)
+        place.list_names()
         place.create("a", b"")
 
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("a")}
     assert found == {"home/ledger/a", "~/ledger/a"}
-    with pytest.raises(ConfigurationError, match="no home directory of that name"):
-        storage_of("~no-such-user/ledger")
+    with pytest.raises(ConfigurationError, match="home directory does not exist"):
+        open_storage("~no-such-user/ledger")
 
 
 def test_object_store_that_overwrites_is_found_out(monkeypatch):
@@ -125,7 +125,7 @@ def test_object_store_that_overwrites_is_found_out(monkeypatch):
     )
 
     with pytest.raises(ConfigurationError, match="overwrites files"):
-        Store("memory://careless/ledger").load("billing")
+        Store("memory://careless/ledger").open("billing")
 
 
 # HDFS: no Hadoop here, but a file system that keeps its one promise.
@@ -153,40 +153,40 @@ def hdfs(tmp_path):
 
 
 def test_file_that_is_there_is_not_renamed_over(hdfs):
-    assert [] == hdfs.names()
+    assert [] == hdfs.list_names()
     hdfs.create("a", b"first")
     with pytest.raises(FileExistsError):
         hdfs.create("a", b"second")
 
     assert b"first" == hdfs.read("a")
-    assert ["a"] == hdfs.names()
+    assert ["a"] == hdfs.list_names()
 
 
 def test_rename_that_fails_for_another_reason_is_told(hdfs):
     def fail(source, target):
         raise OSError("no space left")
 
-    hdfs.names()
+    hdfs.list_names()
     hdfs._files.move = fail
     with pytest.raises(OSError, match="no space left"):
         hdfs.create("a", b"first")
 
-    assert [] == hdfs.names()
+    assert [] == hdfs.list_names()
 
 
 def test_ledger_is_kept_where_files_are_renamed(hdfs):
     store = Store(hdfs)
-    ledger = store.load("billing")
+    ledger = store.open("billing")
     store.append(SEGMENT)
     ledger.append(SEGMENT)
     ledger.trim(10)
     store.trim(ledger)
-    store.sweep()
-    again = Store(hdfs).load("billing")
+    store.remove_old_entries()
+    again = Store(hdfs).open("billing")
 
     assert (10, 10) == (again.begin, again.end)
     with pytest.raises(LedgerTakenError):
-        store.check()
+        store.check_ownership()
 
 
 # This machine's disk.
@@ -208,7 +208,7 @@ def test_file_is_synced_before_it_has_its_name_and_the_name_after(
 
     monkeypatch.setattr(os, "link", linked)
     monkeypatch.setattr(os, "fsync", synced)
-    storage_of(str(tmp_path)).create("a", b"first")
+    open_storage(str(tmp_path)).create("a", b"first")
 
     assert ["file", "named", "directory"] == done
 
@@ -220,23 +220,23 @@ def test_file_system_without_hard_links_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(local_storage.os, "link", refuse)
 
     with pytest.raises(LedgerError, match="making a hard link failed"):
-        Store(str(tmp_path)).load("billing")
+        Store(str(tmp_path)).open("billing")
     assert [".driver"] == os.listdir(tmp_path)
 
 
 def test_second_driver_on_this_machine_is_refused_at_once(tmp_path):
     first = Store(str(tmp_path))
-    first.load("billing")
+    first.open("billing")
 
     with pytest.raises(LedgerTakenError, match=f"in use by process {os.getpid()} on"):
-        Store(str(tmp_path)).load("billing")
+        Store(str(tmp_path)).open("billing")
     # It is not the first one that suffers.
     first.append(SEGMENT)
 
 
 def test_ledger_that_is_deleted_while_it_is_in_use_is_not_begun_anew(tmp_path):
     store = Store(str(tmp_path / "ledger"))
-    store.load("billing")
+    store.open("billing")
     shutil.rmtree(tmp_path / "ledger")
 
     with pytest.raises(LedgerError, match="could not be written: FileNotFoundError"):
@@ -246,43 +246,43 @@ def test_ledger_that_is_deleted_while_it_is_in_use_is_not_begun_anew(tmp_path):
 
 def test_closed_ledger_is_free(tmp_path):
     first = Store(str(tmp_path))
-    first.load("billing")
+    first.open("billing")
     first.append(SEGMENT)
     first.close()
 
-    assert 10 == Store(str(tmp_path)).load("billing").end
+    assert 10 == Store(str(tmp_path)).open("billing").end
 
 
 def test_store_is_loaded_again_by_who_has_it(tmp_path):
     store = Store(str(tmp_path))
-    store.load("billing")
+    store.open("billing")
     store.append(SEGMENT)
 
-    assert 10 == store.load("billing").end
+    assert 10 == store.open("billing").end
     with pytest.raises(LedgerTakenError):
-        Store(str(tmp_path)).load("billing")
+        Store(str(tmp_path)).open("billing")
 
 
 def test_load_that_fails_leaves_the_ledger_free(tmp_path):
     store = Store(str(tmp_path))
-    store.load("billing")
+    store.open("billing")
     store.close()
     with pytest.raises(LedgerError):
-        Store(str(tmp_path)).load("shipping")
+        Store(str(tmp_path)).open("shipping")
 
-    Store(str(tmp_path)).load("billing")
+    Store(str(tmp_path)).open("billing")
 
 
 WRITER = """
 import sys
-from sharecons.spark.ledger import Taken
+from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.store import Store
 
 store = Store(sys.argv[1])
-store.load("billing")
+store.open("billing")
 for number in range(10**9):
     first = number * 20
-    segment = [Taken("orders", bytes(16), 0, first, first + 9, 1)]
+    segment = [AcquiredRange("orders", bytes(16), 0, first, first + 9, 1)]
     store.append(segment)
     print(number, flush=True)
 """
@@ -301,7 +301,7 @@ def test_driver_killed_while_it_appends_leaves_all_that_it_answered_for(
             process.kill()
         told += process.stdout.readlines()
     # Nobody is waited for: the lock ended with the process.
-    ledger = Store(str(tmp_path)).load("billing")
+    ledger = Store(str(tmp_path)).open("billing")
 
     assert ledger.end // 10 in (len(told), len(told) + 1)
     assert not list(tmp_path.glob(".*.jsonl.*"))
@@ -315,14 +315,14 @@ def test_driver_that_ends_soon_is_waited_for(tmp_path):
     process.start()
     held.wait(30)
     try:
-        assert 10 == Store(str(tmp_path)).load("billing", patience=30).end
+        assert 10 == Store(str(tmp_path)).open("billing", lock_timeout=30).end
     finally:
         process.join(30)
 
 
 def _hold(location, held):
     store = Store(location)
-    store.load("billing")
+    store.open("billing")
     store.append(SEGMENT)
     held.set()
     # The process's end lets go.
@@ -331,16 +331,16 @@ def _hold(location, held):
 def test_draft_that_a_killed_driver_left_is_swept_away(tmp_path):
     draft = tmp_path / ".00000000000000000007.jsonl.0123"
     draft.write_bytes(b"half of an en")
-    Store(str(tmp_path)).load("billing")
+    Store(str(tmp_path)).open("billing")
 
     assert not draft.exists()
 
 
 def test_entries_can_be_read_by_people(tmp_path):
     store = Store(str(tmp_path))
-    store.load("billing")
+    store.open("billing")
     store.append(SEGMENT)
     lines = (tmp_path / "00000000000000000001.jsonl").read_text().splitlines()
 
-    assert "taken" == json.loads(lines[0])["kind"]
+    assert "acquired" == json.loads(lines[0])["kind"]
     assert [0, 0, 0, 9, 1] == json.loads(lines[1])

@@ -10,8 +10,8 @@ from sharecons.spark.errors import (
     LedgerTakenError,
 )
 from sharecons.spark.ledger import AcquiredRange
-from sharecons.spark.store import SWEPT_AT_ONCE, Store
-from tests.spark.places import Killed, Shelf
+from sharecons.spark.store import REMOVALS_PER_CALL, Store
+from tests.spark.memory_storage import Killed, MemoryStorage
 
 ORDERS = bytes(range(16))
 
@@ -20,37 +20,37 @@ def given(first, last, count=1):
     return AcquiredRange("orders", ORDERS, 0, first, last, count)
 
 
-def opened(shelf, group_id="billing"):
-    store = Store(shelf)
-    return store, store.load(group_id)
+def opened(storage, group_id="billing"):
+    store = Store(storage)
+    return store, store.open(group_id)
 
 
 def enter(store, ledger, *taken):
-    new = ledger.new(taken)
+    new = ledger.select_new(taken)
     store.append(new)
     ledger.append(new)
 
 
 def everything(ledger):
-    return ledger.between(ledger.begin, ledger.end)
+    return ledger.ranges_between(ledger.begin, ledger.end)
 
 
 # What a restart finds.
 
 
 def test_new_ledger_is_empty_and_has_a_member_id_as_kafka_spells_them():
-    store, ledger = opened(Shelf())
+    store, ledger = opened(MemoryStorage())
 
     assert (0, 0) == (ledger.begin, ledger.end)
     assert 22 == len(store.member_id)
 
 
 def test_restart_finds_what_was_appended_and_the_same_member_id():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     enter(store, ledger, given(5, 14, count=2), given(90, 99))
-    again, found = opened(shelf)
+    again, found = opened(storage)
 
     assert store.identity == again.identity
     assert everything(ledger) == everything(found)
@@ -58,141 +58,141 @@ def test_restart_finds_what_was_appended_and_the_same_member_id():
 
 
 def test_empty_segment_writes_nothing():
-    shelf = Shelf()
-    store, _ = opened(shelf)
+    storage = MemoryStorage()
+    store, _ = opened(storage)
     store.append([])
 
-    assert 1 == len(shelf.files)
+    assert 1 == len(storage.files)
 
 
 def test_restart_after_a_trim_finds_the_rest_and_what_may_come_back():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     enter(store, ledger, given(20, 29))
     ledger.trim(12)
-    ledger.passed(ORDERS, 0, 5)
+    ledger.set_start_offset(ORDERS, 0, 5)
     store.trim(ledger)
-    _, found = opened(shelf)
+    _, found = opened(storage)
 
     assert (12, 20) == (found.begin, found.end)
     assert [given(22, 29)] == everything(found)
-    assert [] == found.new([given(5, 9, 2), given(20, 29, 2)])
+    assert [] == found.select_new([given(5, 9, 2), given(20, 29, 2)])
 
 
 def test_trim_removes_a_segment_when_its_last_offset_is_committed():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     ledger.trim(9)
     store.trim(ledger)
 
-    assert not store.sweep()
-    assert ["opened", "taken"] == kinds(shelf)
+    assert not store.remove_old_entries()
+    assert ["opened", "acquired"] == kinds(storage)
 
     ledger.trim(10)
     store.trim(ledger)
-    assert ["opened", "taken", "trimmed"] == kinds(shelf)
-    assert not store.sweep()
+    assert ["opened", "acquired", "trimmed"] == kinds(storage)
+    assert not store.remove_old_entries()
 
-    assert ["trimmed"] == kinds(shelf)
+    assert ["trimmed"] == kinds(storage)
 
 
-def kinds(shelf):
-    words = ("opened", "taken", "trimmed")
+def kinds(storage):
+    words = ("opened", "acquired", "trimmed")
     return [
         next(word for word in words if f'"kind":"{word}"'.encode() in data)
-        for _, data in sorted(shelf.files.items())
+        for _, data in sorted(storage.files.items())
     ]
 
 
 def test_sweep_that_was_killed_is_finished_by_the_next_driver():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     for number in range(5):
         enter(store, ledger, given(number * 10, number * 10 + 4))
     ledger.trim(15)
     store.trim(ledger)
-    shelf.removals = 2
+    storage.removals = 2
     with pytest.raises(Killed):
-        store.sweep()
-    again, found = opened(shelf)
+        store.remove_old_entries()
+    again, found = opened(storage)
 
     assert 15 == found.begin
     assert everything(ledger) == everything(found)
 
-    assert not again.sweep()
+    assert not again.remove_old_entries()
 
-    assert [*["taken"] * 2, "trimmed", "opened"] == kinds(shelf)
+    assert [*["acquired"] * 2, "trimmed", "opened"] == kinds(storage)
 
 
 def test_sweep_may_be_ended_after_a_few():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     for number in range(20):
         enter(store, ledger, given(number * 10, number * 10 + 4))
     ledger.trim(ledger.end)
     store.trim(ledger)
 
-    assert store.sweep()
-    assert 20 + 2 - SWEPT_AT_ONCE == len(shelf.files)
-    assert not store.sweep()
-    assert ["trimmed"] == kinds(shelf)
+    assert store.remove_old_entries()
+    assert 20 + 2 - REMOVALS_PER_CALL == len(storage.files)
+    assert not store.remove_old_entries()
+    assert ["trimmed"] == kinds(storage)
 
 
 def test_old_entries_that_cannot_be_removed_disturb_nothing():
-    class Sticky(Shelf):
+    class Sticky(MemoryStorage):
         def remove(self, name):
             raise PermissionError("not allowed")
 
-    shelf = Sticky()
-    store, ledger = opened(shelf)
+    storage = Sticky()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     ledger.trim(10)
     store.trim(ledger)
-    assert not store.sweep()
+    assert not store.remove_old_entries()
     enter(store, ledger, given(20, 29))
-    _, found = opened(shelf)
+    _, found = opened(storage)
 
     assert [given(20, 29)] == everything(found)
 
 
 def test_id_that_was_adopted_outlives_a_restart():
-    shelf = Shelf()
+    storage = MemoryStorage()
     anew = bytes(range(1, 17))
-    store, ledger = opened(shelf)
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     enter(store, ledger, given(20, 29))
-    ledger.agree({"orders": anew}, adopt=True)
+    ledger.check_topics({"orders": anew}, allow_recreated=True)
     ledger.trim(15)
     store.trim(ledger)
-    _, found = opened(shelf)
+    _, found = opened(storage)
 
     assert {"orders": anew} == found.topics
 
 
 def test_long_history_is_read_whole_and_in_order():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     for number in range(200):
         enter(store, ledger, given(number * 20, number * 20 + 9, number + 1))
-    _, found = opened(shelf)
+    _, found = opened(storage)
 
     assert everything(ledger) == everything(found)
 
 
 def test_entry_that_is_of_no_use_and_gone_while_it_is_read_is_not_missed():
-    class Late(Shelf):
-        def names(self):
-            return ["00000000000000000000.jsonl", *super().names()]
+    class Late(MemoryStorage):
+        def list_names(self):
+            return ["00000000000000000000.jsonl", *super().list_names()]
 
-    shelf, late = Shelf(), Late()
-    late.files = shelf.files
-    store, ledger = opened(shelf)
+    storage, late = MemoryStorage(), Late()
+    late.files = storage.files
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     ledger.trim(10)
     store.trim(ledger)
-    store.sweep()
+    store.remove_old_entries()
     _, found = opened(late)
 
     assert 10 == found.begin
@@ -202,22 +202,22 @@ def test_entry_that_is_of_no_use_and_gone_while_it_is_read_is_not_missed():
 
 
 def test_load_is_found_by_the_next_driver():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     store.begin_load("one", 3)
     enter(store, ledger, given(20, 29))
     load = store.complete_load("one")
 
-    assert (3, 10) == (load.start, load.held)
+    assert (3, 10) == (load.start, load.ledger_end)
     assert [(3, 10), (10, 20)] == load.ranges
     assert load.is_complete
-    assert load == opened(shelf)[0].load_of("one")
-    assert load == Store(shelf).read("billing").loads.get("one")
+    assert load == opened(storage)[0].get_load("one")
+    assert load == Store(storage).read("billing").loads.get("one")
 
 
 def test_nothing_is_appended_once_a_load_is_complete():
-    store, ledger = opened(Shelf())
+    store, ledger = opened(MemoryStorage())
     store.begin_load("one", 0)
     store.complete_load("one")
 
@@ -226,78 +226,81 @@ def test_nothing_is_appended_once_a_load_is_complete():
 
 
 def test_load_that_was_not_completed_ends_where_the_next_driver_begins():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     store.begin_load("one", 0)
     enter(store, ledger, given(0, 9))
-    store, ledger = opened(shelf)
+    store, ledger = opened(storage)
     enter(store, ledger, given(20, 29))
 
-    for load in (store.load_of("one"), Store(shelf).read("billing").loads.get("one")):
+    for load in (
+        store.get_load("one"),
+        Store(storage).read("billing").loads.get("one"),
+    ):
         assert ((0, 10),) == load.spans
         assert not load.is_complete
 
 
 @pytest.mark.parametrize("committed", [10, 30])
 def test_loads_survive_snapshots_and_the_removal_of_what_they_replace(committed):
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     store.begin_load("one", 0)
     enter(store, ledger, given(0, 9))
     done = store.complete_load("one")
-    store, ledger = opened(shelf)
+    store, ledger = opened(storage)
     store.begin_load("two", 10)
     enter(store, ledger, given(20, 29))
-    store, ledger = opened(shelf)
+    store, ledger = opened(storage)
     enter(store, ledger, given(40, 49))
     ledger.trim(committed)
     store.trim(ledger)
-    while store.sweep():
+    while store.remove_old_entries():
         pass
-    again, found = opened(shelf)
+    again, found = opened(storage)
 
     assert committed == found.begin
-    assert done == again.load_of("one")
-    assert ((10, 20),) == again.load_of("two").spans
-    assert again.load_of("three") is None
+    assert done == again.get_load("one")
+    assert ((10, 20),) == again.get_load("two").spans
+    assert again.get_load("three") is None
 
 
 def test_ledger_without_loads_is_written_as_older_versions_read_it():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     ledger.trim(10)
     store.trim(ledger)
 
-    assert all(b'{"version":1,' in data for data in shelf.files.values())
+    assert all(b'{"version":1,' in data for data in storage.files.values())
 
 
 def test_reading_a_ledger_writes_nothing_and_leaves_its_driver_alone():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
-    files = dict(shelf.files)
+    files = dict(storage.files)
 
-    assert [given(0, 9)] == everything(Store(shelf).read("billing").ledger)
-    assert files == shelf.files
+    assert [given(0, 9)] == everything(Store(storage).read("billing").ledger)
+    assert files == storage.files
     enter(store, ledger, given(10, 19))
-    store.check()
+    store.check_ownership()
 
 
 def test_entries_that_a_driver_removes_while_a_ledger_is_read_are_read_anew():
-    class Moving(Shelf):
-        def names(self):
-            names = super().names()
+    class Moving(MemoryStorage):
+        def list_names(self):
+            names = super().list_names()
             if len(names) > 3:
                 # Between this and the reading of the first entry.
                 ledger.trim(5)
                 store.trim(ledger)
-                store.sweep()
+                store.remove_old_entries()
             return names
 
-    shelf, moving = Shelf(), Moving()
-    moving.files = shelf.files
-    store, ledger = opened(shelf)
+    storage, moving = MemoryStorage(), Moving()
+    moving.files = storage.files
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 4))
     enter(store, ledger, given(20, 24))
     store.begin_load("one", 10)
@@ -306,51 +309,51 @@ def test_entries_that_a_driver_removes_while_a_ledger_is_read_are_read_anew():
 
 
 def test_reading_the_ledger_of_another_group_is_refused():
-    shelf = Shelf()
-    opened(shelf)
+    storage = MemoryStorage()
+    opened(storage)
 
     with pytest.raises(LedgerMismatchError):
-        Store(shelf).read("shipping")
+        Store(storage).read("shipping")
 
 
 # Who may write.
 
 
 def test_older_driver_is_turned_away_at_its_next_entry():
-    shelf = Shelf()
-    old, ledger = opened(shelf)
-    opened(shelf)
+    storage = MemoryStorage()
+    old, ledger = opened(storage)
+    opened(storage)
 
     with pytest.raises(LedgerTakenError, match="another driver took over the ledger"):
         enter(old, ledger, given(0, 9))
 
 
 def test_older_driver_may_not_trim():
-    shelf = Shelf()
-    old, ledger = opened(shelf)
+    storage = MemoryStorage()
+    old, ledger = opened(storage)
     enter(old, ledger, given(0, 9))
-    opened(shelf)
+    opened(storage)
     ledger.trim(10)
 
     with pytest.raises(LedgerTakenError):
         old.trim(ledger)
-    assert [given(0, 9)] == everything(opened(shelf)[1])
+    assert [given(0, 9)] == everything(opened(storage)[1])
 
 
 def test_older_driver_with_nothing_to_write_finds_out_by_looking():
-    shelf = Shelf()
-    old, _ = opened(shelf)
-    old.check()
-    opened(shelf)
+    storage = MemoryStorage()
+    old, _ = opened(storage)
+    old.check_ownership()
+    opened(storage)
 
     with pytest.raises(LedgerTakenError):
-        old.check()
+        old.check_ownership()
 
 
 def test_of_two_that_open_at_once_one_is_turned_away():
-    class Contended(Shelf):
-        def names(self):
-            names = super().names()
+    class Contended(MemoryStorage):
+        def list_names(self):
+            names = super().list_names()
             if not self.files:
                 # Another driver is quicker, between this look and the entry.
                 self.files["00000000000000000000.jsonl"] = b"somebody else's"
@@ -361,37 +364,37 @@ def test_of_two_that_open_at_once_one_is_turned_away():
 
 
 def test_entry_that_vanishes_while_it_is_read_was_trimmed_by_another_driver():
-    class Vanishing(Shelf):
+    class Vanishing(MemoryStorage):
         def read(self, name):
             raise FileNotFoundError(name)
 
-    shelf = Vanishing()
-    shelf.files["00000000000000000000.jsonl"] = b""
+    storage = Vanishing()
+    storage.files["00000000000000000000.jsonl"] = b""
 
     with pytest.raises(LedgerTakenError):
-        opened(shelf)
+        opened(storage)
 
 
 def test_own_entry_that_an_object_store_was_sent_twice_is_no_other_driver():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
-    shelf.fate = "repeated"
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
+    storage.fate = "repeated"
     enter(store, ledger, given(0, 9))
     enter(store, ledger, given(10, 19))
 
-    assert [given(0, 19)] == everything(opened(shelf)[1])
+    assert [given(0, 19)] == everything(opened(storage)[1])
 
 
 @pytest.mark.parametrize("fate", ["failed", "answer lost"])
 def test_after_a_failure_the_store_must_be_loaded(fate):
-    shelf = Shelf()
-    store, ledger = opened(shelf)
-    shelf.fate = fate
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
+    storage.fate = fate
     with pytest.raises(LedgerError, match="could not be written: TimeoutError"):
         enter(store, ledger, given(0, 9))
-    with pytest.raises(LedgerError, match="load it"):
+    with pytest.raises(LedgerError, match="open it again"):
         enter(store, ledger, given(20, 29))
-    ledger = store.load("billing")
+    ledger = store.open("billing")
     enter(store, ledger, given(0, 9, count=2))
 
     count = 1 if fate == "answer lost" else 2
@@ -399,7 +402,7 @@ def test_after_a_failure_the_store_must_be_loaded(fate):
 
 
 def test_closed_store_takes_nothing():
-    store, ledger = opened(Shelf())
+    store, ledger = opened(MemoryStorage())
     store.close()
 
     with pytest.raises(LedgerError, match="is closed"):
@@ -410,74 +413,76 @@ def test_closed_store_takes_nothing():
 
 
 def test_ledger_of_another_group_is_refused():
-    shelf = Shelf()
-    opened(shelf)
+    storage = MemoryStorage()
+    opened(storage)
 
     with pytest.raises(LedgerMismatchError, match="belongs to the group billing, not"):
-        opened(shelf, "shipping")
+        opened(storage, "shipping")
 
 
 def test_group_is_known_after_the_entry_that_named_it_first_is_gone():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     ledger.trim(10)
     store.trim(ledger)
-    store.sweep()
+    store.remove_old_entries()
 
-    assert ["trimmed"] == kinds(shelf)
+    assert ["trimmed"] == kinds(storage)
     with pytest.raises(LedgerMismatchError):
-        opened(shelf, "shipping")
+        opened(storage, "shipping")
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_missing_entry_is_told(lost):
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     for number in range(3):
         enter(store, ledger, given(number * 20, number * 20 + 9))
     name = f"{lost:020d}.jsonl"
-    del shelf.files[name]
+    del storage.files[name]
 
-    with pytest.raises(LedgerLostError, match=f"misses its entry {name}"):
-        opened(shelf)
+    with pytest.raises(
+        LedgerLostError, match=f"the entry {name} of the ledger in .* is missing"
+    ):
+        opened(storage)
 
 
 def test_damaged_entry_is_told_by_its_name():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
-    name = max(shelf.files)
-    shelf.files[name] = shelf.files[name].replace(b"9,1]", b"8,1]")
+    name = max(storage.files)
+    storage.files[name] = storage.files[name].replace(b"9,1]", b"8,1]")
 
     with pytest.raises(LedgerLostError, match=f"{name} is damaged"):
-        opened(shelf)
+        opened(storage)
 
 
 def test_entry_that_belongs_to_another_place_in_the_ledger_is_told():
-    shelf = Shelf()
-    store, ledger = opened(shelf)
+    storage = MemoryStorage()
+    store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
     enter(store, ledger, given(20, 24))
-    first, second = sorted(shelf.files)[1:]
-    files = shelf.files
+    first, second = sorted(storage.files)[1:]
+    files = storage.files
     files[first], files[second] = files[second], files[first]
 
-    with pytest.raises(LedgerLostError, match="does not hang together"):
-        opened(shelf)
+    with pytest.raises(LedgerLostError, match="does not continue the entry"):
+        opened(storage)
 
 
 def test_file_that_is_no_entry_is_passed_over():
-    shelf = Shelf()
-    shelf.files["README"] = b"what is this?"
-    opened(shelf)
+    storage = MemoryStorage()
+    storage.files["README"] = b"what is this?"
+    opened(storage)
 
-    assert 2 == len(shelf.files)
+    assert 2 == len(storage.files)
 
 
 def test_place_that_cannot_be_listed_is_told():
-    class Closed(Shelf):
-        def names(self):
+    class Closed(MemoryStorage):
+        def list_names(self):
             raise PermissionError("not yours")
 
     with pytest.raises(LedgerError, match="could not be listed: PermissionError"):
@@ -486,4 +491,4 @@ def test_place_that_cannot_be_listed_is_told():
 
 def test_group_must_have_a_name():
     with pytest.raises(ConfigurationError):
-        opened(Shelf(), "")
+        opened(MemoryStorage(), "")

@@ -16,7 +16,7 @@ import sharecons.records.columns
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.spark.store import Store
 from tests.spark.faults import meet
-from tests.spark.sparks import Query, joined_with_itself, kept
+from tests.spark.spark_session import Query, joined_with_itself, kept
 
 pytestmark = [
     pytest.mark.slow,
@@ -274,7 +274,7 @@ def test_stream_joined_with_itself_trims_what_both_sides_have_committed(spark, q
     query.stop()
 
     assert places(kept(queue.out)) == once({0: 300})
-    ledger = Store(str(queue.base / "ledger")).load(queue.group, patience=20)
+    ledger = Store(str(queue.base / "ledger")).open(queue.group, lock_timeout=20)
     assert 100 <= ledger.begin
 
 
@@ -327,7 +327,7 @@ def test_ledger_of_another_group_is_refused(spark, queue):
 
 
 def test_options_are_refused_when_the_query_is_made(spark, queue):
-    with pytest.raises(Exception, match="startingOffsets has no meaning here"):
+    with pytest.raises(Exception, match="startingOffsets is not supported"):
         queue.read(spark, startingOffsets="earliest")
     own = spark.readStream.format("sharegroup").schema("value string")
     query = queue.start(own.options(**queue.options).load(), availableNow=True)

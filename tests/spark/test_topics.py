@@ -19,12 +19,12 @@ from sharecons.spark import watch
 from sharecons.spark.acquirer import Acquirer
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
-from sharecons.spark.factory import driver_of, open_driver
+from sharecons.spark.factory import create_driver, open_driver
 from sharecons.spark.group_lag import GroupLag
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.options import read_options
 from sharecons.spark.stream import StreamQuery
-from sharecons.spark.topics import sort_topics
+from sharecons.spark.topics import classify_topics
 from sharecons.spark.watch import GroupWatch
 
 ID = bytes(range(16))
@@ -58,7 +58,7 @@ def no_topic(code):
 
 
 def test_topics_are_sorted_by_what_brokers_tell():
-    topics = sort_topics(
+    topics = classify_topics(
         Results(
             {
                 "orders": topic("orders", [1, None, 2], frozenset({"READ"})),
@@ -70,10 +70,10 @@ def test_topics_are_sorted_by_what_brokers_tell():
     )
 
     assert topics.ids == {"orders": ID, "old": ID}
-    assert sorted(topics.led) == [("old", 0), ("orders", 0), ("orders", 2)]
+    assert sorted(topics.with_leader) == [("old", 0), ("orders", 0), ("orders", 2)]
     assert topics.leaderless == {TopicPartition("orders", 1)}
     assert topics.missing == {"bills"}
-    assert list(topics.unclear) == ["new"]
+    assert list(topics.errors) == ["new"]
 
 
 @pytest.mark.parametrize(
@@ -87,22 +87,26 @@ def test_topic_that_may_not_be_read_is_an_error_whoever_describes_it(found):
     described = Results({"orders": topic("orders", [1]), "secret": found})
 
     with pytest.raises(AuthorizationError, match="'secret' may not be read"):
-        sort_topics(described)
+        classify_topics(described)
 
 
 def test_standing_of_a_topic_that_was_replaced_is_not_that_of_the_new_one():
     new_id = bytes(range(1, 17))
     ledger = Ledger()
     ledger.append([AcquiredRange("orders", ID, 0, 0, 99, 1)])
-    ledger.append(ledger.new([AcquiredRange("orders", new_id, 0, 0, 9, 1)], adopt=True))
+    ledger.append(
+        ledger.select_new(
+            [AcquiredRange("orders", new_id, 0, 0, 9, 1)], allow_recreated=True
+        )
+    )
     ledger.trim(110)
     looks = GroupWatch(
         None,
         SimpleNamespace(topics=("orders",), settings=SimpleNamespace(group_id="g")),
         ledger,
-        adopt=True,
+        allow_topic_loss=True,
         changed=threading.Condition(),
-        between_entries=None,
+        pause_writes=None,
     )
     offsets = {
         TopicPartition("orders", 0): GroupOffset(
@@ -110,10 +114,10 @@ def test_standing_of_a_topic_that_was_replaced_is_not_that_of_the_new_one():
         )
     }
 
-    looks._note(GroupLag(offsets=offsets, topic_ids={"orders": ID}))
-    assert list(ledger.remembered.values()) == [[(0, 9)]]
-    looks._note(GroupLag(offsets=offsets, topic_ids={"orders": new_id}))
-    assert ledger.remembered == {}
+    looks._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": ID}))
+    assert list(ledger.redeliverable.values()) == [[(0, 9)]]
+    looks._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": new_id}))
+    assert ledger.redeliverable == {}
 
 
 # Queries.
@@ -121,9 +125,9 @@ def test_standing_of_a_topic_that_was_replaced_is_not_that_of_the_new_one():
 
 @pytest.fixture
 def soon(monkeypatch):
-    monkeypatch.setattr(watch, "START_PATIENCE", 0.5)
-    monkeypatch.setattr(watch, "TOPIC_PATIENCE", 0.5)
-    monkeypatch.setattr(watch, "INTERVAL", 0.2)
+    monkeypatch.setattr(watch, "START_TOPIC_TIMEOUT", 0.5)
+    monkeypatch.setattr(watch, "TOPIC_TIMEOUT", 0.5)
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL", 0.2)
 
 
 class Place:
@@ -151,7 +155,7 @@ class Place:
         return opened
 
     def make(self, options, store, ledger):
-        driver = driver_of(options, store, ledger)
+        driver = create_driver(options, store, ledger)
         self.drivers.append(driver)
         start = driver.start
 
@@ -163,7 +167,7 @@ class Place:
         return driver
 
     def stream(self, *topics, **more):
-        return StreamQuery(self.options(*topics, **more), opened=self.open)
+        return StreamQuery(self.options(*topics, **more), opener=self.open)
 
     def available_now(self, *topics, **more):
         """Start a stream that ends with what is there; gives a function that ends it.
@@ -174,10 +178,10 @@ class Place:
         query.end_when_drained()
 
         def drain():
-            start = at = query.initial()
+            start = at = query.initial_offset()
             try:
                 while True:
-                    end = query.latest(at, most=None, least=None)
+                    end = query.latest_offset(at, max_offsets=None, min_offsets=None)
                     if end == at:
                         return end["position"] - start["position"]
                     at = end
@@ -189,7 +193,9 @@ class Place:
     def batch(self, *topics, **more):
         """Read a batch; returns how many offsets it has."""
         options = self.options(*topics, **more)
-        tasks = BatchQuery(options, uuid.uuid4().hex, driver=self.make).tasks()
+        tasks = BatchQuery(
+            options, uuid.uuid4().hex, driver_factory=self.make
+        ).plan_tasks()
         return sum(each.size for task in tasks for each in task)
 
     def read(self, way, *topics, **more):
@@ -221,7 +227,7 @@ both_ways = pytest.mark.parametrize("way", ["available now", "batch"])
 def end_of(query, at):
     """Ask for more until the query ends."""
     for _ in range(200):
-        query.latest({"position": at}, most=None, least=None)
+        query.latest_offset({"position": at}, max_offsets=None, min_offsets=None)
 
 
 def until(done, within=10.0):
@@ -263,7 +269,7 @@ def test_missing_topic_is_read_once_it_exists(share_broker, place, soon):
     share_broker.create_topic("bills")
     share_broker.produce("bills", [b"x"] * 3)
 
-    assert until(lambda: query.report()["position"] == 3)
+    assert until(lambda: query.report_latest_offset()["position"] == 3)
     query.stop()
 
 
@@ -275,7 +281,7 @@ def test_topic_that_is_made_a_moment_later_is_not_missing(share_broker, place):
     make.join()
     share_broker.produce("bills", [b"x"] * 3)
 
-    assert until(lambda: query.report()["position"] == 3)
+    assert until(lambda: query.report_latest_offset()["position"] == 3)
 
 
 # Forbidden topics and groups, on both brokers.
@@ -312,7 +318,7 @@ def test_topic_that_is_forbidden_while_it_is_read_ends_the_query(
     secret = admin.create_topic()
     admin.produce(secret, [b"x"] * 5)
     query = acl_place.stream(secret, **SKIP)
-    assert until(lambda: query.report()["position"] == 5, within=30)
+    assert until(lambda: query.report_latest_offset()["position"] == 5, within=30)
     FORBIDDING[what](admin, secret)
     try:
         with pytest.raises(AuthorizationError, match=f"'{secret}' may not be read"):
@@ -362,7 +368,7 @@ def test_topic_that_is_deleted_is_a_warning_where_losses_are_none(
 
     assert until(lambda: warnings() == 1)
     share_broker.produce("orders", [b"x"] * 3)
-    assert until(lambda: query.report()["position"] == 3)
+    assert until(lambda: query.report_latest_offset()["position"] == 3)
     time.sleep(1)
     assert warnings() == 1
 
@@ -372,13 +378,13 @@ def test_topic_that_is_deleted_before_the_end_is_no_success(
     share_broker, place, soon, way, monkeypatch
 ):
     # Nothing looks, but what looks at the end.
-    monkeypatch.setattr(watch, "INTERVAL", 60)
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL", 60)
     share_broker.create_topic("orders")
     share_broker.create_topic("bills")
     share_broker.produce("orders", [b"x"] * 5)
 
     def delete(driver):
-        assert until(lambda: driver.goal.reached)
+        assert until(lambda: driver.target.is_reached)
         share_broker.delete_topic("bills")
 
     place.then = delete
@@ -394,31 +400,35 @@ def test_what_came_before_a_topic_was_deleted_is_handed_out_first(
     share_broker.produce("orders", [b"x"] * 5)
     query = place.stream("orders", "bills")
     query.end_when_drained()
-    assert until(lambda: query.report()["position"] == 5)
+    assert until(lambda: query.report_latest_offset()["position"] == 5)
     share_broker.delete_topic("bills")
 
-    end = query.latest(query.initial(), most=None, least=None)
+    end = query.latest_offset(
+        query.initial_offset(), max_offsets=None, min_offsets=None
+    )
     assert end["position"] == 5
     with pytest.raises(TopicMissingError, match="topic 'bills' was deleted"):
-        query.latest(end, most=None, least=None)
+        query.latest_offset(end, max_offsets=None, min_offsets=None)
 
 
 def test_topic_that_is_made_anew_ends_a_query(share_broker, place, soon):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
     query = place.stream("orders")
-    assert until(lambda: query.report()["position"] == 5)
+    assert until(lambda: query.report_latest_offset()["position"] == 5)
     share_broker.delete_topic("orders")
     share_broker.create_topic("orders")
 
-    with pytest.raises(LedgerMismatchError, match="topic orders was deleted and made"):
+    with pytest.raises(
+        LedgerMismatchError, match="topic orders was deleted and created"
+    ):
         end_of(query, at=5)
 
 
 def held(driver):
     return [
         (each.topic_id, offset)
-        for each in driver.between(driver.begin, driver.end)
+        for each in driver.ranges_between(driver.begin, driver.end)
         for offset in range(each.first_offset, each.last_offset + 1)
     ]
 
@@ -430,14 +440,14 @@ def test_topic_that_is_made_anew_is_gone_on_with_where_losses_are_none(
     share_broker.produce("orders", [b"x"] * 9)
     query = place.stream("orders", **SKIP)
     driver = place.drivers[-1]
-    assert until(lambda: query.report()["position"] == 9)
+    assert until(lambda: query.report_latest_offset()["position"] == 9)
     query.commit({"position": 4})
     share_broker.delete_topic("orders")
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 6)
-    assert until(lambda: query.report()["position"] == 15, within=20)
+    assert until(lambda: query.report_latest_offset()["position"] == 15, within=20)
     share_broker.produce("orders", [b"x"] * 2)
-    assert until(lambda: query.report()["position"] == 17, within=20)
+    assert until(lambda: query.report_latest_offset()["position"] == 17, within=20)
     found = held(driver)
 
     (old, new) = dict.fromkeys(topic_id for topic_id, _ in found)
@@ -452,7 +462,7 @@ def test_topic_that_is_made_anew_is_gone_on_with_where_losses_are_none(
 
     again = place.stream("orders", **SKIP)
     share_broker.produce("orders", [b"x"])
-    assert until(lambda: again.report()["position"] == 18)
+    assert until(lambda: again.report_latest_offset()["position"] == 18)
     assert held(place.drivers[-1]) == [(new, 8)]
 
 
@@ -464,7 +474,7 @@ def test_target_is_that_of_the_topic_that_was_made_anew(
     share_broker.produce("orders", [b"x"] * 5)
 
     def replace(driver):
-        assert until(lambda: driver.goal.reached)
+        assert until(lambda: driver.target.is_reached)
         share_broker.delete_topic("orders")
         share_broker.create_topic("orders")
         share_broker.produce("orders", [b"x"] * 7)
@@ -480,13 +490,13 @@ def test_target_is_that_of_the_topic_that_was_made_anew(
 def test_partition_that_is_added_is_read_before_the_end(
     share_broker, place, soon, way, monkeypatch
 ):
-    monkeypatch.setattr(watch, "INTERVAL", 60)
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL", 60)
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
     admin = confluent.AdminClient({"bootstrap.servers": share_broker.bootstrap_servers})
 
     def add(driver):
-        assert until(lambda: driver.goal.reached)
+        assert until(lambda: driver.target.is_reached)
         added = confluent.NewPartitions("orders", 2)
         admin.create_partitions([added])["orders"].result(10)
         share_broker.produce("orders", [b"x"] * 4, partition=1)
@@ -533,7 +543,7 @@ def test_partition_whose_leader_comes_back_is_waited_for(part, soon, way):
 def test_partition_that_could_not_be_fetched_is_no_success(
     share_broker, place, monkeypatch
 ):
-    monkeypatch.setattr(Acquirer, "acquired", lambda *_: False)
+    monkeypatch.setattr(Acquirer, "on_acquired", lambda *_: False)
     monkeypatch.setattr(acquirer_module, "CLOSE_TIMEOUT", 0.5)
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
@@ -541,7 +551,7 @@ def test_partition_that_could_not_be_fetched_is_no_success(
     acquirer = place.drivers[-1]._acquirer
     assert until(lambda: acquirer._member and acquirer._member.membership.assignment)
     error = BrokerError("fetching orders-0: UNKNOWN", code=-1, name="UNKNOWN")
-    acquirer.troubled(error)
+    acquirer.on_error(error)
 
     with pytest.raises(BrokerError, match="fetching orders-0"):
         drain()

@@ -18,7 +18,7 @@ from pyspark.sql import types
 from sharecons.errors import ConfigurationError
 from sharecons.spark.pipeline.decoding import Decoding, decode_column, decoder_of
 from sharecons.spark.pipeline.framing import ConfluentFraming
-from sharecons.spark.pipeline.settings import parse
+from sharecons.spark.pipeline.settings import parse_arguments
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 SECTION = PAGE.partition("### What happens to unusual values")[2]
@@ -119,7 +119,7 @@ def test_json_value_becomes_what_the_page_says(cell, said):
 )
 def test_avro_value_becomes_what_the_page_says(cell, options, said):
     needed = ["--topic", "t", "--group", "g", "--schema", AVRO, "--into", "/x"]
-    settings = parse([*needed, *options.strip("`").split()])
+    settings = parse_arguments([*needed, *options.strip("`").split()])
     decoding = Decoding(format="avro", schema=AVRO, framing=settings.framing)
 
     check(decoding, value_of(cell, bytes.fromhex), said)

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from sharecons.errors import ConfigurationError
-from sharecons.spark.pipeline.chart import picture
+from sharecons.spark.pipeline.chart import draw_chart
 from sharecons.spark.pipeline.failures import explain
 from sharecons.spark.pipeline.run import Run
-from sharecons.spark.pipeline.session import qualified, start_session
-from sharecons.spark.pipeline.settings import Settings, parse
-from sharecons.spark.pipeline.stats import table
+from sharecons.spark.pipeline.session import qualify_location, start_session
+from sharecons.spark.pipeline.settings import Settings, parse_arguments
+from sharecons.spark.pipeline.stats import format_table
 
 __all__ = ["main"]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
-LOOK: Final = 0.2
+POLL_INTERVAL: Final = 0.2
 """Seconds between two looks for a signal."""
 
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     invalid; 3: no broker can be reached; 4: authentication or authorization failed; 5:
     the brokers are too old.
     """
-    settings = parse(arguments)
+    settings = parse_arguments(arguments)
     try:
         with _signals() as (stop, handle):
             _run(settings, stop, handle)
@@ -46,31 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(
     settings: Settings, stop: threading.Event, handle_signals: Callable[[], None]
 ) -> None:
-    _check_picture(settings.picture)
+    _check_chart_path(settings.picture)
     spark = start_session(verbose=settings.verbose)
     handle_signals()  # Spark has installed a handler of its own
     if stop.is_set():
         return
-    run = Run(spark, replace(settings, into=qualified(spark, settings.into)))
+    run = Run(spark, replace(settings, into=qualify_location(spark, settings.into)))
     query = run.start()
     try:
         _wait(run, query, stop)
     finally:
-        sys.stdout.write(table(run.batches))
+        sys.stdout.write(format_table(run.batches))
         if settings.picture is not None:
-            Path(settings.picture).write_text(picture(run.batches), encoding="utf-8")
+            Path(settings.picture).write_text(draw_chart(run.batches), encoding="utf-8")
 
 
-def _check_picture(picture: str | None) -> None:
-    if picture is not None and not os.access(Path(picture).absolute().parent, os.W_OK):
-        raise ConfigurationError(f"--picture {picture}: its directory is not writable")
+def _check_chart_path(path: str | None) -> None:
+    if path is not None and not os.access(Path(path).absolute().parent, os.W_OK):
+        raise ConfigurationError(f"--picture {path}: its directory is not writable")
 
 
 def _wait(run: Run, query: Any, stop: threading.Event) -> None:
     """Wait until the query has ended; stop it if a signal came."""
     try:
         while not stop.is_set():
-            if query.awaitTermination(LOOK):
+            if query.awaitTermination(POLL_INTERVAL):
                 return
         run.stop()
     except Exception as error:

@@ -96,7 +96,7 @@ class _Reader:
         if isinstance(schema, str):
             return self._by_name(schema, path, space)
         if not isinstance(schema, dict) or "type" not in schema:
-            raise _refused(path, f"{json.dumps(schema)} is not an Avro type")
+            raise _schema_error(path, f"{json.dumps(schema)} is not an Avro type")
         kind = schema["type"]
         if not isinstance(kind, str):
             return self.read(kind, path, space)
@@ -118,20 +118,20 @@ class _Reader:
             column = column_of(spark_type, _CONVERSION, path)
             return AvroField(spark_type, column, False, name)
         if name == "null":
-            raise _refused(path, "Spark has no type for null alone")
+            raise _schema_error(path, "Spark has no type for null alone")
         full = name if "." in name or not space else f"{space}.{name}"
         if full not in self._named:
-            raise _refused(path, f"{name!r} is not an Avro type")
+            raise _schema_error(path, f"{name!r} is not an Avro type")
         found = self._named[full]
         if found is None:
-            raise _refused(path, f"the record {name} contains itself")
+            raise _schema_error(path, f"the record {name} contains itself")
         return AvroField(found.kind, found.column, found.nullable, full)
 
     def _union(self, schema: Sequence[Any], path: str, space: str) -> AvroField:
         branches = [branch for branch in schema if branch != "null"]
         nullable = len(branches) < len(schema)
         if not branches:
-            raise _refused(path, "Spark has no type for null alone")
+            raise _schema_error(path, "Spark has no type for null alone")
         fields = [self.read(branch, path, space) for branch in branches]
         plain = iter(fields)
         schemas = ["null" if each == "null" else next(plain).plain for each in schema]
@@ -143,7 +143,7 @@ class _Reader:
             return fields[0]
         names = frozenset(str(field.plain) for field in fields)
         if names not in _WIDER:
-            raise _refused(path, "a union of several types has no type in Spark")
+            raise _schema_error(path, "a union of several types has no type in Spark")
         return self._by_name(_WIDER[names], path, "")
 
     def _array(self, schema: Any, path: str, space: str) -> AvroField:
@@ -166,10 +166,10 @@ class _Reader:
         for each in schema.get("fields", ()):
             at = f"{prefix}{each.get('name')}"
             if each.get("name") in fields:
-                raise _refused(at, "the field is there twice")
+                raise _schema_error(at, "the field is there twice")
             fields[str(each.get("name"))] = self.read(each.get("type"), at, space)
         if not fields:
-            raise _refused(path, "Spark has no type for a record without fields")
+            raise _schema_error(path, "Spark has no type for a record without fields")
         found = _record_of(name, fields)
         self._named[name] = found
         return found
@@ -197,7 +197,7 @@ def _full_name(schema: Any, path: str, space: str) -> tuple[str, str]:
     """Return a type's name with its namespace, and the namespace of what is inside."""
     name = schema.get("name")
     if not isinstance(name, str) or not name:
-        raise _refused(path, f"a {schema['type']} without a name")
+        raise _schema_error(path, f"a {schema['type']} without a name")
     if "." not in name:
         space = schema.get("namespace", space)
         return (f"{space}.{name}" if space else name), space
@@ -212,7 +212,7 @@ def _named_type(schema: Any, path: str) -> AvroField:
         kind = spark.BinaryType()
         plain = {"type": "fixed", "size": schema.get("size")}
         if not schema.get("size"):
-            raise _refused(path, "a fixed of no bytes has no type in Spark")
+            raise _schema_error(path, "a fixed of no bytes has no type in Spark")
     return AvroField(kind, column_of(kind, _CONVERSION, path), False, plain)
 
 
@@ -227,7 +227,7 @@ def _decimal(schema: Any, path: str) -> AvroField:
         or not 0 <= scale <= precision <= MAX_PRECISION
         or precision == 0
     ):
-        raise _refused(
+        raise _schema_error(
             path, f"decimal({precision}, {scale}) is out of range of Spark's DECIMAL"
         )
     fit = decimal_of(precision, scale, rounds=False)
@@ -293,6 +293,6 @@ _LOGICAL: Final[Mapping[tuple[Any, str], Callable[[Any, str], AvroField]]] = {
 }
 
 
-def _refused(path: str, why: str) -> ConfigurationError:
+def _schema_error(path: str, reason: str) -> ConfigurationError:
     where = f"--schema, {path}" if path else "--schema"
-    return ConfigurationError(f"{where}: {why}")
+    return ConfigurationError(f"{where}: {reason}")

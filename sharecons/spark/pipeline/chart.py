@@ -6,7 +6,7 @@ from typing import Final
 
 from sharecons.spark.pipeline.stats import BatchStats
 
-__all__ = ["picture"]
+__all__ = ["draw_chart"]
 
 WIDTH: Final = 720
 HEIGHT: Final = 160
@@ -25,7 +25,7 @@ Lines = dict[tuple[str, str], Sequence[float]]
 """Values by name and colour."""
 
 
-def picture(batches: Sequence[BatchStats]) -> str:
+def draw_chart(batches: Sequence[BatchStats]) -> str:
     """Draw rows and quarantined records of each batch, and its latency."""
     rows: Lines = {
         ("valid", ROWS): [b.rows for b in batches],
@@ -42,7 +42,7 @@ def picture(batches: Sequence[BatchStats]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         'font-family="sans-serif" font-size="12">\n'
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>\n'
-        + _panel("rows a batch", TOP, rows, ids, least_step=1)
+        + _panel("rows a batch", TOP, rows, ids, min_step=1)
         + _panel("seconds from a record's timestamp to its batch", lower, seconds, ids)
         + _text((LEFT + RIGHT) / 2, height - BOTTOM, "batch", "middle")
         + "</svg>\n"
@@ -50,12 +50,14 @@ def picture(batches: Sequence[BatchStats]) -> str:
 
 
 def _panel(
-    title: str, top: int, lines: Lines, ids: Sequence[int], *, least_step: float = 0
+    title: str, top: int, lines: Lines, ids: Sequence[int], *, min_step: float = 0
 ) -> str:
-    marks = _marks(max(map(max, filter(None, lines.values())), default=0), least_step)
+    marks = _axis_marks(
+        max(map(max, filter(None, lines.values())), default=0), min_step
+    )
     parts = [_text(LEFT, top - 10, title, "start", "#333")]
-    parts += [_ruler(top + HEIGHT * (1 - mark / marks[-1]), mark) for mark in marks]
-    parts.append(_below(top + HEIGHT + 18, ids))
+    parts += [_grid_line(top + HEIGHT * (1 - mark / marks[-1]), mark) for mark in marks]
+    parts.append(_batch_labels(top + HEIGHT + 18, ids))
     for number, ((name, colour), values) in enumerate(lines.items()):
         x = WIDTH - 90 * (len(lines) - number)
         parts.append(_text(x, top - 10, name, "start", colour))
@@ -63,10 +65,10 @@ def _panel(
     return "".join(parts)
 
 
-def _marks(most: float, least_step: float) -> list[float]:
+def _axis_marks(highest: float, min_step: float) -> list[float]:
     """Round numbers from 0 to the first that is not below `most`; some four."""
-    step = max(_round_up(most / 4), least_step)
-    return [step * number for number in range(max(1, ceil(most / step)) + 1)]
+    step = max(_round_up(highest / 4), min_step)
+    return [step * number for number in range(max(1, ceil(highest / step)) + 1)]
 
 
 def _round_up(value: float) -> float:
@@ -76,7 +78,7 @@ def _round_up(value: float) -> float:
     return next((s * power for s in STEPS if s * power >= value), 10 * power)
 
 
-def _below(y: float, ids: Sequence[int]) -> str:
+def _batch_labels(y: float, ids: Sequence[int]) -> str:
     """The batches' ids, as many as are easily read."""
     every = max(1, ceil(_round_up(len(ids) / 10)))
     shown = range(0, len(ids), every)
@@ -88,7 +90,7 @@ def _x(at: int, count: int) -> float:
     return LEFT + (RIGHT - LEFT) * (at / (count - 1) if count > 1 else 0.5)
 
 
-def _ruler(y: float, value: float) -> str:
+def _grid_line(y: float, value: float) -> str:
     return (
         f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>\n'
         + _text(LEFT - 6, y + 4, _number(value), "end")
@@ -106,9 +108,9 @@ def _text(x: float, y: float, text: str, anchor: str, colour: str = "#666") -> s
     )
 
 
-def _line(values: Sequence[float], most: float, top: int, colour: str) -> str:
+def _line(values: Sequence[float], highest: float, top: int, colour: str) -> str:
     points = [
-        (_x(at, len(values)), top + HEIGHT * (1 - value / most))
+        (_x(at, len(values)), top + HEIGHT * (1 - value / highest))
         for at, value in enumerate(values)
     ]
     dots = "".join(

@@ -24,7 +24,7 @@ UNREACHABLE: Final = 3
 FORBIDDEN: Final = 4
 TOO_OLD: Final = 5
 
-LONGEST: Final = 500
+MAX_LENGTH: Final = 500
 """Characters of an error of Spark's that are shown."""
 
 _CODES: Final[Mapping[type[Error], int]] = {
@@ -35,7 +35,9 @@ _CODES: Final[Mapping[type[Error], int]] = {
     errors.UnsupportedVersionError: TOO_OLD,
 }
 
-_OURS: Final = re.compile(r"^[ \t]*sharecons(?:\.\w+)*\.(\w+): (.+)$", re.MULTILINE)
+_SHARECONS_ERROR: Final = re.compile(
+    r"^[ \t]*sharecons(?:\.\w+)*\.(\w+): (.+)$", re.MULTILINE
+)
 _CLASS: Final = re.compile(r"^[\w.$]+(?:Exception|Error): ")
 _PYTHON: Final = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception): .+)$", re.MULTILINE)
 _CAUSE: Final = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
@@ -61,7 +63,7 @@ def explain(error: BaseException) -> Failure:
     if isinstance(error, Error):
         return Failure(str(error), _code(type(error)))
     text = str(error)
-    if found := _OURS.findall(text):
+    if found := _SHARECONS_ERROR.findall(text):
         name, message = found[-1]
         if name in _CLASSES:
             return Failure(message, _code(_CLASSES[name]))
@@ -79,7 +81,7 @@ def _first_line(error: BaseException, text: str) -> str:
     causes = _PYTHON.findall(text) or _CAUSE.findall(text)
     lines = [line for line in text.splitlines() if line.strip()]
     shown = causes[-1] if causes else lines[0] if lines else "no message"
-    return f"{kind}: {shown.strip()[:LONGEST]}"
+    return f"{kind}: {shown.strip()[:MAX_LENGTH]}"
 
 
 _CLASSES: Final = {

@@ -16,7 +16,7 @@ from sharecons.spark.pipeline.errors import InvalidValueError
 
 __all__ = ["JsonDecoder"]
 
-LONGEST_NAME: Final = 60
+MAX_NAME_LENGTH: Final = 60
 """Characters of a key that a reason shows."""
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -75,7 +75,7 @@ def _counted(pairs: Sequence[tuple[str, Any]]) -> Iterable[tuple[str, int]]:
 
 
 def _shown(key: str) -> str:
-    short = key if len(key) <= LONGEST_NAME else f"{key[:LONGEST_NAME]}…"
+    short = key if len(key) <= MAX_NAME_LENGTH else f"{key[:MAX_NAME_LENGTH]}…"
     return short.encode(errors="replace").decode()
 
 

@@ -80,7 +80,7 @@ def check_different(columns: Sequence[str], where: str) -> None:
 
 
 def partition_columns(
-    asked: Sequence[str], columns: Sequence[str], own: OwnColumns
+    requested: Sequence[str], columns: Sequence[str], own: OwnColumns
 ) -> tuple[str, ...]:
     """Return what rows are partitioned by, in the spelling of the columns.
 
@@ -92,7 +92,7 @@ def partition_columns(
         ConfigurationError: there is no such column, or it is there twice.
     """
     names = {name.lower(): name for name in columns}
-    if not asked:
+    if not requested:
         if own.day.lower() in names:
             yours = names[own.day.lower()]
             raise ConfigurationError(
@@ -102,15 +102,15 @@ def partition_columns(
             )
         return (own.day,)
     names = {own.day.lower(): own.day} | names
-    return tuple(_known(name, asked, names) for name in asked)
+    return tuple(_find_column(name, requested, names) for name in requested)
 
 
-def _known(name: str, asked: Sequence[str], names: dict[str, str]) -> str:
+def _find_column(name: str, requested: Sequence[str], names: dict[str, str]) -> str:
     if name.lower() not in names:
         raise ConfigurationError(
             f"--partition-by {name}: there is no such column; choose from "
             f"{', '.join(names.values())}"
         )
-    if [each.lower() for each in asked].count(name.lower()) > 1:
+    if [each.lower() for each in requested].count(name.lower()) > 1:
         raise ConfigurationError(f"--partition-by {name} is there twice")
     return names[name.lower()]

@@ -11,15 +11,15 @@ from pyspark.sql import functions as sql
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark.pipeline.settings import Settings
-from sharecons.spark.pipeline.stats import SCHEMA, BatchStats, measured
-from sharecons.spark.pipeline.validation import Rows, quarantine_of, validated
+from sharecons.spark.pipeline.stats import SCHEMA, BatchStats, measure_batch
+from sharecons.spark.pipeline.validation import Rows, select_quarantined, validate
 
 __all__ = ["Run"]
 
-GRACE: Final = 20.0
+STOP_TIMEOUT: Final = 20.0
 """Seconds that `stop` waits for the batch that is being written."""
 
-LOOK: Final = 0.02
+POLL_INTERVAL: Final = 0.02
 
 
 class StoppedError(Exception):
@@ -45,21 +45,21 @@ class Run:
         self._spark = spark
         self._settings = settings
         zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        self._rows = Rows.of(settings, zone)
+        self._rows = Rows.from_settings(settings, zone)
         self._query: Any = None
         self._started = threading.Event()
         self._stop_requested = False
-        self._refused = threading.Event()
+        self._is_batch_refused = threading.Event()
 
     def start(self) -> Any:
         """Start the query and return it."""
-        frame = validated(self._source(), self._rows)
+        frame = validate(self._read_source(), self._rows)
         writer = (
-            frame.writeStream.foreachBatch(self._write)
-            .option("checkpointLocation", self._settings.place("checkpoint"))
+            frame.writeStream.foreachBatch(self._write_batch)
+            .option("checkpointLocation", self._settings.path("checkpoint"))
             .queryName("sharecons pipeline")
         )
-        self._query = self._triggered(writer).start()
+        self._query = self._with_trigger(writer).start()
         self._started.set()
         return self._query
 
@@ -70,18 +70,20 @@ class Run:
         is replayed by the next run, to the same rows.
         """
         self._stop_requested = True
-        deadline = time.monotonic() + GRACE
+        deadline = time.monotonic() + STOP_TIMEOUT
         while time.monotonic() < deadline and not self._is_between_batches():
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL)
         self._query.stop()
 
     def _is_between_batches(self) -> bool:
         status = self._query.status
         # Spark has no trigger yet while it starts the source.
         starts = str(status["message"]).startswith("Initializing")
-        return self._refused.is_set() or not (starts or status["isTriggerActive"])
+        return self._is_batch_refused.is_set() or not (
+            starts or status["isTriggerActive"]
+        )
 
-    def _triggered(self, writer: Any) -> Any:
+    def _with_trigger(self, writer: Any) -> Any:
         every = self._settings.every
         if every is None:
             return writer.trigger(availableNow=True)
@@ -92,18 +94,18 @@ class Run:
                 f"--every {every!r} is not an interval (as in '10 seconds')"
             ) from error
 
-    def _source(self) -> DataFrame:
+    def _read_source(self) -> DataFrame:
         settings = self._settings
         options = {
             "kafka.bootstrap.servers": settings.bootstrap_servers,
             "subscribe": ",".join(settings.topics),
             "kafka.share.group.id": settings.group,
-            "ledgerLocation": settings.place("ledger"),
+            "ledgerLocation": settings.path("ledger"),
             **settings.options,
         }
         return self._spark.readStream.format("sharegroup").options(**options).load()
 
-    def _write(self, frame: DataFrame, batch: int) -> None:
+    def _write_batch(self, frame: DataFrame, batch: int) -> None:
         """Write one batch; called again with the same records if the run fails.
 
         The directories of a replayed batch are overwritten with the same rows.
@@ -112,20 +114,20 @@ class Run:
         self._started.wait()
         if self._stop_requested:
             # Returning would tell Spark that the batch was written.
-            self._refused.set()
+            self._is_batch_refused.set()
             raise StoppedError
         began = time.monotonic()
-        kept = frame.persist()
+        cached = frame.persist()
         try:
-            rows = self._rows.select(kept)
-            self._keep(rows, "rows", batch, *self._rows.partition_by)
-            self._keep(quarantine_of(kept), "quarantine", batch)
+            rows = self._rows.select(cached)
+            self._write_parquet(rows, "rows", batch, *self._rows.partition_by)
+            self._write_parquet(select_quarantined(cached), "quarantine", batch)
             seconds = time.monotonic() - began
-            self._note(measured(kept, batch, self._lag(), seconds))
+            self._write_stats(measure_batch(cached, batch, self._lag(), seconds))
         finally:
-            kept.unpersist()
+            cached.unpersist()
 
-    def _keep(self, frame: DataFrame, name: str, batch: int, *by: str) -> None:
+    def _write_parquet(self, frame: DataFrame, name: str, batch: int, *by: str) -> None:
         column = self._rows.own.batch
         (
             # A new checkpoint counts from 0 again, and is another query.
@@ -133,18 +135,18 @@ class Run:
             .write.mode("overwrite")
             .option("partitionOverwriteMode", "dynamic")
             .partitionBy(*by, column)
-            .parquet(self._settings.place(name))
+            .parquet(self._settings.path(name))
         )
 
-    def _note(self, figures: BatchStats) -> None:
-        self.batches.append(figures)
+    def _write_stats(self, stats: BatchStats) -> None:
+        self.batches.append(stats)
         (
-            self._spark.createDataFrame([figures.line()], SCHEMA)
+            self._spark.createDataFrame([stats.as_row()], SCHEMA)
             .withColumn("run", sql.lit(self._name))
             .coalesce(1)
             .write.mode("append")
             .partitionBy("run")
-            .parquet(self._settings.place("runs"))
+            .parquet(self._settings.path("runs"))
         )
 
     def _lag(self) -> int:

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from sharecons.errors import ConfigurationError
 from sharecons.spark.source import ShareGroupDataSource
 
-__all__ = ["qualified", "start_session"]
+__all__ = ["qualify_location", "start_session"]
 
-SILENT: Final = (
+SILENCED_LOGGERS: Final = (
     "org.apache.spark.sql.execution.streaming",
     "org.apache.spark.sql.execution.python",
     "org.apache.spark.sql.execution.datasources",
@@ -58,12 +58,12 @@ def _use_this_python() -> None:
 
 def _silence(spark: Any) -> None:
     log4j = spark._jvm.org.apache.logging.log4j
-    for name in SILENT:
+    for name in SILENCED_LOGGERS:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
-def qualified(spark: Any, location: str) -> str:
+def qualify_location(spark: Any, location: str) -> str:
     """Return a directory as a URL, by Hadoop's configuration.
 
     A path without a scheme lies in the file system that `fs.defaultFS` names. `~` is

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from sharecons.spark.pipeline.framing import ConfluentFraming
 from sharecons.spark.pipeline.timestamps import UNITS
 
-__all__ = ["Settings", "parse"]
+__all__ = ["Settings", "parse_arguments"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,39 +40,39 @@ class Settings:
     picture: str | None = None
     verbose: bool = False
 
-    def place(self, name: str) -> str:
+    def path(self, name: str) -> str:
         return f"{self.into.rstrip('/')}/{name}"
 
 
-def parse(arguments: Sequence[str] | None = None) -> Settings:
+def parse_arguments(arguments: Sequence[str] | None = None) -> Settings:
     """Read the command line; end the program with a sentence if it is invalid."""
     parser = _parser()
-    given = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     return Settings(
-        bootstrap_servers=given.bootstrap_servers,
-        topics=tuple(given.topic),
-        group=given.group,
-        schema=given.schema,
-        into=given.into,
-        format=given.format,
-        partition_by=tuple(given.partition_by),
-        prefix=given.prefix,
-        timestamp_unit=given.timestamp_unit,
-        rounds=given.round,
-        framing=_framing(parser, given),
-        every=given.every,
-        options=dict(given.option),
-        picture=given.picture,
-        verbose=given.verbose,
+        bootstrap_servers=parsed.bootstrap_servers,
+        topics=tuple(parsed.topic),
+        group=parsed.group,
+        schema=parsed.schema,
+        into=parsed.into,
+        format=parsed.format,
+        partition_by=tuple(parsed.partition_by),
+        prefix=parsed.prefix,
+        timestamp_unit=parsed.timestamp_unit,
+        rounds=parsed.round,
+        framing=_framing(parser, parsed),
+        every=parsed.every,
+        options=dict(parsed.option),
+        picture=parsed.picture,
+        verbose=parsed.verbose,
     )
 
 
 def _framing(
-    parser: argparse.ArgumentParser, given: argparse.Namespace
+    parser: argparse.ArgumentParser, parsed: argparse.Namespace
 ) -> ConfluentFraming | None:
-    if given.framing == "confluent":
-        return ConfluentFraming(tuple(given.schema_id))
-    if given.schema_id:
+    if parsed.framing == "confluent":
+        return ConfluentFraming(tuple(parsed.schema_id))
+    if parsed.schema_id:
         parser.error("--schema-id is for --framing confluent; give that too")
     return None
 

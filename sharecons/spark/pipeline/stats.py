@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-__all__ = ["SCHEMA", "BatchStats", "measured", "table"]
+__all__ = ["SCHEMA", "BatchStats", "format_table", "measure_batch"]
 
 QUANTILES = (0.5, 0.9, 0.99)
 
@@ -39,16 +39,18 @@ class BatchStats:
     latency_p99: float
     seconds: float
 
-    def line(self) -> tuple[Any, ...]:
+    def as_row(self) -> tuple[Any, ...]:
         """As a row of `SCHEMA`."""
         return astuple(self)
 
 
-def measured(judged: DataFrame, batch: int, lag: int, seconds: float) -> BatchStats:
+def measure_batch(
+    validated: DataFrame, batch: int, lag: int, seconds: float
+) -> BatchStats:
     """Count one batch, in one pass over it."""
     latency = sql.unix_millis(sql.current_timestamp()) - sql.unix_millis("timestamp")
     quantiles = sql.percentile_approx(latency, list(QUANTILES)).alias("quantiles")
-    found = judged.agg(
+    found = validated.agg(
         sql.current_timestamp().alias("at"),
         sql.count_if(sql.col("reason").isNull()).alias("rows"),
         sql.count_if(sql.col("reason").isNotNull()).alias("quarantined"),
@@ -70,7 +72,7 @@ def measured(judged: DataFrame, batch: int, lag: int, seconds: float) -> BatchSt
     )
 
 
-def table(batches: Sequence[BatchStats]) -> str:
+def format_table(batches: Sequence[BatchStats]) -> str:
     """A run in words and numbers, for a terminal."""
     if not batches:
         return "nothing was there\n"

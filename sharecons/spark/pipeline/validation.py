@@ -24,7 +24,7 @@ from sharecons.spark.pipeline.own_columns import (
 )
 from sharecons.spark.pipeline.settings import Settings
 
-__all__ = ["Rows", "quarantine_of", "validated"]
+__all__ = ["Rows", "select_quarantined", "validate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Rows:
     schema: spark.StructType
 
     @classmethod
-    def of(cls, settings: Settings, zone: str) -> "Rows":
+    def from_settings(cls, settings: Settings, zone: str) -> "Rows":
         """Read the settings; `zone` is Spark's session time zone.
 
         Raises:
@@ -77,11 +77,11 @@ class Rows:
         return valid.select("row.*", *origin)
 
 
-def validated(frame: DataFrame, rows: Rows) -> DataFrame:
+def validate(frame: DataFrame, rows: Rows) -> DataFrame:
     """Decode the values of the source's frame."""
     kind = spark.StructType(
         [
-            spark.StructField("row", stored(rows.schema)),
+            spark.StructField("row", stored_type(rows.schema)),
             spark.StructField("reason", spark.StringType()),
         ]
     )
@@ -100,20 +100,20 @@ def _decode(decoding: Decoding) -> Callable[[Any], Any]:
     return decode
 
 
-def quarantine_of(validated: DataFrame) -> DataFrame:
+def select_quarantined(validated: DataFrame) -> DataFrame:
     """Return the other records: their bytes, where they came from, and the reason."""
     return validated.where(sql.col("reason").isNotNull()).drop("row")
 
 
-def stored(kind: Any) -> Any:
+def stored_type(kind: Any) -> Any:
     """Return a type as rows store it: everything may be null, VARCHAR is STRING."""
     if isinstance(kind, spark.StructType):
-        fields = [spark.StructField(f.name, stored(f.dataType)) for f in kind]
+        fields = [spark.StructField(f.name, stored_type(f.dataType)) for f in kind]
         return spark.StructType(fields)
     if isinstance(kind, spark.ArrayType):
-        return spark.ArrayType(stored(kind.elementType))
+        return spark.ArrayType(stored_type(kind.elementType))
     if isinstance(kind, spark.MapType):
-        return spark.MapType(kind.keyType, stored(kind.valueType))
+        return spark.MapType(kind.keyType, stored_type(kind.valueType))
     return spark.StringType() if isinstance(kind, spark.VarcharType) else kind
 
 

@@ -7,7 +7,7 @@ class Killed(BaseException):
     """The process ended here; what is in memory is gone."""
 
 
-class Shelf(Storage):
+class MemoryStorage(Storage):
     """Files in a dict. `fate` is what becomes of the next file that is created."""
 
     def __init__(self):
@@ -16,7 +16,7 @@ class Shelf(Storage):
         self.removals = None
         self.created = 0
 
-    def names(self):
+    def list_names(self):
         return list(self.files)
 
     def read(self, name):

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests.spark.sparks import environment
+from tests.spark.spark_session import environment
 
 __all__ = ["Program"]
 
@@ -24,7 +24,7 @@ class Program:
         if dies is not None and ":" in dies:
             faults["SHARECONS_TEST_DIES"] = dies
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.program", json.dumps(said)],
+            [sys.executable, "-m", "tests.spark.driver_program", json.dumps(said)],
             cwd=said["base"],
             env={**os.environ, **environment(), **faults, "TZ": "UTC"},
             stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """A driver program for tests that kill it: one query, until it is killed or done.
 
-`python -m tests.spark.program '{"servers": ..., "trigger": {...}}'`
+`python -m tests.spark.driver_program '{"servers": ..., "trigger": {...}}'`
 
 It says "ready", waits for a line, and begins: so that Spark is warm by then.
 """
@@ -9,7 +9,7 @@ import json
 import sys
 
 from tests.spark.faults import FaultySource
-from tests.spark.sparks import Query, joined_with_itself, session
+from tests.spark.spark_session import Query, joined_with_itself, session
 
 
 def main(said):
