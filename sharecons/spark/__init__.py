@@ -4,9 +4,20 @@
 
     spark.dataSource.register(ShareGroupDataSource)
 
-The user's manual is docs/spark.md. The extra `spark` installs pyspark and pyarrow.
-Reading order: `source`, `stream` and `batch` (Spark's calls), `driver` and `acquirer`
-(the member), `ledger` and `store` (the acquired offsets), `fetching` (the tasks).
+The user's manual is docs/spark.md. The extra `spark` installs pyspark and pyarrow. The
+modules, in reading order:
+
+- Spark's calls: `source`, `schema`, `options`, `ledger_options`, `hadoop_conf`.
+- Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
+  `query_link` (several readers of one query); `errors`.
+- The member: `factory`, `driver`, `acquirer`; `watch`, `topics`, `group_lag` (the state
+  of topics and group).
+- The acquired offsets: `ledger`, `offset_set`, `loads`; `ledger_store`, `store`,
+  `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
+  `load_lock`.
+- Tasks: `tasks`, `fetching`, `fetch_thread`, `arrow`.
+
+`pipeline` is a program that uses the source.
 """
 
 from typing import TYPE_CHECKING

@@ -108,7 +108,7 @@ class Driver:
         with self._changed:
             self._reset_idle_if_full()
             self._planned_until = max(self._planned_until, position)
-        self._wake_acquirer()
+        self._run_in_member_thread(self._acquirer.wake)
 
     def trim(self, position: int) -> None:
         """Drop the positions before this one: their batches are committed."""
@@ -172,10 +172,7 @@ class Driver:
         return self._watch.target
 
     def idle_since(self) -> float:
-        """Return since when nothing was acquired, on the clock `time.monotonic()`.
-
-        Time during which the ledger was full does not count as idle.
-        """
+        """Return when (`time.monotonic()`) the ledger last grew, or was last full."""
         with self._changed:
             self._reset_idle_if_full()
             return max(self._idle_since, self._watch.extended_at)
@@ -185,10 +182,9 @@ class Driver:
             self._idle_since = time.monotonic()
 
     def wait_beyond(self, position: int, timeout: float) -> int:
-        """Wait until the ledger ends beyond a position, and return its end.
+        """Wait up to `timeout` seconds for offsets beyond a position.
 
-        Args:
-            timeout: seconds after which the end is returned in any case.
+        Returns the end of the ledger.
 
         Raises:
             Error: the member has ended, and there is nothing beyond the position.
@@ -199,16 +195,7 @@ class Driver:
         return self.end
 
     def wait_for_offsets(self, position: int, count: int, timeout: float) -> int:
-        """Wait for a number of offsets beyond a position, or for the target.
-
-        Returns the end of the ledger.
-
-        Args:
-            timeout: seconds after which the end is returned in any case.
-
-        Raises:
-            Error: the member has ended, and there is nothing beyond the position.
-        """
+        """Wait as `wait_beyond`, for a number of offsets or for the target."""
         end = position + count
         self._wait(lambda: self._ledger.end >= end or self.target.is_reached, timeout)
         if self._ledger.end <= position:
@@ -274,13 +261,8 @@ class Driver:
         return {**self._acquirer.snapshot(), "lag": self._watch.group_lag.lag}
 
     def request_stop(self) -> None:
-        """Make the member accept what it has acquired and leave the group.
-
-        Does not wait for that.
-        """
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
+        """Make the member accept its records and leave the group; does not wait."""
+        self._mark_stopping()
         self._run_in_member_thread(self._stop_now)
 
     def leave_group(self) -> None:
@@ -343,8 +325,8 @@ class Driver:
     async def _watch_ledger(self) -> None:
         """End the member when another driver has taken the ledger over.
 
-        On a storage without locks both drivers run until the older one notices. They
-        have one member id, so each removes the other from the group again and again.
+        On a storage without locks both run until the older one notices. They share a
+        member id, so each removes the other from the group again and again.
         """
         while True:
             await anyio.sleep(LEDGER_CHECK_INTERVAL)
@@ -354,8 +336,7 @@ class Driver:
                 self._acquirer.fail(error)
                 return
             except LedgerError as error:
-                # No harm: nothing is accepted before it is written, and the next write
-                # notices another driver.
+                # Harmless: the next write notices another driver.
                 _log.warning("the ledger could not be checked", reason=str(error))
 
     async def _keep_removing_entries(self) -> None:
@@ -375,24 +356,22 @@ class Driver:
         while os.getppid() == parent:  # noqa: ASYNC110 (the system offers no event)
             await anyio.sleep(PARENT_CHECK_INTERVAL)
         _log.warning("Spark's process has ended; the source stops")
+        self._mark_stopping()
+        self._stop_now()
+
+    def _mark_stopping(self) -> None:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        self._stop_now()
 
     def _stop_now(self) -> None:
         if self._stop_event is not None:
             self._stop_event.set()
         self._acquirer.stop()
 
-    # Helpers.
-
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
-
-    def _wake_acquirer(self) -> None:
-        self._run_in_member_thread(self._acquirer.wake)
 
     def _run_in_member_thread(self, action: Callable[[], None]) -> None:
         """Call a function in the member's thread, if that still runs."""
@@ -411,7 +390,7 @@ class Driver:
 
 
 def _unwrap(error: Exception) -> Exception:
-    """Return the only exception of an exception group, or the group itself."""
+    """Return the only exception of a group, or the group if it has several."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

@@ -112,9 +112,6 @@ def load_security(properties: Mapping[str, str]) -> Security | None:
         raise ConfigurationError(f"kafka.{error}") from error
 
 
-# Parsers of single values.
-
-
 def _text(name: str, value: str) -> str:
     if not value.strip():
         raise ConfigurationError(f"{name} is empty; set a value, or remove the option")
