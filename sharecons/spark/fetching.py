@@ -133,8 +133,8 @@ def _report_lost(topic: str, lost: LostRange, fail_on_data_loss: bool) -> None:
     first, last = lost.first_offset, lost.last_offset
     if fail_on_data_loss:
         raise DataLostError(
-            f"{where}, offsets {first} to {last} cannot be read any more: {lost.reason}; "
-            "set failOnDataLoss to false to continue without them"
+            f"{where}, offsets {first} to {last} cannot be read any more: "
+            f"{lost.reason}; set failOnDataLoss to false to continue without them"
         )
     _log.warning(
         "lost records skipped",
