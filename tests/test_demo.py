@@ -17,7 +17,7 @@ from rich.console import Console
 from sharecons.cli import demo as command
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment
-from sharecons.demo.ledger import DELIVERY_LIMIT, Fate, Ledger, What, Why
+from sharecons.demo.job_tracker import DELIVERY_LIMIT, Fate, Ledger, What, Why
 from sharecons.demo.messages import account, closing, sentence
 from sharecons.demo.plan import TRIES, Plan, Verdict
 from sharecons.demo.runner import show

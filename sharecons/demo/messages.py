@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from sharecons.demo.ledger import Event, Ledger, Sums, What, Why
+from sharecons.demo.job_tracker import Event, Ledger, Sums, What, Why
 
 __all__ = ["account", "closing", "sentence"]
 

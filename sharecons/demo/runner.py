@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment, demo_environment
-from sharecons.demo.ledger import Ledger
+from sharecons.demo.job_tracker import Ledger
 from sharecons.demo.plan import Plan
 from sharecons.demo.worker import Worker
 from sharecons.escaping import escape

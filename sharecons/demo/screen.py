@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sharecons.demo.ledger import Event, Fate, Ledger, Tally, What
+from sharecons.demo.job_tracker import Event, Fate, Ledger, Tally, What
 from sharecons.demo.messages import account, closing, sentence
 from sharecons.demo.plan import HANDS
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import ClassVar, Final
 
-from sharecons.demo.ledger import Fate, Ledger, What
+from sharecons.demo.job_tracker import Fate, Ledger, What
 from sharecons.demo.messages import account, closing, sentence
 
 __all__ = ["TextView"]

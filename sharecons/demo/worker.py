@@ -7,7 +7,7 @@ import anyio
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment
-from sharecons.demo.ledger import Ledger
+from sharecons.demo.job_tracker import Ledger
 from sharecons.demo.network import KillableNetwork
 from sharecons.demo.plan import HANDS, Plan, Verdict
 from sharecons.errors import RecordStateError

@@ -24,7 +24,7 @@ from sharecons.cli.exit_codes import Exit
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name, until
-from tests.cli.asking import sharecons
+from tests.cli.run_cli import sharecons
 
 NOON = ["--to-datetime", "noon"]
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.asking import sharecons
+from tests.cli.run_cli import sharecons
 
 CHECKS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "-n"]}
 

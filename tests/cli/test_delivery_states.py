@@ -11,7 +11,7 @@ from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.handlers import read_share_group_state
-from tests.cli.asking import sharecons
+from tests.cli.run_cli import sharecons
 from tests.exporter.scraped import GROUP as PREFIX
 from tests.exporter.scraped import scrape
 

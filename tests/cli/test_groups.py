@@ -9,7 +9,7 @@ import pytest
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.version import VERSION
 from tests.broker.clients import new_name
-from tests.cli.asking import rows, sharecons
+from tests.cli.run_cli import rows, sharecons
 
 
 @pytest.fixture

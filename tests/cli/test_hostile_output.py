@@ -14,8 +14,8 @@ from sharecons.testing.broker.handlers import (
     metadata,
     share_group_describe,
 )
-from tests.cli.asking import sharecons
-from tests.cli.dangerous import dangerous
+from tests.cli.run_cli import sharecons
+from tests.cli.unsafe_characters import dangerous
 
 ATTACK = "\x1b]0;pwned\x07\x1b[2J\x7f\x9b31m\u202eevil\u2066\u200b\u2028\u3164\ufe0f"
 GROUP = f"group{ATTACK}"

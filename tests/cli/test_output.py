@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from tests.cli.asking import sharecons
-from tests.cli.dangerous import dangerous
+from tests.cli.run_cli import sharecons
+from tests.cli.unsafe_characters import dangerous
 
 SHARECONS = (sys.executable, "-m", "sharecons")
 UNREACHABLE = ("--bootstrap-server", "localhost:1", "--timeout", "300")

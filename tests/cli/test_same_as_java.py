@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 import sharecons as ours
 from tests.broker.clients import new_name, until
-from tests.cli.asking import rows, sharecons
+from tests.cli.run_cli import rows, sharecons
 from tests.cli.java_share_groups import JavaShareGroups
 from tests.kafka_plugin import VERSION
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from sharecons.cli import tables
 from sharecons.cli.tables import Column
-from tests.cli.asking import rows
+from tests.cli.run_cli import rows
 
 COLUMNS = (
     Column("group", head=True),

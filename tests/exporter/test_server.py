@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from tests.cli.asking import sharecons
+from tests.cli.run_cli import sharecons
 from tests.exporter.scraped import GROUP, Scrape
 
 PATIENCE = 20.0

@@ -8,7 +8,7 @@ import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.cli.exit_codes import Exit
-from tests.cli.asking import sharecons
+from tests.cli.run_cli import sharecons
 
 
 @pytest.fixture
