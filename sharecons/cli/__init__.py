@@ -1,7 +1,10 @@
-"""The command line: one module for each command.
+"""The command line: one module per command.
 
-Each has `add_parser(subparsers)` and `run(options) -> int`, the exit code, and loads
-what it needs when it runs: help is to come at once.
+Each command's module has `add_parser(subparsers)` and `run(options) -> int`, which
+returns the exit code. Modules import what they need in `run`, so that `--help` is fast.
+
+Read in this order: `client_options` (which cluster), `exit_codes` (errors and exit
+codes), `output` (stdout and stderr), `tables` (rows as text or JSON), then a command.
 """
 
 import argparse
@@ -10,7 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from sharecons.cli.output import guarded, write_error, write_raw
+from sharecons.cli.output import run_command, write_error, write_raw
 from sharecons.escaping import escape, has_surrogates
 from sharecons.version import VERSION
 
@@ -26,20 +29,20 @@ COMMANDS: Final = (
     "peek",
     "preflight",
 )
-"""Modules of this package, each with the command of its name."""
+"""The commands; each is also the name of a module of this package."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong, and takes no option by half its name.
+    """A parser that reports errors in one line and rejects abbreviated options.
 
-    What is to be deleted should not depend on which options there are.
+    An abbreviation could change its meaning when an option is added.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
-        """Refuse unknown options here: the parent would name its own help."""
+        """Reject unknown options here: the parent would point to its own help."""
         found, unknown = super().parse_known_args(*args, **kwargs)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -49,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{escape(f'{self.prog}: {message}; see {self.prog} --help')}\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # argparse ignores that help could not be written.
+        # argparse ignores errors when it writes the help.
         if file is sys.stdout:
             write_raw(message)
         else:
@@ -57,11 +60,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit code."""
-    # kio loads hypothesis if it is there: 0.3 s that no command has a use for.
+    """Run a command and return its exit code."""
+    # kio imports hypothesis if it is installed, which takes 0.3 s.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     given = sys.argv[1:] if arguments is None else list(arguments)
-    return guarded("sharecons", lambda: _run(given))
+    return run_command("sharecons", lambda: _run(given))
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -77,12 +80,13 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Make the parser of all commands."""
-    whole = Parser(
-        prog="sharecons", description="Kafka share groups (KIP-932) from Python."
+    """Return the parser of all commands."""
+    root = Parser(
+        prog="sharecons",
+        description="Inspect, manage and test Kafka share groups (KIP-932).",
     )
-    whole.add_argument("--version", action="version", version=f"sharecons {VERSION}")
-    subparsers = whole.add_subparsers(metavar="COMMAND", required=True)
+    root.add_argument("--version", action="version", version=f"sharecons {VERSION}")
+    subparsers = root.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         import_module(f"sharecons.cli.{command}").add_parser(subparsers)
-    return whole
+    return root

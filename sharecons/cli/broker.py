@@ -1,4 +1,4 @@
-"""`sharecons broker`: a Kafka in memory, in the foreground, for trying things out."""
+"""`sharecons broker`: an in-memory Kafka broker in the foreground."""
 
 import argparse
 import signal
@@ -14,58 +14,65 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser", "run"]
 
-ENDINGS = (signal.SIGINT, signal.SIGTERM)
+SHUTDOWN_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "broker",
-        help="run a Kafka in memory",
-        description="Run a Kafka in memory, in the foreground, and forget it at the "
-        "end. It is meant for tests and for trying things out: nothing is kept, and "
-        "nobody is asked who he is.",
+        help="run an in-memory Kafka broker",
+        description="Run an in-memory Kafka broker in the foreground, for tests and "
+        "experiments. It stores nothing on disk, so all data is lost when it stops, "
+        "and it accepts clients without authentication.",
     )
     add = parser.add_argument
     add(
         "--host",
         default="127.0.0.1",
-        help="the address where it listens (%(default)s); 0.0.0.0 or :: for all",
+        help="address to listen on; 0.0.0.0 or :: for all (default: %(default)s)",
     )
     add(
         "--advertise",
         metavar="HOST:PORT",
-        help="the address by which clients reach the first broker, the others have the "
-        "ports that follow; [HOST]:PORT for IPv6. By default HOST is the one where it "
-        "listens, or for all addresses the one that the client has connected to",
+        help="address that clients are given for the first broker; further brokers "
+        "use the following ports; [HOST]:PORT for IPv6 (default: the listen address, "
+        "or with 0.0.0.0 and :: the address that the client connected to)",
     )
     add(
         "--port",
         type=int,
         default=9092,
-        help="of the first broker, the others follow; 0 for free ones (%(default)s)",
+        help="port of the first broker; further brokers use the following ports; "
+        "0 for any free ports (default: %(default)s)",
     )
-    add("--brokers", type=int, default=1, help="how many (%(default)s)")
+    add(
+        "--brokers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of brokers (default: %(default)s)",
+    )
     add(
         "--topic",
-        type=_topic,
+        type=_parse_topic,
         action="append",
         default=[],
-        metavar="NAME:PARTITIONS",
-        help="a topic to create; give it again for more",
+        metavar="NAME[:PARTITIONS]",
+        help="create this topic, with 1 partition by default; can be repeated",
     )
     add(
         "--set",
-        type=_setting,
+        type=_parse_setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the brokers, by Kafka's name",
+        help="set a broker config, such as group.share.max.size=10; can be repeated",
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal ends it; gives the exit code."""
+    """Serve until SIGINT or SIGTERM; return the exit code."""
     import anyio
 
     from sharecons.testing import EmbeddedBroker
@@ -81,17 +88,17 @@ def run(options: argparse.Namespace) -> int:
             advertise=options.advertise,
         )
     except ValueError as error:
-        return _failed(error, 2)
+        return _write_error(error, 2)
     try:
         anyio.run(_serve, kafka)
     except OSError as error:
-        return _failed(error.strerror or error, 1)
+        return _write_error(error.strerror or error, 1)
     except (UnicodeError, RequestError) as error:
-        return _failed(error, 1)
+        return _write_error(error, 1)
     return 0
 
 
-def _failed(reason: object, code: int) -> int:
+def _write_error(reason: object, code: int) -> int:
     output.write_error(f"sharecons broker: {reason}")
     return code
 
@@ -99,23 +106,23 @@ def _failed(reason: object, code: int) -> int:
 async def _serve(kafka: "EmbeddedBroker") -> None:
     import anyio
 
-    with anyio.open_signal_receiver(*ENDINGS) as signals:
+    with anyio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
         async with kafka:
             output.write_line(f"bootstrap servers: {kafka.bootstrap_servers}")
-            output.write_line("Ctrl-C stops it, and all is forgotten")
+            output.write_line("press Ctrl-C to stop the broker and discard its data")
             output.flush()
             async for _ in signals:
                 return
 
 
-def _topic(text: str) -> tuple[str, int]:
+def _parse_topic(text: str) -> tuple[str, int]:
     name, _, partitions = text.partition(":")
     if not name or not (partitions or "1").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME:PARTITIONS")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME or NAME:PARTITIONS")
     return name, int(partitions or 1)
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _parse_setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")

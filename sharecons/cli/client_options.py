@@ -1,4 +1,4 @@
-"""Options that every command which asks a cluster has, and what they come to."""
+"""The connection options of every command that talks to a cluster."""
 
 import argparse
 import os
@@ -11,31 +11,31 @@ from sharecons.escaping import has_surrogates
 if TYPE_CHECKING:
     from sharecons.config.settings import ClientSettings
 
-__all__ = ["add_options", "load"]
+__all__ = ["add_options", "load_settings"]
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
-ENVIRONMENT: Final = (
-    "Settings come from these options, from environment variables "
-    "(SHARECONS_BOOTSTRAP_SERVERS, SHARECONS_COMMAND_CONFIG, and any property as in "
-    "SHARECONS_SASL_PASSWORD), and from the properties file, in this order."
+SETTINGS_HELP: Final = (
+    "These options override environment variables (SHARECONS_BOOTSTRAP_SERVERS, "
+    "SHARECONS_COMMAND_CONFIG, and one for each property, such as "
+    "SHARECONS_SASL_PASSWORD), and those override the properties file."
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says which cluster, how to get in, and how long to wait.
+    """Add the options for the cluster's address, security and timeout.
 
-    Leaves `bootstrap_servers`, `command_config`, `command_properties` and `timeout`
-    (seconds or None) in the namespace.
+    Parsing sets `bootstrap_servers`, `command_config`, `command_properties` and
+    `timeout` (seconds or None) in the namespace.
     """
-    add = parser.add_argument_group("connection", ENVIRONMENT).add_argument
+    add = parser.add_argument_group("connection", SETTINGS_HELP).add_argument
     add(
         "--bootstrap-server",
         "--bootstrap-servers",
         dest="bootstrap_servers",
         metavar="HOST:PORT,...",
-        help="brokers to begin with",
+        help="brokers to connect to first",
     )
     add(
         "--command-config",
@@ -45,40 +45,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--command-property",
         dest="command_properties",
-        type=_property,
+        type=_parse_property,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="one such property; give it again for more",
+        help="set one such property; can be repeated",
     )
     add(
         "--timeout",
-        type=_duration,
+        type=_parse_duration,
         metavar="MS",
-        help="give up after so many milliseconds; or with a unit, as in 20s (30s)",
+        help="give up after this time: milliseconds, or with a unit as in 20s "
+        "(default: 30s)",
     )
 
 
-def load(options: argparse.Namespace) -> "ClientSettings":
-    """Put together what the options, the environment and the file say.
+def load_settings(options: argparse.Namespace) -> "ClientSettings":
+    """Combine options, environment variables and properties file.
 
-    Properties that nobody knows are told on stderr, one line each.
+    Write a warning to stderr for each unknown property.
 
     Raises:
-        ConfigurationError: one line that says where and what.
+        ConfigurationError: a value is invalid; the message says which and where.
     """
-    from sharecons.config import settings
+    from sharecons.config.settings import load
 
     _check_environment()
-    found = settings.load(
+    settings = load(
         bootstrap_servers=options.bootstrap_servers,
         command_config=options.command_config,
         properties=dict(options.command_properties),
         timeout=options.timeout,
     )
-    for warning in found.warnings:
+    for warning in settings.warnings:
         write_error(f"warning: {warning}")
-    return found
+    return settings
 
 
 def _check_environment() -> None:
@@ -89,18 +90,18 @@ def _check_environment() -> None:
             raise ConfigurationError(f"{name} in the environment is not valid UTF-8")
 
 
-def _property(text: str) -> tuple[str, str]:
+def _parse_property(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name.strip() or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value.strip()
 
 
-def _duration(text: str) -> float:
-    """Seconds; a number alone is milliseconds, as for Kafka's own tools."""
+def _parse_duration(text: str) -> float:
+    """Return seconds; a number alone is milliseconds, as in Kafka's tools."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is neither milliseconds nor a time such as 20s"
+            f"{text!r} is not a positive number of milliseconds or a time such as 20s"
         )
     return float(match[1]) * _SECONDS[match[2] or "ms"]

@@ -1,4 +1,4 @@
-"""Columns of tables, and what their cells show."""
+"""The columns of tables and the text of their cells."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Final, TypeAlias
 from sharecons.cli.output import encoding
 from sharecons.escaping import Json, escape
 
-__all__ = ["GAP", "NOTHING", "Column", "Row", "text_of"]
+__all__ = ["EMPTY", "GAP", "Column", "Row", "cell_text"]
 
 Row: TypeAlias = Mapping[str, Json]
 
-NOTHING: Final = "-"
+EMPTY: Final = "-"
 GAP: Final = "  "
 
 
@@ -21,36 +21,37 @@ class Column:
 
     Attributes:
         name: the row's key.
-        title: what stands above it; the name in capitals if not given.
-        right: numbers, to be aligned by their last digit.
-        fold: lists that may be broken into lines on a narrow terminal.
-        head: what rows have in common; where the terminal is narrow, a line above them.
-        text: what a cell shows of a value.
+        title: the heading; by default the name in capitals.
+        align_right: align cells to the right, for numbers.
+        can_fold: cells are lists that a narrow terminal may break into lines.
+        is_section: rows are grouped by this column; a narrow terminal shows its value
+            in a line above the group.
+        format: converts a value to the text of its cell.
     """
 
     name: str
     title: str = ""
-    right: bool = False
-    fold: bool = False
-    head: bool = False
-    text: Callable[[Json], str] | None = None
+    align_right: bool = False
+    can_fold: bool = False
+    is_section: bool = False
+    format: Callable[[Json], str] | None = None
 
     @property
     def heading(self) -> str:
         return self.title or self.name.upper().replace("_", "-")
 
     def cell(self, row: Row) -> str:
-        """Return what the column shows of a row, escaped for stdout."""
+        """Return the text of a row's cell, escaped for stdout."""
         value = row.get(self.name)
-        text = text_of(value) if self.text is None else self.text(value)
+        text = cell_text(value) if self.format is None else self.format(value)
         return escape(text, encoding())
 
 
-def text_of(value: Json) -> str:
-    """Show a value in a cell."""
+def cell_text(value: Json) -> str:
+    """Return a value as the text of a cell."""
     match value:
         case None | "" | [] | ():
-            return NOTHING
+            return EMPTY
         case bool():
             return "yes" if value else "no"
         case str():
@@ -58,6 +59,6 @@ def text_of(value: Json) -> str:
         case float():
             return f"{value:.3f}".rstrip("0").rstrip(".")
         case Sequence():
-            return ",".join(text_of(each) for each in value)
+            return ",".join(cell_text(each) for each in value)
         case _:
             return str(value)

@@ -1,4 +1,4 @@
-"""`sharecons completion`: what a shell needs to complete commands and options."""
+"""`sharecons completion`: completion scripts for bash, zsh and fish."""
 
 import argparse
 from typing import TYPE_CHECKING, Final
@@ -13,10 +13,10 @@ __all__ = ["add_parser", "run"]
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
-HOW: Final = """\
-put it where the shell looks for it:
+INSTALL_HELP: Final = """\
+Install the script where your shell looks for it:
   bash   sharecons completion bash > /etc/bash_completion.d/sharecons
-  zsh    sharecons completion zsh > a directory of $fpath, as _sharecons
+  zsh    sharecons completion zsh > "${fpath[1]}/_sharecons"
   fish   sharecons completion fish > ~/.config/fish/completions/sharecons.fish
 """
 
@@ -24,20 +24,21 @@ put it where the shell looks for it:
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "completion",
-        help="write what a shell needs to complete commands and options",
-        description="Write what a shell needs to complete commands and options.",
-        epilog=HOW,
+        help="write a shell completion script",
+        description="Write a script with which your shell completes commands and "
+        "options to stdout.",
+        epilog=INSTALL_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, help="the shell to complete in")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the shell's script; gives the exit code."""
+    """Write the script for a shell; return the exit code."""
     import shtab
 
-    # Where all commands come together, this one among them.
+    # Imported late: the package imports all commands, including this one.
     from sharecons.cli import parser
 
     output.write_raw(f"{shtab.complete(parser(), options.shell)}\n")

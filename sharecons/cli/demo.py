@@ -1,4 +1,4 @@
-"""`sharecons demo`: the idea of share groups in half a minute."""
+"""`sharecons demo`: share groups explained by a 25-second run."""
 
 import argparse
 from importlib import import_module
@@ -16,40 +16,65 @@ __all__ = ["add_parser", "run"]
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "demo",
-        help="show what a share group does",
+        help="show in 25 seconds how a share group works",
         description=(
-            "Show what a share group does: consumers share a topic's jobs; one fails "
-            "now and then, one is killed, one job is poison; in the end it adds up."
+            "Show how a share group works. Several consumers process the jobs of one "
+            "topic. One consumer fails sometimes and releases its job, one is killed, "
+            "and one job fails in every consumer until it is rejected. At the end, the "
+            "demo checks that each job was accepted or rejected exactly once."
         ),
     )
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="a Kafka of 4.2 or newer to play on (one inside this process)",
+        help="run on this cluster, Kafka 4.2 or newer (default: an in-memory broker)",
     )
     parser.add_argument(
-        "--jobs", type=_count, default=240, help="how many (%(default)s)"
+        "--jobs",
+        type=_parse_count,
+        default=240,
+        metavar="N",
+        help="number of jobs (default: %(default)s)",
     )
     parser.add_argument(
-        "--consumers", type=_count, default=4, help="how many (%(default)s)"
+        "--consumers",
+        type=_parse_count,
+        default=4,
+        metavar="N",
+        help="number of consumers (default: %(default)s)",
     )
     parser.add_argument(
-        "--seconds", type=_seconds, default=25.0, help="how long, roughly (%(default)s)"
+        "--seconds",
+        type=_parse_seconds,
+        default=25.0,
+        metavar="S",
+        help="approximate duration, 1 to 3600 (default: %(default)g)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of chance (%(default)s)")
     parser.add_argument(
-        "--plain", action="store_true", help="lines of text, as without a terminal"
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="seed of all random decisions (default: %(default)s)",
     )
     parser.add_argument(
-        "--backend", choices=("asyncio", "trio"), default="asyncio", help="event loop"
+        "--plain",
+        action="store_true",
+        help="write lines of text, as when stdout is not a terminal",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("asyncio", "trio"),
+        default="asyncio",
+        help="event loop (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    # Read only now: `--help` of other commands has no use for a consumer.
+    # Imported late: the parser of all commands must not import the consumer.
     program = import_module("sharecons.demo.program")
-    code: int = program.run(options, output.terminal(), _write, _complain)
+    code: int = program.run(options, output.rich_stdout(), _write, _write_error)
     return code
 
 
@@ -58,17 +83,23 @@ def _write(line: str) -> None:
     output.flush()
 
 
-def _complain(line: str) -> None:
+def _write_error(line: str) -> None:
     output.write_error(f"sharecons demo: {line}")
 
 
-def _count(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
+def _parse_count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
 
 
-def _seconds(text: str) -> float:
-    if not 1 <= (number := float(text)) <= 3600:
-        raise argparse.ArgumentTypeError(f"{text} is not from 1 to 3600")
-    return number
+def _parse_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds from 1 to 3600"
+        )
+    return seconds

@@ -1,12 +1,12 @@
-"""How a command ends: its exit code, and the lines that say why.
+"""Exit codes of commands, and the error lines that go with them.
 
     def run(options):
-        return ask("sharecons peek", options, lambda admin: peek(admin, options))
+        return run_with_admin(PROGRAM, options, lambda admin: peek(admin, options))
 
-    async def peek(admin, options) -> Exit: ...
+    async def peek(admin, options) -> ExitCode: ...
 
-Whatever goes wrong becomes one line on stderr for each thing that went wrong, and an
-exit code that a script can act on; what else was asked is still done and shown.
+A command writes one line to stderr for each error and ends with an exit code that a
+script can act on. An error in one group or partition does not stop the others.
 """
 
 import enum
@@ -31,103 +31,110 @@ if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.config.settings import ClientSettings
 
-__all__ = ["Exit", "ask", "ask_with", "complain", "exit_of", "run"]
+__all__ = [
+    "ExitCode",
+    "exit_code_of",
+    "run",
+    "run_with_admin",
+    "run_with_settings",
+    "write_errors",
+]
 
 CONNECT_TIMEOUT: Final = 3.0
-"""Seconds in which a command reaches a first broker. A wrong address takes as long."""
+"""Seconds to connect to a first broker. A wrong address fails after this time."""
 
 
-class Exit(enum.IntEnum):
+class ExitCode(enum.IntEnum):
     """Exit codes of all commands; docs/command-line.md explains them to users."""
 
-    DONE = 0
-    """All that was asked was done."""
-    REFUSED = 1
-    """Something was refused, or is not there; the rest was done.
+    SUCCESS = 0
+    """The command did all that was requested."""
+    FAILED = 1
+    """An item was rejected or does not exist; the command did the rest.
 
     Also: standard output could not be written."""
     USAGE = 2
-    """Options, environment or properties make no sense; nothing was asked."""
+    """Options, environment or properties are invalid; no request was sent."""
     UNREACHABLE = 3
-    """No broker was reached, or it did not answer in time."""
+    """No broker could be reached, or it did not respond in time."""
     FORBIDDEN = 4
-    """The brokers do not know who asks, or he has no right to it."""
-    TOO_OLD = 5
-    """The brokers do not know what was asked."""
+    """Authentication failed, or an ACL denies the operation."""
+    UNSUPPORTED = 5
+    """The brokers do not support the request."""
     INTERRUPTED = 128 + signal.SIGINT
-    """Ctrl-C, as shells have it."""
+    """Ctrl-C; shells use this code for SIGINT."""
     PIPE_CLOSED = 128 + 13
-    """Whoever read the output went away, as `head` does; SIGPIPE, as shells have it."""
+    """The reader of a pipe exited, as `head` does; shells use this code for SIGPIPE."""
 
 
-_EXITS = (
-    (ConfigurationError, Exit.USAGE),
-    (ConnectionFailedError, Exit.UNREACHABLE),
-    (AuthenticationError, Exit.FORBIDDEN),
-    (AuthorizationError, Exit.FORBIDDEN),
-    (UnsupportedVersionError, Exit.TOO_OLD),
+_EXIT_CODES = (
+    (ConfigurationError, ExitCode.USAGE),
+    (ConnectionFailedError, ExitCode.UNREACHABLE),
+    (AuthenticationError, ExitCode.FORBIDDEN),
+    (AuthorizationError, ExitCode.FORBIDDEN),
+    (UnsupportedVersionError, ExitCode.UNSUPPORTED),
 )
 
 
-def exit_of(*errors: BaseException) -> Exit:
-    """Give the exit code for what went wrong; of several errors, the highest one."""
-    return max((_exit_of(error) for error in errors), default=Exit.DONE)
+def exit_code_of(*errors: BaseException) -> ExitCode:
+    """Return the exit code for errors; for several errors, the highest code."""
+    return max((_exit_code_of_one(error) for error in errors), default=ExitCode.SUCCESS)
 
 
-def _exit_of(error: BaseException) -> Exit:
+def _exit_code_of_one(error: BaseException) -> ExitCode:
     return next(
-        (code for kind, code in _EXITS if isinstance(error, kind)), Exit.REFUSED
+        (code for kind, code in _EXIT_CODES if isinstance(error, kind)), ExitCode.FAILED
     )
 
 
-def complain(program: str, errors: Iterable[BaseException | str]) -> None:
-    """Write one line on stderr for each error; equal ones once."""
+def write_errors(program: str, errors: Iterable[BaseException | str]) -> None:
+    """Write one line to stderr for each error; write equal lines once."""
     for line in dict.fromkeys(str(error) for error in errors):
         write_error(f"{program}: {line}")
 
 
-def run(program: str, work: Callable[[], Awaitable[Exit]]) -> Exit:
-    """Run a command's async part to its end; gives the exit code."""
+def run(program: str, work: Callable[[], Awaitable[ExitCode]]) -> ExitCode:
+    """Run a command's coroutine; return the exit code."""
     import anyio
 
     try:
         return anyio.run(work)
     except Error as error:
-        complain(program, [error])
-        return exit_of(error)
+        write_errors(program, [error])
+        return exit_code_of(error)
     except KeyboardInterrupt:
-        return Exit.INTERRUPTED
+        return ExitCode.INTERRUPTED
 
 
-def ask(
+def run_with_admin(
     program: str,
     options: Namespace,
-    work: Callable[["ShareGroupAdmin"], Awaitable[Exit]],
-) -> Exit:
-    """Run what asks a cluster, the one that `connecting.add_options` names."""
-    return ask_with(program, options, lambda admin, _: work(admin))
+    work: Callable[["ShareGroupAdmin"], Awaitable[ExitCode]],
+) -> ExitCode:
+    """Run `work` with an admin client for the cluster that the options name."""
+    return run_with_settings(program, options, lambda admin, _: work(admin))
 
 
-def ask_with(
+def run_with_settings(
     program: str,
     options: Namespace,
-    work: Callable[["ShareGroupAdmin", "ClientSettings"], Awaitable[Exit]],
-) -> Exit:
-    """As `ask`, for work that also needs to know the settings."""
+    work: Callable[["ShareGroupAdmin", "ClientSettings"], Awaitable[ExitCode]],
+) -> ExitCode:
+    """Run `work` like `run_with_admin`, and pass it the client settings, too."""
     from sharecons.cli import client_options
 
     try:
-        settings = client_options.load(options)
+        settings = client_options.load_settings(options)
     except Error as error:
-        complain(program, [error])
-        return Exit.USAGE
+        write_errors(program, [error])
+        return ExitCode.USAGE
     with _without_connect_warnings():
-        return run(program, lambda: _asked(settings, work))
+        return run(program, lambda: _open_admin(settings, work))
 
 
 @contextmanager
 def _without_connect_warnings() -> Iterator[None]:
-    """Leave it to the error that ends the command, in its one line."""
+    """Suppress connect warnings: the final error line already has the reason."""
     logger = logging.getLogger("sharecons.net.connect_attempts")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -137,10 +144,10 @@ def _without_connect_warnings() -> Iterator[None]:
         logger.setLevel(level)
 
 
-async def _asked(
+async def _open_admin(
     settings: "ClientSettings",
-    work: Callable[["ShareGroupAdmin", "ClientSettings"], Awaitable[Exit]],
-) -> Exit:
+    work: Callable[["ShareGroupAdmin", "ClientSettings"], Awaitable[ExitCode]],
+) -> ExitCode:
     from sharecons.admin import ShareGroupAdmin
 
     async with ShareGroupAdmin(

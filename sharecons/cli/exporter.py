@@ -1,4 +1,4 @@
-"""`sharecons exporter`: share groups as Prometheus metrics, in the foreground."""
+"""`sharecons exporter`: a Prometheus exporter for share groups."""
 
 import argparse
 from typing import TYPE_CHECKING, Final
@@ -7,7 +7,7 @@ from sharecons.cli import client_options, output
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.exit_codes import Exit
+    from sharecons.cli.exit_codes import ExitCode
     from sharecons.config.settings import ClientSettings
 
     # A class for annotations only: at run time it cannot be subscripted.
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "run"]
 
 PROGRAM: Final = "sharecons exporter"
-PORT: Final = 9932
-INTERVAL: Final = 15.0
-SHORTEST: Final = 0.1
+DEFAULT_PORT: Final = 9932
+DEFAULT_INTERVAL: Final = 15.0
+MIN_INTERVAL: Final = 0.1
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -26,18 +26,23 @@ def add_parser(subparsers: "Subparsers") -> None:
         "exporter",
         help="serve share groups as Prometheus metrics",
         description="Serve lag, age, delivery counts and members of share groups as "
-        "Prometheus metrics, until SIGTERM or Ctrl-C. The brokers are asked at "
-        "intervals, not by each scrape.",
+        "Prometheus metrics until SIGTERM or Ctrl-C. Metrics are collected at a fixed "
+        "interval; a scrape sends no request to the brokers.",
     )
     add = parser.add_argument
-    add("--host", default="0.0.0.0", help="where it listens (%(default)s)")
-    add("--port", type=_port, default=PORT, help="0 for a free one (%(default)s)")
+    add("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")
+    add(
+        "--port",
+        type=_parse_port,
+        default=DEFAULT_PORT,
+        help="port to listen on; 0 for any free port (default: %(default)s)",
+    )
     add(
         "--interval",
-        type=_seconds,
-        default=INTERVAL,
+        type=_parse_interval,
+        default=DEFAULT_INTERVAL,
         metavar="SECONDS",
-        help="between two looks at the groups (%(default)g)",
+        help="time between two collections (default: %(default)g)",
     )
     add(
         "--group",
@@ -45,35 +50,36 @@ def add_parser(subparsers: "Subparsers") -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="groups whose id fits, as in 'billing-*'; give it again for more (all)",
+        help="export groups whose ids match this pattern, such as 'billing-*'; can be "
+        "repeated (default: all share groups)",
     )
     client_options.add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until a signal ends it; gives the exit code."""
-    from sharecons.cli.exit_codes import Exit, ask_with, complain
+    """Serve until SIGINT or SIGTERM; return the exit code."""
+    from sharecons.cli.exit_codes import ExitCode, run_with_settings, write_errors
 
     try:
         import prometheus_client  # noqa: F401
     except ImportError:
-        missing = "it needs prometheus-client: pip install 'sharecons[exporter]'"
-        complain(PROGRAM, [missing])
-        return Exit.USAGE
-    return ask_with(
+        message = "prometheus-client is missing: pip install 'sharecons[exporter]'"
+        write_errors(PROGRAM, [message])
+        return ExitCode.USAGE
+    return run_with_settings(
         PROGRAM, options, lambda admin, settings: _serve(admin, settings, options)
     )
 
 
 async def _serve(
     admin: "ShareGroupAdmin", settings: "ClientSettings", options: argparse.Namespace
-) -> "Exit":
+) -> "ExitCode":
     import signal
 
     import anyio
 
-    from sharecons.cli.exit_codes import Exit, complain
+    from sharecons.cli.exit_codes import ExitCode, write_errors
     from sharecons.exporter.collector import Collector
     from sharecons.exporter.metrics import Metrics
     from sharecons.exporter.reachability import Reachability
@@ -81,19 +87,19 @@ async def _serve(
 
     metrics = Metrics()
     limit = max(options.interval, settings.timeout)
-    collecting = Collector(admin, options.groups, limit)
+    collector = Collector(admin, options.groups, limit)
     try:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with serve_metrics(metrics, options.host, options.port) as port:
-                _announce(options.host, port)
+                _write_address(options.host, port)
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(
                         collect_repeatedly,
-                        collecting,
+                        collector,
                         Reachability(admin),
                         metrics,
                         options.interval,
-                        _say,
+                        _write_error,
                     )
                     async for _ in signals:
                         break
@@ -101,12 +107,12 @@ async def _serve(
     except (OSError, UnicodeError) as error:
         where = _address(options.host, options.port)
         reason = getattr(error, "strerror", None) or error
-        complain(PROGRAM, [f"cannot listen on {where}: {reason}"])
-        return Exit.REFUSED
-    return Exit.DONE
+        write_errors(PROGRAM, [f"cannot listen on {where}: {reason}"])
+        return ExitCode.FAILED
+    return ExitCode.SUCCESS
 
 
-def _announce(host: str, port: int) -> None:
+def _write_address(host: str, port: int) -> None:
     output.write_line(f"metrics: http://{_address(host, port)}/metrics")
     output.flush()
 
@@ -115,25 +121,25 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _say(line: str) -> None:
-    from sharecons.cli.exit_codes import complain
+def _write_error(line: str) -> None:
+    from sharecons.cli.exit_codes import write_errors
 
-    complain(PROGRAM, [line])
+    write_errors(PROGRAM, [line])
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not text.isdecimal() or int(text) > 0xFFFF:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def _parse_interval(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not SHORTEST <= seconds <= 86400:
+    if not MIN_INTERVAL <= seconds <= 86400:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of seconds from {SHORTEST:g} to 86400"
+            f"{text!r} is not a number of seconds from {MIN_INTERVAL:g} to 86400"
         )
     return seconds

@@ -1,4 +1,4 @@
-"""`sharecons groups inspect`: a share group from inside, offset by offset."""
+"""`sharecons groups inspect`: the delivery state of each offset of a share group."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from sharecons.cli import client_options, tables
 if TYPE_CHECKING:
     from sharecons._record import TopicPartition
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.exit_codes import Exit
+    from sharecons.cli.exit_codes import ExitCode
     from sharecons.inspection import GroupInspection
 
     # A class for annotations only: at run time it cannot be subscripted.
@@ -19,140 +19,154 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "run"]
 
 PROGRAM: Final = "sharecons groups inspect"
-WORDS: Final = "show what has become of each offset, and why a group stands still"
+SUMMARY: Final = (
+    "show the delivery state of each offset, and why a group makes no progress"
+)
 
 
 def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
-    """Add the command; gives its parser."""
+    """Add the command; return its parser."""
     parser = subparsers.add_parser(
         "inspect",
-        help=WORDS,
-        description=f"{WORDS.capitalize()}: which offsets above the start offset are "
-        "acknowledged, archived, or still to be settled, how often they were "
-        "delivered, and how long the oldest has stood. Reading disturbs nobody. Locks "
-        "are kept by partitions' leaders in memory alone, so that what is not settled "
-        "shows as available or locked.",
+        help=SUMMARY,
+        description="Show which offsets from the start offset on are acknowledged, "
+        "archived or neither, how often they were delivered, how old the oldest of "
+        "them is, and why a group makes no progress. This only reads: it locks no "
+        "record and changes no state. Only the partition leaders know which records "
+        "are locked, so records that are neither acknowledged nor archived are shown "
+        "as available or locked.",
     )
     parser.add_argument("name", metavar="GROUP", help="a share group")
     parser.add_argument(
         "--topic",
         action="append",
         metavar="TOPIC[:0,1,2]",
-        help="these alone; give it again for more (all that the group reads)",
+        help="inspect only this topic, or these partitions; can be repeated "
+        "(default: all topics of the group)",
     )
     parser.add_argument(
         "--source",
         choices=("auto", "coordinator", "records"),
         default="auto",
-        help="ask the share coordinator, which takes CLUSTER_ACTION; or read the "
-        "records of __share_group_state, which takes READ on it (auto: the first that "
-        "is allowed)",
+        help="get the state from the share coordinator, which requires the "
+        "CLUSTER_ACTION permission, or from the records of the topic "
+        "__share_group_state, which requires READ; auto takes the first that is "
+        "permitted (default: %(default)s)",
     )
-    _add_shown(parser)
+    _add_output_options(parser)
     tables.add_options(parser)
     client_options.add_options(parser)
     parser.set_defaults(run=run)
     return parser
 
 
-def _add_shown(parser: argparse.ArgumentParser) -> None:
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--offsets", action="store_true", help="list the offsets that stand alike")
+    add(
+        "--offsets",
+        action="store_true",
+        help="list ranges of offsets with the same state",
+    )
     add(
         "--watch",
-        type=_interval,
+        type=_parse_interval,
         nargs="?",
         const=2.0,
         metavar="SECONDS",
-        help="look again and again, until Ctrl-C (every 2 s)",
+        help="repeat until Ctrl-C (default: every 2 s)",
     )
-    add("--png", type=Path, metavar="FILE", help="draw it; needs sharecons[plot]")
-    add("--html", type=Path, metavar="FILE", help="draw it as a page")
+    add(
+        "--png",
+        type=Path,
+        metavar="FILE",
+        help="write a PNG picture; requires sharecons[plot]",
+    )
+    add("--html", type=Path, metavar="FILE", help="write an HTML page")
     add(
         "--check",
         action="store_true",
-        help="exit with 1 if a partition stands still",
+        help="exit with 1 if a partition makes no progress",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look, and show; gives the exit code."""
-    from sharecons.cli.exit_codes import Exit, ask, complain
+    """Inspect a group and write the result; return the exit code."""
+    from sharecons.cli.exit_codes import ExitCode, run_with_admin, write_errors
 
     if options.watch is not None and (options.png or options.html):
-        complain(PROGRAM, ["--watch draws nothing: leave out --png and --html"])
-        return Exit.USAGE
-    return ask(PROGRAM, options, lambda admin: _inspect(admin, options))
+        write_errors(PROGRAM, ["--watch cannot be combined with --png or --html"])
+        return ExitCode.USAGE
+    return run_with_admin(PROGRAM, options, lambda admin: _inspect(admin, options))
 
 
-async def _inspect(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
+async def _inspect(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
     if options.watch is not None:
         return await _watch(admin, options)
     from sharecons.cli import inspect_text
-    from sharecons.cli.exit_codes import complain, exit_of
+    from sharecons.cli.exit_codes import exit_code_of, write_errors
 
-    seen = await _look(admin, options, None)
-    _draw(seen, options)
-    inspect_text.write(seen, as_json=options.json, offsets=options.offsets)
-    complain(PROGRAM, (*seen.partitions.errors.values(), *seen.unread))
-    code = exit_of(*seen.partitions.errors.values())
-    return max(code, _checked(seen)) if options.check else code
+    inspection = await _inspect_once(admin, options, None)
+    _write_pictures(inspection, options)
+    inspect_text.write(inspection, as_json=options.json, offsets=options.offsets)
+    write_errors(PROGRAM, (*inspection.partitions.errors.values(), *inspection.unread))
+    code = exit_code_of(*inspection.partitions.errors.values())
+    return max(code, _stalled_exit_code(inspection)) if options.check else code
 
 
-def _checked(seen: "GroupInspection") -> "Exit":
-    from sharecons.cli.exit_codes import Exit
+def _stalled_exit_code(inspection: "GroupInspection") -> "ExitCode":
+    from sharecons.cli.exit_codes import ExitCode
     from sharecons.inspection import Severity
 
     stalled = any(
-        found[0].severity is Severity.STALLED for found in seen.findings.values()
+        found[0].severity is Severity.STALLED for found in inspection.findings.values()
     )
-    return Exit.REFUSED if stalled else Exit.DONE
+    return ExitCode.FAILED if stalled else ExitCode.SUCCESS
 
 
-def _draw(seen: "GroupInspection", options: argparse.Namespace) -> None:
+def _write_pictures(inspection: "GroupInspection", options: argparse.Namespace) -> None:
     from sharecons.errors import ConfigurationError
 
     try:
         if options.html is not None:
             from sharecons.inspection.html import page
 
-            options.html.write_text(page(seen), encoding="utf-8")
+            options.html.write_text(page(inspection), encoding="utf-8")
         if options.png is not None:
             from sharecons.inspection.png import draw
 
-            draw(seen, options.png)
+            draw(inspection, options.png)
     except OSError as error:
         raise ConfigurationError(f"cannot write the picture: {error}") from error
 
 
-async def _watch(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
+async def _watch(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
     from sharecons.cli import inspect_watch
 
-    async def look(before: "GroupInspection | None") -> "GroupInspection":
-        return await _look(admin, options, before)
+    async def inspect_once(previous: "GroupInspection | None") -> "GroupInspection":
+        return await _inspect_once(admin, options, previous)
 
-    return await inspect_watch.watch(look, options.watch, as_json=options.json)
+    return await inspect_watch.watch(inspect_once, options.watch, as_json=options.json)
 
 
-async def _look(
+async def _inspect_once(
     admin: "ShareGroupAdmin",
     options: argparse.Namespace,
-    before: "GroupInspection | None",
+    previous: "GroupInspection | None",
 ) -> "GroupInspection":
     from sharecons.inspection import Source, inspect_group
 
-    topics, partitions = _chosen(options.topic or ())
+    topics, partitions = _parse_topics(options.topic or ())
     return await inspect_group(
         admin,
         options.name,
         topics=topics,
         partitions=partitions or None,
         source=Source(options.source),
-        before=before,
+        before=previous,
     )
 
 
-def _chosen(texts: Sequence[str]) -> "tuple[list[str], list[TopicPartition]]":
+def _parse_topics(texts: Sequence[str]) -> "tuple[list[str], list[TopicPartition]]":
     from sharecons._record import TopicPartition
     from sharecons.errors import ConfigurationError
 
@@ -171,16 +185,18 @@ def _chosen(texts: Sequence[str]) -> "tuple[list[str], list[TopicPartition]]":
             partitions.append(TopicPartition(topic, int(number)))
     if topics and partitions:
         raise ConfigurationError(
-            "--topic names partitions of each topic, or of none of them"
+            "--topic: give partitions for every topic, or for none"
         )
     return topics, partitions
 
 
-def _interval(text: str) -> float:
+def _parse_interval(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time from 0.1 to 3600 s")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds from 0.1 to 3600"
+        )
     return seconds

@@ -1,4 +1,4 @@
-"""A group from inside, in lines and in JSON."""
+"""The text and JSON of `sharecons groups inspect`."""
 
 import sys
 from shutil import get_terminal_size
@@ -28,43 +28,43 @@ from sharecons.protocol.diagnosis.findings import format_duration
 
 __all__ = ["columns", "heading", "legend", "objects", "remarks", "rows", "write"]
 
-STRIP: Final = 40
-NARROWEST: Final = 12
-WIDEST: Final = 100
-"""Characters of a strip: where there is no terminal, and on one."""
+DEFAULT_BAR_WIDTH: Final = 40
+MIN_BAR_WIDTH: Final = 12
+MAX_BAR_WIDTH: Final = 100
+"""Characters of an offset bar: without a terminal, and the limits on one."""
 
 COLUMNS: Final = (
-    Column("topic", head=True),
-    Column("partition", "PART", right=True),
-    Column("start_offset", "START", right=True),
-    Column("end_offset", "END", right=True),
-    Column("acknowledged", "ACKED", right=True),
-    Column("archived", "ARCH", right=True),
-    Column("available_or_locked", "OPEN", right=True),
-    Column("above", right=True),
+    Column("topic", is_section=True),
+    Column("partition", "PART", align_right=True),
+    Column("start_offset", "START", align_right=True),
+    Column("end_offset", "END", align_right=True),
+    Column("acknowledged", "ACKED", align_right=True),
+    Column("archived", "ARCH", align_right=True),
+    Column("available_or_locked", "OPEN", align_right=True),
+    Column("above", align_right=True),
     Column("oldest", "OLDEST"),
-    Column("strip", "OFFSETS"),
+    Column("bar", "OFFSETS"),
 )
 
-RARE: Final = (
-    Column("archiving", "ARCHIVING", right=True),
-    Column("unknown", "UNKNOWN", right=True),
+RARE_STATES: Final = (
+    Column("archiving", "ARCHIVING", align_right=True),
+    Column("unknown", "UNKNOWN", align_right=True),
 )
-"""Columns behind ARCH, where there are offsets in these states."""
+"""Columns after ARCH that are shown if there are offsets in these states."""
 
 OFFSETS: Final = (
-    Column("topic", head=True),
-    Column("partition", right=True),
-    Column("first_offset", "FIRST", right=True),
-    Column("last_offset", "LAST", right=True),
-    Column("count", "OFFSETS", right=True),
+    Column("topic", is_section=True),
+    Column("partition", align_right=True),
+    Column("first_offset", "FIRST", align_right=True),
+    Column("last_offset", "LAST", align_right=True),
+    Column("count", "OFFSETS", align_right=True),
     Column("standing"),
-    Column("delivery_count", "DELIVERIES", right=True),
+    Column("delivery_count", "DELIVERIES", align_right=True),
 )
 
 
 def write(group: GroupInspection, *, as_json: bool, offsets: bool) -> None:
-    """Write to stdout what was seen; `offsets` lists them instead of counting."""
+    """Write an inspection to stdout; `offsets` lists ranges instead of counts."""
     if as_json:
         write_table(objects(group), (), as_json=True)
         return
@@ -73,7 +73,7 @@ def write(group: GroupInspection, *, as_json: bool, offsets: bool) -> None:
         return
     output.write_line()
     if offsets:
-        write_table(_listed(group), OFFSETS, as_json=False)
+        write_table(_range_rows(group), OFFSETS, as_json=False)
     else:
         write_table(rows(group), columns(group), as_json=False)
         for line in ("", *legend(group), ""):
@@ -83,8 +83,8 @@ def write(group: GroupInspection, *, as_json: bool, offsets: bool) -> None:
 
 
 def _write_wrapped(line: str) -> None:
-    """Write a line, broken between words on a terminal."""
-    # Escaped before it is broken: escapes are wider.
+    """Write a line; wrap it between words on a terminal."""
+    # Escape before wrapping: escaped characters are wider.
     line = escape(line, output.encoding())
     if not sys.stdout.isatty():
         output.write_line(line)
@@ -95,77 +95,78 @@ def _write_wrapped(line: str) -> None:
 
 
 def heading(group: GroupInspection) -> str:
-    """Say in a line what was looked at, and what its limits are."""
+    """Return a line with the group, its state and its configured limits."""
     facts = group.facts
     members = "1 member" if facts.members == 1 else f"{facts.members} members"
     parts = [f"group {group.group.group_id}: {group.group.state}, {members}"]
     if facts.record_locks is not None:
-        parts.append(f"a window of {facts.record_locks:,} offsets")
+        parts.append(f"window: {facts.record_locks:,} offsets")
     if facts.delivery_limit is not None:
-        parts.append(f"{facts.delivery_limit} deliveries at most")
+        parts.append(f"delivery limit: {facts.delivery_limit}")
     if facts.lock_duration is not None:
-        parts.append(f"locks of {format_duration(facts.lock_duration)}")
-    parts.append(f"read from {_SOURCES[group.source.value]}")
+        parts.append(f"lock duration: {format_duration(facts.lock_duration)}")
+    parts.append(f"source: {_SOURCES[group.source.value]}")
     return "; ".join(parts)
 
 
 _SOURCES: Final = {
-    "coordinator": "the share coordinator",
+    "coordinator": "share coordinator",
     "records": "__share_group_state",
 }
 
 
 def columns(group: GroupInspection) -> tuple[Column, ...]:
-    """Return the columns of `rows`: all offsets are in one of them."""
-    insides = group.partitions.found.values()
-    used = {each.status.value for inside in insides for each in inside.ranges}
-    rare = tuple(column for column in RARE if column.name in used)
-    behind = 1 + [column.name for column in COLUMNS].index("archived")
-    return (*COLUMNS[:behind], *rare, *COLUMNS[behind:])
+    """Return the columns of `rows`; each offset is counted in one of them."""
+    partitions = group.partitions.found.values()
+    used = {each.status.value for partition in partitions for each in partition.ranges}
+    rare = tuple(column for column in RARE_STATES if column.name in used)
+    after = 1 + [column.name for column in COLUMNS].index("archived")
+    return (*COLUMNS[:after], *rare, *COLUMNS[after:])
 
 
 def rows(group: GroupInspection) -> list[Row]:
-    """Give a row for each partition that could be seen; strips fill the terminal."""
-    strips = offset_bars_of(group)
-    bare = [_row(strip, group.at) for strip in strips]
-    width = _room(bare, columns(group)[:-1])
+    """Return a row for each readable partition; offset bars fill the terminal."""
+    bars = offset_bars_of(group)
+    bare_rows = [_row(offset_bar, group.at) for offset_bar in bars]
+    width = _bar_width(bare_rows, columns(group)[:-1])
     return [
-        {**row, "strip": _drawn(strip, width)}
-        for row, strip in zip(bare, strips, strict=True)
+        {**row, "bar": _bar_text(offset_bar, width)}
+        for row, offset_bar in zip(bare_rows, bars, strict=True)
     ]
 
 
-def _room(bare: list[Row], columns: tuple[Column, ...]) -> int:
-    """Reckon how many characters are left for a strip."""
+def _bar_width(bare_rows: list[Row], columns: tuple[Column, ...]) -> int:
+    """Return how many characters of a line are left for an offset bar."""
     if not sys.stdout.isatty():
-        return STRIP
-    needed = [
-        len(GAP) + max(len(column.heading), *(len(column.cell(row)) for row in bare))
+        return DEFAULT_BAR_WIDTH
+    widths = [
+        len(GAP)
+        + max(len(column.heading), *(len(column.cell(row)) for row in bare_rows))
         for column in columns
-        if bare
+        if bare_rows
     ]
-    whole = get_terminal_size().columns - 1
-    room = whole - sum(needed)
-    if room < STRIP:
-        # The topic then stands above its rows.
-        room = whole - sum(needed[1:])
-    return max(NARROWEST, min(WIDEST, room))
+    columns_available = get_terminal_size().columns - 1
+    width = columns_available - sum(widths)
+    if width < DEFAULT_BAR_WIDTH:
+        # The topic then moves to a line above its rows.
+        width = columns_available - sum(widths[1:])
+    return max(MIN_BAR_WIDTH, min(MAX_BAR_WIDTH, width))
 
 
 def legend(group: GroupInspection) -> list[str]:
-    """Return lines that explain the strips: their width, and their signs."""
-    known = _can_draw()
-    strips = offset_bars_of(group)
-    span = strips[0].span if strips else 1
+    """Return lines that explain the signs and the scale of offset bars."""
+    unicode = _can_encode_signs()
+    bars = offset_bars_of(group)
+    span = bars[0].span if bars else 1
     width = "1 offset" if span == 1 else f"{span:,} offsets"
     signs = (
-        f"{STYLES[each].sign if known else STYLES[each].plain} {STYLES[each].label}"
+        f"{STYLES[each].sign if unicode else STYLES[each].plain} {STYLES[each].label}"
         for each in LEGEND
     )
     return [
         "   ".join(signs),
-        f"a strip is {width} wide; a digit is how often an open offset was delivered; "
-        "where one place stands for several offsets, it shows what the others wait for",
+        f"a bar is {width} wide; a digit is the delivery count of an open offset; "
+        "a character for several offsets shows the one that blocks the others",
     ]
 
 
@@ -185,45 +186,46 @@ def remarks(group: GroupInspection) -> list[str]:
 
 
 def objects(group: GroupInspection) -> list[Row]:
-    """Give an object for each partition, with all that is known of it."""
+    """Return a JSON object with all facts for each partition."""
     return [
-        _object(key, inside, group) for key, inside in group.partitions.found.items()
+        _partition_object(key, partition, group)
+        for key, partition in group.partitions.found.items()
     ]
 
 
-def _row(strip: OffsetBar, at: float) -> Row:
-    inside = strip.partition
-    oldest = inside.oldest
+def _row(offset_bar: OffsetBar, at: float) -> Row:
+    partition = offset_bar.partition
+    oldest = partition.oldest
     age = None if oldest is None else format_duration(at - oldest.timestamp / 1000)
-    return {**_counts(strip.key, inside), "oldest": age}
+    return {**_counts(offset_bar.key, partition), "oldest": age}
 
 
-def _counts(key: TopicPartition, inside: PartitionInspection) -> dict[str, Json]:
+def _counts(key: TopicPartition, partition: PartitionInspection) -> dict[str, Json]:
     return {
         "topic": key.topic,
         "partition": key.partition,
-        "start_offset": inside.start_offset,
-        "end_offset": inside.end_offset,
-        **{each.value: inside.count(each) for each in LEGEND},
+        "start_offset": partition.start_offset,
+        "end_offset": partition.end_offset,
+        **{each.value: partition.count(each) for each in LEGEND},
     }
 
 
-def _drawn(strip: OffsetBar, width: int) -> str:
-    known = _can_draw()
-    signs = [_sign(cell, known) for cell in cells_of(strip, width)]
+def _bar_text(offset_bar: OffsetBar, width: int) -> str:
+    unicode = _can_encode_signs()
+    signs = [_sign(cell, unicode) for cell in cells_of(offset_bar, width)]
     return "".join(signs).rstrip()
 
 
-def _sign(stretch: OffsetRange | None, known: bool) -> str:
-    if stretch is None:
+def _sign(offset_range: OffsetRange | None, unicode: bool) -> str:
+    if offset_range is None:
         return " "
-    if stretch.status is OffsetStatus.OPEN and stretch.delivery_count:
-        return str(min(9, stretch.delivery_count))
-    looks = STYLES[stretch.status]
-    return looks.sign if known else looks.plain
+    if offset_range.status is OffsetStatus.OPEN and offset_range.delivery_count:
+        return str(min(9, offset_range.delivery_count))
+    looks = STYLES[offset_range.status]
+    return looks.sign if unicode else looks.plain
 
 
-def _can_draw() -> bool:
+def _can_encode_signs() -> bool:
     signs = "".join(looks.sign for looks in STYLES.values())
     try:
         signs.encode(output.encoding())
@@ -232,26 +234,26 @@ def _can_draw() -> bool:
     return True
 
 
-def _object(
-    key: TopicPartition, inside: PartitionInspection, group: GroupInspection
+def _partition_object(
+    key: TopicPartition, partition: PartitionInspection, group: GroupInspection
 ) -> Row:
-    oldest = inside.oldest
+    oldest = partition.oldest
     return {
         "group": group.group.group_id,
-        **_counts(key, inside),
-        "log_start_offset": inside.log_start_offset,
-        "window": inside.window,
+        **_counts(key, partition),
+        "log_start_offset": partition.log_start_offset,
+        "window": partition.window,
         "delivery_counts": {
-            str(count): number for count, number in inside.delivery_counts.items()
+            str(count): number for count, number in partition.delivery_counts.items()
         },
         "oldest_offset": None if oldest is None else oldest.offset,
         "oldest_timestamp": None if oldest is None else oldest.timestamp,
         "oldest_age": None
         if oldest is None
         else round(group.at - oldest.timestamp / 1000, 3),
-        "members": list(inside.members),
+        "members": list(partition.members),
         "source": group.source.value,
-        "stretches": [_stretch(each) for each in inside.ranges],
+        "stretches": [_range_object(each) for each in partition.ranges],
         "findings": [
             {
                 "reason": finding.reason.value,
@@ -263,24 +265,24 @@ def _object(
     }
 
 
-def _stretch(stretch: OffsetRange) -> dict[str, Json]:
+def _range_object(offset_range: OffsetRange) -> dict[str, Json]:
     return {
-        "first_offset": stretch.first_offset,
-        "last_offset": stretch.last_offset,
-        "standing": stretch.status.value,
-        "delivery_count": stretch.delivery_count,
+        "first_offset": offset_range.first_offset,
+        "last_offset": offset_range.last_offset,
+        "standing": offset_range.status.value,
+        "delivery_count": offset_range.delivery_count,
     }
 
 
-def _listed(group: GroupInspection) -> list[Row]:
+def _range_rows(group: GroupInspection) -> list[Row]:
     return [
         {
             "topic": key.topic,
             "partition": key.partition,
-            **_stretch(each),
+            **_range_object(each),
             "count": each.count,
             "standing": STYLES[each.status].label,
         }
-        for key, inside in group.partitions.found.items()
-        for each in inside.ranges
+        for key, partition in group.partitions.found.items()
+        for each in partition.ranges
     ]

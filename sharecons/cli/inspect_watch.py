@@ -1,4 +1,4 @@
-"""Looking again and again: a screen that lives, or lines where there is no terminal."""
+"""`sharecons groups inspect --watch`: a live screen, or lines without a terminal."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from sharecons.cli import inspect_text, output
-from sharecons.cli.exit_codes import Exit, complain
+from sharecons.cli.exit_codes import ExitCode, write_errors
 from sharecons.errors import ConnectionFailedError, RequestTimedOutError
 from sharecons.inspection import GroupInspection
 
@@ -19,52 +19,56 @@ __all__ = ["watch"]
 
 PROGRAM = "sharecons groups inspect"
 
-Look = Callable[[GroupInspection | None], Awaitable[GroupInspection]]
+InspectOnce = Callable[[GroupInspection | None], Awaitable[GroupInspection]]
 
 
-async def watch(look: Look, interval: float, *, as_json: bool) -> Exit:
-    """Look every `interval` seconds; ends by Ctrl-C, or when the group is gone.
+async def watch(
+    inspect_once: InspectOnce, interval: float, *, as_json: bool
+) -> ExitCode:
+    """Inspect every `interval` seconds until Ctrl-C or until the group is deleted.
 
-    Brokers that cannot be reached for a while are waited for.
+    After the first inspection, connection errors and timeouts do not end the loop.
     """
     if as_json or not sys.stdout.isatty():
         show: Callable[[GroupInspection], None] = (
             _write_json if as_json else _write_lines
         )
-        return await _again(look, interval, show)
+        return await _repeat(inspect_once, interval, show)
     from rich.console import Console
     from rich.live import Live
 
     console = Console(
-        file=output.terminal(), highlight=False, markup=False, emoji=False
+        file=output.rich_stdout(), highlight=False, markup=False, emoji=False
     )
     with Live(
         console=console,
         screen=True,
         auto_refresh=False,
-        # Its stand-in for stdout has no encoding, and strips would be plain.
+        # Rich's replacement of stdout has no encoding, so bars would be in ASCII.
         redirect_stdout=False,
     ) as live:
 
-        def update(seen: GroupInspection) -> None:
-            live.update(_screen(seen, interval, console.height), refresh=True)
+        def update(inspection: GroupInspection) -> None:
+            live.update(
+                _draw_screen(inspection, interval, console.height), refresh=True
+            )
 
-        return await _again(look, interval, update)
+        return await _repeat(inspect_once, interval, update)
 
 
-async def _again(
-    look: Look, interval: float, show: Callable[[GroupInspection], None]
-) -> Exit:
-    before: GroupInspection | None = None
+async def _repeat(
+    inspect_once: InspectOnce, interval: float, show: Callable[[GroupInspection], None]
+) -> ExitCode:
+    previous: GroupInspection | None = None
     while True:
         try:
-            before = await look(before)
+            previous = await inspect_once(previous)
         except (ConnectionFailedError, RequestTimedOutError) as error:
-            if before is None:
+            if previous is None:
                 raise
-            complain(PROGRAM, [error])
+            write_errors(PROGRAM, [error])
         else:
-            show(before)
+            show(previous)
         await anyio.sleep(interval)
 
 
@@ -86,29 +90,35 @@ def _write_lines(group: GroupInspection) -> None:
     output.flush()
 
 
-def _screen(group: GroupInspection, interval: float, height: int) -> "RenderableType":
-    """Fill a screen: what does not fit is counted."""
+def _draw_screen(
+    group: GroupInspection, interval: float, height: int
+) -> "RenderableType":
+    """Return one screen; it counts the partitions that do not fit."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     rows = inspect_text.rows(group)
     remarks = inspect_text.remarks(group)
-    room = max(3, height - 7 - min(len(remarks), height // 3))
+    visible_rows = max(3, height - 7 - min(len(remarks), height // 3))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     topics = {key.topic for key in group.partitions.found}
     columns = inspect_text.columns(group)[1 if len(topics) == 1 else 0 :]
     for column in columns:
         table.add_column(
             column.heading,
-            justify="right" if column.right else "left",
+            justify="right" if column.align_right else "left",
             no_wrap=True,
             header_style="bold",
         )
-    for row in rows[:room]:
+    for row in rows[:visible_rows]:
         table.add_row(*(Text(column.cell(row)) for column in columns))
     at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
-    more = f"… and {len(rows) - room} more partitions" if len(rows) > room else ""
+    more = (
+        f"… and {len(rows) - visible_rows} more partitions"
+        if len(rows) > visible_rows
+        else ""
+    )
     lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in remarks]
     title = inspect_text.heading(group)
     return Group(

@@ -1,4 +1,4 @@
-"""`sharecons migrate`: a consumer group's place becomes a share group's, and back."""
+"""`sharecons migrate`: offsets of a consumer group to a share group, and back."""
 
 import argparse
 from typing import TYPE_CHECKING, Final
@@ -8,7 +8,7 @@ from sharecons.cli import client_options, tables
 if TYPE_CHECKING:
     from sharecons._record import TopicPartition
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.exit_codes import Exit
+    from sharecons.cli.exit_codes import ExitCode
     from sharecons.migration import Migration
 
     # A class for annotations only: at run time it cannot be subscripted.
@@ -26,84 +26,94 @@ TO_CONSUMER_GROUP: Final = "to-consumer-group"
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "migrate",
-        help="move a consumer group's place to a share group, or back",
-        description="Move the place of a consumer group to a share group, or the other "
-        "way round, as the kind of the source says. Both must be without members. "
-        "Nothing is changed without --execute: it shows where the target would begin, "
-        "and what would be delivered twice or not at all. The source stays as it is.",
+        help="migrate offsets of a consumer group to a share group, or back",
+        description="Migrate the committed offsets of a consumer group to a share "
+        "group, or the start offsets of a share group to a consumer group; the type of "
+        "SOURCE decides. Neither group may have members. Without --execute, only show "
+        "at which offsets TARGET would start, and how many offsets would be delivered "
+        "twice or never. SOURCE is never changed.",
     )
-    parser.add_argument("source", metavar="SOURCE", help="the group to move from")
     parser.add_argument(
-        "target", metavar="TARGET", help="the group to move to; made if not there"
+        "source", metavar="SOURCE", help="the group to read offsets from"
     )
-    _add_what(parser)
-    _add_whether(parser)
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        help="the group to set offsets of; created if missing",
+    )
+    _add_selection_options(parser)
+    _add_execution_options(parser)
     tables.add_options(parser)
     client_options.add_options(parser)
     parser.set_defaults(run=run)
 
 
-def _add_what(parser: argparse.ArgumentParser) -> None:
-    way = parser.add_mutually_exclusive_group()
-    for name, what in ((TO_SHARE_GROUP, "share"), (TO_CONSUMER_GROUP, "consumer")):
-        way.add_argument(
+def _add_selection_options(parser: argparse.ArgumentParser) -> None:
+    direction = parser.add_mutually_exclusive_group()
+    for name, group_type in (
+        (TO_SHARE_GROUP, "share"),
+        (TO_CONSUMER_GROUP, "consumer"),
+    ):
+        direction.add_argument(
             f"--{name}",
             dest="direction",
             action="store_const",
             const=name,
-            help=f"insist that TARGET is to be a {what} group",
+            help=f"fail unless TARGET becomes a {group_type} group",
         )
     parser.add_argument(
         "--topic",
         dest="topics",
-        type=_topic,
+        type=_parse_topic,
         action="append",
         metavar="TOPIC[:0,1,2]",
-        help="move these only; give it again for more (all topics of SOURCE)",
+        help="migrate only this topic, or these partitions; can be repeated "
+        "(default: all topics of SOURCE)",
     )
     parser.add_argument(
         "--unplaced",
         choices=("leave", "earliest", "latest"),
-        help="where TARGET is to begin in partitions in which SOURCE has no place: "
-        "where it would have begun, or at the log's start or end; without this, "
-        "--execute leaves them, names them, and exits with 1",
+        help="where TARGET starts in partitions for which SOURCE has no offset: leave "
+        "them to its share.auto.offset.reset or auto.offset.reset, or start at the "
+        "beginning or the end of the log; without this option, --execute leaves them, "
+        "reports each as an error and exits with 1",
     )
 
 
-def _add_whether(parser: argparse.ArgumentParser) -> None:
-    whether = parser.add_mutually_exclusive_group()
-    whether.add_argument(
-        "--dry-run", action="store_true", help="show what would be done (the default)"
+def _add_execution_options(parser: argparse.ArgumentParser) -> None:
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--dry-run", action="store_true", help="show what would change (the default)"
     )
-    whether.add_argument("--execute", action="store_true", help="do it")
+    mode.add_argument("--execute", action="store_true", help="apply the migration")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan, and with --execute carry it out; gives the exit code."""
-    from sharecons.cli.exit_codes import ask
+    """Plan a migration, and execute it with --execute; return the exit code."""
+    from sharecons.cli.exit_codes import run_with_admin
 
-    return ask(PROGRAM, options, lambda admin: _migrate(admin, options))
+    return run_with_admin(PROGRAM, options, lambda admin: _migrate(admin, options))
 
 
-async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
+async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
     from sharecons.cli import migration_report as report
-    from sharecons.cli.exit_codes import complain, exit_of
+    from sharecons.cli.exit_codes import exit_code_of, write_errors
 
-    planned = await _plan(admin, options)
+    migration = await _plan(admin, options)
     results = None
-    if options.execute and not planned.obstacles:
+    if options.execute and not migration.obstacles:
         from sharecons.migration import carry_out
 
-        results = await carry_out(admin, planned)
-    report.write(planned, results, as_json=options.json)
+        results = await carry_out(admin, migration)
+    report.write(migration, results, as_json=options.json)
     errors: list[BaseException] = [
-        *planned.obstacles,
-        *report.errors(planned, results).values(),
+        *migration.obstacles,
+        *report.partition_errors(migration, results).values(),
     ]
     if options.execute and options.unplaced is None:
-        errors += report.unplaced(planned)
-    complain(PROGRAM, errors)
-    return exit_of(*errors)
+        errors += report.missing_position_errors(migration)
+    write_errors(PROGRAM, errors)
+    return exit_code_of(*errors)
 
 
 async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migration":
@@ -115,13 +125,15 @@ async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migra
         options.source,
         options.target,
         direction=Direction(options.direction) if options.direction else None,
-        topics=None if topics is None else [each for some in topics for each in some],
+        topics=None
+        if topics is None
+        else [each for parsed in topics for each in parsed],
         unplaced=MissingPolicy(options.unplaced or "leave"),
     )
 
 
-def _topic(text: str) -> "Topics":
-    """A topic, or partitions of one."""
+def _parse_topic(text: str) -> "Topics":
+    """Parse TOPIC or TOPIC:0,1,2."""
     from sharecons._record import TopicPartition
 
     topic, colon, numbers = text.partition(":")

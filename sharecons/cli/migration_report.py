@@ -1,4 +1,4 @@
-"""What `sharecons migrate` shows: a row for each partition, and the account."""
+"""The output of `sharecons migrate`: a row for each partition, and a summary."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -11,20 +11,20 @@ from sharecons.cli.tables import write as write_rows
 from sharecons.errors import Error
 from sharecons.migration import Direction, Migration, Move
 
-__all__ = ["errors", "unplaced", "write"]
+__all__ = ["missing_position_errors", "partition_errors", "write"]
 
-Moved = Results[TopicPartition, int]
+MoveResults = Results[TopicPartition, int]
 
-UNKNOWN: Final = "?"
+UNKNOWN_COUNT: Final = "?"
 COLUMNS: Final = (
     Column("topic"),
-    Column("partition", right=True),
-    Column("source_offset", title="SOURCE", right=True),
-    Column("target_offset", title="TARGET", right=True),
-    Column("new_offset", title="BEGINS", right=True),
-    Column("twice", right=True),
-    Column("missed", right=True),
-    Column("rewound", right=True),
+    Column("partition", align_right=True),
+    Column("source_offset", title="SOURCE", align_right=True),
+    Column("target_offset", title="TARGET", align_right=True),
+    Column("new_offset", title="BEGINS", align_right=True),
+    Column("twice", align_right=True),
+    Column("missed", align_right=True),
+    Column("rewound", align_right=True),
     Column("result"),
 )
 NUMBERS: Final = (
@@ -46,43 +46,46 @@ KINDS: Final = {
 }
 
 
-def write(planned: Migration, results: Moved | None, *, as_json: bool) -> None:
-    """Write the plan to stdout, with what became of it if it was carried out."""
+def write(migration: Migration, results: MoveResults | None, *, as_json: bool) -> None:
+    """Write a plan to stdout, with the results if it was executed."""
     rows = [
-        _row(planned, key, results) for key in sorted({*planned.moves, *planned.errors})
+        _row(migration, key, results)
+        for key in sorted({*migration.moves, *migration.errors})
     ]
     if as_json:
         write_rows(rows, COLUMNS, as_json=True)
         return
-    shown = [_shown(row) for row in rows]
+    shown = [_with_unknown_counts(row) for row in rows]
     write_rows(shown, COLUMNS, as_json=False)
     if rows:
         write_line()
-    for line in (*_notes(planned), *_account(planned, results)):
+    for line in (*_notes(migration), *_summary(migration, results)):
         write_line(line)
 
 
-def errors(planned: Migration, results: Moved | None) -> Mapping[TopicPartition, Error]:
-    """Give what went wrong, by partition."""
-    return {**planned.errors, **(results.errors if results is not None else {})}
+def partition_errors(
+    migration: Migration, results: MoveResults | None
+) -> Mapping[TopicPartition, Error]:
+    """Return the errors by partition."""
+    return {**migration.errors, **(results.errors if results is not None else {})}
 
 
-def unplaced(planned: Migration) -> Iterator[Error]:
-    """Return an error for each partition in which the source has no position."""
-    for key, move in sorted(planned.moves.items()):
+def missing_position_errors(migration: Migration) -> Iterator[Error]:
+    """Return an error for each partition for which the source has no offset."""
+    for key, move in sorted(migration.moves.items()):
         if move.source_offset is None:
             yield Error(
-                f"{key.topic}-{key.partition} is not moved: the source has no position "
-                "in it; give --unplaced leave, earliest or latest"
+                f"{key.topic}-{key.partition} is not migrated: the source has no "
+                "offset for it; give --unplaced leave, earliest or latest"
             )
 
 
-def _row(planned: Migration, key: TopicPartition, results: Moved | None) -> Row:
-    move = planned.moves.get(key)
+def _row(migration: Migration, key: TopicPartition, results: MoveResults | None) -> Row:
+    move = migration.moves.get(key)
     where: dict[str, Json] = {"topic": key.topic, "partition": key.partition}
     if move is None:
         nothing = dict.fromkeys(NUMBERS)
-        error = str(planned.errors[key])
+        error = str(migration.errors[key])
         return {**where, **nothing, "notes": [], "result": "failed", "error": error}
     outcome = None if results is None else results.get(key)
     return {
@@ -98,69 +101,69 @@ def _row(planned: Migration, key: TopicPartition, results: Moved | None) -> Row:
         "rewound": move.rewound,
         "missed": move.missed,
         "notes": list(move.notes),
-        "result": _result(planned, move, outcome),
+        "result": _result(migration, move, outcome),
         "error": None if outcome is None or outcome.ok else str(outcome.error),
     }
 
 
-def _result(planned: Migration, move: Move, outcome: Outcome[int] | None) -> str:
+def _result(migration: Migration, move: Move, outcome: Outcome[int] | None) -> str:
     if outcome is not None:
         return "moved" if outcome.ok else "failed"
     if move.offset is None:
         return "left"
     if not move.is_needed:
         return "there"
-    return "blocked" if planned.obstacles else "to move"
+    return "blocked" if migration.obstacles else "to move"
 
 
-def _shown(row: Row) -> Row:
-    """Numbers that nobody knows, told from numbers that there are none of."""
+def _with_unknown_counts(row: Row) -> Row:
+    """Replace unknown counts by a question mark; a missing value stays a dash."""
     if row["log_end_offset"] is None:
         return row
-    unknown = {name: UNKNOWN for name in COUNTS if row[name] is None}
+    unknown = {name: UNKNOWN_COUNT for name in COUNTS if row[name] is None}
     return {**row, **unknown}
 
 
-def _notes(planned: Migration) -> Iterator[str]:
-    for key, move in sorted(planned.moves.items()):
+def _notes(migration: Migration) -> Iterator[str]:
+    for key, move in sorted(migration.moves.items()):
         for note in move.notes:
             yield f"{key.topic}-{key.partition}: {note}."
 
 
-def _account(planned: Migration, results: Moved | None) -> Iterator[str]:
-    kinds = KINDS[planned.direction]
+def _summary(migration: Migration, results: MoveResults | None) -> Iterator[str]:
+    kinds = KINDS[migration.direction]
     yield (
-        f"From {kinds[0]} {planned.source!r} to {kinds[1]} {planned.target!r}: "
-        f"{_number(planned.twice)} offsets are delivered twice, "
-        f"{_number(planned.missed)} not at all."
+        f"From {kinds[0]} {migration.source!r} to {kinds[1]} {migration.target!r}: "
+        f"{_offset_count(migration.twice)} offsets are delivered twice, "
+        f"{_offset_count(migration.missed)} never."
     )
-    if planned.rewound != 0:
+    if migration.rewound != 0:
         yield (
-            f"{_number(planned.rewound).capitalize()} offsets that the target itself "
-            "settled are delivered again."
+            f"{_offset_count(migration.rewound).capitalize()} offsets that the target "
+            "group has already processed are delivered again."
         )
-    many = len(planned.offsets)
-    if results is None or not many:
-        yield _what_next(planned, many)
+    count = len(migration.offsets)
+    if results is None or not count:
+        yield _next_step(migration, count)
         return
-    yield f"Moved: {len(results.found)} of {_partitions(many)}."
+    yield f"Moved: {len(results.found)} of {_partitions(count)}."
     if results.errors:
-        yield "It is safe to run this again: what is moved is left as it is."
+        yield "It is safe to run this again: migrated partitions do not change."
 
 
-def _what_next(planned: Migration, many: int) -> str:
-    if not planned.moves and not planned.errors:
-        return f"Group {planned.source!r} has no place anywhere: nothing to move."
-    if planned.obstacles:
-        return "Nothing was changed: somebody is at work in a group."
-    if not many:
-        return "Nothing is to be changed."
-    return f"Nothing was changed: --execute moves {_partitions(many)}."
+def _next_step(migration: Migration, count: int) -> str:
+    if not migration.moves and not migration.errors:
+        return f"Group {migration.source!r} has no offsets: nothing to migrate."
+    if migration.obstacles:
+        return "Nothing was changed: both groups must be without members."
+    if not count:
+        return "Nothing needs to be changed."
+    return f"Nothing was changed: --execute moves {_partitions(count)}."
 
 
-def _partitions(many: int) -> str:
-    return f"{many} partition" if many == 1 else f"{many} partitions"
+def _partitions(count: int) -> str:
+    return f"{count} partition" if count == 1 else f"{count} partitions"
 
 
-def _number(number: int | None) -> str:
+def _offset_count(number: int | None) -> str:
     return "an unknown number of" if number is None else str(number)

@@ -1,8 +1,8 @@
-"""Everything that commands write: one writer for each of stdout and stderr.
+"""The only writers to stdout and stderr.
 
-Both escape what they are given (see `sharecons.escaping`). When stdout cannot be
-written, `OutputError` ends the command, and `guarded` turns it into one line on stderr
-and an exit code.
+Both escape unsafe characters (see `sharecons.escaping`). When stdout cannot be written,
+`OutputError` ends the command, and `run_command` converts it to one line on stderr and
+an exit code.
 """
 
 import os
@@ -17,8 +17,8 @@ __all__ = [
     "OutputError",
     "encoding",
     "flush",
-    "guarded",
-    "terminal",
+    "rich_stdout",
+    "run_command",
     "write_error",
     "write_json",
     "write_line",
@@ -27,7 +27,7 @@ __all__ = [
 
 FAILED: Final = 1
 PIPE_CLOSED: Final = 128 + 13
-"""As shells show SIGPIPE. `outcome.Exit` names both."""
+"""The code that shells use for SIGPIPE. Both equal those of `exit_codes.ExitCode`."""
 
 
 class OutputError(Exception):
@@ -35,7 +35,7 @@ class OutputError(Exception):
 
 
 def encoding() -> str:
-    """Return what stdout encodes text with."""
+    """Return the encoding of stdout."""
     return sys.stdout.encoding or "ascii"
 
 
@@ -45,21 +45,21 @@ def write_line(line: str = "") -> None:
     Raises:
         OutputError: stdout cannot be written.
     """
-    _put(f"{escape(line, encoding())}\n")
+    _write(f"{escape(line, encoding())}\n")
 
 
 def write_json(value: Json) -> None:
     """Write a value to stdout as JSON in one line, in ASCII."""
-    _put(f"{json_text(value)}\n")
+    _write(f"{json_text(value)}\n")
 
 
 def write_raw(text: str) -> None:
-    """Write text of our own, such as a script for a shell, as it stands."""
-    _put(text)
+    """Write the program's own text, such as a shell script, unescaped."""
+    _write(text)
 
 
 def flush() -> None:
-    """Send to stdout what is written so far.
+    """Flush stdout.
 
     Raises:
         OutputError: stdout cannot be written.
@@ -76,8 +76,8 @@ def write_error(line: str) -> None:
         _discard(sys.stderr)
 
 
-def terminal() -> TextIO:
-    """Return stdout for rich, with OutputError where it cannot be written."""
+def rich_stdout() -> TextIO:
+    """Return a file for rich that writes to stdout and raises OutputError."""
     return cast("TextIO", _Terminal())
 
 
@@ -85,7 +85,7 @@ class _Terminal:
     """Stdout, with checked writes."""
 
     def write(self, text: str) -> int:
-        _put(text)
+        _write(text)
         return len(text)
 
     def flush(self) -> None:
@@ -95,42 +95,42 @@ class _Terminal:
         return getattr(sys.stdout, name)
 
 
-def guarded(program: str, command: Callable[[], int]) -> int:
-    """Run a command; return its exit code, or the one for output that failed.
+def run_command(program: str, command: Callable[[], int]) -> int:
+    """Run a command; return its exit code, or the one for failed output.
 
-    SystemExit, by which the parser of the options ends, is returned as a code, too.
+    SystemExit, which argparse raises, becomes an exit code, too.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
     if sys.stdout is None:
-        # Sockets would get its number, so that nothing is begun without it.
+        # A socket would get file descriptor 1, and output would go to the socket.
         write_error(f"{program}: standard output is closed")
         return FAILED
     for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError):  # not where a program put a stream of its own
+        with suppress(AttributeError):  # a stream that a program has replaced
             cast("Any", stream).reconfigure(errors="backslashreplace")
     try:
-        code = _code(command)
+        code = _exit_code(command)
         flush()
     except OutputError as error:
-        return _failed(program, error)
+        return _output_failed(program, error)
     except BaseExceptionGroup as group:
         failed, others = group.split(OutputError)
         if failed is None or others is not None:
             raise
-        return _failed(program, _first(failed))
+        return _output_failed(program, _first_error(failed))
     return code
 
 
-def _code(command: Callable[[], int]) -> int:
+def _exit_code(command: Callable[[], int]) -> int:
     try:
         return command()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
 
 
-def _failed(program: str, error: BaseException) -> int:
-    # The interpreter flushes once more at its end, and would fail again.
+def _output_failed(program: str, error: BaseException) -> int:
+    # The interpreter flushes stdout at exit and would fail again.
     _discard(sys.stdout)
     reason = error.__cause__
     if isinstance(reason, BrokenPipeError):
@@ -140,22 +140,22 @@ def _failed(program: str, error: BaseException) -> int:
     return FAILED
 
 
-def _first(group: BaseException) -> BaseException:
+def _first_error(group: BaseException) -> BaseException:
     while isinstance(group, BaseExceptionGroup):
         group = group.exceptions[0]
     return group
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is left in a stream, and all that follows, go nowhere."""
+    """Discard the rest of a stream's buffer and all later output."""
     with suppress(OSError, ValueError):
         number = stream.fileno()
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, number)
-        os.close(nowhere)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, number)
+        os.close(devnull)
 
 
-def _put(text: str) -> None:
+def _write(text: str) -> None:
     _checked(lambda: sys.stdout.write(text))
 
 

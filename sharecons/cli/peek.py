@@ -11,7 +11,7 @@ from sharecons.cli import client_options, output, tables
 if TYPE_CHECKING:
     from sharecons._record import Record
     from sharecons.admin import OffsetSpec, ShareGroupAdmin
-    from sharecons.cli.exit_codes import Exit
+    from sharecons.cli.exit_codes import ExitCode
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "run"]
 
 PROGRAM: Final = "sharecons peek"
-MOST: Final = 10
+DEFAULT_MAX: Final = 10
 
 
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "peek",
         help="show records of a topic without consuming them",
-        description="Show records of a topic without consuming them: none is locked, "
-        "and no delivery is counted. Several partitions are shown in the order of "
-        "timestamps.",
+        description="Show records of a topic without consuming them: no record is "
+        "locked and no delivery is counted. Records of several partitions are sorted "
+        "by timestamp.",
     )
     add = parser.add_argument
-    add("topic", metavar="TOPIC")
+    add("topic", metavar="TOPIC", help="the topic to read")
     add(
         "--partition",
-        type=_count,
+        type=_parse_partition,
         action="append",
         metavar="N",
-        help="this one alone; give it again for more (all)",
+        help="read only this partition; can be repeated (default: all partitions)",
     )
     begin = parser.add_mutually_exclusive_group()
     begin.add_argument(
@@ -45,19 +45,26 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--offset",
         dest="begin",
         metavar="WHERE",
-        help="earliest; latest, the newest record of each partition; an offset; -N, "
-        "the newest N; or a time, as in 2026-11-21T10:00:00, UTC if no zone is given "
-        "(earliest)",
+        help="where to start: earliest; latest (the newest record of each partition); "
+        "an offset; -N (the newest N records); or a time such as 2026-11-21T10:00:00, "
+        "UTC without a time zone (default: earliest)",
     )
     begin.add_argument(
-        "--group", metavar="GROUP", help="from where this share group stands"
+        "--group",
+        metavar="GROUP",
+        help="start at the start offsets of this share group",
     )
-    add("--max", type=_number, metavar="N", help=f"records to show ({MOST})")
+    add(
+        "--max",
+        type=_parse_max,
+        metavar="N",
+        help=f"maximum number of records (default: {DEFAULT_MAX})",
+    )
     add(
         "--format",
         choices=("text", "hex", "json"),
         default="text",
-        help="of keys, values and headers (%(default)s)",
+        help="format of keys, values and headers (default: %(default)s)",
     )
     tables.add_options(parser)
     client_options.add_options(parser)
@@ -65,18 +72,20 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look, and show; gives the exit code."""
-    from sharecons.cli.exit_codes import ask
+    """Read records and write them; return the exit code."""
+    from sharecons.cli.exit_codes import run_with_admin
 
-    return ask(PROGRAM, options, lambda admin: _peek(admin, options))
+    return run_with_admin(PROGRAM, options, lambda admin: _peek(admin, options))
 
 
-async def _peek(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
-    from sharecons.cli.exit_codes import complain, exit_of
+async def _peek(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
+    from sharecons.cli.exit_codes import exit_code_of, write_errors
     from sharecons.inspection.peek import peek
 
-    start, last = _begin(options.begin or "earliest")
-    most = options.max or (last if last and options.begin != "latest" else MOST)
+    start, last = _parse_start(options.begin or "earliest")
+    max_records = options.max or (
+        last if last and options.begin != "latest" else DEFAULT_MAX
+    )
     peeked = await peek(
         admin,
         options.topic,
@@ -86,14 +95,14 @@ async def _peek(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit"
         partitions=options.partition,
         max_records=sys.maxsize
         if options.begin == "latest" and not options.max
-        else most,
+        else max_records,
     )
-    _show(peeked.records, options)
-    complain(PROGRAM, (*peeked.errors.values(), *peeked.damaged))
-    return exit_of(*peeked.errors.values())
+    _write_records(peeked.records, options)
+    write_errors(PROGRAM, (*peeked.errors.values(), *peeked.damaged))
+    return exit_code_of(*peeked.errors.values())
 
 
-def _show(records: "Sequence[Record]", options: argparse.Namespace) -> None:
+def _write_records(records: "Sequence[Record]", options: argparse.Namespace) -> None:
     from sharecons.cli import record_text
 
     if options.json:
@@ -101,11 +110,11 @@ def _show(records: "Sequence[Record]", options: argparse.Namespace) -> None:
         tables.write(rows, (), as_json=True)
         return
     for record in records:
-        output.write_raw(f"{record_text.line(record, options.format)}\n")
+        output.write_raw(f"{record_text.record_line(record, options.format)}\n")
 
 
-def _begin(text: str) -> "tuple[int | OffsetSpec, int | None]":
-    """Read where to begin: an offset or what to look up, or how many from the end."""
+def _parse_start(text: str) -> "tuple[int | OffsetSpec, int | None]":
+    """Parse --from; return a start, and the number of newest records or None."""
     from sharecons.admin import OffsetSpec
     from sharecons.errors import ConfigurationError
 
@@ -127,13 +136,13 @@ def _begin(text: str) -> "tuple[int | OffsetSpec, int | None]":
     return OffsetSpec.at(time if time.tzinfo else time.replace(tzinfo=UTC)), None
 
 
-def _count(text: str) -> int:
+def _parse_partition(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
     return int(text)
 
 
-def _number(text: str) -> int:
+def _parse_max(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)

@@ -1,4 +1,4 @@
-"""`sharecons preflight`: is this cluster ready for share groups?"""
+"""`sharecons preflight`: checks that a cluster is ready for share groups."""
 
 import argparse
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from sharecons.cli import client_options, output, tables
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
-    from sharecons.cli.exit_codes import Exit
+    from sharecons.cli.exit_codes import ExitCode
     from sharecons.protocol.diagnosis.preflight import Check
 
     # A class for annotations only: at run time it cannot be subscripted.
@@ -22,19 +22,19 @@ PROGRAM: Final = "sharecons preflight"
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "preflight",
-        help="look whether a cluster is ready for share groups",
-        description="Look whether a cluster is ready for share groups: one line for "
-        "each thing, ok, warn or fail, with what to do. Nothing is changed. The exit "
-        "code is 1 if something failed.",
+        help="check whether a cluster is ready for share groups",
+        description="Check whether a cluster is ready for share groups. Each check "
+        "writes one line: ok, warn or fail, what it found, and advice. Nothing is "
+        "changed. The exit code is 1 if a check fails.",
     )
-    for name, what in (("topic", "to be consumed"), ("group", "to be joined")):
+    for name in ("topic", "group"):
         parser.add_argument(
             f"--{name}",
             dest=f"{name}s",
             action="append",
             default=[],
             metavar=name.upper(),
-            help=f"a {name} {what}; give it again for more",
+            help=f"also check this {name}; can be repeated",
         )
     tables.add_options(parser)
     client_options.add_options(parser)
@@ -42,14 +42,14 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check, and show; gives the exit code."""
-    from sharecons.cli.exit_codes import ask
+    """Run the checks and write the results; return the exit code."""
+    from sharecons.cli.exit_codes import run_with_admin
 
-    return ask(PROGRAM, options, lambda admin: _check(admin, options))
+    return run_with_admin(PROGRAM, options, lambda admin: _check(admin, options))
 
 
-async def _check(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit":
-    from sharecons.cli.exit_codes import Exit
+async def _check(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
+    from sharecons.cli.exit_codes import ExitCode
     from sharecons.inspection.preflight import check_cluster
     from sharecons.protocol.diagnosis.preflight import Verdict
 
@@ -59,7 +59,7 @@ async def _check(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit
     else:
         _write(checks)
     failed = any(each.verdict is Verdict.FAIL for each in checks)
-    return Exit.REFUSED if failed else Exit.DONE
+    return ExitCode.FAILED if failed else ExitCode.SUCCESS
 
 
 def _row(check: "Check") -> tables.Row:

@@ -1,4 +1,4 @@
-"""Records in lines and in JSON."""
+"""Records as lines of text and as JSON."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -8,39 +8,43 @@ from sharecons.cli.columns import Row
 from sharecons.cli.output import encoding
 from sharecons.escaping import Json, escape, json_text
 
-__all__ = ["line", "record_object"]
+__all__ = ["record_line", "record_object"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def line(record: Record, form: str) -> str:
-    """Show a record in one line, escaped for stdout, whatever its bytes are."""
+def record_line(record: Record, data_format: str) -> str:
+    """Return a record as one line, escaped for stdout, for any bytes."""
     parts = [
         _escaped(f"{record.topic}-{record.partition}@{record.offset}"),
         _time(record.timestamp),
-        f"key={_shown(record.key, form)}",
+        f"key={_format_bytes(record.key, data_format)}",
     ]
     if record.headers:
         headers = (
-            f"{_escaped(name)}={_shown(value, form)}" for name, value in record.headers
+            f"{_escaped(name)}={_format_bytes(value, data_format)}"
+            for name, value in record.headers
         )
         parts.append(f"headers={{{', '.join(headers)}}}")
-    parts.append(f"value={_shown(record.value, form)}")
+    parts.append(f"value={_format_bytes(record.value, data_format)}")
     return "  ".join(parts)
 
 
-def record_object(record: Record, form: str) -> Row:
-    """Make an object of a record."""
+def record_object(record: Record, data_format: str) -> Row:
+    """Return a record as a JSON object."""
     return {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
         "timestamp_type": record.timestamp_type.name.lower(),
-        "key": _made(record.key, form),
-        "value": _made(record.value, form),
+        "key": _json_value(record.key, data_format),
+        "value": _json_value(record.value, data_format),
         "headers": [
-            {"name": _decodable(name), "value": _made(value, form)}
+            {
+                "name": _escape_undecodable(name),
+                "value": _json_value(value, data_format),
+            }
             for name, value in record.headers
         ],
     }
@@ -50,40 +54,40 @@ def _time(milliseconds: int) -> str:
     try:
         time = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        return f"{milliseconds} ms"  # producers may write any number
+        return f"{milliseconds} ms"  # producers may set any timestamp
     return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
 
 
-def _shown(data: bytes | None, form: str) -> str:
+def _format_bytes(data: bytes | None, data_format: str) -> str:
     if data is None:
         return "null"
-    if form == "hex":
+    if data_format == "hex":
         return data.hex()
-    if form == "json":
-        return json_text(_parsed(data), encoding())
+    if data_format == "json":
+        return json_text(_parse_json(data), encoding())
     return _escaped(data.decode("utf-8", "backslashreplace"))
 
 
-def _made(data: bytes | None, form: str) -> Json:
+def _json_value(data: bytes | None, data_format: str) -> Json:
     if data is None:
         return None
-    if form == "hex":
+    if data_format == "hex":
         return data.hex()
-    return _parsed(data) if form == "json" else _text(data)
+    return _parse_json(data) if data_format == "json" else _text_or_hex(data)
 
 
-def _parsed(data: bytes) -> Json:
-    """Take JSON for what it is, and anything else for text."""
+def _parse_json(data: bytes) -> Json:
+    """Parse JSON; return anything else as text."""
     try:
         parsed: Json = json.loads(data)
-        # What is nested too deep to be written again is text as well.
+        # JSON that is nested too deeply to be written again is text as well.
         json_text([[[parsed]]])
     except (ValueError, RecursionError):
-        return _text(data)
+        return _text_or_hex(data)
     return parsed
 
 
-def _text(data: bytes) -> Json:
+def _text_or_hex(data: bytes) -> Json:
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -94,7 +98,7 @@ def _escaped(text: str) -> str:
     return escape(text, encoding())
 
 
-def _decodable(name: str) -> str:
-    """Escape the bytes of a header's name that are not UTF-8."""
+def _escape_undecodable(name: str) -> str:
+    """Escape the bytes of a header name that are not UTF-8."""
     raw = name.encode("utf-8", "surrogateescape")
     return raw.decode("utf-8", "backslashreplace")

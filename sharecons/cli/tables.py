@@ -1,10 +1,10 @@
-"""Rows for people and for programs.
+"""Rows as tables or as JSON.
 
     write(rows, [Column("topic"), Column("lag", right=True)], as_json=options.json)
 
-A row is a mapping in snake case. JSON has all of it; a table shows the columns that
-it is given. What goes to a file or a pipe is aligned and plain, one line a row, however
-long; `terminal` sees to it that on a terminal nothing is cut off or wrapped by it.
+A row is a mapping with keys in snake case. JSON contains all keys; a table shows the
+given columns. In a file or a pipe, each row is one aligned line of any length. On a
+terminal, `terminal` fits the table to its width, so that nothing is cut off or wrapped.
 """
 
 import argparse
@@ -12,15 +12,17 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from sharecons.cli import output
-from sharecons.cli.columns import GAP, NOTHING, Column, Row, text_of
+from sharecons.cli.columns import EMPTY, GAP, Column, Row, cell_text
 from sharecons.escaping import Json, json_text
 
-__all__ = ["GAP", "NOTHING", "Column", "Json", "Row", "add_options", "text_of", "write"]
+__all__ = ["EMPTY", "GAP", "Column", "Json", "Row", "add_options", "cell_text", "write"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
-    parser.add_argument("--json", action="store_true", help="a list of objects")
+    parser.add_argument(
+        "--json", action="store_true", help="write a JSON list of objects"
+    )
 
 
 def write(rows: Iterable[Row], columns: Sequence[Column], *, as_json: bool) -> None:
@@ -29,7 +31,7 @@ def write(rows: Iterable[Row], columns: Sequence[Column], *, as_json: bool) -> N
     if as_json:
         _write_json(rows)
     elif rows and sys.stdout.isatty():
-        # A third of what a command takes to start; pipes and JSON do without.
+        # Imported late: rich takes a third of a command's startup time.
         from sharecons.cli import terminal
 
         terminal.write(rows, columns)
@@ -38,7 +40,7 @@ def write(rows: Iterable[Row], columns: Sequence[Column], *, as_json: bool) -> N
 
 
 def _write_json(rows: Sequence[Row]) -> None:
-    # One object a line: for programs, and for the eye and grep as well.
+    # One object per line, so that grep and people can read it, too.
     lines = ",\n ".join(json_text(row) for row in rows)
     output.write_raw(f"[{lines}]\n")
 
@@ -49,7 +51,7 @@ def _write_plain(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     widths = [max(len(line[i]) for line in table) for i in range(len(columns))]
     for line in table:
         cells = [
-            cell.rjust(width) if column.right else cell.ljust(width)
+            cell.rjust(width) if column.align_right else cell.ljust(width)
             for cell, width, column in zip(line, widths, columns, strict=True)
         ]
         output.write_line(GAP.join(cells).rstrip())

@@ -1,17 +1,25 @@
-"""`sharecons demo`: what a share group does, shown in half a minute.
+"""`sharecons demo`: a 25-second run that shows how a share group works.
 
-Jobs are written to a topic, and a few consumers of one group work them off. One
-fails now and then and releases its job, one is killed with jobs in its hands, and
-one job makes everybody fail until it is rejected. In the end the numbers add up.
+The demo produces jobs to a topic, and several consumers of one share group process
+them. One consumer fails sometimes and releases its job, one is killed while it has
+jobs, and one job fails in every consumer until it is rejected. At the end, the demo
+checks that the state of each job agrees with the broker.
 
-    plan      what is to happen: who fails, when, and how long a job takes
-    ledger    what happened to each job, and whether it adds up
-    words     what happened, in English
-    screen    the ledger as a picture, lines: as lines of text
-    requests  what is asked of a broker beside consuming, ground: who asks it
-    wires     connections that can be cut, worker: a consumer at work
-    show      all of it together
+Read in this order:
 
-The first three are plain values and arithmetic. The broker is whichever is named; the
-demo talks to the embedded one as it talks to any other, over TCP.
+    plan         which consumer fails, which is killed, how long a job takes
+    job_tracker  the state of each job, and the final check
+    environment  the demo's topic and share group at the broker
+    requests     the requests that `environment` sends
+    worker       one consumer that processes jobs and can be killed
+    network      connections that stop when their consumer is killed
+    runner       the whole demo
+    messages     the texts that both views show
+    screen       the view on a terminal
+    text_view    the view as lines of text
+    clock        the demo's time, and waiting for changes
+    program      the command's options, errors and exit code
+
+`plan` and `job_tracker` do no I/O. The broker is the given one or an embedded one; the
+demo uses both in the same way, over TCP.
 """

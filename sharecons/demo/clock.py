@@ -1,4 +1,4 @@
-"""A clock that starts with the demo, and a bell that rings when something happened."""
+"""The time since the start of the demo, and waiting for changes."""
 
 import math
 from collections.abc import Callable
@@ -9,31 +9,33 @@ __all__ = ["DemoClock"]
 
 
 class DemoClock:
-    """Whoever changes the ledger rings; whoever waits for a state of it hears."""
+    """A clock that also wakes tasks that wait for a change of the job tracker."""
 
     def __init__(self) -> None:
         self._start = anyio.current_time()
-        self._rung = anyio.Event()
+        self._changed = anyio.Event()
 
     @property
     def now(self) -> float:
         """Seconds since the demo began."""
         return anyio.current_time() - self._start
 
-    def ring(self) -> None:
-        self._rung.set()
-        self._rung = anyio.Event()
+    def notify(self) -> None:
+        """Wake all tasks in `wait_until`, which check their conditions."""
+        self._changed.set()
+        self._changed = anyio.Event()
 
-    async def until(
-        self, condition: Callable[[], bool], patience: float = math.inf
+    async def wait_until(
+        self, condition: Callable[[], bool], idle_timeout: float = math.inf
     ) -> bool:
-        """Wait until something is so; False if nothing happened for so many seconds.
+        """Wait until a condition holds; return False after an idle timeout.
 
-        Cancelling this changes nothing.
+        Args:
+            idle_timeout: seconds without a call of `notify`.
         """
         while not condition():
-            with anyio.move_on_after(patience) as waiting:
-                await self._rung.wait()
+            with anyio.move_on_after(idle_timeout) as waiting:
+                await self._changed.wait()
             if waiting.cancelled_caught:
                 return False
         return True

@@ -1,4 +1,4 @@
-"""The ground that a demo plays on: a topic and a group of its own, gone afterwards."""
+"""The demo's topic and share group, which are deleted at the end."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,7 +12,7 @@ import anyio
 
 from sharecons.config.validation import parse_bootstrap
 from sharecons.demo import requests
-from sharecons.demo.requests import Reply, Request
+from sharecons.demo.requests import Request, Response
 from sharecons.errors import BrokerError, Error
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
@@ -31,104 +31,104 @@ from sharecons.wire import consumer_apis
 
 __all__ = ["Environment", "demo_environment"]
 
-SHORT: Final[dict[str, str | None]] = {
+SHORT_TIMEOUTS: Final[dict[str, str | None]] = {
     "share.auto.offset.reset": "earliest",
     "share.record.lock.duration.ms": "5000",
     "share.session.timeout.ms": "6000",
     "share.heartbeat.interval.ms": "1000",
 }
-SHORTEST_BY_DEFAULT: Final[dict[str, str | None]] = {
+DEFAULT_MINIMUM_TIMEOUTS: Final[dict[str, str | None]] = {
     "share.auto.offset.reset": "earliest",
     "share.record.lock.duration.ms": "15000",
 }
-"""What a broker takes that was not told of shorter times
+"""The shortest times that a broker with default settings accepts
 (group.share.min.record.lock.duration.ms)."""
 
-PARTITIONS: Final = 1
-"""Enough for any number of consumers, which is the point. And who is killed keeps its
-partitions until its session ends, 45 seconds on most brokers; with more of them
-than one, some would wait so long for a consumer that has nothing else to do."""
+PARTITION_COUNT: Final = 1
+"""One partition serves any number of consumers of a share group. With several, a killed
+consumer would keep its partitions until its session times out, after 45 seconds on most
+brokers, and their jobs could wait that long."""
 
-ONLY: Final = 0
-"""That one's number."""
+PARTITION: Final = 0
+"""The number of the only partition."""
 
-NOBODY: Final = Endpoint("", 0)
-PATIENCE: Final = 10.0  # seconds for one answer
-PAUSE: Final = 0.05
-UNDERTAKING: Final = 10.0  # seconds to leave nothing behind
+UNKNOWN_LEADER: Final = Endpoint("", 0)
+REQUEST_TIMEOUT: Final = 10.0  # seconds
+RETRY_INTERVAL: Final = 0.05  # seconds
+CLEANUP_TIMEOUT: Final = 10.0  # seconds
 
 
 @dataclass(slots=True)
 class Environment:
-    """Where jobs are written and worked.
+    """The topic, the share group and the broker connections of a demo.
 
     Attributes:
-        connection: with any broker, for small questions.
-        leader: the broker that jobs are written to.
-        dead: ids of members that cannot leave the group by themselves.
+        connection: a connection to any broker.
+        leader: the leader of the topic's partition.
+        killed_members: ids of members that were killed and cannot leave the group.
     """
 
     bootstrap: str
     topic: str
     group_id: str
     connection: Connection
-    leader: Endpoint = NOBODY
-    dead: list[str] = field(default_factory=list)
+    leader: Endpoint = UNKNOWN_LEADER
+    killed_members: list[str] = field(default_factory=list)
 
-    async def write(self, jobs: Sequence[int]) -> None:
-        """Write jobs.
+    async def produce(self, jobs: Sequence[int]) -> None:
+        """Produce jobs.
 
         Raises:
-            Error: whether they were written is unknown.
+            Error: the request failed; the jobs may have been written or not.
         """
-        request = requests.produce(self.topic, ONLY, _batch(jobs))
-        _check(request, await _ask(self.leader, request), self.topic)
+        request = requests.produce(self.topic, PARTITION, _encode_jobs(jobs))
+        _raise_on_error(request, await _send(self.leader, request), self.topic)
 
-    async def lag(self) -> int | None:
-        """How many jobs the broker itself counts as open; None if it does not tell."""
+    async def fetch_lag(self) -> int | None:
+        """Return the group's lag at the broker, or None if it is unavailable."""
         request = requests.describe_lag(self.group_id, self.topic)
         try:
-            coordinator = await _coordinator(self)
-            answer = await _ask(coordinator, request)
+            coordinator = await _find_coordinator(self)
+            response = await _send(coordinator, request)
         except Error:
-            return None  # the numbers of ours stand without it
-        return answer.number if answer.code == Code.NONE else None
+            return None  # the summary works without it
+        return response.lag if response.code == Code.NONE else None
 
 
 @asynccontextmanager
 async def demo_environment(
-    bootstrap: str, complain: Callable[[str], object]
+    bootstrap: str, write_error: Callable[[str], object]
 ) -> AsyncIterator[Environment]:
-    """Make a topic and a group; delete both in the end, whatever happened.
+    """Create a topic and a share group; always delete both at the end.
 
-    What cannot be deleted is complained of.
+    Write an error for each of them that cannot be deleted.
 
     Raises:
-        ConnectionFailedError: nobody is there.
-        UnsupportedVersionError: the broker has no share groups, or old ones.
-        BrokerError: the broker refuses what is needed.
+        ConnectionFailedError: no broker can be reached.
+        UnsupportedVersionError: the broker's share groups are missing or too old.
+        BrokerError: the broker rejects a request.
     """
-    connection = await _connected(bootstrap)
+    connection = await _connect(bootstrap)
     name = f"sharecons-demo-{uuid4().hex[:8]}"
-    place = Environment(bootstrap, name, name, connection)
+    environment = Environment(bootstrap, name, name, connection)
     try:
-        await _prepare(place)
-        yield place
+        await _prepare(environment)
+        yield environment
     finally:
         with anyio.CancelScope(shield=True):
-            for left in await _clear(place):
-                complain(f"{left} could not be deleted")
+            for name in await _delete_all(environment):
+                write_error(f"{name} could not be deleted")
         await connection.aclose()
 
 
-async def _connected(bootstrap: str) -> Connection:
+async def _connect(bootstrap: str) -> Connection:
     cluster = Cluster(
         parse_bootstrap(bootstrap),
         TcpNetwork(),
         client_id="sharecons-demo",
         software_version=VERSION,
     )
-    connection = await cluster.connect_any(timeout=PATIENCE / 2)
+    connection = await cluster.connect_any(timeout=REQUEST_TIMEOUT / 2)
     try:
         consumer_apis.check_share_groups(connection.served, connection.broker)
         consumer_apis.check_record_limit(connection.served, connection.broker)
@@ -138,78 +138,84 @@ async def _connected(bootstrap: str) -> Connection:
     return connection
 
 
-async def _prepare(place: Environment) -> None:
-    broker = await _any_broker(place)
-    request = requests.create_topic(place.topic, PARTITIONS)
-    _check(request, await _ask(broker, request), place.topic)
-    request = requests.alter_group(place.group_id, SHORT)
-    answer = await _ask(broker, request)
-    if answer.code != Code.NONE:
-        request = requests.alter_group(place.group_id, SHORTEST_BY_DEFAULT)
-        _check(request, await _ask(broker, request), place.group_id)
+async def _prepare(environment: Environment) -> None:
+    broker = await _any_broker(environment)
+    request = requests.create_topic(environment.topic, PARTITION_COUNT)
+    _raise_on_error(request, await _send(broker, request), environment.topic)
+    request = requests.alter_group(environment.group_id, SHORT_TIMEOUTS)
+    response = await _send(broker, request)
+    if response.code != Code.NONE:
+        request = requests.alter_group(environment.group_id, DEFAULT_MINIMUM_TIMEOUTS)
+        _raise_on_error(request, await _send(broker, request), environment.group_id)
     with (
-        ErrorMapping(f"waiting for a leader of {place.topic}"),
-        anyio.fail_after(PATIENCE),
+        ErrorMapping(f"waiting for a leader of {environment.topic}"),
+        anyio.fail_after(REQUEST_TIMEOUT),
     ):
-        place.leader = await _leader(place)
+        environment.leader = await _wait_for_leader(environment)
 
 
-async def _any_broker(place: Environment) -> Endpoint:
-    described = await place.connection.ask(DescribeTopics(names=(), ids=()), PATIENCE)
+async def _any_broker(environment: Environment) -> Endpoint:
+    described = await environment.connection.ask(
+        DescribeTopics(names=(), ids=()), REQUEST_TIMEOUT
+    )
     broker: Endpoint = next(iter(described.brokers.values()))
     return broker
 
 
-async def _leader(place: Environment) -> Endpoint:
-    """The address of the partition's leader, as soon as it has one."""
-    question = DescribeTopics(names=(place.topic,), ids=())
+async def _wait_for_leader(environment: Environment) -> Endpoint:
+    """Return the address of the partition's leader once it has one."""
+    request = DescribeTopics(names=(environment.topic,), ids=())
     while True:
-        described = await place.connection.ask(question, PATIENCE)
-        partition = described.topics[0].leaders.get(ONLY)
+        described = await environment.connection.ask(request, REQUEST_TIMEOUT)
+        partition = described.topics[0].leaders.get(PARTITION)
         if partition is not None and partition.leader_id in described.brokers:
             leader: Endpoint = described.brokers[partition.leader_id]
             return leader
-        # The broker offers nothing to wait for but asking again.
-        await anyio.sleep(PAUSE)
+        # Kafka has no request that waits for a leader.
+        await anyio.sleep(RETRY_INTERVAL)
 
 
-async def _clear(place: Environment) -> list[str]:
-    """Delete what was made; gives what is left, if that fails or takes too long."""
-    left = {f"group {place.group_id}": _delete_group}
-    left[f"topic {place.topic}"] = _delete_topic
-    with anyio.move_on_after(UNDERTAKING):
-        for what, delete in list(left.items()):
+async def _delete_all(environment: Environment) -> list[str]:
+    """Delete topic and group; return the names of those that remain."""
+    remaining = {f"group {environment.group_id}": _delete_group}
+    remaining[f"topic {environment.topic}"] = _delete_topic
+    with anyio.move_on_after(CLEANUP_TIMEOUT):
+        for name, delete in list(remaining.items()):
             with suppress(Error):
-                await delete(place)
-                del left[what]
-    return list(left)
+                await delete(environment)
+                del remaining[name]
+    return list(remaining)
 
 
-async def _delete_topic(place: Environment) -> None:
-    request = requests.delete_topic(place.topic)
-    _check(request, await _ask(await _any_broker(place), request), place.topic)
+async def _delete_topic(environment: Environment) -> None:
+    request = requests.delete_topic(environment.topic)
+    _raise_on_error(
+        request, await _send(await _any_broker(environment), request), environment.topic
+    )
 
 
-async def _delete_group(place: Environment) -> None:
-    """Delete the group and its configs; who was killed is made to leave before."""
-    coordinator = await _coordinator(place)
-    connection = await _connected(str(coordinator))
+async def _delete_group(environment: Environment) -> None:
+    """Remove killed members from the group, then delete it and its configs."""
+    coordinator = await _find_coordinator(environment)
+    connection = await _connect(str(coordinator))
     try:
-        for member_id in place.dead:
-            await connection.ask(_leave(place.group_id, member_id), PATIENCE)
+        for member_id in environment.killed_members:
+            await connection.ask(
+                _leave(environment.group_id, member_id), REQUEST_TIMEOUT
+            )
     finally:
         await connection.aclose()
-    request = requests.delete_group(place.group_id)
-    answer = await _ask(coordinator, request)
-    if answer.code != Code.GROUP_ID_NOT_FOUND:
-        _check(request, answer, place.group_id)
-    request = requests.alter_group(place.group_id, dict.fromkeys(SHORT))
-    _check(request, await _ask(coordinator, request), place.group_id)
+    request = requests.delete_group(environment.group_id)
+    response = await _send(coordinator, request)
+    if response.code != Code.GROUP_ID_NOT_FOUND:
+        _raise_on_error(request, response, environment.group_id)
+    request = requests.alter_group(environment.group_id, dict.fromkeys(SHORT_TIMEOUTS))
+    _raise_on_error(request, await _send(coordinator, request), environment.group_id)
 
 
-async def _coordinator(place: Environment) -> Endpoint:
-    question = FindCoordinator(group_id=place.group_id)
-    found = await place.connection.ask(question, PATIENCE)
+async def _find_coordinator(environment: Environment) -> Endpoint:
+    request = FindCoordinator(group_id=environment.group_id)
+    found = await environment.connection.ask(request, REQUEST_TIMEOUT)
     endpoint: Endpoint = found.endpoint
     return endpoint
 
@@ -224,30 +230,30 @@ def _leave(group_id: str, member_id: str) -> Heartbeat:
     )
 
 
-async def _ask(broker: Endpoint, request: Request) -> Reply:
-    """Ask one thing, on a connection of its own; raises ConnectionFailedError."""
+async def _send(broker: Endpoint, request: Request) -> Response:
+    """Send a request on a new connection; raise ConnectionFailedError if it fails."""
     with ErrorMapping(f"{request.api} to {broker}"):
-        with anyio.fail_after(PATIENCE):
-            wire = await TcpNetwork().connect(broker)
+        with anyio.fail_after(REQUEST_TIMEOUT):
+            transport = await TcpNetwork().connect(broker)
             try:
-                await wire.send(request.frame)
-                return request.read(bytes(await wire.receive()))
+                await transport.send(request.frame)
+                return request.read(bytes(await transport.receive()))
             finally:
-                await wire.aclose()
+                await transport.aclose()
 
 
-def _check(request: Request, answer: Reply, what: str) -> None:
-    if answer.code == Code.NONE:
+def _raise_on_error(request: Request, response: Response, resource: str) -> None:
+    if response.code == Code.NONE:
         return
-    name = code_name(answer.code)
-    text = f"{request.api} of {what}: {name}"
-    if answer.message:
-        text += f" ({answer.message})"
-    raise BrokerError(text, code=answer.code, name=name)
+    name = code_name(response.code)
+    text = f"{request.api} of {resource}: {name}"
+    if response.message:
+        text += f" ({response.message})"
+    raise BrokerError(text, code=response.code, name=name)
 
 
-def _batch(jobs: Sequence[int]) -> bytes:
-    # One after the other in time, as a producer would have them.
+def _encode_jobs(jobs: Sequence[int]) -> bytes:
+    # Timestamps increase, as those of a producer would.
     clock = count(int(time.time() * 1000))
     return encode(
         [NewRecord(value=f"job {job}".encode(), timestamp=next(clock)) for job in jobs]

@@ -1,8 +1,8 @@
-"""The books of a demo: what happened to each job, and whether it adds up.
+"""The state of each job of a demo, and the final check.
 
-Whoever works tells what happens, and when; a job is done when the broker confirmed
-it, not when somebody said so. Each delivery after a job's first must have a reason:
-somebody let the job go, and the broker counts just as often.
+Workers report each delivery and acknowledgement. A job is done once the broker has
+confirmed its acknowledgement. Each redelivery of a job must have a reason, such as a
+release or a killed consumer, and the broker's delivery count must agree.
 """
 
 from collections import Counter
@@ -11,321 +11,369 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sharecons.demo.plan import Verdict
+from sharecons.demo.plan import Decision
 
-__all__ = ["Event", "Fate", "Job", "Ledger", "Sums", "Tally", "What", "Why"]
+__all__ = [
+    "ConsumerStats",
+    "Event",
+    "EventKind",
+    "Job",
+    "JobState",
+    "JobTracker",
+    "RedeliveryReason",
+    "Totals",
+]
 
 DELIVERY_LIMIT: Final = 5
-"""DeliveryQueue after which the broker archives a job: its default."""
+"""Deliveries after which the broker archives a job, by default."""
 
 
-class Fate(Enum):
-    """Where a job is."""
+class JobState(Enum):
+    """The state of a job."""
 
     WAITING = "waiting"
-    HELD = "in hand"
-    SAID = "said"
-    """Accepted or rejected, and not confirmed by the broker yet."""
+    ACQUIRED = "acquired"
+    UNCONFIRMED = "acknowledged"
+    """Accepted or rejected by a consumer, but not yet confirmed by the broker."""
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     ARCHIVED = "archived"
 
 
-DONE: Final = frozenset((Fate.ACCEPTED, Fate.REJECTED, Fate.ARCHIVED))
+FINAL_STATES: Final = frozenset(
+    (JobState.ACCEPTED, JobState.REJECTED, JobState.ARCHIVED)
+)
 
 
-class Why(Enum):
-    """Why a job came again."""
+class RedeliveryReason(Enum):
+    """Why a job was delivered again."""
 
     RELEASED = "released"
-    KILLED = "held by the one killed"
-    AHEAD = "fetched ahead by that one"
-    EXPIRED = "held past the end of the lock"
+    KILLED = "after a consumer was killed"
+    PREFETCHED = "prefetched by the killed consumer"
+    LOCK_EXPIRED = "after a lock expired"
 
 
-class What(Enum):
-    """What is worth telling."""
+class EventKind(Enum):
+    """What an event is about."""
 
     FAILED = "failed"
-    AGAIN = "again"
+    REDELIVERED = "redelivered"
     KILLED = "killed"
     REJECTED = "rejected"
     ARCHIVED = "archived"
-    LATE = "late"
+    LOCK_EXPIRED = "lock expired"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened; `whose` and `why` tell who had let the job go."""
+    """An event that the views show.
 
-    at: float
-    who: str
-    what: What
+    Attributes:
+        time: seconds since the start of the demo.
+        consumer: the consumer's name; empty for the broker.
+        previous_consumer: for a redelivery, the consumer that had the job before.
+        reason: for a redelivery, why the job was delivered again.
+    """
+
+    time: float
+    consumer: str
+    kind: EventKind
     jobs: tuple[int, ...]
     delivery_count: int = 0
-    whose: str = ""
-    why: Why | None = None
+    previous_consumer: str = ""
+    reason: RedeliveryReason | None = None
 
 
 @dataclass(slots=True)
 class Job:
-    """One job; `let_go` tells who had it before, and why it came again."""
+    """One job.
+
+    Attributes:
+        consumer: the consumer that has the job; empty if none.
+        accepted: how often the broker confirmed that it was accepted.
+        redelivery_reasons: consumers that had the job, and why they lost it.
+    """
 
     number: int
-    fate: Fate = Fate.WAITING
-    holder: str = ""
+    state: JobState = JobState.WAITING
+    consumer: str = ""
     delivery_count: int = 0
     accepted: int = 0
-    let_go: list[tuple[str, Why]] = field(default_factory=list)
+    redelivery_reasons: list[tuple[str, RedeliveryReason]] = field(default_factory=list)
 
     @property
-    def unexplained(self) -> int:
-        """DeliveryQueue more (or fewer) than there are reasons for."""
-        # What is archived at the limit was let go once more than it came again.
-        last = self.fate is Fate.ARCHIVED
-        return max(self.delivery_count - 1, 0) - (len(self.let_go) - last)
+    def unexplained_deliveries(self) -> int:
+        """The number of redeliveries without a reason; negative for too few."""
+        # The last reason of an archived job did not lead to a redelivery.
+        archived = self.state is JobState.ARCHIVED
+        return max(self.delivery_count - 1, 0) - (
+            len(self.redelivery_reasons) - archived
+        )
 
 
 @dataclass(slots=True)
-class Tally:
-    """One consumer's account. `unconfirmed` are jobs that it said something of."""
+class ConsumerStats:
+    """The counts of one consumer, and the numbers of its jobs."""
 
-    held: list[int] = field(default_factory=list)
+    acquired: list[int] = field(default_factory=list)
     unconfirmed: set[int] = field(default_factory=set)
     deliveries: int = 0
     accepted: int = 0
     released: int = 0
     rejected: int = 0
-    again: int = 0
+    redelivered: int = 0
     failed_at: float | None = None
     killed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
-    """The closing account."""
+class Totals:
+    """The numbers of the summary."""
 
     produced: int
     accepted: int
     rejected: tuple[int, ...]
-    """Which jobs."""
+    """The numbers of the rejected jobs."""
     archived: int
-    left: int
+    unfinished: int
     delivered: int
-    """Jobs that were delivered at least once."""
-    again: int
-    """DeliveryQueue after each job's first, as the broker counts them."""
-    reasons: dict[Why, int]
-    twice: int
+    """The number of jobs that were delivered at least once."""
+    redelivered: int
+    """The number of redeliveries, by the broker's delivery counts."""
+    reasons: dict[RedeliveryReason, int]
+    accepted_twice: int
     lag: int | None
 
 
-class Ledger:
-    """What happened so far.
+class JobTracker:
+    """The states of all jobs and the counts of all consumers.
 
     Attributes:
-        jobs: by number, as far as they are written.
-        tallies: by consumer.
-        events: what is worth telling, oldest first.
-        lag: jobs that are open by the broker's own count, if it was asked.
+        expected: how many jobs the demo produces in total.
+        jobs: the jobs produced so far, by number.
+        consumers: the counts of each consumer, by name.
+        events: events for the views, oldest first.
+        lag: the group's lag at the broker at the end; None if unknown.
     """
 
     def __init__(self, names: Iterable[str], *, expected: int) -> None:
         self.expected = expected
         self.jobs: dict[int, Job] = {}
-        self.tallies = {name: Tally() for name in names}
+        self.consumers = {name: ConsumerStats() for name in names}
         self.events: list[Event] = []
         self.lag: int | None = None
-        self._oddities: list[str] = []
-        self._fates: Counter[Fate] = Counter()
+        self._unexpected_deliveries: list[str] = []
+        self._state_counts: Counter[JobState] = Counter()
 
-    # What happens.
-
-    def produced(self, numbers: Iterable[int]) -> None:
+    def on_produced(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            # A job may be worked before its producer hears that it was written.
+            # A job may be delivered before the response to its Produce request.
             if number not in self.jobs:
                 self.jobs[number] = Job(number)
-                self._fates[Fate.WAITING] += 1
+                self._state_counts[JobState.WAITING] += 1
 
-    def delivered(self, number: int, who: str, delivery_count: int, now: float) -> None:
-        self.produced((number,))
-        job, tally = self.jobs[number], self.tallies[who]
-        if job.fate in DONE:
-            self._oddities.append(
-                f"job {number} was {job.fate.value}, and was delivered to {who} again"
+    def on_delivered(
+        self, number: int, consumer: str, delivery_count: int, now: float
+    ) -> None:
+        self.on_produced((number,))
+        job, stats = self.jobs[number], self.consumers[consumer]
+        if job.state in FINAL_STATES:
+            self._unexpected_deliveries.append(
+                f"job {number} was delivered to {consumer} "
+                f"after it was {job.state.value}"
             )
-        if job.fate is Fate.HELD:
-            self._expired(job, job.holder, now)
-        self._explain(job, delivery_count)
+        if job.state is JobState.ACQUIRED:
+            self._record_expired_lock(job, job.consumer, now)
+        self._account_for_prefetched(job, delivery_count)
         job.delivery_count = max(job.delivery_count, delivery_count)
-        job.holder = who
-        self._turn(job, Fate.HELD)
-        tally.held.append(number)
-        tally.deliveries += 1
+        job.consumer = consumer
+        self._set_state(job, JobState.ACQUIRED)
+        stats.acquired.append(number)
+        stats.deliveries += 1
         if delivery_count > 1:
-            tally.again += 1
-            whose, why = job.let_go[-1] if job.let_go else ("", None)
-            self._tell(now, who, What.AGAIN, job, whose, why)
+            stats.redelivered += 1
+            previous, reason = (
+                job.redelivery_reasons[-1] if job.redelivery_reasons else ("", None)
+            )
+            self._add_event(now, consumer, EventKind.REDELIVERED, job, previous, reason)
 
-    def said(self, number: int, who: str, verdict: Verdict, now: float) -> None:
-        """A consumer said something of a job that it holds."""
-        job, tally = self.jobs[number], self.tallies[who]
-        self._put_down(job, who)
-        tally.unconfirmed.add(number)
-        if verdict is Verdict.RELEASE:
-            tally.failed_at = now
-            job.let_go.append((who, Why.RELEASED))
-            self._turn(job, Fate.WAITING)
-            self._tell(now, who, What.FAILED, job)
+    def on_acknowledged(
+        self, number: int, consumer: str, decision: Decision, now: float
+    ) -> None:
+        """Record that a consumer acknowledged a job that it has."""
+        job, stats = self.jobs[number], self.consumers[consumer]
+        self._remove_from_consumer(job, consumer)
+        stats.unconfirmed.add(number)
+        if decision is Decision.RELEASE:
+            stats.failed_at = now
+            job.redelivery_reasons.append((consumer, RedeliveryReason.RELEASED))
+            self._set_state(job, JobState.WAITING)
+            self._add_event(now, consumer, EventKind.FAILED, job)
         else:
-            self._turn(job, Fate.SAID)
+            self._set_state(job, JobState.UNCONFIRMED)
 
-    def confirmed(self, number: int, who: str, verdict: Verdict, now: float) -> None:
-        """The broker did as a consumer said."""
-        job, tally = self.jobs[number], self.tallies[who]
-        tally.unconfirmed.discard(number)
-        match verdict:
-            case Verdict.ACCEPT:
-                tally.accepted += 1
+    def on_ack_confirmed(
+        self, number: int, consumer: str, decision: Decision, now: float
+    ) -> None:
+        """Record that the broker confirmed an acknowledgement."""
+        job, stats = self.jobs[number], self.consumers[consumer]
+        stats.unconfirmed.discard(number)
+        match decision:
+            case Decision.ACCEPT:
+                stats.accepted += 1
                 job.accepted += 1
-                self._turn(job, Fate.ACCEPTED)
-            case Verdict.REJECT:
-                tally.rejected += 1
-                self._turn(job, Fate.REJECTED)
-                self._tell(now, who, What.REJECTED, job)
-            case Verdict.RELEASE:
-                tally.released += 1
+                self._set_state(job, JobState.ACCEPTED)
+            case Decision.REJECT:
+                stats.rejected += 1
+                self._set_state(job, JobState.REJECTED)
+                self._add_event(now, consumer, EventKind.REJECTED, job)
+            case Decision.RELEASE:
+                stats.released += 1
                 self._archive_at_limit(job, now)
 
-    def refused(self, number: int, who: str, verdict: Verdict, now: float) -> None:
-        """The broker did not do as a consumer said: the lock had ended."""
-        job, tally = self.jobs[number], self.tallies[who]
-        tally.unconfirmed.discard(number)
-        if verdict is Verdict.RELEASE:
-            job.let_go.remove((who, Why.RELEASED))
-        self._expired(job, who, now)
+    def on_ack_rejected(
+        self, number: int, consumer: str, decision: Decision, now: float
+    ) -> None:
+        """Record that the broker rejected an acknowledgement after the lock expired."""
+        job, stats = self.jobs[number], self.consumers[consumer]
+        stats.unconfirmed.discard(number)
+        if decision is Decision.RELEASE:
+            job.redelivery_reasons.remove((consumer, RedeliveryReason.RELEASED))
+        self._record_expired_lock(job, consumer, now)
 
-    def counted(self, lag: int | None) -> None:
-        """The broker told how many jobs are open by its own count."""
+    def set_lag(self, lag: int | None) -> None:
+        """Set the group's lag at the broker; None if it is unknown."""
         self.lag = lag
 
-    def expired(self, number: int, who: str, now: float) -> None:
-        """A consumer found that it holds a job no longer."""
-        if self.jobs[number].holder == who:
-            self._expired(self.jobs[number], who, now)
+    def on_lock_expired(self, number: int, consumer: str, now: float) -> None:
+        """Record that a consumer lost a job because its lock expired."""
+        if self.jobs[number].consumer == consumer:
+            self._record_expired_lock(self.jobs[number], consumer, now)
 
-    def killed(self, who: str, now: float) -> None:
-        """A consumer is no more; the broker lets go what it held."""
-        tally = self.tallies[who]
-        tally.killed_at = now
-        held = tuple(sorted(tally.held))
-        self.events.append(Event(now, who, What.KILLED, held))
-        for number in held:
+    def on_killed(self, consumer: str, now: float) -> None:
+        """Record that a consumer was killed and that its jobs become available."""
+        stats = self.consumers[consumer]
+        stats.killed_at = now
+        acquired = tuple(sorted(stats.acquired))
+        self.events.append(Event(now, consumer, EventKind.KILLED, acquired))
+        for number in acquired:
             job = self.jobs[number]
-            self._put_down(job, who)
-            job.let_go.append((who, Why.KILLED))
-            self._turn(job, Fate.WAITING)
+            self._remove_from_consumer(job, consumer)
+            job.redelivery_reasons.append((consumer, RedeliveryReason.KILLED))
+            self._set_state(job, JobState.WAITING)
             self._archive_at_limit(job, now)
 
-    # What is known.
+    @property
+    def is_finished(self) -> bool:
+        return self.done_count == self.expected
 
     @property
-    def finished(self) -> bool:
-        return self.done == self.expected
+    def done_count(self) -> int:
+        return sum(self._state_counts[fate] for fate in FINAL_STATES)
 
-    @property
-    def done(self) -> int:
-        return sum(self._fates[fate] for fate in DONE)
+    def count(self, state: JobState) -> int:
+        return self._state_counts[state]
 
-    def count(self, fate: Fate) -> int:
-        return self._fates[fate]
+    def is_confirmed(self, consumer: str) -> bool:
+        """Return True if a consumer has no unconfirmed acknowledgements."""
+        return not self.consumers[consumer].unconfirmed
 
-    def at_rest(self, who: str) -> bool:
-        """Whether the broker has confirmed all that a consumer said."""
-        return not self.tallies[who].unconfirmed
-
-    def sums(self) -> Sums:
+    def totals(self) -> Totals:
         jobs = self.jobs.values()
-        reasons = Counter(why for job in jobs for _, why in job.let_go)
-        return Sums(
+        reasons = Counter(why for job in jobs for _, why in job.redelivery_reasons)
+        return Totals(
             produced=len(self.jobs),
-            accepted=self.count(Fate.ACCEPTED),
-            rejected=tuple(job.number for job in jobs if job.fate is Fate.REJECTED),
-            archived=self.count(Fate.ARCHIVED),
-            left=len(self.jobs) - self.done,
+            accepted=self.count(JobState.ACCEPTED),
+            rejected=tuple(
+                job.number for job in jobs if job.state is JobState.REJECTED
+            ),
+            archived=self.count(JobState.ARCHIVED),
+            unfinished=len(self.jobs) - self.done_count,
             delivered=sum(job.delivery_count > 0 for job in jobs),
-            again=sum(max(job.delivery_count - 1, 0) for job in jobs),
-            reasons={why: reasons[why] for why in Why},
-            twice=sum(job.accepted > 1 for job in jobs),
+            redelivered=sum(max(job.delivery_count - 1, 0) for job in jobs),
+            reasons={why: reasons[why] for why in RedeliveryReason},
+            accepted_twice=sum(job.accepted > 1 for job in jobs),
             lag=self.lag,
         )
 
-    def complaints(self) -> list[str]:
-        """Say what does not add up; nothing, if all does."""
+    def discrepancies(self) -> list[str]:
+        """Return a line for each discrepancy; an empty list if the check succeeds."""
         jobs = self.jobs.values()
-        found = list(self._oddities)
+        found = list(self._unexpected_deliveries)
         if len(jobs) != self.expected:
-            found.append(f"{len(jobs)} jobs were seen, not {self.expected}")
-        if left := [job.number for job in jobs if job.fate not in DONE]:
-            found.append(f"neither accepted nor rejected: {_listed(left)}")
+            found.append(f"jobs seen: {len(jobs)} instead of {self.expected}")
+        if unfinished := [job.number for job in jobs if job.state not in FINAL_STATES]:
+            found.append(f"neither accepted nor rejected: {_format_jobs(unfinished)}")
         if self.lag:
-            found.append(f"open by the broker's count: {self.lag}")
+            found.append(f"lag at the broker: {self.lag}")
         if twice := [job.number for job in jobs if job.accepted > 1]:
-            found.append(f"accepted more than once: {_listed(twice)}")
-        odd = [job.number for job in jobs if job.fate in DONE and job.unexplained]
-        if odd:
-            found.append(f"delivered more or less often than let go: {_listed(odd)}")
+            found.append(f"accepted more than once: {_format_jobs(twice)}")
+        unexplained = [
+            job.number
+            for job in jobs
+            if job.state in FINAL_STATES and job.unexplained_deliveries
+        ]
+        if unexplained:
+            found.append(
+                f"delivery count without matching reasons: {_format_jobs(unexplained)}"
+            )
         return found
 
-    def _explain(self, job: Job, delivery_count: int) -> None:
-        """Reckon with what the killed had fetched, and told nobody of."""
-        for who, tally in self.tallies.items():
-            missing = delivery_count - 1 - len(job.let_go)
-            told = (who, Why.KILLED) in job.let_go or (who, Why.AHEAD) in job.let_go
-            if tally.killed_at is not None and missing > 0 and not told:
-                job.let_go.append((who, Why.AHEAD))
+    def _account_for_prefetched(self, job: Job, delivery_count: int) -> None:
+        """Explain missing deliveries by jobs that killed consumers had prefetched."""
+        for consumer, stats in self.consumers.items():
+            missing = delivery_count - 1 - len(job.redelivery_reasons)
+            accounted_for = (
+                consumer,
+                RedeliveryReason.KILLED,
+            ) in job.redelivery_reasons or (
+                consumer,
+                RedeliveryReason.PREFETCHED,
+            ) in job.redelivery_reasons
+            if stats.killed_at is not None and missing > 0 and not accounted_for:
+                job.redelivery_reasons.append((consumer, RedeliveryReason.PREFETCHED))
 
-    def _expired(self, job: Job, who: str, now: float) -> None:
-        self._put_down(job, who)
-        job.let_go.append((who, Why.EXPIRED))
-        if job.fate is not Fate.HELD and job.fate not in DONE:
-            self._turn(job, Fate.WAITING)
-        self._tell(now, who, What.LATE, job)
+    def _record_expired_lock(self, job: Job, consumer: str, now: float) -> None:
+        self._remove_from_consumer(job, consumer)
+        job.redelivery_reasons.append((consumer, RedeliveryReason.LOCK_EXPIRED))
+        if job.state is not JobState.ACQUIRED and job.state not in FINAL_STATES:
+            self._set_state(job, JobState.WAITING)
+        self._add_event(now, consumer, EventKind.LOCK_EXPIRED, job)
 
-    def _put_down(self, job: Job, who: str) -> None:
-        tally = self.tallies[who]
-        if job.number in tally.held:
-            tally.held.remove(job.number)
-        if job.holder == who:
-            job.holder = ""
-            if job.fate is Fate.HELD:
-                self._turn(job, Fate.WAITING)
+    def _remove_from_consumer(self, job: Job, consumer: str) -> None:
+        stats = self.consumers[consumer]
+        if job.number in stats.acquired:
+            stats.acquired.remove(job.number)
+        if job.consumer == consumer:
+            job.consumer = ""
+            if job.state is JobState.ACQUIRED:
+                self._set_state(job, JobState.WAITING)
 
     def _archive_at_limit(self, job: Job, now: float) -> None:
-        if job.delivery_count >= DELIVERY_LIMIT and job.fate is Fate.WAITING:
-            self._turn(job, Fate.ARCHIVED)
-            self._tell(now, "", What.ARCHIVED, job)
+        if job.delivery_count >= DELIVERY_LIMIT and job.state is JobState.WAITING:
+            self._set_state(job, JobState.ARCHIVED)
+            self._add_event(now, "", EventKind.ARCHIVED, job)
 
-    def _turn(self, job: Job, fate: Fate) -> None:
-        self._fates[job.fate] -= 1
-        self._fates[fate] += 1
-        job.fate = fate
+    def _set_state(self, job: Job, state: JobState) -> None:
+        self._state_counts[job.state] -= 1
+        self._state_counts[state] += 1
+        job.state = state
 
-    def _tell(
+    def _add_event(
         self,
         now: float,
-        who: str,
-        what: What,
+        consumer: str,
+        kind: EventKind,
         job: Job,
-        whose: str = "",
-        why: Why | None = None,
+        previous: str = "",
+        reason: RedeliveryReason | None = None,
     ) -> None:
         numbers, count = (job.number,), job.delivery_count
-        self.events.append(Event(now, who, what, numbers, count, whose, why))
+        self.events.append(Event(now, consumer, kind, numbers, count, previous, reason))
 
 
-def _listed(numbers: list[int]) -> str:
+def _format_jobs(numbers: list[int]) -> str:
     shown = ", ".join(map(str, sorted(numbers)[:10]))
     more = f" and {len(numbers) - 10} more" if len(numbers) > 10 else ""
     return f"job{'s' if len(numbers) > 1 else ''} {shown}{more}"

@@ -1,90 +1,103 @@
-"""What happened, in English: for the screen and for lines of text."""
+"""The texts of events and of the summary, for both views."""
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from sharecons.demo.job_tracker import Event, Ledger, Sums, What, Why
+from sharecons.demo.job_tracker import (
+    Event,
+    EventKind,
+    JobTracker,
+    RedeliveryReason,
+    Totals,
+)
 
-__all__ = ["account", "closing", "sentence"]
+__all__ = ["closing_lines", "describe_event", "summary_rows"]
 
 _REASONS = {
-    Why.RELEASED: "{whose} released it",
-    Why.KILLED: "{whose} was killed with it",
-    Why.AHEAD: "{whose} had fetched it ahead",
-    Why.EXPIRED: "the lock of {whose} had ended",
+    RedeliveryReason.RELEASED: "{consumer} released it",
+    RedeliveryReason.KILLED: "{consumer} was killed",
+    RedeliveryReason.PREFETCHED: "{consumer} was killed after prefetching it",
+    RedeliveryReason.LOCK_EXPIRED: "the lock of {consumer} expired",
 }
 
 
-def sentence(event: Event) -> str:
-    """Say what happened, without who did it."""
-    jobs = _jobs(event.jobs)
-    match event.what:
-        case What.FAILED:
-            return f"failed at {jobs}, and released it"
-        case What.AGAIN:
-            return f"has {jobs} now, delivery {event.delivery_count}{_because(event)}"
-        case What.KILLED:
-            return f"was killed with {jobs or 'nothing'} in hand"
-        case What.REJECTED:
-            times = event.delivery_count
-            return f"rejected {jobs}: nobody could do it in {times} deliveries"
-        case What.ARCHIVED:
-            return f"{jobs} was archived by the broker, after {event.delivery_count}"
-        case What.LATE:
-            return f"held {jobs} past the end of its lock"
+def describe_event(event: Event) -> str:
+    """Return the text of an event, without the name of its consumer."""
+    jobs = _format_jobs(event.jobs)
+    match event.kind:
+        case EventKind.FAILED:
+            return f"failed to process {jobs} and released it"
+        case EventKind.REDELIVERED:
+            reason = _format_reason(event)
+            return f"received {jobs}, delivery {event.delivery_count}{reason}"
+        case EventKind.KILLED:
+            return f"was killed with {jobs or 'no jobs'} in progress"
+        case EventKind.REJECTED:
+            return f"rejected {jobs}: failed in {event.delivery_count} deliveries"
+        case EventKind.ARCHIVED:
+            return f"archived {jobs} after {event.delivery_count} deliveries"
+        case EventKind.LOCK_EXPIRED:
+            return f"lost {jobs}: the lock expired"
         case _:
-            assert_never(event.what)
+            assert_never(event.kind)
 
 
-def account(sums: Sums) -> list[tuple[str, int, str]]:
-    """The closing account: what, how many, and what it is made of."""
-    made_of = [
-        f"{sums.accepted} accepted",
-        f"{len(sums.rejected)} rejected{_which(sums.rejected)}",
-        *([f"{sums.archived} archived by the broker"] * bool(sums.archived)),
-        *([f"{sums.left} left over"] * bool(sums.left)),
+def summary_rows(totals: Totals) -> list[tuple[str, int, str]]:
+    """Return the rows of the summary: a name, a count, and what it consists of."""
+    parts = [
+        f"{totals.accepted} accepted",
+        f"{len(totals.rejected)} rejected{_name_jobs(totals.rejected)}",
+        *([f"{totals.archived} archived by the broker"] * bool(totals.archived)),
+        *([f"{totals.unfinished} unfinished"] * bool(totals.unfinished)),
     ]
-    reasons = [f"{count} {why.value}" for why, count in sums.reasons.items() if count]
+    reasons = [
+        f"{count} {reason.value}" for reason, count in totals.reasons.items() if count
+    ]
     rows = [
-        ("produced", sums.produced, _sum(made_of)),
+        ("produced", totals.produced, _format_sum(parts)),
         (
             "delivered",
-            sums.delivered + sums.again,
-            _sum([f"{sums.delivered} for the first time", f"{sums.again} again"]),
+            totals.delivered + totals.redelivered,
+            _format_sum(
+                [
+                    f"{totals.delivered} first deliveries",
+                    f"{totals.redelivered} redeliveries",
+                ]
+            ),
         ),
-        ("again", sums.again, _sum(reasons)),
-        ("accepted twice", sums.twice, ""),
+        ("redelivered", totals.redelivered, _format_sum(reasons)),
+        ("accepted twice", totals.accepted_twice, ""),
     ]
-    if sums.lag is not None:
-        rows.append(("lag", sums.lag, "open by the broker's own count"))
+    if totals.lag is not None:
+        rows.append(("lag", totals.lag, "unfinished jobs, as counted by the broker"))
     return rows
 
 
-def closing(ledger: Ledger, now: float, *, interrupted: bool) -> list[str]:
-    """The last words: it adds up, or what does not."""
+def closing_lines(tracker: JobTracker, now: float, *, interrupted: bool) -> list[str]:
+    """Return the last lines: whether the final check passed."""
     if interrupted:
-        return [f"Interrupted after {now:.1f} s; what was open was released."]
-    complaints = ledger.complaints()
-    if not complaints:
-        return [f"It adds up: every job was settled exactly once, in {now:.1f} s."]
-    return ["It does not add up:", *(f"  {complaint}" for complaint in complaints)]
+        return [f"Interrupted after {now:.1f} s; unfinished jobs were released."]
+    discrepancies = tracker.discrepancies()
+    if not discrepancies:
+        return [f"Check passed: each job was completed exactly once, in {now:.1f} s."]
+    return ["Check failed:", *(f"  {complaint}" for complaint in discrepancies)]
 
 
-def _sum(parts: Sequence[str]) -> str:
+def _format_sum(parts: Sequence[str]) -> str:
     return "= " + " + ".join(parts) if parts else ""
 
 
-def _which(numbers: tuple[int, ...]) -> str:
-    return f" ({_jobs(numbers)})" if 0 < len(numbers) <= 3 else ""
+def _name_jobs(numbers: tuple[int, ...]) -> str:
+    return f" ({_format_jobs(numbers)})" if 0 < len(numbers) <= 3 else ""
 
 
-def _because(event: Event) -> str:
-    if event.why is None:
+def _format_reason(event: Event) -> str:
+    if event.reason is None:
         return ""
-    return f": {_REASONS[event.why].format(whose=event.whose)}"
+    return f": {_REASONS[event.reason].format(consumer=event.previous_consumer)}"
 
 
-def _jobs(numbers: tuple[int, ...]) -> str:
+def _format_jobs(numbers: tuple[int, ...]) -> str:
     if not numbers:
         return ""
     *others, last = map(str, numbers)

@@ -1,4 +1,4 @@
-"""Connections that can be cut: what a network sees of a process that is killed."""
+"""A network whose connections stop like those of a killed process."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,57 +15,59 @@ T = TypeVar("T")
 
 
 class KillableNetwork:
-    """A network of one consumer's own, which ends when it is killed.
+    """The network of one consumer that can be killed.
 
-    From `kill()` on nothing goes out any more, at once; `bury()` closes the
-    connections, as the system does for a process that is gone.
+    After `kill()`, sending raises ConnectionFailedError. `close()` closes the
+    connections, as the operating system does for a process that has exited.
     """
 
     def __init__(self, network: Network) -> None:
-        self.dead = False
+        self.is_killed = False
         self._network = network
-        self._wires: list[FrameTransport] = []
+        self._transports: list[FrameTransport] = []
 
     async def connect(self, endpoint: Endpoint) -> FrameTransport:
-        self.check()
-        wire = _MortalWire(await self._network.connect(endpoint), self)
-        self._wires.append(wire)
-        return wire
+        self.raise_if_killed()
+        transport = _KillableTransport(await self._network.connect(endpoint), self)
+        self._transports.append(transport)
+        return transport
 
     def kill(self) -> None:
-        self.dead = True
+        self.is_killed = True
 
     async def close(self) -> None:
-        for wire in self._wires:
-            await wire.aclose()
+        for transport in self._transports:
+            await transport.aclose()
 
-    def check(self) -> None:
-        if self.dead:
+    def raise_if_killed(self) -> None:
+        if self.is_killed:
             raise ConnectionFailedError("this consumer was killed")
 
 
-class _MortalWire:
+class _KillableTransport:
     def __init__(self, wire: FrameTransport, network: KillableNetwork) -> None:
-        self._wire = wire
+        self._transport = wire
         self._network = network
 
     async def send(self, data: bytes) -> None:
-        self._network.check()
-        await self._wire.send(data)
+        self._network.raise_if_killed()
+        await self._transport.send(data)
 
     async def receive(self) -> Frame:
-        return await self._wire.receive()
+        return await self._transport.receive()
 
     async def exchange(
         self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
-        self._network.check()
-        # In a box: a wire that finds what follows in it would send that by itself.
-        boxed = await self._wire.exchange(data, timeout, lambda frame: (read(frame),))
-        return boxed[0]
+        self._network.raise_if_killed()
+        # In a tuple: the transport would itself send a returned follow-up request.
+        wrapped = await self._transport.exchange(
+            data, timeout, lambda frame: (read(frame),)
+        )
+        return wrapped[0]
 
     async def idle(self, wait: Wait, lost: Lost) -> None:
-        await self._wire.idle(wait, lost)
+        await self._transport.idle(wait, lost)
 
     async def aclose(self) -> None:
-        await self._wire.aclose()
+        await self._transport.aclose()

@@ -1,7 +1,7 @@
-"""What is to happen in a demo: who fails at what, who is killed, how long a job takes.
+"""The plan of a demo: which consumer fails, which is killed, how long a job takes.
 
-Chance comes from the seed alone: a job that is delivered to the same consumer for
-the same time always fares the same.
+All random decisions depend on the seed, the consumer, the job and the delivery count
+only, so that each seed always gives the same decisions.
 """
 
 from dataclasses import dataclass
@@ -9,31 +9,31 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-__all__ = ["HANDS", "TRIES", "Plan", "Verdict"]
+__all__ = ["CONCURRENT_JOBS", "MAX_DELIVERIES", "Decision", "Plan"]
 
-HANDS: Final = 3
-"""Jobs that one consumer works at the same time."""
+CONCURRENT_JOBS: Final = 3
+"""Jobs that one consumer processes at the same time."""
 
-TRIES: Final = 3
-"""DeliveryQueue of a job until it is rejected; below the broker's own limit of 5."""
+MAX_DELIVERIES: Final = 3
+"""Deliveries after which a job is rejected; below the broker's limit of 5."""
 
-FAILURES: Final = 0.25
-"""How many of its jobs the clumsy consumer fails at."""
+FAILURE_RATE: Final = 0.25
+"""The share of its jobs that the failing consumer fails to process."""
 
-KILL_AT: Final = 0.4
-"""How much is done when one consumer is killed."""
+KILL_AFTER_SHARE: Final = 0.4
+"""The share of jobs that are done when one consumer is killed."""
 
 NAMES: Final = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hana")
 
-JOINING: Final = 2.0
-"""Seconds until everybody has something to do: a broker assigns after one."""
+JOIN_SECONDS: Final = 2.0
+"""Seconds until all consumers have jobs; brokers assign partitions after one."""
 
-LONGEST: Final = 2.0
-"""Seconds for a job on average, at most: none may outlast its lock."""
+MAX_JOB_SECONDS: Final = 2.0
+"""The maximum average seconds per job; a job must end before its lock expires."""
 
 
-class Verdict(Enum):
-    """What a consumer says of a job."""
+class Decision(Enum):
+    """How a consumer acknowledges a job."""
 
     ACCEPT = "accept"
     RELEASE = "release"
@@ -42,13 +42,13 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The demo as it is meant to go.
+    """The parameters of a demo and the decisions that follow from them.
 
     Attributes:
-        jobs: how many there are, numbered from 1.
-        consumers: how many work on them.
-        seconds: how long it is to take, roughly.
-        seed: of all that is left to chance.
+        jobs: the number of jobs, which are numbered from 1.
+        consumers: the number of consumers.
+        seconds: the approximate duration of the demo.
+        seed: the seed of all random decisions.
     """
 
     jobs: int = 240
@@ -58,60 +58,76 @@ class Plan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        more = (f"no. {number}" for number in range(len(NAMES) + 1, self.consumers + 1))
-        return (*NAMES[: self.consumers], *more)
+        others = (
+            f"no. {number}" for number in range(len(NAMES) + 1, self.consumers + 1)
+        )
+        return (*NAMES[: self.consumers], *others)
 
     @property
-    def clumsy(self) -> str:
-        """Who fails now and then."""
+    def failing_consumer(self) -> str:
+        """The name of the consumer that fails sometimes."""
         return self.names[1 % self.consumers]
 
     @property
-    def victim(self) -> str | None:
-        """Who is killed; nobody, if it is the only one."""
+    def killed_consumer(self) -> str | None:
+        """The name of the consumer to kill; None if there is only one."""
         return self.names[2 % self.consumers] if self.consumers > 1 else None
 
     @property
     def kill_after(self) -> int:
-        """How many jobs are done when the victim is killed."""
-        return int(self.jobs * KILL_AT)
+        """The number of done jobs after which the consumer is killed."""
+        return int(self.jobs * KILL_AFTER_SHARE)
 
     @property
-    def poison(self) -> int:
-        """The job that everybody fails at."""
+    def poison_job(self) -> int:
+        """The number of the job that fails in every consumer."""
         early = max(1, int(self.jobs * 0.2)), max(1, int(self.jobs * 0.35))
-        return self._chance("poison").randint(*early)
+        return self._random("poison").randint(*early)
 
     @property
-    def writing(self) -> float:
-        """Seconds in which the jobs are written."""
+    def produce_seconds(self) -> float:
+        """Seconds in which all jobs are produced."""
         return self.seconds * 0.45
 
-    def verdict(self, who: str, job: int, delivery_count: int) -> Verdict:
-        """What a consumer says of a job when it has tried."""
-        if job == self.poison:
-            return Verdict.REJECT if delivery_count >= TRIES else Verdict.RELEASE
-        fails = self._chance(who, job, delivery_count).random() < FAILURES
-        if who == self.clumsy and delivery_count < TRIES and fails:
-            return Verdict.RELEASE
-        return Verdict.ACCEPT
+    def decide(self, consumer: str, job: int, delivery_count: int) -> Decision:
+        """Return how a consumer acknowledges a job after processing it."""
+        if job == self.poison_job:
+            return (
+                Decision.REJECT
+                if delivery_count >= MAX_DELIVERIES
+                else Decision.RELEASE
+            )
+        fails = self._random(consumer, job, delivery_count).random() < FAILURE_RATE
+        if (
+            consumer == self.failing_consumer
+            and delivery_count < MAX_DELIVERIES
+            and fails
+        ):
+            return Decision.RELEASE
+        return Decision.ACCEPT
 
-    def duration(self, who: str, job: int, delivery_count: int) -> float:
-        """Seconds that a consumer works on a job."""
-        chance = self._chance("duration", who, job, delivery_count)
-        return self._mean * chance.uniform(0.5, 1.5)
+    def duration(self, consumer: str, job: int, delivery_count: int) -> float:
+        """Return the seconds that a consumer takes for a job."""
+        chance = self._random("duration", consumer, job, delivery_count)
+        return self._mean_duration * chance.uniform(0.5, 1.5)
 
     @property
-    def _mean(self) -> float:
-        alive = 1 / (KILL_AT / self.consumers + (1 - KILL_AT) / self._survivors)
-        hands = HANDS * alive * 0.9  # none is busy all the time
-        again = 1.1  # some are worked twice
-        seconds = max(self.seconds - JOINING, self.seconds * 0.3)
-        return min(hands * seconds / (self.jobs * again), LONGEST)
+    def _mean_duration(self) -> float:
+        average_alive = 1 / (
+            KILL_AFTER_SHARE / self.consumers + (1 - KILL_AFTER_SHARE) / self._survivors
+        )
+        concurrency = (
+            CONCURRENT_JOBS * average_alive * 0.9
+        )  # consumers are idle sometimes
+        deliveries_per_job = 1.1  # some jobs are redelivered
+        seconds = max(self.seconds - JOIN_SECONDS, self.seconds * 0.3)
+        return min(
+            concurrency * seconds / (self.jobs * deliveries_per_job), MAX_JOB_SECONDS
+        )
 
     @property
     def _survivors(self) -> int:
-        return self.consumers - (self.victim is not None)
+        return self.consumers - (self.killed_consumer is not None)
 
-    def _chance(self, *what: object) -> Random:
-        return Random(":".join(map(str, (self.seed, *what))))
+    def _random(self, *key: object) -> Random:
+        return Random(":".join(map(str, (self.seed, *key))))

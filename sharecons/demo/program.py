@@ -1,4 +1,4 @@
-"""The command `sharecons demo`, from its options to its exit code."""
+"""The options, errors and exit codes of `sharecons demo`."""
 
 import argparse
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Final, TextIO, TypeAlias
 import anyio
 
 from sharecons.demo.plan import Plan
-from sharecons.demo.runner import Audience, Outcome, show
+from sharecons.demo.runner import DemoResult, View, run_demo
 from sharecons.demo.text_view import TextView
 from sharecons.errors import Error
 
@@ -16,21 +16,21 @@ __all__ = ["run"]
 
 Write: TypeAlias = Callable[[str], None]
 
-WRONG: Final = 1
-UNABLE: Final = 2
+MISMATCH: Final = 1
+FAILED: Final = 2
 INTERRUPTED: Final = 130
-"""128 and the number of SIGINT, as shells have it."""
+"""128 plus the number of SIGINT, as shells use it."""
 
 
 def run(
-    options: argparse.Namespace, stdout: TextIO, write: Write, complain: Write
+    options: argparse.Namespace, stdout: TextIO, write: Write, write_error: Write
 ) -> int:
-    """Play the demo; return 0 if it adds up, 1 if not, 2 if it could not be played.
+    """Run the demo; return 0 if its check passes, 1 if not, 2 after an error.
 
     Args:
-        stdout: for the picture, on a terminal.
-        write: writes a line to stdout at once.
-        complain: writes a line to stderr.
+        stdout: the file for the live view on a terminal.
+        write: writes a line to stdout and flushes it.
+        write_error: writes a line to stderr.
     """
     plan = Plan(
         jobs=options.jobs,
@@ -39,20 +39,20 @@ def run(
         seed=options.seed,
     )
     plain = options.plain or not stdout.isatty()
-    audience = TextView(write) if plain else _screen(stdout)
-    play = partial(show, plan, options.bootstrap_server, audience, complain)
+    view = TextView(write) if plain else _screen_view(stdout)
+    run_plan = partial(run_demo, plan, options.bootstrap_server, view, write_error)
     try:
-        return _code(anyio.run(play, backend=options.backend))
+        return _exit_code(anyio.run(run_plan, backend=options.backend))
     except KeyboardInterrupt:
         return INTERRUPTED
     except (Error, ExceptionGroup) as error:
-        # In a group if it came while consumers ran; theirs are all of one cause.
-        complain(str(_first(error)))
-        return UNABLE
+        # A group holds errors of running consumers, which have the same cause.
+        write_error(str(_first_error(error)))
+        return FAILED
 
 
-def _screen(stdout: TextIO) -> Audience:
-    # Takes a while to be read, and lines do without.
+def _screen_view(stdout: TextIO) -> View:
+    # Imported late: rich is slow to import, and the text view does not need it.
     from rich.console import Console
 
     from sharecons.demo.screen import Screen
@@ -60,15 +60,15 @@ def _screen(stdout: TextIO) -> Audience:
     return Screen(Console(file=stdout))
 
 
-def _code(outcome: Outcome) -> int:
+def _exit_code(outcome: DemoResult) -> int:
     if outcome.interrupted:
         return INTERRUPTED
-    return WRONG if outcome.ledger.complaints() else 0
+    return MISMATCH if outcome.tracker.discrepancies() else 0
 
 
-def _first(error: Exception) -> Error:
+def _first_error(error: Exception) -> Error:
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     if not isinstance(error, Error):
-        raise error  # a mistake of ours, to be seen whole
+        raise error  # a bug: show the whole traceback
     return error

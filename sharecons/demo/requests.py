@@ -1,8 +1,9 @@
-"""What the demo asks of a broker beside consuming, spelt by hand.
+"""The demo's admin and Produce requests, encoded by hand.
 
-Old versions that every Kafka 4 still serves, and that have no tagged fields (Kafka's
-"Protocol Messages"): CreateTopics 4, DeleteTopics 1, DeleteGroups 0, Produce 3,
-IncrementalAlterConfigs 0. Only DescribeShareGroupOffsets has no version so old.
+They use old versions that every Kafka 4 still supports and that have no tagged fields
+(Kafka's "Protocol Messages"): CreateTopics 4, DeleteTopics 1, DeleteGroups 0,
+Produce 3, IncrementalAlterConfigs 0. Only DescribeShareGroupOffsets has no version
+without tagged fields.
 """
 
 import struct
@@ -10,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 __all__ = [
-    "Reply",
     "Request",
+    "Response",
     "alter_group",
     "create_topic",
     "delete_group",
@@ -27,52 +28,52 @@ SET, DELETE = 0, 1
 """AlterConfigOp.OpType"""
 
 ALL_REPLICAS: Final = -1
-AS_THE_BROKER_LIKES: Final = -1
-ONE: Final = b"\x02"
-"""The length of an array of one, as flexible versions have it (KIP-482)."""
+BROKER_DEFAULT: Final = -1
+COMPACT_LENGTH_ONE: Final = b"\x02"
+"""The length of an array of one item in flexible versions (KIP-482)."""
 
 NO_TAGS: Final = b"\x00"
-PATIENCE: Final = 30_000  # milliseconds that the broker may take
+TIMEOUT_MS: Final = 30_000  # for the broker
 
 
-class Reply(NamedTuple):
-    """A broker's answer: its error code, its words and its number if it had any."""
+class Response(NamedTuple):
+    """The error code of a response, with its message and lag if it has them."""
 
     code: int
     message: str | None = None
-    number: int = 0
+    lag: int = 0
 
 
 class Request:
-    """A request's frame, and how its answer is read."""
+    """A request frame and the decoder of its response."""
 
     def __init__(
         self, api: str, key: int, version: int, body: bytes, tags: bytes = b""
     ) -> None:
         header = struct.pack(">hhi", key, version, 1) + _string("sharecons-demo")
         self.api = api
-        self.frame = _sized(header + tags + body)
+        self.frame = _with_length(header + tags + body)
         self._key = key
 
-    def read(self, frame: bytes) -> Reply:
-        """Read the answer, of one topic or group, from a frame without its length.
+    def read(self, frame: bytes) -> Response:
+        """Decode the response for one topic or group, from a frame without its length.
 
         Raises:
-            struct.error: these bytes are no such answer.
+            struct.error: the bytes are not a valid response.
         """
-        return _READERS[self._key](_Answer(frame))
+        return _READERS[self._key](_ResponseReader(frame))
 
 
 def create_topic(name: str, partitions: int) -> Request:
-    # After the numbers: no places of replicas, no configs.
+    # The two zeros: no replica assignments and no configs.
     topic = _string(name)
-    topic += struct.pack(">ihii", partitions, AS_THE_BROKER_LIKES, 0, 0)
-    limits = struct.pack(">i?", PATIENCE, False)
+    topic += struct.pack(">ihii", partitions, BROKER_DEFAULT, 0, 0)
+    limits = struct.pack(">i?", TIMEOUT_MS, False)
     return Request("CreateTopics", 19, 4, _array([topic]) + limits)
 
 
 def delete_topic(name: str) -> Request:
-    body = _array([_string(name)]) + struct.pack(">i", PATIENCE)
+    body = _array([_string(name)]) + struct.pack(">i", TIMEOUT_MS)
     return Request("DeleteTopics", 20, 1, body)
 
 
@@ -81,7 +82,7 @@ def delete_group(group_id: str) -> Request:
 
 
 def alter_group(group_id: str, configs: Mapping[str, str | None]) -> Request:
-    """Set a group's configs; those of None become the broker's own again."""
+    """Set configs of a group; None resets one to the broker's default."""
     changes = (
         _string(name)
         + struct.pack(">b", DELETE if value is None else SET)
@@ -94,95 +95,95 @@ def alter_group(group_id: str, configs: Mapping[str, str | None]) -> Request:
 
 
 def produce(topic: str, partition: int, batch: bytes) -> Request:
-    partitions = _array([struct.pack(">i", partition) + _sized(batch)])
-    body = _string(None) + struct.pack(">hi", ALL_REPLICAS, PATIENCE)
+    partitions = _array([struct.pack(">i", partition) + _with_length(batch)])
+    body = _string(None) + struct.pack(">hi", ALL_REPLICAS, TIMEOUT_MS)
     return Request("Produce", 0, 3, body + _array([_string(topic) + partitions]))
 
 
 def describe_lag(group_id: str, topic: str) -> Request:
-    """Ask how many records of partition 0 a group has not settled (KIP-1226)."""
-    partitions = ONE + struct.pack(">i", 0) + NO_TAGS
-    topics = ONE + _compact(topic) + partitions + NO_TAGS
-    body = ONE + _compact(group_id) + topics + NO_TAGS
+    """Request the lag of a group in partition 0 (KIP-1226)."""
+    partitions = COMPACT_LENGTH_ONE + struct.pack(">i", 0) + NO_TAGS
+    topics = COMPACT_LENGTH_ONE + _compact(topic) + partitions + NO_TAGS
+    body = COMPACT_LENGTH_ONE + _compact(group_id) + topics + NO_TAGS
     return Request("DescribeShareGroupOffsets", 90, 1, body, NO_TAGS)
 
 
-class _Answer:
+class _ResponseReader:
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._offset = 4  # after the correlation id
 
-    def number(self, form: str) -> int:
-        (value,) = struct.unpack_from(f">{form}", self._content, self._offset)
-        self._offset += struct.calcsize(f">{form}")
+    def read_number(self, struct_format: str) -> int:
+        (value,) = struct.unpack_from(f">{struct_format}", self._content, self._offset)
+        self._offset += struct.calcsize(f">{struct_format}")
         return int(value)
 
     def skip(self, size: int) -> None:
         self._offset += size
 
-    def compact(self) -> None:
-        """Pass over a string of a flexible version, as short as our names are."""
-        self.skip(self.number("b") - 1)
+    def skip_compact_string(self) -> None:
+        """Skip a string of a flexible version that is shorter than 127 bytes."""
+        self.skip(self.read_number("b") - 1)
 
-    def string(self) -> str | None:
-        size = self.number("h")
+    def read_string(self) -> str | None:
+        size = self.read_number("h")
         start = self._offset
         self._offset += max(size, 0)
         return self._content[start : self._offset].decode() if size >= 0 else None
 
 
-def _created(answer: _Answer) -> Reply:
-    _skip_throttle_and_count(answer)
-    answer.string()
-    return Reply(answer.number("h"), answer.string())
+def _read_create_topics(response: _ResponseReader) -> Response:
+    _skip_throttle_and_count(response)
+    response.read_string()
+    return Response(response.read_number("h"), response.read_string())
 
 
-def _deleted(answer: _Answer) -> Reply:
-    _skip_throttle_and_count(answer)
-    answer.string()
-    return Reply(answer.number("h"))
+def _read_delete(response: _ResponseReader) -> Response:
+    _skip_throttle_and_count(response)
+    response.read_string()
+    return Response(response.read_number("h"))
 
 
-def _altered(answer: _Answer) -> Reply:
-    _skip_throttle_and_count(answer)
-    return Reply(answer.number("h"), answer.string())
+def _read_alter_configs(response: _ResponseReader) -> Response:
+    _skip_throttle_and_count(response)
+    return Response(response.read_number("h"), response.read_string())
 
 
-def _produced(answer: _Answer) -> Reply:
-    answer.number("i")  # topics
-    answer.string()
-    answer.number("i")  # partitions
-    answer.number("i")
-    return Reply(answer.number("h"))
+def _read_produce(response: _ResponseReader) -> Response:
+    response.read_number("i")  # topics
+    response.read_string()
+    response.read_number("i")  # partitions
+    response.read_number("i")
+    return Response(response.read_number("h"))
 
 
-def _described(answer: _Answer) -> Reply:
-    answer.number("b")  # tags of the header
-    answer.number("i")  # throttle time
-    answer.number("b")  # groups
-    answer.compact()
-    if answer.number("b") != ONE[0]:
-        return Reply(answer.number("h"))
-    answer.compact()
-    answer.skip(16)  # the topic's id
-    answer.number("b")  # partitions
-    answer.skip(4 + 8 + 4)  # its number, start offset and leader's epoch
-    lag = answer.number("q")
-    return Reply(answer.number("h"), number=lag)
+def _read_describe_offsets(response: _ResponseReader) -> Response:
+    response.read_number("b")  # tagged fields of the header
+    response.read_number("i")  # throttle time
+    response.read_number("b")  # groups
+    response.skip_compact_string()
+    if response.read_number("b") != COMPACT_LENGTH_ONE[0]:
+        return Response(response.read_number("h"))
+    response.skip_compact_string()
+    response.skip(16)  # topic id
+    response.read_number("b")  # partitions
+    response.skip(4 + 8 + 4)  # partition, start offset, leader epoch
+    lag = response.read_number("q")
+    return Response(response.read_number("h"), lag=lag)
 
 
-def _skip_throttle_and_count(answer: _Answer) -> None:
-    answer.number("i")
-    answer.number("i")
+def _skip_throttle_and_count(response: _ResponseReader) -> None:
+    response.read_number("i")
+    response.read_number("i")
 
 
 _READERS: Final = {
-    0: _produced,
-    19: _created,
-    20: _deleted,
-    42: _deleted,
-    44: _altered,
-    90: _described,
+    0: _read_produce,
+    19: _read_create_topics,
+    20: _read_delete,
+    42: _read_delete,
+    44: _read_alter_configs,
+    90: _read_describe_offsets,
 }
 
 
@@ -201,5 +202,5 @@ def _array(items: Iterable[bytes]) -> bytes:
     return struct.pack(">i", len(items)) + b"".join(items)
 
 
-def _sized(content: bytes) -> bytes:
+def _with_length(content: bytes) -> bytes:
     return struct.pack(">i", len(content)) + content

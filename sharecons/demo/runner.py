@@ -1,4 +1,4 @@
-"""All of the demo together: the jobs, the consumers, the killing, and who watches."""
+"""The whole demo: jobs are produced, processed, and shown in a view."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,26 +12,26 @@ from anyio.abc import TaskGroup
 
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment, demo_environment
-from sharecons.demo.job_tracker import Ledger
+from sharecons.demo.job_tracker import JobTracker
 from sharecons.demo.plan import Plan
 from sharecons.demo.worker import Worker
 from sharecons.escaping import escape
 
-__all__ = ["Audience", "Outcome", "show"]
+__all__ = ["DemoResult", "View", "run_demo"]
 
-WRITING: Final = 0.25
-"""Seconds between two writings of jobs."""
+PRODUCE_INTERVAL: Final = 0.25
+"""Seconds between two Produce requests."""
 
-STANDSTILL: Final = 30.0
-"""Seconds without any event after which nothing more is hoped for; a lock that has
-to end first takes half as long (see `ground`)."""
+IDLE_TIMEOUT: Final = 30.0
+"""Seconds without an event after which the demo ends; at least twice the lock duration
+(see `environment`)."""
 
-MIDST: Final = 2
-"""Jobs that the victim holds when it is killed."""
+MIN_ACQUIRED_WHEN_KILLED: Final = 2
+"""The number of jobs that a consumer must have when it is killed."""
 
 
-class Audience(Protocol):
-    """Who is shown the demo: a screen, or lines of text. It is entered for the play."""
+class View(Protocol):
+    """A view of the demo; it is entered while the workers run."""
 
     def __enter__(self) -> object: ...
 
@@ -43,149 +43,152 @@ class Audience(Protocol):
     ) -> None: ...
 
     interval: ClassVar[float]
-    """Seconds between two looks."""
+    """Seconds between two calls of `update`."""
 
-    def opened(self, title: str) -> None: ...
+    def open(self, title: str) -> None: ...
 
-    def look(self, ledger: Ledger, now: float) -> None: ...
+    def update(self, tracker: JobTracker, now: float) -> None: ...
 
-    def closed(self, ledger: Ledger, now: float, *, interrupted: bool) -> None: ...
+    def close(self, tracker: JobTracker, now: float, *, interrupted: bool) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How it ended."""
+class DemoResult:
+    """The final state of a demo; `interrupted` is True after a signal."""
 
-    ledger: Ledger
+    tracker: JobTracker
     interrupted: bool
 
 
-async def show(
+async def run_demo(
     plan: Plan,
     bootstrap: str | None,
-    audience: Audience,
-    complain: Callable[[str], object],
+    view: View,
+    write_error: Callable[[str], object],
     *,
-    patience: float = STANDSTILL,
-) -> Outcome:
-    """Play the demo, on a broker of its own if none is named.
+    idle_timeout: float = IDLE_TIMEOUT,
+) -> DemoResult:
+    """Run the demo until all jobs are done.
 
-    It ends when all jobs are done, or nothing happened for `patience` seconds.
-    Cancelling this, or a signal that asks to end, leaves nothing behind; what could not
-    be deleted is complained of.
+    The topic and the group are always deleted, also after a signal or a cancellation.
+
+    Args:
+        bootstrap: the address of a broker; None starts an embedded broker.
+        write_error: receives a line for each topic or group that cannot be deleted.
+        idle_timeout: seconds without an event after which the demo ends.
 
     Raises:
-        Error: the broker cannot be reached, or has no share groups; in a group, if
-            it was later.
+        Error: the broker cannot be reached or does not support share groups.
+        ExceptionGroup: the same kinds of errors, while the workers ran.
     """
-    ledger = Ledger(plan.names, expected=plan.jobs)
+    tracker = JobTracker(plan.names, expected=plan.jobs)
     async with _broker(bootstrap) as (address, title):
-        async with demo_environment(address, complain) as place:
-            watch = DemoClock()
-            with audience:
-                audience.opened(f"{_cast(plan)}, {title}")
-                stage = _Stage(plan, place, ledger, watch)
-                interrupted = await _play(stage, audience, patience)
-                now = watch.now
-                audience.look(ledger, now)
+        async with demo_environment(address, write_error) as environment:
+            clock = DemoClock()
+            with view:
+                view.open(f"{_describe_plan(plan)}, {title}")
+                demo = _Demo(plan, environment, tracker, clock)
+                interrupted = await _run_workers(demo, view, idle_timeout)
+                now = clock.now
+                view.update(tracker, now)
             if not interrupted:
-                ledger.counted(await place.lag())
-    audience.closed(ledger, now, interrupted=interrupted)
-    return Outcome(ledger, interrupted)
+                tracker.set_lag(await environment.fetch_lag())
+    view.close(tracker, now, interrupted=interrupted)
+    return DemoResult(tracker, interrupted)
 
 
 @asynccontextmanager
 async def _broker(bootstrap: str | None) -> AsyncIterator[tuple[str, str]]:
-    """Give the address of a broker, and what to call it."""
+    """Yield the address of a broker and a description for the title."""
     if bootstrap is not None:
         yield bootstrap, f"Kafka at {escape(bootstrap)}"
         return
-    # A real Kafka is all that others need.
+    # Imported late: not needed with a given broker.
     from sharecons.testing.broker.embedded import EmbeddedBroker
 
     async with EmbeddedBroker() as broker:
-        yield broker.bootstrap_servers, "broker in this process"
+        yield broker.bootstrap_servers, "in-memory broker"
 
 
-def _cast(plan: Plan) -> str:
+def _describe_plan(plan: Plan) -> str:
     return f"{plan.consumers} consumer{'s' * (plan.consumers > 1)}, 1 partition"
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
-    """What all who play have in common."""
+class _Demo:
+    """The objects that all tasks of a demo share."""
 
     plan: Plan
-    place: Environment
-    ledger: Ledger
-    watch: DemoClock
+    environment: Environment
+    tracker: JobTracker
+    clock: DemoClock
 
-    def worker(self, name: str) -> Worker:
-        return Worker(name, self.plan, self.place, self.ledger, self.watch)
+    def new_worker(self, name: str) -> Worker:
+        return Worker(name, self.plan, self.environment, self.tracker, self.clock)
 
 
-async def _play(stage: _Stage, audience: Audience, patience: float) -> bool:
-    """Play to the end; tells whether a signal ended it."""
-    plan, ledger, watch = stage.plan, stage.ledger, stage.watch
-    workers = {name: stage.worker(name) for name in plan.names}
+async def _run_workers(demo: _Demo, view: View, idle_timeout: float) -> bool:
+    """Run all workers until the jobs are done; return True if a signal ended it."""
+    plan, tracker, clock = demo.plan, demo.tracker, demo.clock
+    workers = {name: demo.new_worker(name) for name in plan.names}
     interrupted = anyio.Event()
-    async with anyio.create_task_group() as watchers:
-        watchers.start_soon(_follow, audience, ledger, watch)
+    async with anyio.create_task_group() as view_tasks:
+        view_tasks.start_soon(_update_view, view, tracker, clock)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_listen, tasks, interrupted)
+            tasks.start_soon(_cancel_on_signal, tasks, interrupted)
             for worker in workers.values():
                 tasks.start_soon(worker.run)
-            tasks.start_soon(_write, stage)
-            if plan.victim is not None:
-                tasks.start_soon(_kill, stage, workers[plan.victim])
-            await watch.until(lambda: ledger.finished, patience)
+            tasks.start_soon(_produce_jobs, demo)
+            if plan.killed_consumer is not None:
+                tasks.start_soon(_kill_when_busy, demo, workers[plan.killed_consumer])
+            await clock.wait_until(lambda: tracker.is_finished, idle_timeout)
             tasks.cancel_scope.cancel()
-        watchers.cancel_scope.cancel()
+        view_tasks.cancel_scope.cancel()
     return interrupted.is_set()
 
 
-async def _listen(tasks: TaskGroup, interrupted: anyio.Event) -> None:
-    """End the play at a signal, in order: consumers leave, and all is deleted."""
+async def _cancel_on_signal(tasks: TaskGroup, interrupted: anyio.Event) -> None:
+    """Cancel the workers at SIGINT or SIGTERM, so that they leave the group."""
     try:
         with anyio.open_signal_receiver(SIGINT, SIGTERM) as signals:
             async for _ in signals:
                 interrupted.set()
                 tasks.cancel_scope.cancel()
     except (NotImplementedError, ValueError, RuntimeError):
-        # Not on Windows, and in the main thread only: there Ctrl-C is an exception.
+        # On Windows and outside the main thread, Ctrl-C raises KeyboardInterrupt.
         await anyio.sleep_forever()
 
 
-async def _follow(audience: Audience, ledger: Ledger, watch: DemoClock) -> None:
+async def _update_view(view: View, tracker: JobTracker, clock: DemoClock) -> None:
     while True:
-        audience.look(ledger, watch.now)
-        await anyio.sleep(audience.interval)
+        view.update(tracker, clock.now)
+        await anyio.sleep(view.interval)
 
 
-async def _write(stage: _Stage) -> None:
-    """Write the jobs bit by bit, as somebody would who has no idea of consumers."""
-    plan, written = stage.plan, 0
-    while written < plan.jobs:
-        due = min(1.0, (stage.watch.now + WRITING) / plan.writing)
-        jobs = range(written + 1, max(written + 1, int(plan.jobs * due)) + 1)
-        await stage.place.write(jobs)
-        stage.ledger.produced(jobs)
-        stage.watch.ring()
-        written = jobs[-1]
-        await anyio.sleep(WRITING)
+async def _produce_jobs(demo: _Demo) -> None:
+    """Produce the jobs gradually, independently of the consumers."""
+    plan, produced = demo.plan, 0
+    while produced < plan.jobs:
+        due_share = min(1.0, (demo.clock.now + PRODUCE_INTERVAL) / plan.produce_seconds)
+        jobs = range(produced + 1, max(produced + 1, int(plan.jobs * due_share)) + 1)
+        await demo.environment.produce(jobs)
+        demo.tracker.on_produced(jobs)
+        demo.clock.notify()
+        produced = jobs[-1]
+        await anyio.sleep(PRODUCE_INTERVAL)
 
 
-async def _kill(stage: _Stage, worker: Worker) -> None:
-    """Kill the victim halfway, when it has its hands full.
+async def _kill_when_busy(demo: _Demo, worker: Worker) -> None:
+    """Kill a consumer at the planned time, once it has enough jobs.
 
-    Nothing that it said is under way then: of that nobody could know what became.
+    Wait until it has no unconfirmed acknowledgements: their results would be unknown.
     """
-    ledger, tally = stage.ledger, stage.ledger.tallies[worker.name]
-    await stage.watch.until(
+    tracker, stats = demo.tracker, demo.tracker.consumers[worker.name]
+    await demo.clock.wait_until(
         lambda: (
-            ledger.done >= stage.plan.kill_after
-            and len(tally.held) >= MIDST
-            and ledger.at_rest(worker.name)
+            tracker.done_count >= demo.plan.kill_after
+            and len(stats.acquired) >= MIN_ACQUIRED_WHEN_KILLED
+            and tracker.is_confirmed(worker.name)
         )
     )
     worker.kill()

@@ -1,27 +1,27 @@
-"""The demo as lines of text, for logs and for output that is no terminal."""
+"""The demo as lines of text, for logs and when stdout is not a terminal."""
 
 from collections.abc import Callable
 from types import TracebackType
 from typing import ClassVar, Final
 
-from sharecons.demo.job_tracker import Fate, Ledger, What
-from sharecons.demo.messages import account, closing, sentence
+from sharecons.demo.job_tracker import EventKind, JobState, JobTracker
+from sharecons.demo.messages import closing_lines, describe_event, summary_rows
 
 __all__ = ["TextView"]
 
-EVERY: Final = 2.0
-"""Seconds between two lines that tell how far it is."""
+PROGRESS_INTERVAL: Final = 2.0
+"""Seconds between two lines that report the progress."""
 
 
 class TextView:
-    """Prints what happened since the last look."""
+    """Writes the events since the last update."""
 
     interval: ClassVar[float] = 0.2
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
-        self._told = 0
-        self._next = 0.0
+        self._event_count = 0
+        self._next_progress = 0.0
 
     def __enter__(self) -> "TextView":
         return self
@@ -34,32 +34,33 @@ class TextView:
     ) -> None:
         pass
 
-    def opened(self, title: str) -> None:
+    def open(self, title: str) -> None:
         self._write(title)
 
-    def look(self, ledger: Ledger, now: float) -> None:
-        """Print the events that are new, and now and then how far it is."""
-        events = ledger.events[self._told :]
-        self._told += len(events)
+    def update(self, tracker: JobTracker, now: float) -> None:
+        """Write the new events, and the progress at intervals."""
+        events = tracker.events[self._event_count :]
+        self._event_count += len(events)
         for event in events:
-            who = event.who if event.what is not What.ARCHIVED else "broker"
-            self._write(f"{event.at:6.1f} s  {who:<7}{sentence(event)}")
-        if now >= self._next:
-            self._next = now + EVERY
-            self._write(f"{now:6.1f} s  {_progress(ledger)}")
+            who = event.consumer if event.kind is not EventKind.ARCHIVED else "broker"
+            self._write(f"{event.time:6.1f} s  {who:<7}{describe_event(event)}")
+        if now >= self._next_progress:
+            self._next_progress = now + PROGRESS_INTERVAL
+            self._write(f"{now:6.1f} s  {_format_progress(tracker)}")
 
-    def closed(self, ledger: Ledger, now: float, *, interrupted: bool) -> None:
+    def close(self, tracker: JobTracker, now: float, *, interrupted: bool) -> None:
         self._write("")
-        for what, number, made_of in account(ledger.sums()):
+        for what, number, made_of in summary_rows(tracker.totals()):
             self._write(f"  {what:<14}{number:>6}  {made_of}".rstrip())
-        for words in closing(ledger, now, interrupted=interrupted):
+        for words in closing_lines(tracker, now, interrupted=interrupted):
             self._write(words)
 
 
-def _progress(ledger: Ledger) -> str:
+def _format_progress(tracker: JobTracker) -> str:
+    acquired = tracker.count(JobState.ACQUIRED) + tracker.count(JobState.UNCONFIRMED)
     return (
-        f"done {ledger.done} of {ledger.expected}, "
-        f"in hand {ledger.count(Fate.HELD) + ledger.count(Fate.SAID)}, "
-        f"waiting {ledger.count(Fate.WAITING)}, "
-        f"to come {ledger.expected - len(ledger.jobs)}"
+        f"done {tracker.done_count} of {tracker.expected}, "
+        f"acquired {acquired}, "
+        f"waiting {tracker.count(JobState.WAITING)}, "
+        f"to send {tracker.expected - len(tracker.jobs)}"
     )

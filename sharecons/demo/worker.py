@@ -1,4 +1,4 @@
-"""One consumer at work on the jobs, who can be killed."""
+"""One consumer that processes jobs and can be killed."""
 
 from typing import Final
 
@@ -7,137 +7,141 @@ import anyio
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment
-from sharecons.demo.job_tracker import Ledger
+from sharecons.demo.job_tracker import JobTracker
 from sharecons.demo.network import KillableNetwork
-from sharecons.demo.plan import HANDS, Plan, Verdict
+from sharecons.demo.plan import CONCURRENT_JOBS, Decision, Plan
 from sharecons.errors import RecordStateError
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.record import AcknowledgeType, Record
 
-__all__ = ["Worker", "number_of"]
+__all__ = ["Worker", "job_number"]
 
 Bytes = bytes
 Task = Record[Bytes, Bytes]
 
-VERDICTS: Final = {
-    AcknowledgeType.ACCEPT: Verdict.ACCEPT,
-    AcknowledgeType.RELEASE: Verdict.RELEASE,
-    AcknowledgeType.REJECT: Verdict.REJECT,
+DECISIONS: Final = {
+    AcknowledgeType.ACCEPT: Decision.ACCEPT,
+    AcknowledgeType.RELEASE: Decision.RELEASE,
+    AcknowledgeType.REJECT: Decision.REJECT,
 }
 
 
 class Worker:
-    """A member of the group that works a few jobs at a time, and says how each went.
+    """A member of the group that processes a few jobs at the same time.
 
-    What it does and hears goes into the ledger as it happens.
+    It reports deliveries and acknowledgements to the job tracker.
     """
 
     def __init__(
         self,
         name: str,
         plan: Plan,
-        place: Environment,
-        ledger: Ledger,
-        watch: DemoClock,
+        environment: Environment,
+        tracker: JobTracker,
+        clock: DemoClock,
     ) -> None:
         self.name = name
         self._plan = plan
-        self._ledger = ledger
-        self._watch = watch
-        self._place = place
+        self._tracker = tracker
+        self._clock = clock
+        self._environment = environment
         self._network = KillableNetwork(TcpNetwork())
         self._scope = anyio.CancelScope()
-        self._hands = anyio.Semaphore(HANDS)
-        self._numbers: dict[int, int] = {}
-        """Of jobs, by offset: there is one partition."""
+        self._free_slots = anyio.Semaphore(CONCURRENT_JOBS)
+        self._job_numbers: dict[int, int] = {}
+        """Job numbers by offset; there is only one partition."""
 
     async def run(self) -> None:
-        """Work until cancelled or killed; cancelled, it leaves the group in order.
+        """Process jobs until cancelled or killed; leave the group if cancelled.
 
         Raises:
-            Error: the broker wants none of it.
+            Error: the consumer cannot join the group or fetch.
         """
         consumer: ShareConsumer[Bytes, Bytes] = ShareConsumer(
-            self._place.topic,
-            group_id=self._place.group_id,
-            bootstrap_servers=self._place.bootstrap,
+            self._environment.topic,
+            group_id=self._environment.group_id,
+            bootstrap_servers=self._environment.bootstrap,
             acknowledgement="explicit",
-            # So that a killed one leaves little behind that it never looked at.
+            # Acquires few records in advance, which a killed consumer would lock.
             acquire_mode="record_limit",
             auto_offset_reset="earliest",
             client_id=f"sharecons-demo-{self.name}",
-            on_acknowledged=self._acknowledged,
+            on_acknowledged=self._on_acknowledged,
             network=self._network,
         )
         with self._scope:
             async with consumer:
                 try:
-                    await self._take(consumer)
+                    await self._consume(consumer)
                 finally:
-                    await self._die(consumer)
+                    await self._close_if_killed(consumer)
 
     def kill(self) -> None:
-        """End at once, saying nothing to anybody, as a process that gets SIGKILL."""
+        """Stop at once without sending anything, like a process that gets SIGKILL."""
         self._network.kill()
         self._scope.cancel()
-        self._ledger.killed(self.name, self._watch.now)
-        self._watch.ring()
+        self._tracker.on_killed(self.name, self._clock.now)
+        self._clock.notify()
 
-    async def _die(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:
-        if self._network.dead:
-            self._place.dead.append(consumer.member_id)
+    async def _close_if_killed(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:
+        if self._network.is_killed:
+            self._environment.killed_members.append(consumer.member_id)
             await self._network.close()
             await consumer.aclose(timeout=0)
 
-    async def _take(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:
+    async def _consume(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:
         records = aiter(consumer)
         async with anyio.create_task_group() as tasks:
             while True:
-                # A hand first: what is asked for is worked at once.
-                await self._hands.acquire()
+                # Wait for a free slot first, so that a received job starts at once.
+                await self._free_slots.acquire()
                 tasks.start_soon(self._work, await anext(records))
 
     async def _work(self, task: Task) -> None:
-        if self._network.dead:
-            return  # killed while this was on its way from the consumer
-        number, count = number_of(task), task.delivery_count
-        self._numbers[task.offset] = number
-        self._ledger.delivered(number, self.name, count, self._watch.now)
-        self._watch.ring()
+        if self._network.is_killed:
+            return  # killed before the job started
+        number, count = job_number(task), task.delivery_count
+        self._job_numbers[task.offset] = number
+        self._tracker.on_delivered(number, self.name, count, self._clock.now)
+        self._clock.notify()
         await anyio.sleep(self._plan.duration(self.name, number, count))
-        if self._network.dead:
-            return  # killed in the moment between the end of the work and its word
-        self._say(task, number, self._plan.verdict(self.name, number, count))
-        self._watch.ring()
-        self._hands.release()
+        if self._network.is_killed:
+            return  # killed before the acknowledgement
+        self._acknowledge(task, number, self._plan.decide(self.name, number, count))
+        self._clock.notify()
+        self._free_slots.release()
 
-    def _say(self, task: Task, number: int, verdict: Verdict) -> None:
+    def _acknowledge(self, task: Task, number: int, decision: Decision) -> None:
         try:
-            match verdict:
-                case Verdict.ACCEPT:
+            match decision:
+                case Decision.ACCEPT:
                     task.accept()
-                case Verdict.RELEASE:
+                case Decision.RELEASE:
                     task.release()
-                case Verdict.REJECT:
+                case Decision.REJECT:
                     task.reject()
         except RecordStateError:
-            self._ledger.expired(number, self.name, self._watch.now)
+            self._tracker.on_lock_expired(number, self.name, self._clock.now)
         else:
-            self._ledger.said(number, self.name, verdict, self._watch.now)
+            self._tracker.on_acknowledged(number, self.name, decision, self._clock.now)
 
-    def _acknowledged(self, results: list[AcknowledgeResult]) -> None:
-        if self._network.dead:
-            return  # nobody is there to hear it
+    def _on_acknowledged(self, results: list[AcknowledgeResult]) -> None:
+        if self._network.is_killed:
+            return  # a killed process would not receive it
         for result in results:
-            book = self._ledger.refused if result.error else self._ledger.confirmed
+            record = (
+                self._tracker.on_ack_rejected
+                if result.error
+                else self._tracker.on_ack_confirmed
+            )
             for offset in range(result.first_offset, result.last_offset + 1):
-                number = self._numbers[offset]
-                book(number, self.name, VERDICTS[result.type], self._watch.now)
-        self._watch.ring()
+                number = self._job_numbers[offset]
+                record(number, self.name, DECISIONS[result.type], self._clock.now)
+        self._clock.notify()
 
 
-def number_of(task: Task) -> int:
-    """Read a job's number from its record's value."""
+def job_number(task: Task) -> int:
+    """Return the job number in a record's value."""
     assert task.value is not None, "the demo wrote it"
     return int(task.value.split()[1])

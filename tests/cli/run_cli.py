@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sharecons.cli import main
 
-__all__ = ["Answer", "rows", "sharecons"]
+__all__ = ["CliResult", "parse_tables", "run_cli"]
 
 
 @dataclass
-class Answer:
+class CliResult:
     code: int
     out: str
     err: str
@@ -23,7 +23,7 @@ class Answer:
         return self.err.splitlines()
 
 
-def sharecons(*args):
+def run_cli(*args):
     """Run a command; give its exit code and what it says."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
@@ -34,10 +34,10 @@ def sharecons(*args):
         sys.stdout.flush()
         sys.stderr.flush()
     said = [each.buffer.getvalue().decode() for each in (out, err)]
-    return Answer(int(code or 0), *said)
+    return CliResult(int(code or 0), *said)
 
 
-def rows(text):
+def parse_tables(text):
     """Read a table, ours or Java's; a table begins where a line begins with GROUP."""
     found = []
     head = []

@@ -20,11 +20,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sharecons.cli.exit_codes import Exit
+from sharecons.cli.exit_codes import ExitCode
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name, until
-from tests.cli.run_cli import sharecons
+from tests.cli.run_cli import run_cli
 
 NOON = ["--to-datetime", "noon"]
 
@@ -38,11 +38,11 @@ def the_line(answer):
 def test_a_broker_that_cannot_be_reached():
     (port,) = free_ports(1)
 
-    answer = sharecons(
+    answer = run_cli(
         "groups", "list", "--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "300"
     )
 
-    assert Exit.UNREACHABLE == answer.code
+    assert ExitCode.UNREACHABLE == answer.code
     assert f"127.0.0.1:{port}" in the_line(answer)
 
 
@@ -50,9 +50,9 @@ def test_a_closed_port_ends_a_command_after_three_seconds():
     (port,) = free_ports(1)
     began = time.monotonic()
 
-    answer = sharecons("groups", "list", "--bootstrap-server", f"127.0.0.1:{port}")
+    answer = run_cli("groups", "list", "--bootstrap-server", f"127.0.0.1:{port}")
 
-    assert Exit.UNREACHABLE == answer.code
+    assert ExitCode.UNREACHABLE == answer.code
     assert "tried for 3." in the_line(answer)
     assert time.monotonic() - began < 10
 
@@ -61,30 +61,28 @@ def test_a_broker_that_starts_a_second_later_is_waited_for():
     (port,) = free_ports(1)
     where = f"127.0.0.1:{port}"
     with ThreadPoolExecutor() as threads:
-        pending = threads.submit(
-            sharecons, "groups", "list", "--bootstrap-server", where
-        )
+        pending = threads.submit(run_cli, "groups", "list", "--bootstrap-server", where)
         time.sleep(1.5)
         with EmbeddedBroker(port=port):
             answer = pending.result()
 
-    assert Exit.DONE == answer.code, answer.err
+    assert ExitCode.SUCCESS == answer.code, answer.err
 
 
 def test_no_broker_named(monkeypatch):
     for name in [name for name in os.environ if name.startswith("SHARECONS_")]:
         monkeypatch.delenv(name)
 
-    answer = sharecons("groups", "list")
+    answer = run_cli("groups", "list")
 
-    assert Exit.USAGE == answer.code
+    assert ExitCode.USAGE == answer.code
     assert "give --bootstrap-server HOST:PORT" in the_line(answer)
 
 
 def test_an_address_that_is_none():
-    answer = sharecons("groups", "list", "--bootstrap-server", "localhost:port")
+    answer = run_cli("groups", "list", "--bootstrap-server", "localhost:port")
 
-    assert Exit.USAGE == answer.code
+    assert ExitCode.USAGE == answer.code
     assert "localhost:port" in the_line(answer)
 
 
@@ -100,24 +98,24 @@ def test_a_broken_properties_file(tmp_path, content, words):
     file = tmp_path / "admin.properties"
     file.write_text(content)
 
-    answer = sharecons(
+    answer = run_cli(
         *("groups", "list", "--bootstrap-server", "127.0.0.1:1"),
         *("--command-config", file),
     )
 
-    assert Exit.USAGE == answer.code
+    assert ExitCode.USAGE == answer.code
     line = the_line(answer)
     assert str(file) in line
     assert words in line
 
 
 def test_a_properties_file_that_is_not_there(tmp_path):
-    answer = sharecons(
+    answer = run_cli(
         *("groups", "list", "--bootstrap-server", "127.0.0.1:1"),
         *("--command-config", tmp_path / "none"),
     )
 
-    assert Exit.USAGE == answer.code
+    assert ExitCode.USAGE == answer.code
     assert str(tmp_path / "none") in the_line(answer)
 
 
@@ -127,10 +125,13 @@ def test_a_properties_file_that_is_not_there(tmp_path):
         (["groups", "--bogus"], "--bogus"),
         (["groups", "bogus"], "'bogus'"),
         (["groups", "list", "--timeout", "soon"], "soon"),
-        (["groups", "delete"], "delete takes a group"),
+        (["groups", "delete"], "delete needs a group"),
         (["groups"], "give a command"),
         (["groups", "configure", "g", "--set", "novalue"], "NAME=VALUE"),
-        (["groups", "configure", "g", "--set", "a=1", "--unset", "a"], "twice"),
+        (
+            ["groups", "configure", "g", "--set", "a=1", "--unset", "a"],
+            "more than once",
+        ),
         (["groups", "list", "--type", "bogus"], "'bogus'"),
         (
             [
@@ -150,9 +151,9 @@ def test_a_properties_file_that_is_not_there(tmp_path):
     ],
 )
 def test_options_that_make_no_sense(args, words):
-    answer = sharecons(*args)
+    answer = run_cli(*args)
 
-    assert Exit.USAGE == answer.code
+    assert ExitCode.USAGE == answer.code
     assert words in the_line(answer)
 
 
@@ -160,7 +161,7 @@ def test_a_topic_without_rights(any_kafka):
     topic = any_kafka.admin.create_topic(1, new_name("secret"))
     any_kafka.admin.deny_topic(topic)
     try:
-        answer = sharecons(
+        answer = run_cli(
             *("groups", "reset-offsets", new_name("group"), "--topic", topic),
             *("--to-latest", "--dry-run"),
             *("--bootstrap-server", any_kafka.bootstrap_servers),
@@ -168,7 +169,7 @@ def test_a_topic_without_rights(any_kafka):
     finally:
         any_kafka.admin.allow_topic(topic)
 
-    assert Exit.FORBIDDEN == answer.code
+    assert ExitCode.FORBIDDEN == answer.code
     line = answer.lines[0]
     assert f"'{topic}': TOPIC_AUTHORIZATION_FAILED" in line
     assert "no right to the topic" in line
@@ -182,7 +183,7 @@ def test_a_reader_that_goes_away_is_no_trouble():
     process.stdout.close()
     said = process.stderr.read()
 
-    assert Exit.PIPE_CLOSED == process.wait()
+    assert ExitCode.PIPE_CLOSED == process.wait()
     assert "" == said
     process.stderr.close()
 
@@ -203,7 +204,7 @@ def denied(kafka, group):
 
 
 def is_denied(group, where):
-    return sharecons("groups", "offsets", group, *where).code == Exit.FORBIDDEN
+    return run_cli("groups", "offsets", group, *where).code == ExitCode.FORBIDDEN
 
 
 def test_a_group_without_rights(any_kafka):
@@ -212,7 +213,7 @@ def test_a_group_without_rights(any_kafka):
     with denied(any_kafka, group):
         until("it is denied", lambda: is_denied(group, where))
         answers = [
-            sharecons("groups", *action, *where)
+            run_cli("groups", *action, *where)
             for action in (
                 ("offsets", group),
                 ("members", group),
@@ -221,7 +222,7 @@ def test_a_group_without_rights(any_kafka):
             )
         ]
 
-    assert [Exit.FORBIDDEN] * 4 == [answer.code for answer in answers]
+    assert [ExitCode.FORBIDDEN] * 4 == [answer.code for answer in answers]
     for answer in answers:
         assert f"group '{group}': GROUP_AUTHORIZATION_FAILED" in the_line(answer)
 
@@ -244,4 +245,4 @@ def test_ctrl_c_ends_a_command_that_waits():
             process.send_signal(signal.SIGINT)
             said = process.communicate()
 
-    assert (Exit.INTERRUPTED, ("", "")) == (process.returncode, said)
+    assert (ExitCode.INTERRUPTED, ("", "")) == (process.returncode, said)

@@ -5,14 +5,14 @@ import subprocess
 
 import pytest
 
-from tests.cli.run_cli import sharecons
+from tests.cli.run_cli import run_cli
 
 CHECKS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "-n"]}
 
 
 @pytest.mark.parametrize("shell", CHECKS)
 def test_every_shell_knows_commands_and_options(shell):
-    answer = sharecons("completion", shell)
+    answer = run_cli("completion", shell)
 
     assert 0 == answer.code
     for word in ("groups", "reset-offsets", "to-datetime", "all-topics", "completion"):
@@ -24,14 +24,14 @@ def test_the_shell_itself_takes_it(shell, tmp_path):
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
     file = tmp_path / "sharecons"
-    file.write_text(sharecons("completion", shell).out)
+    file.write_text(run_cli("completion", shell).out)
 
     subprocess.run([*CHECKS[shell], str(file)], check=True)
 
 
 def completed(tmp_path, *words):
     file = tmp_path / "sharecons.bash"
-    file.write_text(sharecons("completion", "bash").out)
+    file.write_text(run_cli("completion", "bash").out)
     script = f"""
         source {file}
         COMP_WORDS=({" ".join(words)})

@@ -11,7 +11,7 @@ from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.handlers import read_share_group_state
-from tests.cli.run_cli import sharecons
+from tests.cli.run_cli import run_cli
 from tests.exporter.scraped import GROUP as PREFIX
 from tests.exporter.scraped import scrape
 
@@ -71,7 +71,7 @@ async def stand(servers):
 def run(broker):
     def run(*args):
         servers = ("--bootstrap-server", broker.bootstrap_servers)
-        answer = sharecons(*args, *servers)
+        answer = run_cli(*args, *servers)
         assert 0 == answer.code, answer.err
         return answer
 

@@ -9,15 +9,13 @@ import pytest
 from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.version import VERSION
 from tests.broker.clients import new_name
-from tests.cli.run_cli import rows, sharecons
+from tests.cli.run_cli import parse_tables, run_cli
 
 
 @pytest.fixture
 def ask(broker):
     def asked(*args):
-        return sharecons(
-            "groups", *args, "--bootstrap-server", broker.bootstrap_servers
-        )
+        return run_cli("groups", *args, "--bootstrap-server", broker.bootstrap_servers)
 
     return asked
 
@@ -76,7 +74,7 @@ def test_bootstrap_servers_in_either_spelling_before_or_behind(broker, group):
         ("groups", f"--bootstrap-server={where}", "--describe", "--group", group),
     ]
 
-    answers = [sharecons(*way) for way in ways]
+    answers = [run_cli(*way) for way in ways]
 
     assert 1 == len({answer.out for answer in answers})
     assert [0] * 4 == [answer.code for answer in answers]
@@ -86,7 +84,7 @@ def test_bootstrap_servers_in_either_spelling_before_or_behind(broker, group):
 def test_bootstrap_servers_from_the_environment(broker, group, monkeypatch):
     monkeypatch.setenv("SHARECONS_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
 
-    answer = sharecons("groups", "list")
+    answer = run_cli("groups", "list")
 
     assert group in answer.out.splitlines()
 
@@ -94,7 +92,7 @@ def test_bootstrap_servers_from_the_environment(broker, group, monkeypatch):
 def test_describe_shows_state_and_offsets(ask, topic, group):
     answer = ask("describe", group)
 
-    state, offsets = rows(answer.out)
+    state, offsets = parse_tables(answer.out)
     assert ("Empty", "0") == (state["STATE"], state["#MEMBERS"])
     assert (topic, "4", "6") == (
         offsets["TOPIC"],
@@ -114,10 +112,10 @@ def test_one_group_that_is_not_there_hides_no_other(ask, group):
     answer = ask("offsets", group, f"{group}x")
 
     assert 1 == answer.code
-    assert [group] == [row["GROUP"] for row in rows(answer.out)]
+    assert [group] == [row["GROUP"] for row in parse_tables(answer.out)]
     (line,) = answer.lines
     assert line.startswith(f"sharecons groups: cannot describe share group '{group}x'")
-    assert line.endswith(f"; '{group}' is meant, perhaps")
+    assert line.endswith(f"; did you mean '{group}'?")
 
 
 def test_an_empty_listing_is_an_empty_list(ask):
@@ -139,7 +137,8 @@ def test_groups_of_other_types_are_listed_when_asked_for(broker, ask, topic, gro
 
     anyio.run(commit)
     every = {
-        row["GROUP"]: row["TYPE"] for row in rows(ask("list", "--type", "all").out)
+        row["GROUP"]: row["TYPE"]
+        for row in parse_tables(ask("list", "--type", "all").out)
     }
     refused = ask("offsets", classic)
 
@@ -172,7 +171,10 @@ def test_configs_of_a_dry_run_are_checked_and_not_set(ask, group):
     good = ask("configure", group, "--set", f"{name}=15000", "--dry-run")
     bad = ask("configure", group, "--set", f"{name}=3")
 
-    assert (0, ["30000"]) == (good.code, [row["VALUE"] for row in rows(good.out)])
+    assert (0, ["30000"]) == (
+        good.code,
+        [row["VALUE"] for row in parse_tables(good.out)],
+    )
     assert "nothing was changed" in good.err
     assert 2 == bad.code
     (line,) = bad.lines
@@ -186,10 +188,10 @@ def test_a_reset_shows_where_it_was(ask, topic, group):
     done = ask(
         "reset-offsets", group, "--topic", f"{topic}:0", "--to-latest", "--execute"
     )
-    (after,) = rows(ask("offsets", group).out)
+    (after,) = parse_tables(ask("offsets", group).out)
 
     assert dry.out == done.out
-    (row,) = rows(done.out)
+    (row,) = parse_tables(done.out)
     assert ("10", "4") == (row["NEW-OFFSET"], row["OLD-OFFSET"])
     assert "nothing was changed" in dry.err
     assert ("10", "0") == (after["START-OFFSET"], after["LAG"])
@@ -199,7 +201,7 @@ def test_a_reset_with_one_bad_partition_changes_nothing(ask, topic, group):
     answer = ask(
         "reset-offsets", group, "--topic", f"{topic}:0,7", "--to-latest", "--execute"
     )
-    (after,) = rows(ask("offsets", group).out)
+    (after,) = parse_tables(ask("offsets", group).out)
 
     assert (1, "") == (answer.code, answer.out)
     assert f"the partitions of topic '{topic}' are 0 to 1" in answer.lines[0]
@@ -212,23 +214,35 @@ def test_a_misspelt_topic_is_guessed(ask, topic, group):
     )
 
     assert 1 == answer.code
-    assert answer.lines[0].endswith(f"'{topic}' is meant, perhaps")
+    assert answer.lines[0].endswith(f"did you mean '{topic}'?")
 
 
 def new_offsets(answer):
     assert 0 == answer.code, answer.err
     return {
         (row["TOPIC"], int(row["PARTITION"])): int(row["NEW-OFFSET"])
-        for row in rows(answer.out)
+        for row in parse_tables(answer.out)
     }
 
 
 @pytest.mark.parametrize(
     ("offset", "expected", "note"),
     [
-        (7, {0: 7, 1: 0}, "the log ends earlier, so that its end is meant: {t}-1"),
-        (-3, {0: 0, 1: 0}, "its beginning is meant: {t}-0, {t}-1"),
-        (2**63 - 1, {0: 10, 1: 0}, "its end is meant: {t}-0, {t}-1"),
+        (
+            7,
+            {0: 7, 1: 0},
+            "the log ends at a lower offset, which is used instead: {t}-1",
+        ),
+        (
+            -3,
+            {0: 0, 1: 0},
+            "the log starts at a higher offset, which is used instead: {t}-0, {t}-1",
+        ),
+        (
+            2**63 - 1,
+            {0: 10, 1: 0},
+            "the log ends at a lower offset, which is used instead: {t}-0, {t}-1",
+        ),
     ],
 )
 def test_reset_to_offset_stays_within_the_logs(
@@ -247,10 +261,11 @@ def test_reset_to_current_keeps_start_offsets(ask, topic, group):
     answer = ask("reset-offsets", group, *how)
 
     assert {(topic, 0): 4, (topic, 1): 0} == new_offsets(answer)
-    assert f"the group has no start offset, so that the end is meant: {topic}-1" in (
-        answer.err
+    assert (
+        f"the group has no start offset, so the log end offset is used: {topic}-1"
+        in (answer.err)
     )
-    assert "4" == rows(ask("offsets", group).out)[0]["START-OFFSET"]
+    assert "4" == parse_tables(ask("offsets", group).out)[0]["START-OFFSET"]
 
 
 def test_exported_offsets_are_read_back(ask, topic, group, tmp_path):
@@ -288,7 +303,7 @@ def test_offsets_files_may_be_written_by_other_programs(
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (b"", "has no offsets: write TOPIC,PARTITION,OFFSET lines"),
+        (b"", "has no offsets: write lines of the form TOPIC,PARTITION,OFFSET"),
         (b"\n\n", "has no offsets"),
         (b"t,0\n", "line 1: 2 values instead of 3: write TOPIC,PARTITION,OFFSET"),
         (b"t,0,1\n\n# all\n", "line 3: 1 values instead of 3"),
@@ -303,7 +318,7 @@ def test_offsets_files_may_be_written_by_other_programs(
         (b"t,0,9223372036854775808\n", "line 1: offset '9223372036854775808' is"),
         (b"t,0,1.5\n", "line 1: offset '1.5' is not a number"),
         ("t,0,٣\n".encode(), "line 1: offset '٣' is not a number"),
-        (b"t,0,1\nt,0,2\n", "line 2: t-0 has an offset in line 1 already: remove"),
+        (b"t,0,1\nt,0,2\n", "line 2: t-0 already has an offset in line 1: remove"),
         (b"t,0,1\nt\xff,0,1\n", "is not UTF-8 at byte 7: save it as UTF-8"),
         (None, "cannot read"),
     ],
@@ -332,20 +347,29 @@ def test_offsets_file_with_a_missing_partition_changes_nothing(
     assert 1 == answer.code
     assert f"the partitions of topic '{topic}' are 0 to 1" in answer.err
     assert "no-such-topic" in answer.err
-    assert "4" == rows(ask("offsets", group).out)[0]["START-OFFSET"]
+    assert "4" == parse_tables(ask("offsets", group).out)[0]["START-OFFSET"]
 
 
 @pytest.mark.parametrize(
     ("args", "error"),
     [
-        (("--from-file", "f", "--topic", "t"), "takes no topic beside it"),
-        (("--from-file", "f", "--all-topics"), "takes no topic beside it"),
-        (("--from-file", "f", "--to-current"), "takes one of"),
-        (("--topic", "t", "--to-offset", "5", "--to-current"), "takes one of"),
-        (("--topic", "t", "--to-offset", "0", "--to-latest"), "takes one of"),
+        (
+            ("--from-file", "f", "--topic", "t"),
+            "cannot be combined with --topic or --all-topics",
+        ),
+        (
+            ("--from-file", "f", "--all-topics"),
+            "cannot be combined with --topic or --all-topics",
+        ),
+        (("--from-file", "f", "--to-current"), "needs exactly one of"),
+        (("--topic", "t", "--to-offset", "5", "--to-current"), "needs exactly one of"),
+        (("--topic", "t", "--to-offset", "0", "--to-latest"), "needs exactly one of"),
         (("--topic", "t", "--to-offset", "x"), "'x'"),
-        (("--to-offset", "5"), "takes --topic, --all-topics or --from-file"),
-        (("--topic", "t", "--to-latest", "--export", "--json"), "takes no --json"),
+        (("--to-offset", "5"), "needs --topic, --all-topics or --from-file"),
+        (
+            ("--topic", "t", "--to-latest", "--export", "--json"),
+            "cannot be combined with --json",
+        ),
     ],
 )
 def test_reset_options_that_exclude_each_other(ask, group, args, error, tmp_path):
@@ -388,7 +412,7 @@ def test_topics_are_forgotten_each_for_itself(ask, topic, group):
 
     assert 1 == answer.code
     assert ["deleted", "UNKNOWN_TOPIC_OR_PARTITION"] == [
-        row["STATUS"] for row in rows(answer.out)
+        row["STATUS"] for row in parse_tables(answer.out)
     ]
     assert 1 == len(answer.lines)
     assert "has no offset information" in ask("offsets", group).err
@@ -408,7 +432,9 @@ def test_deleting_says_of_each_group_what_became_of_it(ask, group):
 def test_all_groups_are_deleted_when_all_are_named(ask, stand, topic):
     groups = {stand({(topic, 0): 1}), stand({(topic, 0): 2})}
 
-    assert groups <= {row["GROUP"] for row in rows(ask("delete", "--all-groups").out)}
+    assert groups <= {
+        row["GROUP"] for row in parse_tables(ask("delete", "--all-groups").out)
+    }
     assert "" == ask("list").out
     assert 0 == ask("delete", "--all-groups").code
 

@@ -14,8 +14,8 @@ from sharecons.testing.broker.handlers import (
     metadata,
     share_group_describe,
 )
-from tests.cli.run_cli import sharecons
-from tests.cli.unsafe_characters import dangerous
+from tests.cli.run_cli import run_cli
+from tests.cli.unsafe_characters import unsafe_characters
 
 ATTACK = "\x1b]0;pwned\x07\x1b[2J\x7f\x9b31m\u202eevil\u2066\u200b\u2028\u3164\ufe0f"
 GROUP = f"group{ATTACK}"
@@ -132,12 +132,12 @@ READING = [
 
 def asked(broker, command):
     servers = ("--bootstrap-server", broker.bootstrap_servers, "--timeout", "5s")
-    return sharecons(*command, *servers)
+    return run_cli(*command, *servers)
 
 
 def is_clean(answer):
-    assert set() == dangerous(answer.out)
-    assert set() == dangerous(answer.err)
+    assert set() == unsafe_characters(answer.out)
+    assert set() == unsafe_characters(answer.err)
     assert "Traceback" not in answer.err
     return True
 
@@ -277,7 +277,7 @@ def test_a_page_escapes_names(hostile, tmp_path):
     words.feed(path.read_text(encoding="utf-8"))
 
     assert 0 == answer.code
-    assert set() == dangerous("".join(words.found))
+    assert set() == unsafe_characters("".join(words.found))
     assert r"group\x1b]0;pwned" in "".join(words.found)
 
 

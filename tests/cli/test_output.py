@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from tests.cli.run_cli import sharecons
-from tests.cli.unsafe_characters import dangerous
+from tests.cli.run_cli import run_cli
+from tests.cli.unsafe_characters import unsafe_characters
 
 SHARECONS = (sys.executable, "-m", "sharecons")
 UNREACHABLE = ("--bootstrap-server", "localhost:1", "--timeout", "300")
@@ -18,7 +18,7 @@ UNREACHABLE = ("--bootstrap-server", "localhost:1", "--timeout", "300")
 def give_a_start(broker, group):
     where = ("--topic", "jobs", "--to-earliest", "--execute")
     servers = ("--bootstrap-server", broker.bootstrap_servers)
-    answer = sharecons("groups", "reset-offsets", group, *where, *servers)
+    answer = run_cli("groups", "reset-offsets", group, *where, *servers)
     assert 0 == answer.code
 
 
@@ -65,7 +65,7 @@ def test_output_that_cannot_be_encoded_is_escaped(encoding, command):
 
     assert (0, b"") == (ended.returncode, ended.stderr)
     text = ended.stdout.decode(encoding.partition(":")[0])
-    assert set() == dangerous(text)
+    assert set() == unsafe_characters(text)
     if "json" in command:
         value = json.loads(text.strip().rpartition("  value=")[2])
         assert {"日本": "\U0001f600\u20ac"} == value
@@ -163,7 +163,7 @@ def test_arguments_that_are_not_utf_8_are_refused(command):
     assert (2, b"") == (ended.returncode, ended.stdout)
     (line,) = ended.stderr.decode().splitlines()
     assert "not valid UTF-8" in line
-    assert set() == dangerous(line)
+    assert set() == unsafe_characters(line)
 
 
 @pytest.mark.slow

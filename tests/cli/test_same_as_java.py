@@ -17,22 +17,22 @@ from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 import sharecons as ours
 from tests.broker.clients import new_name, until
-from tests.cli.run_cli import rows, sharecons
 from tests.cli.java_share_groups import JavaShareGroups
+from tests.cli.run_cli import parse_tables, run_cli
 from tests.kafka_plugin import VERSION
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 since_4_4 = pytest.mark.skipif(VERSION < "4.4", reason="options of Kafka 4.4's tool")
 
-LOST = "(?i)not found|GROUP_ID_NOT_FOUND|not a share group"
-BUSY = "(?i)not empty|NON_EMPTY_GROUP"
+GROUP_NOT_FOUND = "(?i)not found|GROUP_ID_NOT_FOUND|not a share group"
+GROUP_NOT_EMPTY = "(?i)not empty|NON_EMPTY_GROUP"
 NO_TOPIC = "(?i)UNKNOWN_TOPIC_OR_PARTITION|does not host this topic-partition"
 NO_PARTITION = f"{NO_TOPIC}|(?i:partitions? .* not|is 0 to)"
 
 
 @dataclass
-class Ground:
+class CommonNames:
     """Names that questions are about."""
 
     bootstrap_servers: str
@@ -72,22 +72,22 @@ def ground(kafka, tmp_path_factory):
     file = tmp_path_factory.mktemp("offsets") / "offsets.csv"
     file.write_text(f"{topic},0,12\n{topic},1,1000\n{other},1,2\n")
     busy, classic = f"{stem}-busy", f"{stem}-classic"
-    made = Ground(where, topic, other, busy, classic, stem, str(file))
+    made = CommonNames(where, topic, other, busy, classic, stem, str(file))
     with ExitStack() as stack:
-        _occupy(stack, kafka, made)
-        _commit(made)
+        _start_members(stack, kafka, made)
+        _commit_classic(made)
         yield made
-    anyio.run(_cleared, made)
+    anyio.run(_delete_groups, made)
 
 
-async def _cleared(made):
+async def _delete_groups(made):
     """Leave a Kafka that is not ours without our groups."""
     names = [made.named(name, side)[0] for name in ("{g}", "{h}") for side in "jo"]
     async with ours.ShareGroupAdmin(made.bootstrap_servers) as admin:
         await admin.delete_share_groups(made.busy, made.classic, *names)
 
 
-def _occupy(stack, kafka, made):
+def _start_members(stack, kafka, made):
     """Two members of one group, and something read by them."""
     config = {
         "share.auto.offset.reset": "earliest",
@@ -133,7 +133,7 @@ async def _is_settled(admin, group):
     )
 
 
-def _commit(made):
+def _commit_classic(made):
     settings = {"bootstrap.servers": made.bootstrap_servers, "group.id": made.classic}
     consumer = Consumer(settings)
     consumer.commit(offsets=[TopicPartition(made.topic, 0, 3)], asynchronous=False)
@@ -149,13 +149,17 @@ def fresh(ground):
             for side in ("j", "o"):
                 (g,), (h,) = (ground.named(name, side) for name in ("{g}", "{h}"))
                 await admin.delete_share_groups(g, h)
-                await _stand(admin, g, {(ground.topic, 0): 10, (ground.topic, 1): 2})
-                await _stand(admin, h, {(ground.topic, 0): 5, (ground.other, 1): 1})
+                await _set_start_offsets(
+                    admin, g, {(ground.topic, 0): 10, (ground.topic, 1): 2}
+                )
+                await _set_start_offsets(
+                    admin, h, {(ground.topic, 0): 5, (ground.other, 1): 1}
+                )
 
     anyio.run(prepare)
 
 
-async def _stand(admin, group, offsets):
+async def _set_start_offsets(admin, group, offsets):
     wanted = {ours.TopicPartition(*key): offset for key, offset in offsets.items()}
     (await admin.alter_share_group_offsets(group, wanted)).check()
 
@@ -166,7 +170,7 @@ def java(ground):
         yield tool
 
 
-FACTS = {
+QUERIES = {
     "states of all groups": "--list --state",
     "states of empty groups": "--list --state Empty",
     "states of stable groups, in small letters": "--list --state stable",
@@ -214,7 +218,7 @@ FACTS = {
     " --topic {t}",
 }
 
-SINCE_4_4 = {
+QUERIES_SINCE_4_4 = {
     "a reset to an offset, dry": "--reset-offsets --group {g} --topic {t}"
     " --to-offset 5 --dry-run",
     "a reset to a negative offset, dry": "--reset-offsets --group {g} --topic {t}"
@@ -233,26 +237,35 @@ SINCE_4_4 = {
     " --from-file {file} --execute",
 }
 
-NOTHING = ("--list --state Dead", FACTS["members of an empty group"])
+EMPTY_RESULTS = ("--list --state Dead", QUERIES["members of an empty group"])
 """What has no rows on either side."""
 
-REFUSALS = {
-    "describing a group that is not there": ("--describe --group {none}", LOST),
-    "its members": ("--describe --group {none} --members", LOST),
-    "its state": ("--describe --group {none} --state", LOST),
-    "deleting it": ("--delete --group {none}", LOST),
-    "deleting its offsets": ("--delete-offsets --group {none} --topic {t}", LOST),
-    "describing a consumer group": ("--describe --group {classic}", LOST),
-    "deleting a consumer group": ("--delete --group {classic}", LOST),
-    "deleting a group with members": ("--delete --group {busy}", BUSY),
-    "deleting offsets of one": ("--delete-offsets --group {busy} --topic {t}", BUSY),
+FAILURES = {
+    "describing a group that is not there": (
+        "--describe --group {none}",
+        GROUP_NOT_FOUND,
+    ),
+    "its members": ("--describe --group {none} --members", GROUP_NOT_FOUND),
+    "its state": ("--describe --group {none} --state", GROUP_NOT_FOUND),
+    "deleting it": ("--delete --group {none}", GROUP_NOT_FOUND),
+    "deleting its offsets": (
+        "--delete-offsets --group {none} --topic {t}",
+        GROUP_NOT_FOUND,
+    ),
+    "describing a consumer group": ("--describe --group {classic}", GROUP_NOT_FOUND),
+    "deleting a consumer group": ("--delete --group {classic}", GROUP_NOT_FOUND),
+    "deleting a group with members": ("--delete --group {busy}", GROUP_NOT_EMPTY),
+    "deleting offsets of one": (
+        "--delete-offsets --group {busy} --topic {t}",
+        GROUP_NOT_EMPTY,
+    ),
     "resetting one": (
         "--reset-offsets --group {busy} --all-topics --to-latest --execute",
-        BUSY,
+        GROUP_NOT_EMPTY,
     ),
     "resetting one, dry": (
         "--reset-offsets --group {busy} --all-topics --to-latest --dry-run",
-        BUSY,
+        GROUP_NOT_EMPTY,
     ),
     "resetting a topic that is not there": (
         "--reset-offsets --group {g} --topic {none} --to-latest --execute",
@@ -268,7 +281,7 @@ REFUSALS = {
     ),
 }
 
-MISTAKES = {
+USAGE_ERRORS = {
     "no action": "--group {g}",
     "two actions": "--list --describe --group {g}",
     "listing a group": "--list --group {g}",
@@ -301,10 +314,10 @@ MISTAKES = {
 }
 
 
-def asked(ground, java, args):
+def run_both(ground, java, args):
     """Ask both; give what Java says, and our answer."""
     code, said = java.ask(*ground.named(args, "j"))
-    return (code, said), sharecons(
+    return (code, said), run_cli(
         "groups",
         "--bootstrap-server",
         ground.bootstrap_servers,
@@ -312,13 +325,13 @@ def asked(ground, java, args):
     )
 
 
-def facts(ground, text):
+def own_rows(ground, text):
     """Rows that are about this test's groups, in an order of their own.
 
     A topic's rows have no group; those of Java end in what ours calls otherwise.
     """
     found = []
-    for row in rows(text):
+    for row in parse_tables(text):
         if not row.get("GROUP", ground.stem).startswith(ground.stem):
             continue
         row = {key: re.sub("-[jo]$", "", value) for key, value in row.items()}
@@ -329,23 +342,25 @@ def facts(ground, text):
     return found
 
 
-def in_order(found, columns):
+def sorted_values(found, columns):
     return sorted([row.get(column, "-") for column in columns] for row in found)
 
 
-@pytest.mark.parametrize("args", FACTS.values(), ids=FACTS.keys())
+@pytest.mark.parametrize("args", QUERIES.values(), ids=QUERIES.keys())
 def test_the_same_facts(ground, java, args):
-    (_, said), answer = asked(ground, java, args)
+    (_, said), answer = run_both(ground, java, args)
 
     assert 0 == answer.code, answer.err
-    theirs, own = facts(ground, said), facts(ground, answer.out)
-    assert bool(theirs) == (args not in NOTHING), said
+    theirs, own = own_rows(ground, said), own_rows(ground, answer.out)
+    assert bool(theirs) == (args not in EMPTY_RESULTS), said
     columns = theirs[0] if theirs else ()
-    assert in_order(theirs, columns) == in_order(own, columns)
+    assert sorted_values(theirs, columns) == sorted_values(own, columns)
 
 
 @since_4_4
-@pytest.mark.parametrize("args", SINCE_4_4.values(), ids=SINCE_4_4.keys())
+@pytest.mark.parametrize(
+    "args", QUERIES_SINCE_4_4.values(), ids=QUERIES_SINCE_4_4.keys()
+)
 def test_the_same_facts_since_4_4(ground, java, args):
     test_the_same_facts(ground, java, args)
 
@@ -353,7 +368,7 @@ def test_the_same_facts_since_4_4(ground, java, args):
 @since_4_4
 def test_the_same_export(ground, java):
     args = "--reset-offsets --group {g} --from-file {file} --export --dry-run"
-    (_, said), answer = asked(ground, java, args)
+    (_, said), answer = run_both(ground, java, args)
 
     lines = [line for line in said.splitlines() if line.count(",") == 2]
     assert 3 == len(lines), said
@@ -361,7 +376,7 @@ def test_the_same_export(ground, java):
 
 
 def test_the_same_names(ground, java):
-    (_, said), answer = asked(ground, java, "--list")
+    (_, said), answer = run_both(ground, java, "--list")
 
     assert 0 == answer.code
     theirs = {name for name in said.split() if name.startswith(ground.stem)}
@@ -370,7 +385,7 @@ def test_the_same_names(ground, java):
 
 
 def test_the_same_after_a_deletion(ground, java):
-    (_, said), answer = asked(ground, java, "--delete --group {g} --group {h}")
+    (_, said), answer = run_both(ground, java, "--delete --group {g} --group {h}")
 
     assert "was successful" in said
     assert 0 == answer.code
@@ -380,17 +395,17 @@ def test_the_same_after_a_deletion(ground, java):
 
 def test_the_same_after_a_reset(ground, java):
     args = "--reset-offsets --group {g} --topic {t} --to-latest --execute"
-    asked(ground, java, args)
+    run_both(ground, java, args)
 
     _, said = java.ask("--describe", *ground.named("--group {g} --group {g}", "j"))
     _, own = java.ask("--describe", *ground.named("--group {g}", "o"))
-    assert 3 == len(rows(own))
-    assert facts(ground, own) == facts(ground, said)
+    assert 3 == len(parse_tables(own))
+    assert own_rows(ground, own) == own_rows(ground, said)
 
 
-@pytest.mark.parametrize(("args", "why"), REFUSALS.values(), ids=REFUSALS.keys())
+@pytest.mark.parametrize(("args", "why"), FAILURES.values(), ids=FAILURES.keys())
 def test_the_same_refusals(ground, java, args, why):
-    (_, said), answer = asked(ground, java, args)
+    (_, said), answer = run_both(ground, java, args)
 
     assert re.search(why, said), said
     assert 1 == answer.code
@@ -400,9 +415,9 @@ def test_the_same_refusals(ground, java, args, why):
     assert "Traceback" not in answer.err
 
 
-@pytest.mark.parametrize("args", MISTAKES.values(), ids=MISTAKES.keys())
+@pytest.mark.parametrize("args", USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
 def test_the_same_mistakes(ground, java, args):
-    (code, said), answer = asked(ground, java, args)
+    (code, said), answer = run_both(ground, java, args)
 
     assert code or "Error: " in said, said
     assert 2 == answer.code

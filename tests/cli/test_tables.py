@@ -9,13 +9,13 @@ from rich.cells import cell_len
 
 from sharecons.cli import tables
 from sharecons.cli.tables import Column
-from tests.cli.run_cli import rows
+from tests.cli.run_cli import parse_tables
 
 COLUMNS = (
-    Column("group", head=True),
+    Column("group", is_section=True),
     Column("member_id"),
-    Column("lag", right=True),
-    Column("assignment", fold=True),
+    Column("lag", align_right=True),
+    Column("assignment", can_fold=True),
 )
 LONG = ",".join(f"partition{number}" for number in range(12))
 ROWS = [
@@ -103,7 +103,7 @@ def test_a_pipe_gets_one_line_a_row_however_narrow_the_terminal(capsys, monkeypa
     monkeypatch.setenv("COLUMNS", "20")
     tables.write(ROWS, COLUMNS, as_json=False)
 
-    first, second = rows(capsys.readouterr().out)
+    first, second = parse_tables(capsys.readouterr().out)
     assert (LONG, "-") == (first["ASSIGNMENT"], second["LAG"])
 
 

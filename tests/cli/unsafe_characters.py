@@ -2,12 +2,12 @@
 
 import unicodedata
 
-__all__ = ["dangerous"]
+__all__ = ["unsafe_characters"]
 
 INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 
 
-def dangerous(text):
+def unsafe_characters(text):
     """Give the characters that a terminal may act on, or that nobody can see."""
     return {
         c

@@ -169,7 +169,9 @@ def parsed(*arguments):
 
 @pytest.mark.parametrize("option", ["--bootstrap-server", "--bootstrap-servers"])
 def test_both_spellings_of_the_servers(option):
-    assert "b:1" == client_options.load(parsed(option, "b:1")).bootstrap_servers
+    assert (
+        "b:1" == client_options.load_settings(parsed(option, "b:1")).bootstrap_servers
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_both_spellings_of_the_servers(option):
 def test_timeout_is_milliseconds_as_kafkas_tools_have_it(text, seconds):
     options = parsed("--bootstrap-server", "b:1", "--timeout", text)
 
-    assert seconds == client_options.load(options).timeout
+    assert seconds == client_options.load_settings(options).timeout
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "0", "5h"])
@@ -198,7 +200,7 @@ def test_single_properties(file):
         "sasl.password=x",
     )
 
-    found = client_options.load(options)
+    found = client_options.load_settings(options)
 
     assert "a=b" == found.client_id
     assert "x" == found.security.credentials.password
@@ -211,7 +213,7 @@ def test_property_without_a_value(capsys):
 
 
 def test_warnings_go_to_stderr(capsys):
-    client_options.load(
+    client_options.load_settings(
         parsed("--bootstrap-server", "b:1", "--command-property", "sasl.user=x")
     )
 

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from tests.cli.run_cli import sharecons
+from tests.cli.run_cli import run_cli
 from tests.exporter.scraped import GROUP, Scrape
 
 PATIENCE = 20.0
@@ -59,7 +59,7 @@ def until(address, is_so):
 def give_a_start(broker, group):
     where = ("--topic", "jobs", "--to-earliest", "--execute")
     servers = ("--bootstrap-server", broker.bootstrap_servers)
-    assert 0 == sharecons("groups", "reset-offsets", group, *where, *servers).code
+    assert 0 == run_cli("groups", "reset-offsets", group, *where, *servers).code
 
 
 def is_up(shown):

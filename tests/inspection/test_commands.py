@@ -51,12 +51,12 @@ def test_inspect_shows_counts_a_strip_and_what_is_the_matter(run, queue):
     code, out, err = run("groups", "inspect", queue.group)
 
     assert (0, "") == (code, err)
-    assert f"group {queue.group}: Empty, 0 members; a window of 2,000 offsets" in out
+    assert f"group {queue.group}: Empty, 0 members; window: 2,000 offsets" in out
     (row,) = (line for line in out.splitlines() if line.startswith(queue.topic + " "))
     assert ["0", "0", "10", "1", "1"] == row.split()[1:6]
     assert f"{queue.topic}-0: STALLED: the group has no members" in out
     assert f"{queue.topic}-0: NOTE: 1 offset archived before the delivery" in out
-    assert "a strip is 10 offsets wide" in out
+    assert "a bar is 10 offsets wide" in out
 
 
 def test_inspect_lists_offsets(run, queue):
@@ -180,7 +180,11 @@ def test_preflight_fails_for_a_topic_that_is_not_there(run, queue):
         (("peek", "nix"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
         (("peek", "nix", "--from", "soon"), 2, "neither earliest, latest, an offset"),
         (("groups", "inspect", "g", "--topic", "t:x"), 2, "neither TOPIC nor"),
-        (("groups", "inspect", "g", "--watch", "--png", "x"), 2, "--watch draws"),
+        (
+            ("groups", "inspect", "g", "--watch", "--png", "x"),
+            2,
+            "--watch cannot be combined",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_an_exit_code(run, arguments, code, words):

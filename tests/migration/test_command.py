@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
-from sharecons.cli.exit_codes import Exit
-from tests.cli.run_cli import sharecons
+from sharecons.cli.exit_codes import ExitCode
+from tests.cli.run_cli import run_cli
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def groups(kafka, topic):
 def migrate(kafka):
     def migrate(*arguments):
         at = ("--bootstrap-server", kafka.bootstrap_servers)
-        return sharecons("migrate", *arguments, *at)
+        return run_cli("migrate", *arguments, *at)
 
     return migrate
 
@@ -53,7 +53,7 @@ def test_nothing_is_done_without_being_told(kafka, migrate, groups):
         async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
             return await admin.list_groups()
 
-    assert Exit.DONE == answer.code == again.code
+    assert ExitCode.SUCCESS == answer.code == again.code
     assert answer.out == again.out
     assert "--execute moves 1 partition." in answer.out
     assert new not in anyio.run(list_groups).groups
@@ -98,7 +98,7 @@ def test_the_account_is_for_people(migrate, groups, topic):
     assert any(line.startswith(f"{topic}-1: the source has no place") for line in lines)
     assert (
         f"From consumer group '{old}' to share group '{new}': 0 offsets are "
-        "delivered twice, 0 not at all." in lines
+        "delivered twice, 0 never." in lines
     )
 
 
@@ -112,7 +112,7 @@ def test_the_account_is_for_people(migrate, groups, topic):
 def test_what_is_refused_is_one_line(migrate, groups, more, words):
     answer = migrate(*groups, *more)
 
-    assert Exit.REFUSED == answer.code
+    assert ExitCode.FAILED == answer.code
     (line,) = answer.lines
     assert words in line
 
@@ -122,7 +122,7 @@ def test_a_partition_that_is_not_there_is_a_line_beside_the_rest(
 ):
     answer = migrate(*groups, "--topic", f"{topic}:0,9", "--execute")
 
-    assert Exit.REFUSED == answer.code
+    assert ExitCode.FAILED == answer.code
     (line,) = answer.lines
     assert f"{topic}-9" in line
     assert "Moved: 1 of 1 partition." in answer.out
@@ -130,7 +130,7 @@ def test_a_partition_that_is_not_there_is_a_line_beside_the_rest(
 
 def test_options_that_make_no_sense_are_refused(migrate, groups):
     for more in (["--execute", "--dry-run"], ["--topic", "t:x"], ["--unplaced", "?"]):
-        assert Exit.USAGE == migrate(*groups, *more).code
+        assert ExitCode.USAGE == migrate(*groups, *more).code
 
 
 def test_a_partition_without_a_position_needs_a_decision(migrate, groups, topic):
@@ -138,10 +138,10 @@ def test_a_partition_without_a_position_needs_a_decision(migrate, groups, topic)
     undecided = migrate(old, new, "--execute")
     decided = migrate(old, new, "--execute", "--unplaced", "leave")
 
-    assert Exit.REFUSED == undecided.code
+    assert ExitCode.FAILED == undecided.code
     (line,) = undecided.lines
     assert f"{topic}-1" in line
     assert "--unplaced" in line
     assert "Moved: 1 of 1 partition." in undecided.out
-    assert Exit.DONE == decided.code
-    assert Exit.DONE == migrate(old, new).code
+    assert ExitCode.SUCCESS == decided.code
+    assert ExitCode.SUCCESS == migrate(old, new).code

@@ -1,13 +1,16 @@
-"""`sharecons groups`: share groups listed, described, set up, reset and deleted.
+"""`sharecons groups`: list, describe, configure, reset and delete share groups.
 
-Two ways to say the same: `sharecons groups members G`, and as kafka-share-groups.sh
-has it, `sharecons groups --describe --members --group G`.
+Each action has two forms: `sharecons groups members G`, and with the options of
+kafka-share-groups.sh, `sharecons groups --describe --members --group G`.
+
+Read in this order: `arguments` (options), `request` (their meaning), `actions` (which
+function runs), then the action, for example `describe`. `output` writes its result.
 """
 
 import argparse
 from typing import TYPE_CHECKING
 
-from sharecons.cli.groups.arguments import PROGRAM, fill
+from sharecons.cli.groups.arguments import PROGRAM, add_arguments
 
 if TYPE_CHECKING:
     # A class for annotations only: at run time it cannot be subscripted.
@@ -19,23 +22,24 @@ __all__ = ["add_parser", "run"]
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "groups",
-        help="list, describe, set up, reset and delete share groups",
-        description="List, describe, set up, reset and delete share groups. The "
-        "options of kafka-share-groups.sh work here as they do there.",
+        help="list, describe, configure, reset and delete share groups",
+        description="List, describe, configure, reset and delete share groups. Use a "
+        "command, such as 'sharecons groups describe GROUP', or the options of "
+        "kafka-share-groups.sh, which have the same names and meanings.",
     )
-    fill(parser)
+    add_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the options say; gives the exit code."""
-    from sharecons.cli.exit_codes import Exit, ask, complain
-    from sharecons.cli.groups.actions import carry_out
-    from sharecons.cli.groups.request import UsageError, read
+    """Run the action that the options name; return the exit code."""
+    from sharecons.cli.exit_codes import ExitCode, run_with_admin, write_errors
+    from sharecons.cli.groups.actions import run_action
+    from sharecons.cli.groups.request import UsageError, parse_request
 
     try:
-        request = read(options)
+        request = parse_request(options)
     except UsageError as error:
-        complain(PROGRAM, [error])
-        return Exit.USAGE
-    return ask(PROGRAM, options, lambda admin: carry_out(admin, request))
+        write_errors(PROGRAM, [error])
+        return ExitCode.USAGE
+    return run_with_admin(PROGRAM, options, lambda admin: run_action(admin, request))

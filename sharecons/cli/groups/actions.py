@@ -1,16 +1,16 @@
-"""From a request to what does it."""
+"""The function that runs each action."""
 
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
-from sharecons.cli.exit_codes import Exit
+from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups.request import Request
 
-__all__ = ["carry_out"]
+__all__ = ["run_action"]
 
-_HOMES: Final[Mapping[str, tuple[str, str]]] = {
+_ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "list": ("list_groups", "list_groups"),
     "describe": ("describe", "describe"),
     "offsets": ("describe", "offsets"),
@@ -23,10 +23,10 @@ _HOMES: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-async def carry_out(admin: ShareGroupAdmin, request: Request) -> Exit:
-    """Do what is asked, show it, and give the exit code."""
-    # Loaded one by one: a command is to answer before one has looked up.
-    module, name = _HOMES[request.action]
+async def run_action(admin: ShareGroupAdmin, request: Request) -> ExitCode:
+    """Run an action, which writes its result; return the exit code."""
+    # Import only the module of this action, to start fast.
+    module, name = _ACTIONS[request.action]
     action = getattr(import_module(f"sharecons.cli.groups.{module}"), name)
-    code: Exit = await action(admin, request)
+    code: ExitCode = await action(admin, request)
     return code

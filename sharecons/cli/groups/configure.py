@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from sharecons.admin import ConfigEntry, Outcome, ShareGroupAdmin
-from sharecons.cli.exit_codes import Exit
-from sharecons.cli.groups.output import ended, note, which
+from sharecons.cli.exit_codes import ExitCode
+from sharecons.cli.groups.output import finish, group_ids, write_note
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import ConfigurationError, Error
@@ -13,48 +13,52 @@ from sharecons.errors import ConfigurationError, Error
 __all__ = ["configure"]
 
 COLUMNS: Final = (
-    Column("group", head=True),
+    Column("group", is_section=True),
     Column("config"),
     Column("value"),
     Column("source"),
 )
-SHARE: Final = "share."
+SHARE_PREFIX: Final = "share."
 
 
-async def configure(admin: ShareGroupAdmin, request: Request) -> Exit:
-    """Show configs of groups, after they were set if any are to be."""
-    groups, others = await which(admin, request)
+async def configure(admin: ShareGroupAdmin, request: Request) -> ExitCode:
+    """Alter the configs of groups if requested, then show them."""
+    groups, others = await group_ids(admin, request)
     errors: dict[str, Error] = {}
     for group in groups if request.configs else ():
-        outcome = await _set(admin, group, request)
+        outcome = await _alter_configs(admin, group, request)
         if outcome.error is not None:
             errors[group] = outcome.error
-    left = [group for group in groups if group not in errors]
+    altered = [group for group in groups if group not in errors]
     rows: list[Row] = []
-    if left:
-        described = await admin.describe_configs(*left)
+    if altered:
+        described = await admin.describe_configs(*altered)
         errors |= described.errors
         for group, entries in described.found.items():
-            rows += _rows(group, _chosen(entries.values(), request))
-    code = await ended(admin, request, rows, COLUMNS, groups=errors, others=others)
-    if request.dry_run and request.configs and left:
-        note("the values are good; nothing was changed")
-    await _note_missing(admin, left)
+            rows += _rows(group, _select_entries(entries.values(), request))
+    code = await finish(admin, request, rows, COLUMNS, groups=errors, others=others)
+    if request.dry_run and request.configs and altered:
+        write_note("the values are valid; nothing was changed (--dry-run)")
+    await _note_missing(admin, altered)
     return code
 
 
-async def _set(admin: ShareGroupAdmin, group: str, request: Request) -> Outcome[None]:
+async def _alter_configs(
+    admin: ShareGroupAdmin, group: str, request: Request
+) -> Outcome[None]:
     try:
         return await admin.incremental_alter_configs(
             group, request.configs, validate_only=request.dry_run
         )
     except ConfigurationError as error:
-        # What is good for one group may be out of another's bounds.
+        # A value may be valid for one group and not for another.
         return Outcome(error=error)
 
 
-def _chosen(entries: Iterable[ConfigEntry], request: Request) -> list[ConfigEntry]:
-    """Choose what was set, or else what concerns share groups."""
+def _select_entries(
+    entries: Iterable[ConfigEntry], request: Request
+) -> list[ConfigEntry]:
+    """Select the configs that were set, or else those of share groups."""
     return [
         entry
         for entry in sorted(entries, key=lambda entry: entry.name)
@@ -62,7 +66,7 @@ def _chosen(entries: Iterable[ConfigEntry], request: Request) -> list[ConfigEntr
         or (
             entry.name in request.configs
             if request.configs
-            else entry.name.startswith(SHARE)
+            else entry.name.startswith(SHARE_PREFIX)
         )
     ]
 
@@ -81,10 +85,12 @@ def _rows(group: str, entries: Iterable[ConfigEntry]) -> list[Row]:
 
 
 async def _note_missing(admin: ShareGroupAdmin, groups: Iterable[str]) -> None:
-    """Configs may be set before their group is there, and for a misspelt one."""
+    """Note groups that do not exist yet; their ids may be misspelled."""
     known = (await admin.list_groups(types=())).groups
     for group in groups:
         if group not in known:
-            note(f"there is no group {group!r} yet; its configs wait for it")
+            write_note(
+                f"group {group!r} does not exist; its configs apply once it is created"
+            )
         elif known[group].group_type != "share":
-            note(f"{group!r} is a {known[group].group_type} group")
+            write_note(f"group {group!r} is a {known[group].group_type} group")

@@ -3,8 +3,8 @@
 from typing import Final
 
 from sharecons.admin import ListedGroup, Outcome, Results, ShareGroupAdmin
-from sharecons.cli.exit_codes import Exit
-from sharecons.cli.groups.output import ended, note, status, which
+from sharecons.cli.exit_codes import ExitCode
+from sharecons.cli.groups.output import finish, group_ids, status_text, write_note
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import Error
@@ -13,39 +13,43 @@ from sharecons.protocol.codes import Code
 
 __all__ = ["delete", "delete_offsets"]
 
-GROUPS: Final = (Column("group"), Column("status"))
-TOPICS: Final = (Column("topic"), Column("status"))
-OF_TOPICS: Final = (
+GROUP_COLUMNS: Final = (Column("group"), Column("status"))
+TOPIC_COLUMNS: Final = (Column("topic"), Column("status"))
+TOPIC_ERRORS: Final = (
     Code.UNKNOWN_TOPIC_OR_PARTITION,
     Code.TOPIC_AUTHORIZATION_FAILED,
     Code.INVALID_TOPIC_EXCEPTION,
 )
 
 
-async def delete(admin: ShareGroupAdmin, request: Request) -> Exit:
-    """Delete groups; those that may not be deleted hinder no others."""
-    groups, others = await which(admin, request)
+async def delete(admin: ShareGroupAdmin, request: Request) -> ExitCode:
+    """Delete groups; an error of one group does not stop the others."""
+    groups, others = await group_ids(admin, request)
     if request.dry_run:
-        results = await _foreseen(admin, groups)
+        results = await _predict_results(admin, groups)
     else:
         results = await admin.delete_share_groups(*groups)
     done = "would be deleted" if request.dry_run else "deleted"
     rows = [_row("group", name, one.error, done) for name, one in results.items()]
     if not rows and not others:
-        note("there is no share group")
+        write_note("there are no share groups")
     errors = results.errors
-    return await ended(admin, request, rows, GROUPS, groups=errors, others=others)
+    return await finish(
+        admin, request, rows, GROUP_COLUMNS, groups=errors, others=others
+    )
 
 
-async def _foreseen(
+async def _predict_results(
     admin: ShareGroupAdmin, groups: tuple[str, ...]
 ) -> Results[str, None]:
-    """Tell what deleting would come to."""
+    """Return the results that deleting the groups would have."""
     listed = (await admin.list_groups()).groups
-    return Results({group: _verdict(group, listed.get(group)) for group in groups})
+    return Results(
+        {group: _predict_outcome(group, listed.get(group)) for group in groups}
+    )
 
 
-def _verdict(group: str, listed: ListedGroup | None) -> Outcome[None]:
+def _predict_outcome(group: str, listed: ListedGroup | None) -> Outcome[None]:
     if listed is None:
         code = Code.GROUP_ID_NOT_FOUND
     elif listed.state not in ("Empty", "Dead"):
@@ -55,8 +59,8 @@ def _verdict(group: str, listed: ListedGroup | None) -> Outcome[None]:
     return Outcome(error=broker_error("delete", f"group {group!r}", code, None))
 
 
-async def delete_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
-    """Make a group forget topics, each for itself."""
+async def delete_offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:
+    """Delete a group's offsets of topics; topics do not depend on each other."""
     group = request.group
     topics = [choice.topic for choice in request.topics or ()]
     results = await admin.delete_share_group_offsets(group, topics)
@@ -64,11 +68,11 @@ async def delete_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
         {"group": group, **_row("topic", name, one.error, "deleted")}
         for name, one in results.items()
     ]
-    if (error := results.common_error) and not is_code(error, *OF_TOPICS):
-        return await ended(admin, request, rows, TOPICS, groups={group: error})
-    return await ended(admin, request, rows, TOPICS, topics=results.errors)
+    if (error := results.common_error) and not is_code(error, *TOPIC_ERRORS):
+        return await finish(admin, request, rows, TOPIC_COLUMNS, groups={group: error})
+    return await finish(admin, request, rows, TOPIC_COLUMNS, topics=results.errors)
 
 
-def _row(what: str, name: str, error: Error | None, done: str) -> Row:
-    said = None if error is None else str(error)
-    return {what: name, "status": status(error, done), "error": said}
+def _row(kind: str, name: str, error: Error | None, done: str) -> Row:
+    message = None if error is None else str(error)
+    return {kind: name, "status": status_text(error, done), "error": message}

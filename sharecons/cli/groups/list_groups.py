@@ -3,8 +3,8 @@
 from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
-from sharecons.cli.exit_codes import Exit
-from sharecons.cli.groups.output import ended
+from sharecons.cli.exit_codes import ExitCode
+from sharecons.cli.groups.output import finish
 from sharecons.cli.groups.request import Request
 from sharecons.cli.output import write_line
 from sharecons.cli.tables import Column
@@ -15,8 +15,8 @@ STATES: Final = (Column("group"), Column("state"))
 TYPES: Final = (Column("group"), Column("type"), Column("state"), Column("protocol"))
 
 
-async def list_groups(admin: ShareGroupAdmin, request: Request) -> Exit:
-    """List groups; by their names alone, as scripts read them, unless more is asked."""
+async def list_groups(admin: ShareGroupAdmin, request: Request) -> ExitCode:
+    """List groups: only their ids, for scripts, unless more columns are requested."""
     types = ("share",) if request.types is None else request.types
     listing = await admin.list_groups(states=request.states, types=types)
     groups = [listing.groups[group_id] for group_id in sorted(listing.groups)]
@@ -24,7 +24,7 @@ async def list_groups(admin: ShareGroupAdmin, request: Request) -> Exit:
     if not (request.with_states or request.types or request.as_json):
         for group in groups:
             write_line(group.group_id)
-        return await ended(admin, request, (), (), others=errors)
+        return await finish(admin, request, (), (), others=errors)
     rows = [
         {
             "group": group.group_id,
@@ -35,4 +35,4 @@ async def list_groups(admin: ShareGroupAdmin, request: Request) -> Exit:
         for group in groups
     ]
     columns = TYPES if request.types else STATES
-    return await ended(admin, request, rows, columns, others=errors)
+    return await finish(admin, request, rows, columns, others=errors)

@@ -1,11 +1,11 @@
-"""The new start offsets of `reset-offsets`, looked up in the logs."""
+"""The new start offsets of `reset-offsets`."""
 
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from sharecons._record import TopicPartition
 from sharecons.admin import OffsetSpec, Outcome, Results, ShareGroupAdmin
-from sharecons.cli.groups.output import note
+from sharecons.cli.groups.output import write_note
 from sharecons.cli.groups.targets import Target, ToCurrent, ToFile, ToOffset, ToSpec
 
 __all__ = ["new_offsets"]
@@ -17,43 +17,47 @@ async def new_offsets(
     admin: ShareGroupAdmin,
     partitions: Collection[TopicPartition],
     target: Target,
-    present: Mapping[TopicPartition, int | None],
+    current: Mapping[TopicPartition, int | None],
 ) -> Offsets:
     """Return the new start offset of each partition.
 
     Args:
-        present: the start offsets that the group has now.
+        current: the start offsets that the group has now.
     """
     match target:
         case ToSpec(spec):
-            return await _of_spec(admin, partitions, spec)
+            return await _look_up(admin, partitions, spec)
         case ToOffset(offset):
-            return await _within(admin, dict.fromkeys(partitions, offset))
+            return await _clamp_to_logs(admin, dict.fromkeys(partitions, offset))
         case ToFile(offsets):
-            return await _within(admin, {key: offsets[key] for key in partitions})
+            return await _clamp_to_logs(
+                admin, {key: offsets[key] for key in partitions}
+            )
         case ToCurrent():
-            return await _present(admin, partitions, present)
+            return await _keep_current(admin, partitions, current)
 
 
-async def _of_spec(
+async def _look_up(
     admin: ShareGroupAdmin, partitions: Collection[TopicPartition], spec: OffsetSpec
 ) -> Offsets:
-    """Look up a time; where no record is so late, the end of the log."""
+    """Look up a time; without a record at or after it, use the log end offset."""
     found = await admin.list_offsets(partitions, spec)
     late = [key for key, each in found.found.items() if each.offset is None]
-    ends = await _ends(admin, late)
+    ends = await _log_ends(admin, late)
     if late:
-        _note("no record of that time or later, so that the end is meant", late)
+        _note_partitions(
+            "no record at or after that time, so the log end offset is used", late
+        )
     offsets = found.map(lambda each: each.offset or 0)
     return Results({key: ends.get(key, one) for key, one in offsets.items()})
 
 
-async def _within(
+async def _clamp_to_logs(
     admin: ShareGroupAdmin, wanted: Mapping[TopicPartition, int]
 ) -> Offsets:
-    """Keep offsets within their logs, as Kafka's own tool does."""
+    """Limit offsets to the range of their logs, as Kafka's tool does."""
     firsts = await admin.list_offsets(wanted.keys(), OffsetSpec.EARLIEST)
-    ends = await _ends(admin, wanted.keys())
+    ends = await _log_ends(admin, wanted.keys())
     offsets: dict[TopicPartition, Outcome[int]] = {}
     low: list[TopicPartition] = []
     high: list[TopicPartition] = []
@@ -69,27 +73,31 @@ async def _within(
             high.append(key)
         offsets[key] = Outcome(min(max(offset, first), end))
     if low:
-        _note("the log begins later, so that its beginning is meant", low)
+        _note_partitions(
+            "the log starts at a higher offset, which is used instead", low
+        )
     if high:
-        _note("the log ends earlier, so that its end is meant", high)
+        _note_partitions("the log ends at a lower offset, which is used instead", high)
     return Results(offsets)
 
 
-async def _present(
+async def _keep_current(
     admin: ShareGroupAdmin,
     partitions: Collection[TopicPartition],
-    present: Mapping[TopicPartition, int | None],
+    current: Mapping[TopicPartition, int | None],
 ) -> Offsets:
-    new = [key for key in partitions if present.get(key) is None]
-    ends = await _ends(admin, new)
+    new = [key for key in partitions if current.get(key) is None]
+    ends = await _log_ends(admin, new)
     if new:
-        _note("the group has no start offset, so that the end is meant", new)
+        _note_partitions(
+            "the group has no start offset, so the log end offset is used", new
+        )
     return Results(
-        {key: ends[key] if key in ends else Outcome(present[key]) for key in partitions}
+        {key: ends[key] if key in ends else Outcome(current[key]) for key in partitions}
     )
 
 
-async def _ends(
+async def _log_ends(
     admin: ShareGroupAdmin, partitions: Collection[TopicPartition]
 ) -> Offsets:
     if not partitions:
@@ -98,6 +106,6 @@ async def _ends(
     return found.map(lambda each: each.offset or 0)
 
 
-def _note(text: str, partitions: Collection[TopicPartition]) -> None:
+def _note_partitions(text: str, partitions: Collection[TopicPartition]) -> None:
     names = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(partitions))
-    note(f"{text}: {names}")
+    write_note(f"{text}: {names}")

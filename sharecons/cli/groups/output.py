@@ -1,4 +1,4 @@
-"""What all commands on groups do at their beginning and their end."""
+"""The group ids, results, errors and notes of all `groups` commands."""
 
 from collections.abc import (
     Awaitable,
@@ -13,7 +13,7 @@ from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
 from sharecons.cli import output
-from sharecons.cli.exit_codes import Exit, complain, exit_of
+from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
 from sharecons.cli.groups.arguments import PROGRAM
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row, write
@@ -21,26 +21,26 @@ from sharecons.errors import Error
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 
-__all__ = ["ended", "note", "note_of_groups", "status", "which"]
+__all__ = ["finish", "group_ids", "note_groups_without", "status_text", "write_note"]
 
-FEW: Final = 5
-"""Groups that are told of one by one: more of them would hide what is above."""
+MAX_NAMED_GROUPS: Final = 5
+"""A note about more groups than this has their count instead of their names."""
 
-_NO_GROUP: Final = (Code.GROUP_ID_NOT_FOUND,)
-_NO_TOPIC: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
+_UNKNOWN_GROUP: Final = (Code.GROUP_ID_NOT_FOUND,)
+_UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
 
 
-async def which(
+async def group_ids(
     admin: ShareGroupAdmin, request: Request
 ) -> tuple[tuple[str, ...], list[Error]]:
-    """Give the ids of the groups that are asked about, and what hides others."""
+    """Return the requested group ids, and errors of brokers that list groups."""
     if request.groups is not None:
         return request.groups, []
     listing = await admin.list_groups()
     return tuple(sorted(listing.groups)), list(listing.errors.values())
 
 
-async def ended(
+async def finish(
     admin: ShareGroupAdmin,
     request: Request,
     rows: Iterable[Row],
@@ -49,49 +49,56 @@ async def ended(
     groups: Mapping[str, Error] | None = None,
     topics: Mapping[str, Error] | None = None,
     others: Collection[Error] = (),
-) -> Exit:
-    """Show the rows, then a line for each error; gives the exit code.
+) -> ExitCode:
+    """Write the rows, then a line for each error; return the exit code.
 
-    `groups` and `topics` are errors of those by their names, `others` of all else.
+    Args:
+        groups: errors by group id; an unknown group gets a hint at a similar id.
+        topics: errors by topic; an unknown topic gets a hint at a similar name.
+        others: all other errors.
     """
     groups, topics = groups or {}, topics or {}
     write(rows, columns, as_json=request.as_json)
-    # The table comes before what is said of it, also where both go to one file.
+    # The table comes before its errors, also if both go to the same file.
     output.flush()
-    about_groups = await _hinted(groups, _NO_GROUP, lambda: _groups(admin))
-    about_topics = await _hinted(topics, _NO_TOPIC, lambda: _topics(admin))
-    complain(PROGRAM, [*others, *about_groups, *about_topics])
-    return exit_of(*others, *groups.values(), *topics.values())
+    about_groups = await _with_hints(
+        groups, _UNKNOWN_GROUP, lambda: _group_types(admin)
+    )
+    about_topics = await _with_hints(
+        topics, _UNKNOWN_TOPIC, lambda: _topic_names(admin)
+    )
+    write_errors(PROGRAM, [*others, *about_groups, *about_topics])
+    return exit_code_of(*others, *groups.values(), *topics.values())
 
 
-def note(text: str) -> None:
-    """Say on stderr what is no error."""
+def write_note(text: str) -> None:
+    """Write a note that is not an error to stderr."""
     output.flush()
     output.write_error(f"note: {text}")
 
 
-def note_of_groups(groups: Sequence[str], lacks: str) -> None:
-    """Say on stderr what groups lack; of many in one line, without their names."""
-    if len(groups) > FEW:
-        note(f"{len(groups)} share groups have no {lacks}")
+def note_groups_without(groups: Sequence[str], missing: str) -> None:
+    """Note which groups have none of something; for many groups, note the count."""
+    if len(groups) > MAX_NAMED_GROUPS:
+        write_note(f"{len(groups)} share groups have no {missing}")
         return
     for group in groups:
-        note(f"share group {group!r} has no {lacks}")
+        write_note(f"share group {group!r} has no {missing}")
 
 
-def status(error: Error | None, done: str) -> str:
-    """Say in a word what became of something; the error's line says more."""
+def status_text(error: Error | None, done: str) -> str:
+    """Return a result as one word; the error line on stderr has the details."""
     if error is None:
         return done
     return getattr(error, "name", "") or type(error).__name__
 
 
-async def _hinted(
+async def _with_hints(
     errors: Mapping[str, Error],
     codes: Collection[int],
     known: Callable[[], Awaitable[Mapping[str, str]]],
 ) -> list[str]:
-    """Give a line for each error; where something is not there, with what was meant."""
+    """Return a line for each error; for an unknown name, with a similar one."""
     missing = {name for name, error in errors.items() if is_code(error, *codes)}
     kinds: Mapping[str, str] = {}
     if missing:
@@ -103,12 +110,12 @@ async def _hinted(
     ]
 
 
-async def _groups(admin: ShareGroupAdmin) -> Mapping[str, str]:
+async def _group_types(admin: ShareGroupAdmin) -> Mapping[str, str]:
     listed = (await admin.list_groups(types=())).groups
     return {name: group.group_type for name, group in listed.items()}
 
 
-async def _topics(admin: ShareGroupAdmin) -> Mapping[str, str]:
+async def _topic_names(admin: ShareGroupAdmin) -> Mapping[str, str]:
     return {
         name: "topic" for name, topic in (await admin.describe_topics()).found.items()
     }
@@ -118,8 +125,8 @@ def _hint(name: str, kinds: Mapping[str, str]) -> str:
     if name in kinds:
         kind = kinds[name]
         return "" if kind in ("share", "topic") else f"; it is a {kind} group"
-    # Of use to few commands, and loads regular expressions.
+    # Imported late: only needed for errors, and slow because it imports re.
     import difflib
 
-    near = difflib.get_close_matches(name, sorted(kinds), n=1, cutoff=0.75)
-    return f"; {near[0]!r} is meant, perhaps" if near else ""
+    similar = difflib.get_close_matches(name, sorted(kinds), n=1, cutoff=0.75)
+    return f"; did you mean {similar[0]!r}?" if similar else ""

@@ -6,11 +6,11 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
-from sharecons.cli.exit_codes import Exit
+from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups.new_offsets import new_offsets
-from sharecons.cli.groups.offsets_file import csv_of
-from sharecons.cli.groups.output import ended, note, note_of_groups
-from sharecons.cli.groups.request import Request, TopicChoice
+from sharecons.cli.groups.offsets_file import to_csv
+from sharecons.cli.groups.output import finish, note_groups_without, write_note
+from sharecons.cli.groups.request import Request, TopicSelection
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import BrokerError, Error
 from sharecons.protocol.admin.broker_errors import broker_error, is_code
@@ -19,71 +19,73 @@ from sharecons.protocol.codes import Code
 __all__ = ["reset_offsets"]
 
 COLUMNS: Final = (
-    Column("group", head=True),
-    Column("topic", head=True),
-    Column("partition", right=True),
-    Column("new_offset", right=True),
-    Column("old_offset", right=True),
+    Column("group", is_section=True),
+    Column("topic", is_section=True),
+    Column("partition", align_right=True),
+    Column("new_offset", align_right=True),
+    Column("old_offset", align_right=True),
 )
 
 Errors = Mapping[str, Error]
 
 
-async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> Exit:
-    """Set start offsets anew, or show which they would be.
+async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:
+    """Reset the start offsets of a group, or show the new ones for a dry run.
 
-    If any partition is not there nothing is set at all, as with Kafka's own tool: who
-    misspells one of them would have half of a reset.
+    If one partition does not exist, nothing is reset, as in Kafka's tool: a misspelled
+    topic must not lead to half of a reset.
     """
     group = request.group
-    if (error := await _hindrance(admin, group)) is not None:
-        return await ended(admin, request, (), (), groups={group: error})
-    present = await _present(admin, group)
-    partitions, topics, others = await _chosen(admin, request, present)
+    if (error := await _reset_error(admin, group)) is not None:
+        return await finish(admin, request, (), (), groups={group: error})
+    current = await _current_offsets(admin, group)
+    partitions, topics, others = await _select_partitions(admin, request, current)
     if topics or others:
-        return await _refused(admin, request, topics, others)
+        return await _finish_unchanged(admin, request, topics, others)
     if not partitions:
-        note_of_groups([group], "offset information")
+        note_groups_without([group], "offset information")
     assert request.target is not None, "each reset has a target"
-    offsets = await new_offsets(admin, partitions, request.target, present)
+    offsets = await new_offsets(admin, partitions, request.target, current)
     if offsets.errors:
-        return await _refused(admin, request, {}, list(offsets.errors.values()))
+        return await _finish_unchanged(
+            admin, request, {}, list(offsets.errors.values())
+        )
     if not request.dry_run and partitions:
         offsets = await admin.alter_share_group_offsets(group, offsets.found)
-    rows = _rows(group, offsets.found, present)
+    rows = _rows(group, offsets.found, current)
     others = list(offsets.errors.values())
     if request.export:
-        sys.stdout.write(csv_of(offsets.found))
+        sys.stdout.write(to_csv(offsets.found))
         rows = []
-    code = await ended(admin, request, rows, COLUMNS, others=others)
+    code = await finish(admin, request, rows, COLUMNS, others=others)
     if request.dry_run:
-        note("nothing was changed; --execute does it")
+        write_note("nothing was changed; use --execute to apply")
     return code
 
 
-async def _refused(
+async def _finish_unchanged(
     admin: ShareGroupAdmin, request: Request, topics: Errors, others: list[Error]
-) -> Exit:
-    code = await ended(admin, request, (), (), topics=topics, others=others)
-    note("nothing was changed")
+) -> ExitCode:
+    code = await finish(admin, request, (), (), topics=topics, others=others)
+    write_note("nothing was changed")
     return code
 
 
-async def _hindrance(admin: ShareGroupAdmin, group: str) -> Error | None:
-    """Tell why a group may not be reset; one that is not there may be: it is made."""
+async def _reset_error(admin: ShareGroupAdmin, group: str) -> Error | None:
+    """Return why a group cannot be reset, or None; a missing group is created."""
     described = (await admin.describe_share_groups(group))[group]
     if described.error is None:
         if described.value.state in ("Empty", "Dead"):
             return None
-        what = f"group {group!r}"
-        return broker_error("reset the offsets of", what, Code.NON_EMPTY_GROUP, None)
+        name = f"group {group!r}"
+        return broker_error("reset the offsets of", name, Code.NON_EMPTY_GROUP, None)
     if is_code(described.error, Code.GROUP_ID_NOT_FOUND):
         others = (await admin.list_groups(types=())).groups
         return described.error if group in others else None
     return described.error
 
 
-async def _present(
+async def _current_offsets(
     admin: ShareGroupAdmin, group: str
 ) -> dict[TopicPartition, int | None]:
     listed = (await admin.list_share_group_offsets(group))[group]
@@ -92,39 +94,44 @@ async def _present(
     return {key: offset.start_offset for key, offset in listed.value.found.items()}
 
 
-async def _chosen(
+async def _select_partitions(
     admin: ShareGroupAdmin,
     request: Request,
-    present: Collection[TopicPartition],
+    current: Collection[TopicPartition],
 ) -> tuple[list[TopicPartition], Errors, list[Error]]:
-    """Give the partitions that are meant, and errors of topics and of partitions."""
-    choices = _known(present) if request.topics is None else request.topics
-    if not choices:
+    """Return the partitions to reset, errors by topic, and errors of partitions."""
+    selections = _topics_of(current) if request.topics is None else request.topics
+    if not selections:
         return [], {}, []
-    topics = await admin.describe_topics(*dict.fromkeys(each.topic for each in choices))
-    chosen: dict[TopicPartition, None] = {}
+    topics = await admin.describe_topics(
+        *dict.fromkeys(each.topic for each in selections)
+    )
+    selected: dict[TopicPartition, None] = {}
     others: list[Error] = []
-    for choice in choices:
-        if not topics[choice.topic].ok:
+    for selection in selections:
+        if not topics[selection.topic].ok:
             continue
-        there = topics[choice.topic].value.partitions
-        wanted = choice.partitions or tuple(there)
-        missing = sorted(set(wanted) - set(there))
+        existing = topics[selection.topic].value.partitions
+        wanted = selection.partitions or tuple(existing)
+        missing = sorted(set(wanted) - set(existing))
         others += [
-            _no_partition(choice.topic, len(there), number) for number in missing
+            _missing_partition(selection.topic, len(existing), number)
+            for number in missing
         ]
-        chosen |= dict.fromkeys(TopicPartition(choice.topic, each) for each in wanted)
-    return sorted(chosen), topics.errors, others
+        selected |= dict.fromkeys(
+            TopicPartition(selection.topic, each) for each in wanted
+        )
+    return sorted(selected), topics.errors, others
 
 
-def _known(present: Collection[TopicPartition]) -> tuple[TopicChoice, ...]:
+def _topics_of(current: Collection[TopicPartition]) -> tuple[TopicSelection, ...]:
     topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(present):
+    for topic, partition in sorted(current):
         topics.setdefault(topic, []).append(partition)
-    return tuple(TopicChoice(name, tuple(each)) for name, each in topics.items())
+    return tuple(TopicSelection(name, tuple(each)) for name, each in topics.items())
 
 
-def _no_partition(topic: str, count: int, partition: int) -> Error:
+def _missing_partition(topic: str, count: int, partition: int) -> Error:
     code = Code.UNKNOWN_TOPIC_OR_PARTITION
     return BrokerError(
         f"cannot reset {topic}-{partition}: {code.name}: "
@@ -137,7 +144,7 @@ def _no_partition(topic: str, count: int, partition: int) -> Error:
 def _rows(
     group: str,
     offsets: Mapping[TopicPartition, int],
-    present: Mapping[TopicPartition, int | None],
+    current: Mapping[TopicPartition, int | None],
 ) -> list[Row]:
     return [
         {
@@ -145,7 +152,7 @@ def _rows(
             "topic": key.topic,
             "partition": key.partition,
             "new_offset": offset,
-            "old_offset": present.get(key),
+            "old_offset": current.get(key),
         }
         for key, offset in sorted(offsets.items())
     ]

@@ -1,11 +1,11 @@
-"""Groups as rows of tables and JSON, with the columns of kafka-share-groups.sh."""
+"""Groups as rows, with the columns of kafka-share-groups.sh."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from sharecons._record import TopicPartition
 from sharecons.admin import GroupOffset, ShareGroup, ShareMember
-from sharecons.cli.tables import NOTHING, Column, Json, Row
+from sharecons.cli.tables import EMPTY, Column, Json, Row
 
 __all__ = [
     "MEMBERS",
@@ -20,29 +20,32 @@ __all__ = [
 ]
 
 
-def _assignment(value: Json) -> str:
-    """Spell `[{"topic": "t", "partitions": [0, 1]}]` as `t:0,1`."""
+def _format_assignment(value: Json) -> str:
+    """Format `[{"topic": "t", "partitions": [0, 1]}]` as `t:0,1`."""
     topics = cast("Sequence[Mapping[str, Json]]", value)
-    return ";".join(f"{each['topic']}:{_numbers(each)}" for each in topics) or NOTHING
+    return (
+        ";".join(f"{each['topic']}:{_format_partitions(each)}" for each in topics)
+        or EMPTY
+    )
 
 
-def _coordinator(value: Json) -> str:
+def _format_coordinator(value: Json) -> str:
     broker = cast("Mapping[str, Json]", value)
     host = f"[{broker['host']}]" if ":" in str(broker["host"]) else broker["host"]
     return f"{host}:{broker['port']} ({broker['id']})"
 
 
-def _numbers(each: Mapping[str, Json]) -> str:
+def _format_partitions(each: Mapping[str, Json]) -> str:
     partitions = cast("Sequence[int]", each["partitions"])
     return ",".join(str(number) for number in partitions)
 
 
-_GROUP: Final = Column("group", head=True)
-_TOPIC: Final = Column("topic", head=True)
-_PARTITION: Final = Column("partition", right=True)
-_EPOCH: Final = Column("leader_epoch", right=True)
-_START: Final = Column("start_offset", right=True)
-_LAG: Final = Column("lag", right=True)
+_GROUP: Final = Column("group", is_section=True)
+_TOPIC: Final = Column("topic", is_section=True)
+_PARTITION: Final = Column("partition", align_right=True)
+_EPOCH: Final = Column("leader_epoch", align_right=True)
+_START: Final = Column("start_offset", align_right=True)
+_LAG: Final = Column("lag", align_right=True)
 
 OFFSETS: Final = (_GROUP, _TOPIC, _PARTITION, _START, _LAG)
 VERBOSE_OFFSETS: Final = (_GROUP, _TOPIC, _PARTITION, _EPOCH, _START, _LAG)
@@ -50,40 +53,42 @@ VERBOSE_OFFSETS: Final = (_GROUP, _TOPIC, _PARTITION, _EPOCH, _START, _LAG)
 _MEMBER: Final = Column("member_id", "CONSUMER-ID")
 _HOST: Final = Column("client_host", "HOST")
 _CLIENT: Final = Column("client_id")
-_COUNT: Final = Column("partitions", "#PARTITIONS", right=True)
-_ASSIGNMENT: Final = Column("assignment", fold=True, text=_assignment)
-_OF_MEMBERS: Final = (_GROUP, _MEMBER, _HOST, _CLIENT, _COUNT)
+_COUNT: Final = Column("partitions", "#PARTITIONS", align_right=True)
+_ASSIGNMENT: Final = Column("assignment", can_fold=True, format=_format_assignment)
+_MEMBER_COLUMNS: Final = (_GROUP, _MEMBER, _HOST, _CLIENT, _COUNT)
 
-MEMBERS: Final = (*_OF_MEMBERS, _ASSIGNMENT)
+MEMBERS: Final = (*_MEMBER_COLUMNS, _ASSIGNMENT)
 VERBOSE_MEMBERS: Final = (
-    *_OF_MEMBERS,
-    Column("member_epoch", right=True),
+    *_MEMBER_COLUMNS,
+    Column("member_epoch", align_right=True),
     _ASSIGNMENT,
     Column("rack"),
-    Column("subscription", fold=True),
+    Column("subscription", can_fold=True),
 )
 
-_COORDINATOR: Final = Column("coordinator", "COORDINATOR (ID)", text=_coordinator)
+_COORDINATOR: Final = Column(
+    "coordinator", "COORDINATOR (ID)", format=_format_coordinator
+)
 _STATE: Final = Column("state")
-_MEMBERS: Final = Column("members", "#MEMBERS", right=True)
+_MEMBERS: Final = Column("members", "#MEMBERS", align_right=True)
 
 STATE: Final = (_GROUP, _COORDINATOR, _STATE, _MEMBERS)
 VERBOSE_STATE: Final = (
     _GROUP,
     _COORDINATOR,
     _STATE,
-    Column("group_epoch", right=True),
-    Column("assignment_epoch", right=True),
+    Column("group_epoch", align_right=True),
+    Column("assignment_epoch", align_right=True),
     _MEMBERS,
     Column("assignor"),
-    Column("authorized_operations", fold=True),
+    Column("authorized_operations", can_fold=True),
 )
 
 
 def offset_rows(
     group_id: str, offsets: Mapping[TopicPartition, GroupOffset]
 ) -> list[Row]:
-    """Make a row of each partition."""
+    """Return a row for each partition."""
     return [
         {
             "group": group_id,
@@ -98,7 +103,7 @@ def offset_rows(
 
 
 def member_rows(group: ShareGroup) -> list[Row]:
-    """Make a row of each member."""
+    """Return a row for each member."""
     members = sorted(group.members, key=lambda member: member.member_id)
     return [_member(group.group_id, member) for member in members]
 
@@ -125,7 +130,7 @@ def _by_topic(assignment: Iterable[TopicPartition]) -> list[Json]:
 
 
 def state_row(group: ShareGroup) -> Row:
-    """Make the row of a group's state."""
+    """Return the row of a group's state."""
     operations = group.authorized_operations
     return {
         "group": group.group_id,

@@ -1,4 +1,4 @@
-"""Where `reset-offsets` sets start offsets to."""
+"""The targets of `reset-offsets`: which offsets become the new start offsets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,26 +12,26 @@ __all__ = ["Target", "ToCurrent", "ToFile", "ToOffset", "ToSpec"]
 
 @dataclass(frozen=True, slots=True)
 class ToSpec:
-    """To the beginning or the end of the log, or to a time."""
+    """The beginning or the end of the log, or a time."""
 
     spec: OffsetSpec
 
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """To the same offset in all partitions."""
+    """The same offset in all partitions."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToCurrent:
-    """To the present start offset, which makes what is in flight available again."""
+    """The current start offset; records in flight become available again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToFile:
-    """To the offsets of a file."""
+    """The offsets in a file."""
 
     offsets: Mapping[TopicPartition, int]
 
