@@ -38,9 +38,9 @@ __all__ = [
     "TopicPartition",
 ]
 
-# The client takes 0.2 to 0.6 s to load, its codec above all. The command line's help,
-# and pytest at each of its starts, come by here as well and need none of it.
-_HOMES: Final[Mapping[str, str]] = {
+# Loading the client takes 0.2 to 0.6 s, most of it for the codec. The command line's
+# help and pytest import this module too and need none of it.
+_MODULES: Final[Mapping[str, str]] = {
     "COMPILED": "build",
     "AcknowledgeError": "protocol.acknowledge.result_log",
     "AcknowledgeResult": "protocol.acknowledge.result_log",
@@ -58,12 +58,12 @@ _HOMES: Final[Mapping[str, str]] = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    return [*globals(), *_MODULES]

@@ -1,4 +1,4 @@
-"""`python -m sharecons`, which is also the command `sharecons`."""
+"""Entry point of `python -m sharecons`, the same as the command `sharecons`."""
 
 import sys
 

@@ -1,12 +1,12 @@
-"""A record of a share group as it is at run time; `record` says what types it has.
+"""`Record` as it exists at run time; `record` adds the types of key and value.
 
-A record carries plain data, and verbs that mark what is to become of it. The
-verbs are ordinary calls: they note a decision with the lease that the record
-was acquired under, and the acknowledgement batcher carries it to the broker
-(KIP-932, "Acknowledging delivery").
+A record holds plain data, and has methods that acknowledge it. They do no I/O: they
+pass the acknowledgement to the lease that the record was acquired under, and the
+acknowledgement batcher sends it to the broker (KIP-932, "Acknowledging delivery").
 """
 
 import enum
+from math import inf
 from types import GenericAlias
 from typing import Any, Final, NamedTuple, final
 
@@ -28,16 +28,16 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class AcknowledgeType(enum.IntEnum):
-    """What may be said of a delivered record; the numbers are the wire's (KIP-932)."""
+    """The acknowledgement types of KIP-932, with their numbers on the wire."""
 
     ACCEPT = 1
-    """Processed: never delivered again to this group."""
+    """Processed: not delivered to this group again."""
     RELEASE = 2
     """Not processed: deliver it again, with a delivery count one higher."""
     REJECT = 3
-    """Not processable: archive it, never deliver it again."""
+    """Cannot be processed: archive it, do not deliver it again."""
     RENEW = 4
-    """Still being processed: start the acquisition lock anew (KIP-1222)."""
+    """Still being processed: restart the acquisition lock (KIP-1222)."""
 
 
 ACCEPT: Final = AcknowledgeType.ACCEPT
@@ -47,24 +47,24 @@ RENEW: Final = AcknowledgeType.RENEW
 
 
 class TopicPartition(NamedTuple):
-    """A partition by its topic's name."""
+    """A partition, identified by the name of its topic."""
 
     topic: str
     partition: int
 
 
 class TimestampType(enum.IntEnum):
-    """Who set the timestamp: the producer, or the broker that appended the record."""
+    """Origin of the timestamp: the producer, or the broker that appended the record."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
 
 class AckTarget:
-    """What a record was acquired under: `Lease`, in `protocol.acknowledge.leases`."""
+    """The interface of a lease to its records (see `protocol.acknowledge.leases`)."""
 
-    # A class of its own and no protocol: compiled, a record's verb then finds it at
-    # once, where a protocol's method is looked up by name.
+    # A base class instead of a Protocol: compiled code calls its methods directly, but
+    # looks those of a Protocol up by name.
     __slots__ = ()
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
@@ -82,19 +82,19 @@ class AckTarget:
 
 @final
 class _Detached(AckTarget):
-    """Holds the records that no consumer holds: unpickled ones, or hand-made ones."""
+    """The target of records without a consumer: unpickled ones, or made by hand."""
 
     __slots__ = ()
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         raise RecordStateError(
             f"cannot {kind.name.lower()} offset {offset}: this record is a copy that "
-            "no consumer holds (it was unpickled or made by hand); acknowledge the "
-            "record that the consumer handed out"
+            "does not belong to a consumer (it was unpickled or made by hand); "
+            "acknowledge the record that the consumer returned"
         )
 
     def deadline_of(self, offset: int) -> float:
-        return float("-inf")
+        return -inf
 
     def remaining_of(self, offset: int) -> float:
         return 0.0
@@ -106,27 +106,27 @@ class _Detached(AckTarget):
 DETACHED: Final = _Detached()
 
 
-# Compiled, a record is of no concern to the garbage collector, which would look at each
-# one several times, and take longer than reading it from the wire. So no circle may go
-# through one; what an application's deserializers make could close one, and goes into a
-# `DeserializedRecord`. And so it is not Generic, which mypyc would not allow then.
+# Compiled, a record is not tracked by the garbage collector, which would visit each one
+# several times and take longer than decoding it. So no reference cycle may contain one.
+# Objects made by deserializers could form a cycle, so they go into a
+# `DeserializedRecord`. mypyc does not allow an acyclic class to be Generic.
 @mypyc_attr(acyclic=True)
 class Record:
     """A record that a share group delivered to this consumer.
 
     Attributes:
-        topic, partition, offset: where the record lies in Kafka.
-        timestamp: milliseconds since the epoch, as Kafka keeps it.
-        timestamp_type: who set it.
-        key, value: bytes, or None, or what the deserializers made of them.
-        headers: pairs of name and bytes or None, in the producer's order.
-        delivery_count: 1 at the first delivery, one more at each further one.
+        topic, partition, offset: the record's position in Kafka.
+        timestamp: milliseconds since the epoch.
+        timestamp_type: whether the producer or the broker set the timestamp.
+        key, value: bytes or None, or the results of the deserializers.
+        headers: pairs of a name and bytes or None, in the producer's order.
+        delivery_count: 1 at the first delivery, then one more each time.
 
-    A record pickles, but its copy cannot be acknowledged.
+    Records can be pickled; the copy cannot be acknowledged.
     """
 
     __slots__ = (
-        "_holder",
+        "_ack_target",
         "delivery_count",
         "headers",
         "key",
@@ -149,7 +149,7 @@ class Record:
         value: Any,
         headers: Headers,
         delivery_count: int,
-        holder: AckTarget,
+        ack_target: AckTarget,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -160,17 +160,17 @@ class Record:
         self.value = value
         self.headers = headers
         self.delivery_count = delivery_count
-        self._holder = holder
+        self._ack_target = ack_target
 
     @property
     def lock_deadline(self) -> float:
         """When the acquisition lock ends, in seconds on `anyio.current_time()`'s clock.
 
-        Never later than the broker's own idea of it. After it the record may be
-        delivered to somebody else; `renew()` moves it. It is -inf once the lock was
-        lost with its connection, or the consumer is closed.
+        The broker's deadline is never earlier. After it, the record may be delivered to
+        another consumer; `renew()` extends it. It is -inf after the connection that
+        held the lock has ended, or the consumer is closed.
         """
-        return self._holder.deadline_of(self.offset)
+        return self._ack_target.deadline_of(self.offset)
 
     @property
     def lock_remaining(self) -> float:
@@ -181,48 +181,50 @@ class Record:
     def held(self) -> bool:
         """True while this consumer holds the record's acquisition lock.
 
-        False once a verb settled the record, the lock's deadline has passed, the
-        connection that the record came on has ended, or the consumer is closed.
+        False after the record was accepted, released or rejected, its lock's deadline
+        has passed, the connection that it arrived on has ended, or the consumer is
+        closed.
         """
-        return self._holder.holds(self.offset)
+        return self._ack_target.holds(self.offset)
 
     def accept(self) -> None:
         """Mark the record as processed.
 
-        The mark is sent by itself soon after, or with the next fetch; `commit()` waits
-        for the broker's word. Saying the same again changes nothing; another verb
-        replaces the mark as long as it was not sent.
+        The acknowledgement is sent shortly after, or with the next fetch; `commit()`
+        waits for the broker's response. Calling `accept()` again changes nothing;
+        `release()` or `reject()` replaces the acknowledgement while it is not yet sent.
 
         Raises:
             LockLostError: the lock was lost with its connection; the record will be
                 delivered again.
-            RecordStateError: the record was settled otherwise already, or is a copy.
-            ClosedError: its consumer is closed; the record was released by that.
+            RecordStateError: the record is already acknowledged in another way, or is
+                a copy.
+            ClosedError: the consumer is closed; closing it released the record.
         """
-        self._holder.acknowledge(self.offset, ACCEPT)
+        self._ack_target.acknowledge(self.offset, ACCEPT)
 
     def release(self) -> None:
-        """Give the record back, to be delivered again; uses up a delivery.
+        """Return the record to the broker, to be delivered again.
 
-        Raises: as `accept()`.
+        This uses up one of its deliveries. Raises the same errors as `accept()`.
         """
-        self._holder.acknowledge(self.offset, RELEASE)
+        self._ack_target.acknowledge(self.offset, RELEASE)
 
     def reject(self) -> None:
-        """Archive the record as one that cannot be processed.
+        """Archive the record, because it cannot be processed.
 
-        Raises: as `accept()`.
+        Raises the same errors as `accept()`.
         """
-        self._holder.acknowledge(self.offset, REJECT)
+        self._ack_target.acknowledge(self.offset, REJECT)
 
     def renew(self) -> None:
-        """Ask for the acquisition lock to start anew; the record stays held (KIP-1222).
+        """Restart the acquisition lock; the record stays held (KIP-1222).
 
         Raises:
             UnsupportedVersionError: the broker is older than Kafka 4.2.
-            Others as `accept()`.
+            The same errors as `accept()`.
         """
-        self._holder.acknowledge(self.offset, RENEW)
+        self._ack_target.acknowledge(self.offset, RENEW)
 
     @classmethod
     def __class_getitem__(cls, types: Any) -> Any:
@@ -243,8 +245,8 @@ class Record:
         )
         return (Record, fields)
 
-    def deserialized(self, key: object, value: object) -> "DeserializedRecord":
-        """Give the same record with other key and value."""
+    def with_values(self, key: object, value: object) -> "DeserializedRecord":
+        """Return the same record with another key and value."""
         return DeserializedRecord(
             self.topic,
             self.partition,
@@ -255,7 +257,7 @@ class Record:
             value,
             self.headers,
             self.delivery_count,
-            self._holder,
+            self._ack_target,
         )
 
     def __repr__(self) -> str:
@@ -267,6 +269,6 @@ class Record:
 
 @final
 class DeserializedRecord(Record):
-    """A record with values of the application's, which may refer back to it."""
+    """A record whose key and value come from deserializers, and may refer to it."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Records of one partition that were handed out together."""
+"""Records of one partition that were delivered together."""
 
 from collections.abc import Iterator, Sequence
 from typing import Generic, final, overload
@@ -11,13 +11,13 @@ __all__ = ["Batch"]
 
 @final
 class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
-    """A sequence of records of one partition, acknowledged by one call for all.
+    """A sequence of records of one partition that one call can acknowledge.
 
-    The verbs mark those records of which nothing was said yet: mark single ones
-    first, then the rest. They promise and raise what a record's verbs do.
+    The methods acknowledge the records that have no acknowledgement yet: acknowledge
+    single records first, then the rest. They behave, and raise, as those of `Record`.
 
     Attributes:
-        topic, partition: whose records they are.
+        topic, partition: where the records come from.
     """
 
     __slots__ = ("_lease", "_records", "_start", "_stop", "partition", "topic")
@@ -34,7 +34,7 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
     @property
     def lock_deadline(self) -> float:
-        """When the first of its locks ends, on `anyio.current_time()`'s clock."""
+        """When the first lock ends, in seconds on `anyio.current_time()`'s clock."""
         return min(record.lock_deadline for record in self._records)
 
     @property
@@ -44,30 +44,33 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
     @property
     def held(self) -> bool:
-        """True while all its records that are not settled are held, if there are any.
+        """True while all records without an acknowledgement are held (`Record.held`).
 
-        See `Record.held`.
+        False if all records are acknowledged.
         """
         records = [each for each in self._records if self._lease.is_open(each.offset)]
         return bool(records) and all(record.held for record in records)
 
     def accept(self) -> None:
         """Mark the records as processed; see `Record.accept`."""
-        self._say(AcknowledgeType.ACCEPT)
+        self._acknowledge(AcknowledgeType.ACCEPT)
 
     def release(self) -> None:
-        """Give the records back, to be delivered again; see `Record.release`."""
-        self._say(AcknowledgeType.RELEASE)
+        """Return the records to the broker, to be delivered again.
+
+        See `Record.release`.
+        """
+        self._acknowledge(AcknowledgeType.RELEASE)
 
     def reject(self) -> None:
         """Archive the records; see `Record.reject`."""
-        self._say(AcknowledgeType.REJECT)
+        self._acknowledge(AcknowledgeType.REJECT)
 
     def renew(self) -> None:
-        """Ask for the locks to start anew; see `Record.renew`."""
-        self._say(AcknowledgeType.RENEW)
+        """Restart the locks; see `Record.renew`."""
+        self._acknowledge(AcknowledgeType.RENEW)
 
-    def _say(self, kind: AcknowledgeType) -> None:
+    def _acknowledge(self, kind: AcknowledgeType) -> None:
         self._lease.acknowledge_open(self._start, self._stop, kind)
 
     def __len__(self) -> int:

@@ -1,6 +1,6 @@
-"""Which build runs: compiled, or plain Python. They behave alike, but for speed.
+"""The build that runs: compiled or plain Python. They differ only in speed.
 
-Compiled classes have no docstrings at run time; editors read them in the source.
+Compiled classes have no docstrings at run time; editors read them from the source.
 """
 
 from typing import Final
@@ -10,4 +10,4 @@ from sharecons import _record
 __all__ = ["COMPILED"]
 
 COMPILED: Final[bool] = not _record.__file__.endswith(".py")
-"""True if the modules that each record passes through are compiled (by mypyc)."""
+"""True if the modules that handle each record are compiled (by mypyc)."""

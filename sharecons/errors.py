@@ -1,31 +1,38 @@
-"""Everything that sharecons raises.
+"""All exceptions of sharecons.
 
     Error
-    ├── ConfigurationError (also ValueError)   an argument makes no sense
+    ├── ConfigurationError (also ValueError)   an argument is invalid
     ├── ConsumerStateError                     called at the wrong time
     │   ├── ClosedError                        the consumer is closed
     │   ├── NotSubscribedError                 no topic to consume
     │   └── WrongThreadError                   called outside of its event loop
-    ├── RecordStateError                       a record that was settled already
+    ├── RecordStateError                       the record is already acknowledged
     │   └── LockLostError                      its lock was lost with the connection
-    ├── RecordsError                           records that cannot be handed out
+    ├── RecordsError                           records that cannot be delivered
     │   ├── CorruptRecordsError                a batch whose bytes are damaged
     │   └── DeserializationError               a deserializer raised
     ├── CallbackError                          on_acknowledged raised
     ├── ConnectionFailedError                  no broker, or a broken connection
+<<<<<<< HEAD
     │   ├── RequestTimedOutError (also TimeoutError) no answer in time
     │   └── ProtocolError                      an answer that is not Kafka's
     ├── AuthenticationError                    a broker does not know us, or we it
     ├── BrokerError                            the broker answered with an error code
+=======
+    │   ├── RequestTimedOutError               no response in time
+    │   └── ProtocolError                      an invalid response
+    ├── AuthenticationError                    either side rejected the other
+    ├── BrokerError                            the broker returned an error code
+>>>>>>> 5cb638a (config, records, wire: plain names, plain English)
     │   ├── AuthorizationError                 not allowed
-    │   └── GroupError                         the group does not admit this member
+    │   └── GroupError                         the group rejected this member
     ├── UnsupportedVersionError                the broker is too old
     ├── BackgroundTaskError                    a task of the consumer failed
-    ├── OutdatedPlanError                      a group moved on since it was planned
-    └── CommitTimeoutError (also TimeoutError) results still under way
+    ├── OutdatedPlanError                      the group changed after planning
+    └── CommitTimeoutError (also TimeoutError) results still pending
 
-A class exists only where a caller would act differently; what else there is to
-know is an attribute. A test compares this drawing with the classes.
+A class exists only where a caller would act differently; other details are
+attributes. A test compares this tree with the classes.
 """
 
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -71,6 +78,7 @@ RETRIABLE_CODES: Final = frozenset(
 
 
 class Error(Exception):
+<<<<<<< HEAD
     """The base of all errors of sharecons; every other exception is a bug to report.
 
     Attributes:
@@ -78,34 +86,38 @@ class Error(Exception):
     """
 
     retriable: bool = False
+=======
+    """Base class of all errors of sharecons. Any other exception is a bug to report."""
+>>>>>>> 5cb638a (config, records, wire: plain names, plain English)
 
 
 class ConfigurationError(Error, ValueError):
-    """An argument makes no sense; nothing was started."""
+    """An argument is invalid; nothing was started."""
 
 
 class ConsumerStateError(Error):
-    """The consumer cannot do that now."""
+    """The consumer is in a state that does not allow this call."""
 
 
 class ClosedError(ConsumerStateError):
-    """The consumer is closed: what it held was released, nothing more can be said."""
+    """The consumer is closed: its records were released and cannot be acknowledged."""
 
 
 class NotSubscribedError(ConsumerStateError):
-    """There is no topic to consume; `subscribe()` first."""
+    """There is no topic to consume; call `subscribe()` first."""
 
 
 class WrongThreadError(ConsumerStateError):
-    """Called from a thread or an event loop other than the consumer's; changed nothing.
+    """Called from a thread or an event loop other than the consumer's.
 
-    Send the call to the event loop: `loop.call_soon_threadsafe(record.accept)`,
+    The call changed nothing. Send it to the consumer's event loop:
+    `loop.call_soon_threadsafe(record.accept)`,
     `anyio.from_thread.run_sync(record.accept)`, `trio.from_thread.run_sync(...)`.
     """
 
 
 class RecordStateError(Error):
-    """The record is not held any more, or was settled in another way already."""
+    """The record is no longer held, or is already acknowledged in another way."""
 
 
 class LockLostError(RecordStateError):
@@ -117,14 +129,14 @@ class LockLostError(RecordStateError):
 
 
 class RecordsError(Error):
-    """Records that were acquired but cannot be handed out; they were not accepted."""
+    """Acquired records cannot be delivered to the application; they stay unaccepted."""
 
 
 class CorruptRecordsError(RecordsError):
-    """A record batch is damaged: its offsets were released, later ones follow.
+    """A record batch is damaged: its offsets were released, and reading continues.
 
     Attributes:
-        topic, partition: whose batch it is.
+        topic, partition: where the batch comes from.
         first_offset, last_offset: the damaged range, both inclusive.
     """
 
@@ -148,27 +160,27 @@ class CorruptRecordsError(RecordsError):
 
 
 class DeserializationError(RecordsError):
-    """A deserializer raised; the exception it raised is this one's `__cause__`.
+    """A deserializer raised an exception, which is the `__cause__`.
 
     Attributes:
-        record: the record with its raw bytes; say `record.reject()` to be rid of it.
-            Unless told otherwise, it is released when the next one is asked for.
+        record: the record with its raw bytes; call `record.reject()` to archive it.
+            An unacknowledged one is released when the next record is requested.
         part: "key" or "value".
     """
 
     def __init__(self, record: "Record[bytes, bytes]", part: str, where: str) -> None:
         super().__init__(
             f"{where}: the {part}_deserializer raised; the record was not accepted "
-            "(reject() it through the error's `record` to be rid of it)"
+            "(to archive it, call reject() on the error's `record`)"
         )
         self.record: Record[bytes, bytes] = record
         self.part = part
 
 
 class CallbackError(Error):
-    """A callback of the application raised; its exception is the `__cause__`.
+    """A callback of the application raised an exception, which is the `__cause__`.
 
-    The consumer continues: read from it again. It is raised once per exception.
+    The consumer continues: read from it again. Each exception is raised once.
 
     Attributes:
         callback: the callback's name, "on_acknowledged".
@@ -180,35 +192,45 @@ class CallbackError(Error):
 
 
 class ConnectionFailedError(Error):
-    """A broker cannot be reached, or the connection to it broke."""
+    """A broker is unreachable, or the connection to it broke."""
 
     retriable = True
 
+<<<<<<< HEAD
 
 class RequestTimedOutError(ConnectionFailedError, TimeoutError):
     """A broker did not answer in time; whether it acted is unknown."""
+=======
+class RequestTimedOutError(ConnectionFailedError):
+    """A broker did not respond in time; the request may have had its effect."""
+>>>>>>> 5cb638a (config, records, wire: plain names, plain English)
 
 
 class ProtocolError(ConnectionFailedError):
-    """What came back is not what Kafka would say; the connection was dropped."""
+    """A response is not valid Kafka protocol; the connection was dropped."""
 
     retriable = False
 
 
 class AuthenticationError(Error):
-    """The broker does not take us for who we say we are, or shows no good certificate.
+    """The broker rejected this client's credentials, or its certificate is invalid.
 
-    Asking again changes nothing, so nothing is asked again by itself.
+    A retry would not help, so the client does not retry.
     """
 
 
 class BrokerError(Error):
-    """The broker answered with an error code that this client cannot mend.
+    """The broker returned an error code that the client cannot handle.
 
     Attributes:
+<<<<<<< HEAD
         code: Kafka's number for it.
         name: Kafka's name for it.
         retriable: whether Kafka calls this code retriable.
+=======
+        code: Kafka's error code.
+        name: Kafka's name of the error.
+>>>>>>> 5cb638a (config, records, wire: plain names, plain English)
     """
 
     def __init__(self, message: str, *, code: int, name: str) -> None:
@@ -219,31 +241,32 @@ class BrokerError(Error):
 
 
 class AuthorizationError(BrokerError):
-    """The group, a topic or the cluster may not be used by this principal."""
+    """This principal is not allowed to use the group, a topic or the cluster."""
 
 
 class GroupError(BrokerError):
-    """The group does not admit this member: its id is invalid, taken, or it is full."""
+    """The group rejected this member: invalid id, id in use, or the group is full."""
 
 
 class UnsupportedVersionError(Error):
-    """The broker does not speak what is needed."""
+    """The broker does not support an API version that is needed."""
 
 
 class BackgroundTaskError(Error):
     """A background task of the consumer failed; its exception is the `__cause__`.
 
-    The consumer has cut its connections, so the broker delivers its records again. A
-    new consumer can go on. Please report the cause as a bug of sharecons, unless the
-    program cancelled tasks that it did not start.
+    The consumer has closed its connections, so the broker delivers its records again,
+    and a new consumer can continue. Please report the cause as a bug of sharecons,
+    unless the program cancelled tasks that it did not start.
     """
 
 
 class OutdatedPlanError(Error):
-    """A group moved on since its migration was planned: plan again."""
+    """A group changed after its migration was planned: plan again."""
 
 
 class CommitTimeoutError(Error, TimeoutError):
+<<<<<<< HEAD
     """`commit()` ran out of time; the requests go on, the callback gets the results."""
 
     retriable = True
@@ -263,3 +286,6 @@ def fresh(error: ErrorT) -> ErrorT:
     is_wrapper = isinstance(error, BackgroundTaskError)
     again.__cause__ = error.__cause__ if is_wrapper else error
     return again
+=======
+    """`commit()` timed out; requests continue, and the callback gets the results."""
+>>>>>>> 5cb638a (config, records, wire: plain names, plain English)

@@ -1,8 +1,8 @@
-"""External text made safe to show: names, records and messages from brokers.
+"""Escaping of external text before it is shown: names, records, broker messages.
 
-Such text may hold control characters that a terminal obeys, characters that reorder
-or hide what stands beside them, and surrogates that no encoding knows. `escape` shows
-each of them as Python's escape (`\\x1b`, `\\u202e`), `json_text` as JSON's.
+This text may contain control characters that a terminal executes, characters that
+reorder or hide their neighbours, and surrogates that cannot be encoded. `escape` writes
+each of them as a Python escape (`\\x1b`, `\\u202e`), `json_text` as a JSON escape.
 """
 
 import math
@@ -20,16 +20,16 @@ INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )
-"""Letters and marks without a glyph, which `str.isprintable` lets pass."""
+"""Letters and marks without a glyph that `str.isprintable` accepts."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def escape(text: str, encoding: str = "utf-8") -> str:
-    """Return text in one line, without any character that is not shown as itself.
+    """Return the text in one line, with invisible and control characters escaped.
 
     Escapes C0, DEL, C1, bidirectional controls, zero-width characters, separators
-    other than the plain space, lone surrogates, and what the encoding does not have.
+    other than the plain space, lone surrogates, and characters that the encoding lacks.
     """
     if not text.isprintable() or INVISIBLE.search(text):
         text = "".join(c if _is_shown(c) else ascii(c)[1:-1] for c in text)
@@ -41,19 +41,18 @@ def json_text(value: Json, encoding: str = "ascii") -> str:
 
     Numbers that JSON does not have (NaN, infinities) become null.
     """
-    # Loaded by commands that write JSON only.
-    import json
+    import json  # only for commands that write JSON
 
     text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
-    if text.isprintable() and not INVISIBLE.search(text) and _fits(text, encoding):
+    if text.isprintable() and not INVISIBLE.search(text) and _encodes(text, encoding):
         return text
     return "".join(
-        c if _is_shown(c) and _fits(c, encoding) else _json_escape(c) for c in text
+        c if _is_shown(c) and _encodes(c, encoding) else _json_escape(c) for c in text
     )
 
 
 def has_surrogates(text: str) -> bool:
-    """Return whether text holds surrogates, as undecodable arguments do."""
+    """Return whether the text contains surrogates, as undecodable arguments do."""
     return _SURROGATE.search(text) is not None
 
 
@@ -61,7 +60,7 @@ def _is_shown(c: str) -> bool:
     return c.isprintable() and not INVISIBLE.match(c)
 
 
-def _fits(text: str, encoding: str) -> bool:
+def _encodes(text: str, encoding: str) -> bool:
     if encoding == "ascii":
         return text.isascii()
     try:

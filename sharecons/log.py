@@ -1,8 +1,8 @@
-"""Loggers: structlog around the standard library's, one for each module.
+"""Loggers: structlog on top of the standard library's logging, one for each module.
 
-An application that configured nothing sees warnings and errors. One that configured
-the standard library's logging gets one line of text for each event: its own formatter
-adds time and level. One that configured structlog gets event dictionaries through its
+An application that configures neither sees warnings and errors. One that configures
+the standard library's logging gets one line of text for each event; its formatter adds
+time and level. One that configures structlog gets event dictionaries, processed by its
 own processors.
 """
 
@@ -19,7 +19,7 @@ _PLAIN: Final = re.compile(r"[\w.:/@+-]+", re.ASCII)
 
 
 def get_logger(name: str, **context: Any) -> Any:
-    """Return a lazy logger: what structlog is configured to do is looked up at use."""
+    """Return a lazy logger: it looks up structlog's configuration when it is used."""
     return structlog.wrap_logger(
         logging.getLogger(name), processors=[_process], **context
     )
@@ -27,24 +27,24 @@ def get_logger(name: str, **context: Any) -> Any:
 
 def _process(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
     if not structlog.is_configured():
-        return _line(logger, method, event)
+        return _format_line(logger, method, event)
     result: Any = event
     for processor in structlog.get_config()["processors"]:
         result = processor(logger, method, result)
     return result
 
 
-def _line(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
-    """Return the line, without time and level: those are the formatter's."""
+def _format_line(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+    """Return the line without time and level, which the formatter adds."""
     level = logging.getLevelNamesMapping().get(method.upper(), logging.ERROR)
     if not logger.isEnabledFor(level):
         raise structlog.DropEvent
     exc_info = event.pop("exc_info", method == "exception")
     fields = [str(event.pop("event", ""))]
-    fields += [f"{name}={_shown(value)}" for name, value in event.items()]
+    fields += [f"{name}={_format_value(value)}" for name, value in event.items()]
     return (" ".join(fields),), {"exc_info": exc_info}
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     text = str(value)
     return text if _PLAIN.fullmatch(text) else repr(text)

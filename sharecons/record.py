@@ -1,6 +1,6 @@
-"""One record of a share group, as the application meets it.
+"""The public `Record`: the class of `_record`, with types of key and value.
 
-`Record` is the class of `untyped`, with the types of key and value for type checkers.
+Only type checkers see the type parameters.
 """
 
 from typing import TYPE_CHECKING, Generic
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
         """A record that a share group delivered to this consumer.
 
         Attributes:
-            topic, partition, offset: where the record lies in Kafka.
-            timestamp: milliseconds since the epoch, as Kafka keeps it.
-            timestamp_type: who set it.
-            key, value: bytes, or None, or what the deserializers made of them.
-            headers: pairs of name and bytes or None, in the producer's order.
-            delivery_count: 1 at the first delivery, one more at each further one.
+            topic, partition, offset: the record's position in Kafka.
+            timestamp: milliseconds since the epoch.
+            timestamp_type: whether the producer or the broker set the timestamp.
+            key, value: bytes or None, or the results of the deserializers.
+            headers: pairs of a name and bytes or None, in the producer's order.
+            delivery_count: 1 at the first delivery, then one more each time.
 
-        A record pickles, but its copy cannot be acknowledged.
+        Records can be pickled; the copy cannot be acknowledged.
         """
 
         key: KeyT | None

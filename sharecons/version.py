@@ -1,4 +1,4 @@
-"""The version of this package; the build reads it here."""
+"""The version of this package; the build reads it from this file."""
 
 VERSION = "0.1.0"
 __version__ = VERSION

@@ -581,7 +581,7 @@ def test_a_broker_without_share_groups_is_one_line(capsys):
     assert 2 == code
     assert "" == said.out
     assert 1 == said.err.count("\n")
-    assert "does not serve ShareGroupHeartbeat" in said.err
+    assert "does not support ShareGroupHeartbeat" in said.err
 
 
 def test_what_fails_later_is_one_line_too(capsys):

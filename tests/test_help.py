@@ -79,7 +79,7 @@ def test_verbs_have_a_signature(kind: type, verb: str) -> None:
         (
             Record,
             "topic partition offset timestamp timestamp_type key value headers "
-            "delivery_count holder",
+            "delivery_count ack_target",
         ),
         (Batch, "lease records start"),
         (AcknowledgeResult, "topic partition first_offset last_offset type error"),

@@ -1,8 +1,8 @@
-"""`Security`: TLS and SASL as one value.
+"""`Security`: the TLS and SASL settings of a client in one value.
 
 Security.tls(ca_file="ca.pem")
 Security.sasl("SCRAM-SHA-512", "alice", password, tls=Security.tls(ca_file="ca.pem"))
-Security.from_properties(properties)        # of a Kafka properties file
+Security.from_properties(properties)        # from a Kafka properties file
 """
 
 import ssl
@@ -35,13 +35,13 @@ _PROTOCOLS: Final[Mapping[tuple[bool, bool], Protocol]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Security:
-    """How a client secures its connections, and who it says it is.
+    """How a client encrypts its connections and authenticates itself.
 
-    One value may serve any number of clients. Its repr shows no secret.
+    Several clients may share one value. Its repr shows no secret.
 
     Attributes:
-        ssl_context: what TLS is made with; None for plain TCP.
-        credentials: what SASL is made with; None for no SASL.
+        ssl_context: the context for TLS; None for plain TCP.
+        credentials: the credentials for SASL; None for no SASL.
     """
 
     ssl_context: ssl.SSLContext | None = None
@@ -58,27 +58,30 @@ class Security:
         key_password: str | None = None,
         check_hostname: bool = True,
     ) -> "Security":
-        """TLS, without SASL.
+        """Return TLS settings, without SASL.
 
         Args:
-            context: a context that is ready; nothing else may be given then.
-            ca_file: certificates (PEM) to trust; the system's if not given.
-            cert_file: this client's own certificate (PEM), with those between it and
-                the broker's trusted ones, where brokers ask for it.
-            key_file: its key (PEM), if it is not in `cert_file`.
-            key_password: of the key.
-            check_hostname: the broker's certificate must name the host.
+            context: a complete context, instead of all other arguments.
+            ca_file: the trusted certificates (PEM); by default those of the system.
+            cert_file: the client's certificate (PEM) with its intermediate
+                certificates, if brokers require one.
+            key_file: the certificate's key (PEM), if it is not in `cert_file`.
+            key_password: the password of the key.
+            check_hostname: whether the broker's certificate must contain the host.
 
         Raises:
-            ConfigurationError: a file cannot be read, or is not what it should be.
+            ConfigurationError: a file cannot be read or has invalid content.
         """
         if context is not None:
             if not (ca_file is cert_file is key_file is None and check_hostname):
-                raise ConfigurationError("a context comes alone: it has all the rest")
+                raise ConfigurationError(
+                    "context cannot be combined with other arguments: configure the "
+                    "context itself"
+                )
             return cls(ssl_context=context)
-        context = _context(ca_file, check_hostname)
+        context = _create_context(ca_file, check_hostname)
         if cert_file is not None:
-            _add_certificate(context, cert_file, key_file, key_password)
+            _load_certificate(context, cert_file, key_file, key_password)
         return cls(ssl_context=context)
 
     @classmethod
@@ -90,14 +93,14 @@ class Security:
         *,
         tls: "Security | ssl.SSLContext | bool" = True,
     ) -> "Security":
-        """SASL with a name and a password.
+        """Return SASL settings with a username and a password.
 
         Args:
             mechanism: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512".
-            username, password: as the cluster knows them.
-            tls: True for TLS with the system's certificates, what `tls()` gives for
-                others. False has all go over the network as it is: of PLAIN the
-                password too, and of SCRAM what it can be guessed from.
+            username, password: the credentials in the cluster.
+            tls: True for TLS with the system's certificates, or a result of `tls()`.
+                False sends everything unencrypted: with PLAIN also the password, with
+                SCRAM data from which it can be guessed.
 
         Raises:
             ConfigurationError: the mechanism is unknown, or the name or password is
@@ -109,7 +112,9 @@ class Security:
                 f"mechanism must be one of {known}, not {mechanism!r}"
             )
         if not username or not isinstance(username, str):
-            raise ConfigurationError(f"username must be a name, not {username!r}")
+            raise ConfigurationError(
+                f"username must be a non-empty str, not {username!r}"
+            )
         if not isinstance(password, str):
             raise ConfigurationError("password must be a str")
         check_unicode("username", username)
@@ -117,7 +122,7 @@ class Security:
         credentials = Credentials(
             mechanism=mechanism, username=username, password=password
         )
-        return cls(ssl_context=_context_of(tls), credentials=credentials)
+        return cls(ssl_context=_context_from(tls), credentials=credentials)
 
     @classmethod
     def oauthbearer(
@@ -127,45 +132,45 @@ class Security:
         extensions: Mapping[str, str] | None = None,
         tls: "Security | ssl.SSLContext | bool" = True,
     ) -> "Security":
-        """SASL with a token (OAUTHBEARER, KIP-255).
+        """Return SASL settings with a token (OAUTHBEARER, KIP-255).
 
         Args:
-            token: gives a token, plainly or to be awaited. It is called for each
-                connection, and again before the broker's session ends (KIP-368); one
-                that does not await must not take long.
-            extensions: names and values that go to the broker beside it (KIP-342).
+            token: a plain or async function that returns a token. It is called for
+                each connection, and again before the broker's session ends (KIP-368).
+                A plain function blocks the event loop, so it must be fast.
+            extensions: SASL extensions to send with the token (KIP-342).
             tls: as for `sasl`.
         """
         if not callable(token):
-            raise ConfigurationError("token must be a function that gives a token")
+            raise ConfigurationError("token must be a function that returns a token")
         credentials = Credentials(
             mechanism=OAUTHBEARER, token=token, extensions=dict(extensions or {})
         )
-        return cls(ssl_context=_context_of(tls), credentials=credentials)
+        return cls(ssl_context=_context_from(tls), credentials=credentials)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "Security":
-        """What a Kafka client's properties say: `security.protocol` and the like.
+        """Return the settings in a Kafka client's properties (`security.protocol` …).
 
-        Names of Java's clients and librdkafka's; others are passed over. A relative
-        path is one from the working directory.
+        Accepts the names of Java's clients and of librdkafka; ignores other properties.
+        Relative paths start at the working directory.
 
         Raises:
-            ConfigurationError: names the property, and says what is wrong with it.
+            ConfigurationError: a property is invalid; the message names it.
         """
-        # Reads stores and logins, of which programs that pass arguments have none.
-        from sharecons.config.properties.errors import BrokenError
-        from sharecons.config.properties.security import expanded, parts_of
+        # Imported here: programs that pass arguments do not need them.
+        from sharecons.config.properties.errors import PropertyError
+        from sharecons.config.properties.security import build_security_parts, expand
 
         try:
-            context, credentials = parts_of(expanded(properties))
-        except BrokenError as error:
+            context, credentials = build_security_parts(expand(properties))
+        except PropertyError as error:
             raise ConfigurationError(str(error)) from error
         return cls(ssl_context=context, credentials=credentials)
 
     @property
     def protocol(self) -> Protocol:
-        """Kafka's name for it, `security.protocol`."""
+        """The value of Kafka's `security.protocol`."""
         return _PROTOCOLS[self.ssl_context is not None, self.credentials is not None]
 
     def __repr__(self) -> str:
@@ -175,15 +180,15 @@ class Security:
         return f"<Security {self.protocol}, {self.credentials.mechanism}{name}>"
 
 
-def _context_of(tls: Security | ssl.SSLContext | bool) -> ssl.SSLContext | None:
+def _context_from(tls: Security | ssl.SSLContext | bool) -> ssl.SSLContext | None:
     if isinstance(tls, ssl.SSLContext):
         return tls
     if isinstance(tls, Security):
         return tls.ssl_context
-    return _context(None, True) if tls else None
+    return _create_context(None, True) if tls else None
 
 
-def _context(ca_file: Path | None, check_hostname: bool) -> ssl.SSLContext:
+def _create_context(ca_file: Path | None, check_hostname: bool) -> ssl.SSLContext:
     file = None if ca_file is None else fspath(ca_file)
     try:
         context = ssl.create_default_context(cafile=file)
@@ -193,13 +198,13 @@ def _context(ca_file: Path | None, check_hostname: bool) -> ssl.SSLContext:
     return context
 
 
-def _add_certificate(
+def _load_certificate(
     context: ssl.SSLContext,
     cert_file: Path,
     key_file: Path | None,
     password: str | None,
 ) -> None:
-    # A key that is locked would have OpenSSL ask the terminal.
+    # With no password at all, OpenSSL would ask for it on the terminal.
     try:
         context.load_cert_chain(cert_file, key_file, password or "")
     except (OSError, ValueError) as error:

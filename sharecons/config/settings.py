@@ -1,7 +1,7 @@
-"""Where the settings of a client come from: arguments, environment, a file of Kafka's.
+"""Client settings from arguments, environment variables and a Kafka properties file.
 
-An argument wins over an environment variable, and that over the file. Nothing heavy is
-loaded here until `load` is called: the command line's help comes by.
+Arguments override environment variables, and these override the file. Slow imports
+wait until `load` is called, because the command line's help imports this module.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sharecons.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from sharecons.config.properties.sources import Gathered
+    from sharecons.config.properties.sources import MergedProperties
     from sharecons.config.security import Security
 
 __all__ = ["DEFAULT_CLIENT_ID", "DEFAULT_TIMEOUT", "ClientSettings", "load"]
@@ -29,14 +29,14 @@ TIMEOUTS: Final = ("default.api.timeout.ms", "request.timeout.ms")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """What it takes to ask a cluster something.
+    """The settings of an admin client.
 
     Attributes:
-        bootstrap_servers: `host:port`, several with commas.
+        bootstrap_servers: `host:port`, several separated by commas.
         security: TLS and SASL; None for plain TCP.
-        client_id: for brokers' logs and quotas.
-        timeout: seconds for a whole question.
-        warnings: a line for each property that nobody knows.
+        client_id: the name in brokers' logs and quotas.
+        timeout: seconds for a whole call.
+        warnings: one line for each unknown property.
     """
 
     bootstrap_servers: str
@@ -54,93 +54,95 @@ def load(
     timeout: float | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> ClientSettings:
-    """Put together what a client needs.
+    """Merge the settings from all sources.
 
     Args:
-        bootstrap_servers: win over those of environment and file.
-        command_config: path of a Kafka properties file.
-        properties: single properties, which win over environment and file.
+        bootstrap_servers: override those of environment and file.
+        command_config: the path of a Kafka properties file.
+        properties: single properties, which override environment and file.
         timeout: seconds.
-        environ: environment variables; the process's if not given.
+        environ: environment variables; by default those of the process.
 
     Raises:
-        ConfigurationError: one line: the file and its line, the variable or the
-            property, and what is wrong with it.
+        ConfigurationError: a setting is invalid or missing. The message is one line
+            with the file and line, the variable or the property, and the reason.
     """
-    # Loads ssl and all about logins, which help has no use for.
-    from sharecons.config.properties.errors import BrokenError
-    from sharecons.config.properties.sources import Gathered
+    # These import ssl, which the command line's help does not need.
+    from sharecons.config.properties.errors import PropertyError
+    from sharecons.config.properties.sources import MergedProperties
 
     environ = os.environ if environ is None else environ
-    gathered = Gathered()
+    merged = MergedProperties()
     if file := command_config or environ.get(CONFIG):
-        gathered.add_file(file)
-    gathered.add_environment(environ)
+        merged.add_file(file)
+    merged.add_environment(environ)
     given = properties or {}
-    gathered.add(given, dict.fromkeys(given, "--command-property"))
+    merged.add(given, dict.fromkeys(given, "--command-property"))
     if bootstrap_servers is not None:
-        gathered.add({SERVERS: bootstrap_servers}, {SERVERS: "--bootstrap-server"})
+        merged.add({SERVERS: bootstrap_servers}, {SERVERS: "--bootstrap-server"})
     try:
-        return _settings(gathered, timeout)
-    except BrokenError as error:
-        raise gathered.told(error) from error
+        return _settings(merged, timeout)
+    except PropertyError as error:
+        raise merged.with_origin(error) from error
 
 
-def _settings(gathered: "Gathered", timeout: float | None) -> ClientSettings:
-    properties = gathered.properties
+def _settings(merged: "MergedProperties", timeout: float | None) -> ClientSettings:
+    properties = merged.properties
     return ClientSettings(
-        bootstrap_servers=_servers(properties),
+        bootstrap_servers=_bootstrap_servers(properties),
         security=_security(properties),
         client_id=_client_id(properties),
         timeout=_timeout(properties) if timeout is None else timeout,
-        warnings=tuple(gathered.warnings),
+        warnings=tuple(merged.warnings),
     )
 
 
-def _servers(properties: Mapping[str, str]) -> str:
-    from sharecons.config.properties.errors import BrokenError
+def _bootstrap_servers(properties: Mapping[str, str]) -> str:
+    from sharecons.config.properties.errors import PropertyError
     from sharecons.config.validation import parse_bootstrap
 
     servers = properties.get(SERVERS, "").strip()
     if not servers:
         raise ConfigurationError(
-            "no brokers to begin with: give --bootstrap-server HOST:PORT, "
+            "no bootstrap servers: set --bootstrap-server HOST:PORT, "
             "SHARECONS_BOOTSTRAP_SERVERS, or bootstrap.servers in the properties file"
         )
     try:
         parse_bootstrap(servers)
     except ConfigurationError as error:
-        # It begins with the argument's name, and the property's comes before.
-        raise BrokenError(SERVERS, _after_colon(str(error))) from error
+        # Replace the argument's name in the message with the property's.
+        raise PropertyError(SERVERS, _after_colon(str(error))) from error
     return servers
 
 
 def _client_id(properties: Mapping[str, str]) -> str:
-    from sharecons.config.properties.errors import check
+    from sharecons.config.properties.errors import check_property
     from sharecons.config.validation import check_string
 
     client_id = properties.get(CLIENT_ID) or DEFAULT_CLIENT_ID
-    check(CLIENT_ID, check_string, client_id)
+    check_property(CLIENT_ID, check_string, client_id)
     return client_id
 
 
 def _security(properties: Mapping[str, str]) -> "Security | None":
-    from sharecons.config.properties.security import parts_of
+    from sharecons.config.properties.security import build_security_parts
     from sharecons.config.security import Security
 
-    context, credentials = parts_of(properties)
+    context, credentials = build_security_parts(properties)
     if context is None and credentials is None:
         return None
     return Security(ssl_context=context, credentials=credentials)
 
 
 def _timeout(properties: Mapping[str, str]) -> float:
-    from sharecons.config.properties.errors import BrokenError
+    from sharecons.config.properties.errors import PropertyError
 
     for name in TIMEOUTS:
         if text := properties.get(name, "").strip():
             if not text.isdecimal() or not int(text):
-                raise BrokenError(name, f"must be milliseconds, not {text!r}")
+                raise PropertyError(
+                    name, f"must be a positive number of milliseconds, not {text!r}"
+                )
             return int(text) / 1000
     return DEFAULT_TIMEOUT
 

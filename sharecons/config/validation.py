@@ -1,4 +1,4 @@
-"""What a consumer's arguments must be; every complaint names the argument."""
+"""Validation of a client's arguments; every error message names the argument."""
 
 import inspect
 import re
@@ -55,28 +55,32 @@ _OFFSET_RESET: Final = re.compile(r"latest|earliest|by_duration:P\S+")
 
 
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Endpoint]:
-    """Read `host:port`, several of them with commas or as a sequence."""
+    """Return the endpoints in `host:port`, several with commas or as a sequence.
+
+    Raises:
+        ConfigurationError: there is none, or one is invalid.
+    """
     given = [servers] if isinstance(servers, str) else servers
     if not isinstance(given, Sequence) or not all(isinstance(a, str) for a in given):
         raise ConfigurationError(
-            f"bootstrap_servers must be text, or a sequence of it, not {servers!r}"
+            f"bootstrap_servers must be a str or a sequence of str, not {servers!r}"
         )
     addresses = [address.strip() for text in given for address in text.split(",")]
     endpoints = [_parse_address(address) for address in addresses if address]
     if not endpoints:
         raise ConfigurationError(
-            "bootstrap_servers is empty; give host:port, or several"
+            "bootstrap_servers is empty; set it to host:port or several"
         )
     return endpoints
 
 
 def _parse_address(address: str) -> Endpoint:
-    # Java's clients take a listener's name in front; people paste it.
+    # Java's clients accept a listener's name as a prefix, so users paste it.
     bare = address.split("://", 1)[-1]
     match = _ADDRESS.fullmatch(bare)
     if match is None or not 0 < int(match["port"]) < 65536:
         raise ConfigurationError(
-            f"bootstrap_servers: {address!r} is no host:port (as in localhost:9092)"
+            f"bootstrap_servers: {address!r} is not host:port (as in localhost:9092)"
         )
     if match["host"]:
         _check_host(match["host"], address)
@@ -84,13 +88,13 @@ def _parse_address(address: str) -> Endpoint:
 
 
 def _check_host(host: str, address: str) -> None:
-    # The resolver encodes names this way and raises UnicodeError, not OSError.
+    # The resolver encodes names like this, and raises UnicodeError instead of OSError.
     try:
         host.encode("idna")
     except UnicodeError as error:
         reason = error.__cause__ or error
         raise ConfigurationError(
-            f"bootstrap_servers: {address!r} has no valid host name ({reason})"
+            f"bootstrap_servers: {address!r} has an invalid host name ({reason})"
         ) from error
 
 
@@ -114,7 +118,7 @@ def check_string(name: str, value: str) -> str:
 
 
 def check_unicode(name: str, value: str) -> None:
-    """Check that `value` can be encoded; the text of the error does not show it."""
+    """Check that `value` can be encoded; the error message does not contain it."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -125,17 +129,17 @@ def check_unicode(name: str, value: str) -> None:
 
 
 def check_optional_name(name: str, value: str | None) -> str | None:
-    """Return `value`, None or a string that is not empty."""
+    """Return `value` if it is None or a non-empty string."""
     if value is None:
         return None
     if not check_string(name, value):
-        raise ConfigurationError(f"{name} must be a name or None, not ''")
+        raise ConfigurationError(f"{name} must be a non-empty str or None, not ''")
     return value
 
 
 def check_group_id(group_id: str) -> str:
     if not isinstance(group_id, str) or not group_id.strip():
-        raise ConfigurationError(f"group_id must be a name, not {group_id!r}")
+        raise ConfigurationError(f"group_id must be a non-empty str, not {group_id!r}")
     return check_string("group_id", group_id)
 
 
@@ -143,20 +147,24 @@ def check_group_ids(group_ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(check_group_id, group_ids))
 
 
-def check_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
-    """See that these are names; one text alone would be taken for its letters."""
+def check_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names as a tuple; reject a single str, which iterates as characters.
+
+    Raises:
+        ConfigurationError: it is a single str, or a name is empty or not a str.
+    """
     given = names if isinstance(names, str) else tuple(names)
     if isinstance(given, str) or not all(
         isinstance(name, str) and name.strip() for name in given
     ):
-        raise ConfigurationError(f"{what} must be several names, not {given!r}")
-    for name in given:
-        check_string(what, name)
+        raise ConfigurationError(f"{name} must be a sequence of names, not {given!r}")
+    for each in given:
+        check_string(name, each)
     return given
 
 
 def check_topic_names(topics: Iterable[str]) -> tuple[str, ...]:
-    """As `check_names`, for topics."""
+    """Return the topic names as a tuple; check as `check_names` and `check_topic`."""
     given = check_names("topics", topics)
     return tuple(check_topic("topics", topic) for topic in given)
 
@@ -164,14 +172,18 @@ def check_topic_names(topics: Iterable[str]) -> tuple[str, ...]:
 def check_partitions(
     partitions: Iterable[TopicPartition] | None,
 ) -> tuple[TopicPartition, ...] | None:
-    """See that these are partitions, or pairs that could be; None stays None."""
+    """Return the partitions as a tuple of `TopicPartition`; None stays None.
+
+    Raises:
+        ConfigurationError: one is not a pair of a topic and a partition number.
+    """
     if partitions is None:
         return None
     given = tuple(partitions)
     for each in given:
         if not isinstance(each, tuple) or not _is_partition(*each):
             raise ConfigurationError(
-                f"partitions must be of TopicPartition(topic, number), not {each!r}"
+                f"partitions must be TopicPartition(topic, partition), not {each!r}"
             )
         check_topic("partitions", each[0])
     return tuple(TopicPartition(*each) for each in given)
@@ -186,7 +198,7 @@ def check_topic(name: str, topic: str) -> str:
     """Return `topic` if Kafka allows it as the name of a topic.
 
     Raises:
-        ConfigurationError: it does not; the text names the rule.
+        ConfigurationError: it does not; the message names the rule.
     """
     check_string(name, topic)
     if topic in (".", ".."):
@@ -212,11 +224,13 @@ def check_topics(
             names.extend(topic)
     for topic in names:
         if not isinstance(topic, str) or not topic.strip():
-            raise ConfigurationError(f"{name} must be names, {topic!r} is none")
+            raise ConfigurationError(
+                f"{name} must be non-empty topic names, not {topic!r}"
+            )
         check_topic(name, topic)
     if len(set(names)) != len(names):
         twice = sorted({topic for topic in names if names.count(topic) > 1})
-        raise ConfigurationError(f"{name} given twice: {', '.join(twice)}")
+        raise ConfigurationError(f"{name} contain duplicates: {', '.join(twice)}")
     return tuple(names)
 
 
@@ -236,19 +250,19 @@ def check_offset_reset(value: str | None) -> str | None:
     return value
 
 
-def check_number(name: str, value: float, lowest: float, highest: float) -> None:
+def check_number(name: str, value: float, minimum: float, maximum: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ConfigurationError(f"{name} must be a number, not {value!r}")
-    if not lowest <= value <= highest:
+    if not minimum <= value <= maximum:
         raise ConfigurationError(
-            f"{name} must be from {lowest:,} to {highest:,}, not {value!r}"
+            f"{name} must be between {minimum:,} and {maximum:,}, not {value!r}"
         )
 
 
-def check_count(name: str, value: int, lowest: int) -> None:
+def check_count(name: str, value: int, minimum: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigurationError(f"{name} must be a whole number, not {value!r}")
-    check_number(name, value, lowest, INT32_MAX)
+    check_number(name, value, minimum, INT32_MAX)
 
 
 def check_timeout(value: float) -> None:
@@ -256,7 +270,7 @@ def check_timeout(value: float) -> None:
 
 
 def check_callable(name: str, value: object) -> None:
-    """Check that calling `value` runs it, which a coroutine function's call does not.
+    """Check that `value` is None or a plain function (not a coroutine function).
 
     Raises:
         ConfigurationError: it cannot be called, or it is a coroutine function or an
@@ -266,24 +280,27 @@ def check_callable(name: str, value: object) -> None:
         return
     if not callable(value):
         raise ConfigurationError(f"{name} must be callable or None, not {value!r}")
-    if _is_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
+    if _matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
         raise ConfigurationError(
             f"{name} must be a plain function: {value!r} is async, and its result "
-            "would never be awaited; do what awaits in the loop over the records"
+            "would not be awaited; await in the loop over the records instead"
         )
 
 
 def check_callback(name: str, value: object) -> None:
-    """Check as `check_callable`, and refuse generator functions: they never run."""
+    """Check as `check_callable`; also reject generator functions.
+
+    Calling a generator function does not run its body.
+    """
     check_callable(name, value)
-    if _is_any(value, inspect.isgeneratorfunction):
+    if _matches_any(value, inspect.isgeneratorfunction):
         raise ConfigurationError(
             f"{name} must be a plain function: {value!r} is a generator function, "
             "and calling it runs nothing"
         )
 
 
-def _is_any(value: object, *kinds: Callable[[object], bool]) -> bool:
+def _matches_any(value: object, *kinds: Callable[[object], bool]) -> bool:
     while isinstance(value, partial):
         value = value.func
     called = getattr(type(value), "__call__", None)  # noqa: B004 (its function)
@@ -291,20 +308,20 @@ def _is_any(value: object, *kinds: Callable[[object], bool]) -> bool:
 
 
 def member_id_of(name: str | None) -> str:
-    """Give the member id that a name stands for, as Kafka spells UUIDs.
+    """Return the member id for a name, in Kafka's notation of UUIDs.
 
-    An id spelt so already is taken as it is; any other name always gives the same
-    id, and None gives a new one.
+    A name in that notation is returned unchanged. Any other name always results in the
+    same id; None results in a new one.
     """
     if name is None:
-        return _spell(uuid4())
+        return _format_uuid(uuid4())
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"member_id must be a name, not {name!r}")
+        raise ConfigurationError(f"member_id must be a non-empty str, not {name!r}")
     check_string("member_id", name)
-    return name if _is_kafka_uuid(name) else _spell(uuid5(NAMESPACE_OID, name))
+    return name if _is_kafka_uuid(name) else _format_uuid(uuid5(NAMESPACE_OID, name))
 
 
-def _spell(uuid: UUID) -> str:
+def _format_uuid(uuid: UUID) -> str:
     return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode()
 
 

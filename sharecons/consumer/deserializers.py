@@ -34,7 +34,7 @@ class Deserializers:
         """
         key = _deserialized(record, "key", self._key, record.key)
         value = _deserialized(record, "value", self._value, record.value)
-        return record.deserialized(key, value)
+        return record.with_values(key, value)
 
     def apply_all(
         self, records: list[Any], start: int, stop: int

@@ -1,1 +1,1 @@
-"""Metrics of one consumer: `counters` holds them."""
+"""Metrics of one consumer; `counters` holds them."""

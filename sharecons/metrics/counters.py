@@ -1,4 +1,4 @@
-"""Counters of one consumer, under the names that KIP-932 gives them."""
+"""Counters of one consumer, under KIP-932's names."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +15,7 @@ NAMES: Final = (
     "heartbeat-total",
     "rebalance-total",
 )
-"""As in KIP-932, "Client metrics"."""
+"""The metrics of KIP-932, "Client metrics"."""
 
 OWN_NAMES: Final = (
     "records-released-unworked-total",
@@ -24,12 +24,12 @@ OWN_NAMES: Final = (
     "locks-lost-total",
     "records-archived-total",
 )
-"""What the KIP has no name for: records that no handler saw, and, last, those that
-were released on their last delivery."""
+"""Metrics beyond the KIP. The "unworked" records were released before the application
+processed them; the second counts those that were on their last delivery."""
 
 
 class Counters:
-    """Counts what happened since the consumer was made."""
+    """Counters since the consumer was created."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = dict.fromkeys((*NAMES, *OWN_NAMES), 0)

@@ -1,17 +1,17 @@
-"""The records of one partition out of a ShareFetch answer (KIP-932, "ShareFetch").
+"""Decodes one partition's records in a ShareFetch response (KIP-932, "ShareFetch").
 
-Such an answer has two parts that know nothing of each other. One is a piece of the
-log: whole record batches (`layout` tells their form), the last one perhaps cut off.
-The other says which offsets this consumer acquired, and how often each has been
-delivered. A batch may hold many acquired ranges, records that somebody else has
-acquired, holes that compaction left, or markers of transactions.
+The response has two independent parts. One is a slice of the log: record batches (see
+`layout`), of which the last may be truncated. The other lists the offsets that this
+consumer acquired, with their delivery counts. A batch may contain several acquired
+ranges, records that other consumers acquired, gaps left by compaction, and transaction
+markers.
 
-`decode` brings them together. It finds the batches; leaves alone those that hold no
-acquired offset; checks, decompresses and reads the others (`body`); and accounts for
-every acquired offset (`account`).
+`decode` combines them. It finds the batches, skips those without an acquired offset,
+verifies, decompresses and decodes the others (`record_decoder`), and accounts for every
+acquired offset (`offset_accounting`).
 
-A batch is used as a whole or not at all, and whatever is wrong with it, the next one
-is read. No bytes make it raise.
+A batch is used as a whole or not at all. After a damaged batch, decoding continues with
+the next one. `decode` does not raise, whatever the bytes are.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,13 @@ from sharecons.records.layout import (
     SMALLEST_LENGTH,
     Header,
 )
-from sharecons.records.offset_accounting import Account, Decoded, Undecodable
-from sharecons.records.record_decoder import BEYOND, LAST_OFFSET, Span, read_records
+from sharecons.records.offset_accounting import Decoded, OffsetAccounting, Undecodable
+from sharecons.records.record_decoder import (
+    END_OF_SPANS,
+    LAST_OFFSET,
+    Span,
+    read_records,
+)
 
 __all__ = ["Decoded", "Undecodable", "decode"]
 
@@ -43,34 +48,37 @@ def decode(
     acquired: Sequence[tuple[int, int, int]],
     topic: str,
     partition: int,
-    holder: AckTarget,
+    ack_target: AckTarget,
 ) -> Decoded:
-    """Decode what was acquired; every acquired offset is in one part of the result.
+    """Decode the acquired records; each acquired offset is in one part of the result.
 
     Args:
-        payload: the Records field of the partition's answer; empty for null. The
-            records keep nothing of it.
+        payload: the partition's Records field; empty for null. The records hold no
+            reference to it.
         acquired: first offset, last offset and delivery count of each acquired range,
-            ascending, none overlapping another.
-        holder: passed on to the records.
+            ascending and disjoint.
+        ack_target: the lease that the records belong to.
     """
     if len(acquired) == 1:
-        records = _read_whole(payload, acquired[0], topic, partition, holder)
+        records = _decode_whole_batch(
+            payload, acquired[0], topic, partition, ack_target
+        )
         if records is not None:
             return Decoded(records)
-    return _Reader(payload, acquired, topic, partition, holder).read()
+    return _PayloadReader(payload, acquired, topic, partition, ack_target).read()
 
 
-def _read_whole(
+def _decode_whole_batch(
     payload: bytes | memoryview,
     span: Span,
     topic: str,
     partition: int,
-    holder: AckTarget,
+    ack_target: AckTarget,
 ) -> list[Record] | None:
-    """Read what is one batch, acquired as a whole, as records are that come alone.
+    """Decode a payload of one batch, acquired as a whole: the usual single record.
 
-    There is nothing to account for then. None if it is not so, or anything is amiss.
+    Nothing needs accounting then. Return None if the payload is anything else, or
+    damaged.
     """
     size = len(payload)
     if size < HEADER_SIZE:
@@ -86,13 +94,13 @@ def _read_whole(
         and not header.attributes & CONTROL
     ):
         return None
-    summed = payload[CRC_START:]
-    if crc32c(summed) != header.crc:
+    checksummed = payload[CRC_START:]
+    if crc32c(checksummed) != header.crc:
         return None
     records: list[Record] = []
-    spans = [span, BEYOND]
+    spans = [span, END_OF_SPANS]
     try:
-        _read_records(header, summed, spans, topic, partition, holder, records)
+        _read_records(header, checksummed, spans, topic, partition, ack_target, records)
     except (DamagedError, IndexError):
         return None
     return records if len(records) == header.count else None
@@ -100,30 +108,33 @@ def _read_whole(
 
 def _read_records(
     header: Header,
-    summed: bytes | memoryview,
+    checksummed: bytes | memoryview,
     spans: list[Span],
     topic: str,
     partition: int,
-    holder: AckTarget,
+    ack_target: AckTarget,
     records: list[Record],
 ) -> None:
-    """Unfold a batch, of which this was summed, and read it; raises as `body` does."""
-    # A copy of one batch is small, and just summed: it costs little, and slices of
-    # bytes are the cheapest that there are.
-    data = summed if isinstance(summed, bytes) else summed.tobytes()
+    """Decompress a batch and decode its records; raise as `read_records` does.
+
+    `checksummed` is the part of the batch that the checksum covers.
+    """
+    # The copy is cheap: one batch is small and in the CPU's cache after the checksum.
+    # Slices of bytes are faster than those of any other type.
+    data = checksummed if isinstance(checksummed, bytes) else checksummed.tobytes()
     start = HEADER_SIZE - CRC_START
     codec = header.attributes & CODEC_MASK
     if codec:
         data = decompress(codec, data[start:])
         start = 0
-    read_records(header, data, start, spans, topic, partition, holder, records)
+    read_records(header, data, start, spans, topic, partition, ack_target, records)
 
 
 @final
-class _Reader:
+class _PayloadReader:
     __slots__ = (
         "_account",
-        "_holder",
+        "_ack_target",
         "_partition",
         "_payload",
         "_skipped",
@@ -136,14 +147,14 @@ class _Reader:
         acquired: Sequence[Span],
         topic: str,
         partition: int,
-        holder: AckTarget,
+        ack_target: AckTarget,
     ) -> None:
         self._payload = memoryview(payload)
         self._topic = topic
         self._partition = partition
-        self._holder = holder
-        self._account = Account(acquired)
-        # The batch before, if it was stepped over without a look at its checksum.
+        self._ack_target = ack_target
+        self._account = OffsetAccounting(acquired)
+        # The previous batch, if it was skipped without verifying its checksum.
         self._skipped: Header | None = None
 
     def read(self) -> Decoded:
@@ -154,18 +165,18 @@ class _Reader:
         while size - position >= PREFIX_SIZE:
             header = Header(payload, position)
             if header.length < SMALLEST_LENGTH:
-                account.lost(f"no batch is {header.length} bytes long")
+                account.add_unreadable_rest(f"invalid batch length {header.length}")
                 break
             if header.end > size:
                 break
             if header.base_offset != account.settled:
-                self._vouch_for_skipped()
+                self._verify_skipped()
             if header.magic != MAGIC:
-                reason = f"a record batch of unknown format {header.magic}"
-                account.damaged(header.base_offset, header.base_offset, reason)
+                reason = f"unknown record batch format {header.magic}"
+                account.add_damaged(header.base_offset, header.base_offset, reason)
             elif header.end - position < HEADER_SIZE:
-                reason = "a batch too short for its header"
-                account.damaged(header.base_offset, header.base_offset, reason)
+                reason = "the batch is shorter than its header"
+                account.add_damaged(header.base_offset, header.base_offset, reason)
             else:
                 self._read_batch(header)
             position = header.end
@@ -176,39 +187,41 @@ class _Reader:
         first, last = header.base_offset, header.last_offset
         try:
             self._check_header(header)
-            # A hole before the batch is looked at too: it is one only if this header
-            # is right.
-            if not account.is_wanted(last):
+            # This also covers the gap before the batch: it is one only if this header
+            # is correct.
+            if not account.has_acquired_before(last):
                 account.settled = last + 1
                 self._skipped = header
                 return
             self._skipped = None
-            summed = self._check_sum(header)
-            spans = account.spans(first, last)
-            account.good(header, spans, self._read_records(header, summed, spans))
+            checksummed = self._verify_checksum(header)
+            spans = account.overlapping_spans(first, last)
+            account.settle_batch(
+                header, spans, self._read_records(header, checksummed, spans)
+            )
         except DamagedError as error:
-            account.damaged(first, last, str(error))
+            account.add_damaged(first, last, str(error))
 
     def _check_header(self, header: Header) -> None:
         if header.base_offset < self._account.settled:
-            raise DamagedError("a batch that overlaps one before it")
+            raise DamagedError("the batch overlaps a previous one")
         if not header.base_offset <= header.last_offset <= LAST_OFFSET:
-            raise DamagedError("a batch whose offsets make no sense")
+            raise DamagedError("the batch has invalid offsets")
         if header.count < 0:
-            raise DamagedError("a negative number of records")
+            raise DamagedError("the batch has a negative number of records")
 
-    def _check_sum(self, header: Header) -> memoryview:
-        """See that a batch is as it was produced; gives what was summed."""
-        summed = self._payload[header.position + CRC_START : header.end]
-        if crc32c(summed) != header.crc:
-            raise DamagedError("the checksum is wrong")
-        return summed
+    def _verify_checksum(self, header: Header) -> memoryview:
+        """Verify a batch's checksum; return the bytes that it covers."""
+        checksummed = self._payload[header.position + CRC_START : header.end]
+        if crc32c(checksummed) != header.crc:
+            raise DamagedError("the checksum does not match")
+        return checksummed
 
     def _read_records(
-        self, header: Header, summed: memoryview, spans: list[Span]
+        self, header: Header, checksummed: memoryview, spans: list[Span]
     ) -> int:
-        """Read the records inside the spans; gives how many there are."""
-        # What marks the end of a transaction is no record to anybody.
+        """Decode the records inside the spans; return their number."""
+        # Control batches (transaction markers) contain no records for applications.
         if len(spans) == 1 or header.attributes & CONTROL:
             return 0
         records = self._account.decoded.records
@@ -216,11 +229,11 @@ class _Reader:
         try:
             _read_records(
                 header,
-                summed,
+                checksummed,
                 spans,
                 self._topic,
                 self._partition,
-                self._holder,
+                self._ack_target,
                 records,
             )
         except DamagedError:
@@ -228,20 +241,22 @@ class _Reader:
             raise
         except IndexError:
             del records[before:]
-            raise DamagedError("the bytes end within a record") from None
+            raise DamagedError("the batch ends within a record") from None
         return len(records) - before
 
-    def _vouch_for_skipped(self) -> None:
-        """Look at a skipped batch after all, as something beside it is amiss.
+    def _verify_skipped(self) -> None:
+        """Verify the checksum of the batch that was skipped without it.
 
-        Where the next batch does not follow, either the log has a hole or the skipped
-        batch's header was wrong about its offsets.
+        The next batch does not follow directly: either the log has a gap, or the
+        skipped batch's header contains wrong offsets.
         """
         skipped, self._skipped = self._skipped, None
         if skipped is None:
             return
         try:
-            self._check_sum(skipped)
+            self._verify_checksum(skipped)
         except DamagedError as error:
             self._account.settled = skipped.base_offset
-            self._account.damaged(skipped.base_offset, skipped.last_offset, str(error))
+            self._account.add_damaged(
+                skipped.base_offset, skipped.last_offset, str(error)
+            )

@@ -1,11 +1,11 @@
-"""The records of a batch to columns: buffers for Arrow, and no object for a record.
+"""Decodes a batch into columns: buffers for Arrow, without an object per record.
 
-`body` makes records for an application's loop; this writes what Arrow reads. Keys and
-values are not even copied here: a column of bytes is written as positions within
-`Columns.data`, start and end of each, ascending. Whoever has Arrow at hand takes every
-second piece of `data` that these positions cut (`sharecons.spark.arrow`).
+`record_decoder` makes `Record`s for applications; this module writes Arrow's layout.
+Keys and values are not copied: a column of bytes is a list of ascending positions in
+`Columns.data`, the start and end of each value. Read as Arrow offsets, they also cut
+out the bytes between values, so `sharecons.spark.arrow` takes every second element.
 
-The buffers are librt's, mypyc's own library: compiled, a number is written in 2 ns.
+The buffers are those of librt, mypyc's library: compiled code writes a number in 2 ns.
 """
 
 from typing import Final, final
@@ -17,36 +17,38 @@ from sharecons.records.errors import DamagedError
 from sharecons.records.layout import APPEND_TIME, Header
 from sharecons.records.varints import VARINT, VARLONG, read_varint
 
-__all__ = ["BEYOND", "LAST_OFFSET", "Columns", "Span", "read_batch"]
+__all__ = ["END_OF_SPANS", "LAST_OFFSET", "Columns", "Span", "read_batch"]
 
 Span = tuple[int, int, int]
-"""First offset, last offset and delivery count of what is wanted."""
+"""First offset, last offset and delivery count of the requested records."""
 
-# The last offset that is none, so that a span at it lies after all others.
+# Larger than any valid offset, so a span at it comes after all others.
 LAST_OFFSET: Final = (1 << 63) - 1
-BEYOND: Final = (LAST_OFFSET, LAST_OFFSET, 0)
+END_OF_SPANS: Final = (LAST_OFFSET, LAST_OFFSET, 0)
 
-MOST_MILLISECONDS: Final = 9_000_000_000_000_000
-"""Producers may write any number for a timestamp; microseconds have to fit into 64
-bits. What is further from 1970 than 285,000 years is moved there."""
+MAX_MILLISECONDS: Final = 9_000_000_000_000_000
+"""The limit of timestamps, 285,000 years from 1970, so that microseconds fit into 64
+bits. Producers may write any number; larger ones are clamped."""
 
-THERE: Final[u8] = 1
+PRESENT: Final[u8] = 1
 NULL: Final[u8] = 0
 
 
 @final
 class Columns:
-    """Buffers of one value for each record: little endian, as Arrow has them.
+    """Buffers of one value per record, little endian as in Arrow.
 
     Attributes:
-        rows: how many records.
-        data: what positions mean: an answer's batches, or what they unfolded to.
-        keys, values: two int64 for each record, where it starts and ends in `data`.
-        has_key, has_value: a byte for each record, 0 for null.
+        rows: the number of records.
+        headers: the number of headers of all records.
+        data: what positions refer to: the response's batches, or their decompressed
+            records.
+        keys, values: two int64 per record, its start and end in `data`.
+        has_key, has_value: one byte per record, 0 for null.
         offsets: int64. timestamps: int64, in microseconds.
-        timestamp_types: a byte each. delivery_counts: int16.
-        header_ends: int64, how many headers there are up to this record.
-        header_names, header_values, header_has_value: as those of records, by header.
+        timestamp_types: one byte each. delivery_counts: int16.
+        header_ends: int64, the number of headers up to this record.
+        header_names, header_values, header_has_value: the same, one per header.
     """
 
     __slots__ = (
@@ -85,7 +87,7 @@ class Columns:
         self.header_has_value = BytesWriter()
 
 
-def read_batch(  # noqa: C901 - one loop, as in `body`
+def read_batch(  # noqa: C901 - one loop, as in `record_decoder`
     header: Header,
     data: bytes,
     start: i64,
@@ -97,7 +99,7 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
 ) -> None:
     """Append the records of a batch whose offsets are in `spans`.
 
-    They lie in `data` from `start` to `stop`; `base` is added to their positions.
+    They are in `data` from `start` to `stop`; `base` is added to the positions.
     """
     keys, has_key = columns.keys, columns.has_key
     values, has_value = columns.values, columns.has_value
@@ -107,8 +109,8 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
     base_offset: i64 = header.base_offset
     last_delta: i64 = header.last_offset - header.base_offset
     count: i64 = header.count
-    base_timestamp: i64 = _clamped(header.base_timestamp)
-    max_timestamp: i64 = _clamped(header.max_timestamp)
+    base_timestamp: i64 = _clamp(header.base_timestamp)
+    max_timestamp: i64 = _clamp(header.max_timestamp)
     appended = header.attributes & APPEND_TIME != 0
     timestamp_type: u8 = 1 if appended else 0
     index = 0
@@ -118,7 +120,7 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
     position: i64 = start
     number: i64
     high: i64
-    due: i64 = 0  # the lowest delta that the next record may have
+    min_delta: i64 = 0  # the minimum of the next record's delta
     rows: i64 = 0
     row: i64 = 0
     while row < count:
@@ -135,7 +137,7 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
                 number, position = _varint(data, position)
         end: i64 = position + (number >> 1)
         if end > stop or number & 1 != 0:
-            raise DamagedError("a record's length makes no sense")
+            raise DamagedError("a record has an invalid length")
 
         number = data[position + 1]
         if number < 0x80:
@@ -162,9 +164,9 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
             else:
                 number, position = _varint(data, position)
         delta: i64 = number >> 1
-        if number & 1 != 0 or delta < due or delta > last_delta:
-            raise DamagedError("the offsets of the records do not ascend")
-        due = delta + 1
+        if number & 1 != 0 or delta < min_delta or delta > last_delta:
+            raise DamagedError("the offsets of the records are not ascending")
+        min_delta = delta + 1
         offset: i64 = base_offset + delta
         while offset > span_last:
             index += 1
@@ -173,7 +175,7 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
             delivery_count = spans[index][2]
         if offset < span_first:
             if span_first > base_offset + last_delta:
-                break  # the rest of the batch is not wanted
+                break  # the rest of the batch was not requested
             position = end
             continue
 
@@ -190,15 +192,15 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
         write_i64_le(keys, base + position)
         if number & 1 != 0:
             if number != 1:
-                raise DamagedError("a key's length makes no sense")
+                raise DamagedError("a key has an invalid length")
             has_key.append(NULL)
         else:
             position += number >> 1
-            has_key.append(THERE)
+            has_key.append(PRESENT)
         write_i64_le(keys, base + position)
 
         if position >= end:
-            raise DamagedError("a record does not fill its length")
+            raise DamagedError("a record's fields do not match its length")
         number = data[position]
         if number < 0x80:
             position += 1
@@ -212,15 +214,15 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
         write_i64_le(values, base + position)
         if number & 1 != 0:
             if number != 1:
-                raise DamagedError("a value's length makes no sense")
+                raise DamagedError("a value has an invalid length")
             has_value.append(NULL)
         else:
             position += number >> 1
-            has_value.append(THERE)
+            has_value.append(PRESENT)
         write_i64_le(values, base + position)
 
         if position >= end:
-            raise DamagedError("a record does not fill its length")
+            raise DamagedError("a record's fields do not match its length")
         if with_headers:
             position = _read_headers(data, position, base, end, columns)
         elif data[position] == 0:
@@ -228,11 +230,11 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
         else:
             position = end
         if position != end:
-            raise DamagedError("a record does not fill its length")
-        if timestamp > MOST_MILLISECONDS:
-            timestamp = MOST_MILLISECONDS
-        elif timestamp < -MOST_MILLISECONDS:
-            timestamp = -MOST_MILLISECONDS
+            raise DamagedError("a record's fields do not match its length")
+        if timestamp > MAX_MILLISECONDS:
+            timestamp = MAX_MILLISECONDS
+        elif timestamp < -MAX_MILLISECONDS:
+            timestamp = -MAX_MILLISECONDS
         write_i64_le(offsets, offset)
         write_i64_le(timestamps, timestamp * 1000)
         timestamp_types.append(timestamp_type)
@@ -247,12 +249,12 @@ def read_batch(  # noqa: C901 - one loop, as in `body`
 def _read_headers(
     data: bytes, position: i64, base: i64, end: i64, columns: Columns
 ) -> i64:
-    """Append a record's headers; give the position after them."""
+    """Append a record's headers; return the position after them."""
     names, values = columns.header_names, columns.header_values
     number: i64
     number, position = _varint(data, position)
     if number & 1 != 0 or number > end - position << 1:
-        raise DamagedError("a record's number of headers makes no sense")
+        raise DamagedError("a record has an invalid number of headers")
     left: i64 = number >> 1
     columns.headers += left
     while left > 0:
@@ -262,19 +264,19 @@ def _read_headers(
         position += number >> 1
         write_i64_le(names, base + position)
         if number & 1 != 0 or position >= end:
-            raise DamagedError("a header's name makes no sense")
+            raise DamagedError("a header has an invalid name")
         number, position = _varint(data, position)
         write_i64_le(values, base + position)
         if number & 1 != 0:
             if number != 1:
-                raise DamagedError("a header's length makes no sense")
+                raise DamagedError("a header has an invalid length")
             columns.header_has_value.append(NULL)
         else:
             position += number >> 1
-            columns.header_has_value.append(THERE)
+            columns.header_has_value.append(PRESENT)
         write_i64_le(values, base + position)
         if position > end:
-            raise DamagedError("a header goes beyond its record")
+            raise DamagedError("a header ends after its record")
     write_i64_le(columns.header_ends, columns.headers)
     return position
 
@@ -285,10 +287,10 @@ def _varint(data: bytes, position: i64) -> tuple[i64, i64]:
 
 
 def _varlong(data: bytes, position: i64) -> tuple[i64, i64]:
-    """Read a timestamp's delta, no further from 0 than a timestamp may be."""
+    """Read a timestamp's delta, clamped to the range of timestamps."""
     number, after = read_varint(data, position, VARLONG)
-    return min(number, 2 * MOST_MILLISECONDS + (number & 1)), after
+    return min(number, 2 * MAX_MILLISECONDS + (number & 1)), after
 
 
-def _clamped(milliseconds: int) -> int:
-    return max(-MOST_MILLISECONDS, min(milliseconds, MOST_MILLISECONDS))
+def _clamp(milliseconds: int) -> int:
+    return max(-MAX_MILLISECONDS, min(milliseconds, MAX_MILLISECONDS))

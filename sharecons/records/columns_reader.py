@@ -1,7 +1,7 @@
-"""A partition's part of a Fetch answer to columns, some batches at a time.
+"""Decodes one partition's part of a Fetch response into columns, in several steps.
 
-Here the checksum decides for a whole answer: a batch that is damaged ends the read with
-an error that says where, since nothing may be left out of a replay in silence.
+A damaged batch ends the read with an error that names its offset: a replay must not
+omit records silently.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,13 @@ from typing import Final, final
 
 from crc32c import crc32c
 
-from sharecons.records.columns import BEYOND, LAST_OFFSET, Columns, Span, read_batch
+from sharecons.records.columns import (
+    END_OF_SPANS,
+    LAST_OFFSET,
+    Columns,
+    Span,
+    read_batch,
+)
 from sharecons.records.compression import decompress
 from sharecons.records.errors import DamagedError
 from sharecons.records.layout import (
@@ -27,17 +33,17 @@ from sharecons.records.layout import (
 
 __all__ = ["ColumnsReader", "next_offset"]
 
-MOST_DATA: Final = 32 << 20
+MAX_DATA: Final = 32 << 20
 
 _PRODUCER_ID: Final = Struct(">q")
 _PRODUCER_ID_AT: Final = 43
 
 
 def next_offset(payload: memoryview, offset: int) -> int:
-    """Say where to fetch on after an answer: behind its last whole batch.
+    """Return the next offset to fetch: the one after the last complete batch.
 
-    Looks at nothing but headers, so that the next fetch need not wait for the decoder;
-    gives `offset` itself if there is no whole batch.
+    This reads only headers, so the next fetch need not wait for the decoder. Return
+    `offset` if there is no complete batch.
     """
     position = 0
     size = len(payload)
@@ -53,20 +59,21 @@ def next_offset(payload: memoryview, offset: int) -> int:
 
 @final
 class ColumnsReader:
-    """Reads one partition's part of a Fetch answer, some `Columns` at a time.
+    """A reader of one partition's part of a Fetch response, one `Columns` at a time.
 
     Args:
-        payload: whole batches, the last perhaps cut off.
-        spans: what is wanted, ascending, none overlapping another; read from the
-            first that an offset of the payload lies in.
-        aborted: producer id and first offset of each aborted transaction, if those
-            are to be left out.
-        most: bytes of unfolded data after which `read` gives what it has.
+        payload: batches, of which the last may be truncated.
+        spans: the requested offsets, ascending and disjoint. Spans before the payload
+            are skipped.
+        aborted: producer id and first offset of each aborted transaction, whose
+            records are then skipped.
+        with_headers: whether to decode the records' headers.
+        max_data: bytes of decompressed data after which `read` returns.
     """
 
     __slots__ = (
         "_aborted",
-        "_aborting",
+        "_aborted_producers",
         "_ended",
         "_index",
         "_payload",
@@ -74,7 +81,7 @@ class ColumnsReader:
         "_spans",
         "_view",
         "_with_headers",
-        "most",
+        "max_data",
     )
 
     def __init__(
@@ -84,9 +91,9 @@ class ColumnsReader:
         *,
         aborted: Sequence[tuple[int, int]] = (),
         with_headers: bool = False,
-        most: int = MOST_DATA,
+        max_data: int = MAX_DATA,
     ) -> None:
-        # Slices of bytes and their indices are the cheapest that there are.
+        # Indexing and slicing bytes is faster than for any other type.
         self._payload = payload.tobytes()
         self._view = memoryview(self._payload)
         self._position = 0
@@ -94,15 +101,15 @@ class ColumnsReader:
         self._spans = spans
         self._index = 0
         self._aborted = sorted((first, producer) for producer, first in aborted)
-        self._aborting: set[int] = set()
+        self._aborted_producers: set[int] = set()
         self._with_headers = with_headers
-        self.most = most
+        self.max_data = max_data
 
     def read(self) -> Columns | None:
-        """Read on; None if nothing is left.
+        """Return the next columns, or None at the end.
 
         Raises:
-            DamagedError: a batch is damaged; nothing more can be read.
+            DamagedError: a batch is damaged; the reader cannot continue.
         """
         while not self._ended:
             columns = Columns()
@@ -112,54 +119,54 @@ class ColumnsReader:
         return None
 
     def _fill(self, columns: Columns) -> None:
-        unfolded: list[bytes] = []
-        size = 0  # of all that was unfolded
-        while size < self.most:
+        decompressed: list[bytes] = []
+        size = 0  # of all decompressed data
+        while size < self.max_data:
             header = self._next_header()
             if header is None:
                 self._ended = True
                 break
-            spans = self._spans_of(header)
-            # Markers count where nothing is wanted, too.
-            if self._is_to_skip(header) or len(spans) == 1:
+            spans = self._overlapping_spans(header)
+            # `_should_skip` must see every marker, also where nothing is requested.
+            if self._should_skip(header) or len(spans) == 1:
                 self._position = header.end
                 continue
             codec = header.attributes & CODEC_MASK
-            # Positions are of one buffer: the answer, or what was unfolded of it.
-            if columns.rows and bool(codec) != bool(unfolded):
+            # All positions refer to one buffer: the response or the decompressed data.
+            if columns.rows and bool(codec) != bool(decompressed):
                 break
             start = header.position + HEADER_SIZE
-            self._check_sum(header)
+            self._verify_checksum(header)
             if codec:
                 body = decompress(codec, self._payload[start : header.end])
                 self._read(header, body, 0, len(body), size, spans, columns)
-                unfolded.append(body)
+                decompressed.append(body)
                 size += len(body)
             else:
-                unfolded, size = [], 0
+                decompressed, size = [], 0
                 self._read(header, self._payload, start, header.end, 0, spans, columns)
             self._position = header.end
-        columns.data = b"".join(unfolded) if unfolded else self._payload
+        columns.data = b"".join(decompressed) if decompressed else self._payload
 
     def _next_header(self) -> Header | None:
-        """Find the next batch, if it is whole."""
+        """Return the header of the next batch, or None if there is no complete one."""
         if len(self._payload) - self._position < PREFIX_SIZE:
             return None
         header = Header(self._view, self._position)
         if header.length < SMALLEST_LENGTH:
-            raise DamagedError(f"no batch is {header.length} bytes long")
+            raise DamagedError(f"invalid batch length {header.length}")
         if header.end > len(self._payload):
             return None
         if header.magic != MAGIC:
-            raise DamagedError(f"a record batch of unknown format {header.magic}")
+            raise DamagedError(f"unknown record batch format {header.magic}")
         if header.end - header.position < HEADER_SIZE:
-            raise DamagedError("a batch too short for its header")
+            raise DamagedError("the batch is shorter than its header")
         if not header.base_offset <= header.last_offset < LAST_OFFSET:
-            raise DamagedError("a batch whose offsets make no sense")
+            raise DamagedError("the batch has invalid offsets")
         return header
 
-    def _spans_of(self, header: Header) -> list[Span]:
-        """Give the spans that overlap a batch, then `BEYOND`."""
+    def _overlapping_spans(self, header: Header) -> list[Span]:
+        """Return the spans that overlap a batch, then `END_OF_SPANS`."""
         wanted = self._spans
         while self._index < len(wanted) and wanted[self._index][1] < header.base_offset:
             self._index += 1
@@ -168,31 +175,31 @@ class ColumnsReader:
         while index < len(wanted) and wanted[index][0] <= header.last_offset:
             spans.append(wanted[index])
             index += 1
-        spans.append(BEYOND)
+        spans.append(END_OF_SPANS)
         return spans
 
-    def _is_to_skip(self, header: Header) -> bool:
-        """Whether a batch marks a transaction's end, or belongs to an aborted one."""
+    def _should_skip(self, header: Header) -> bool:
+        """Return whether a batch is a marker or belongs to an aborted transaction."""
         if not header.attributes & (CONTROL | TRANSACTIONAL):
             return False
         control = header.attributes & CONTROL != 0
-        if not self._aborted and not self._aborting:
+        if not self._aborted and not self._aborted_producers:
             return control
         while self._aborted and self._aborted[0][0] <= header.last_offset:
-            self._aborting.add(self._aborted.pop(0)[1])
+            self._aborted_producers.add(self._aborted.pop(0)[1])
         producer: int = _PRODUCER_ID.unpack_from(
             self._view, header.position + _PRODUCER_ID_AT
         )[0]
         if control:
-            # Whatever it says: an aborted transaction's first marker is its last.
-            self._aborting.discard(producer)
+            # Any marker ends the transaction, so its type does not matter.
+            self._aborted_producers.discard(producer)
             return True
-        return producer in self._aborting
+        return producer in self._aborted_producers
 
-    def _check_sum(self, header: Header) -> None:
+    def _verify_checksum(self, header: Header) -> None:
         if crc32c(self._view[header.position + CRC_START : header.end]) != header.crc:
             raise DamagedError(
-                f"the checksum of the batch at offset {header.base_offset} is wrong"
+                f"the batch at offset {header.base_offset}: the checksum does not match"
             )
 
     def _read(
@@ -210,7 +217,7 @@ class ColumnsReader:
                 header, data, start, stop, base, spans, self._with_headers, columns
             )
         except IndexError:
-            raise DamagedError("the bytes end within a record") from None
+            raise DamagedError("the batch ends within a record") from None
         except DamagedError as error:
             raise DamagedError(
                 f"the batch at offset {header.base_offset}: {error}"

@@ -1,7 +1,6 @@
-"""Records to bytes: one record batch of format 2 (`layout` and `body` tell its form).
+"""Encodes records as one batch of format 2 (see `layout` and `record_decoder`).
 
-For what has to write batches rather than read them: tests, dead letters, a broker.
-Nothing here is hurried.
+Used by tests, dead letters and the embedded broker. It is not optimized for speed.
 """
 
 from collections.abc import Sequence
@@ -27,11 +26,12 @@ __all__ = ["NewRecord", "encode"]
 
 
 class NewRecord(NamedTuple):
-    """A record to be written.
+    """A record to encode.
 
     Attributes:
-        offset_delta: its offset less the batch's; None is one more than the record
-            before it.
+        timestamp: milliseconds since the epoch.
+        offset_delta: its offset minus the batch's base offset; None for the one after
+            the previous record.
     """
 
     key: bytes | None = None
@@ -59,11 +59,12 @@ def encode(
     """Encode the records as one batch.
 
     Args:
-        records: in ascending order of their offset deltas; may be none, as in a batch
-            that compaction emptied.
-        last_offset_delta: the last record's, unless compaction removed later ones.
-        base_timestamp: the first record's, unless told otherwise.
-        append_timestamp: when the broker appended the batch, if its topic keeps that.
+        records: ascending by offset delta; may be empty, as after compaction.
+        last_offset_delta: by default the last record's; larger if compaction removed
+            later records.
+        base_timestamp: by default the first record's.
+        append_timestamp: when the broker appended the batch, for topics with
+            LogAppendTime.
     """
     first_timestamp = records[0].timestamp if records else -1
     if base_timestamp is None:
@@ -128,7 +129,7 @@ def _encode_records(
 def _append_headers(buffer: bytearray, headers: Headers) -> None:
     append_varint(buffer, len(headers))
     for name, value in headers:
-        # As the decoder reads them: names that were no UTF-8 come out as they were.
+        # The inverse of the decoder: names that are not UTF-8 keep their bytes.
         _append_bytes(buffer, name.encode("utf-8", "surrogateescape"))
         _append_bytes(buffer, value)
 

@@ -1,11 +1,11 @@
-"""What the modules of this package raise for bytes that are not what they should be."""
+"""The exception of this package, for bytes that are not valid record batches."""
 
 __all__ = ["DamagedError"]
 
 
 class DamagedError(Exception):
-    """Bytes that make no sense; the message is the reason that a user is shown.
+    """Bytes are not a valid batch or record; the message is the reason shown to users.
 
-    It never leaves this package: `batch.decode` turns it into an entry of
-    `Decoded.undecodable`, and every other exception out of `decode` is a bug.
+    `batch.decode` converts it to an entry of `Decoded.undecodable`; any other exception
+    from `decode` is a bug.
     """

@@ -1,10 +1,10 @@
-"""Where things lie in a record batch of format 2 (KIP-98, "Message Format").
+"""The layout of a record batch of format 2 (KIP-98, "Message Format").
 
     base offset            int64
-    batch length           int32    of all that follows it
+    batch length           int32    number of bytes after this field
     partition leader epoch int32
     magic                  int8     2
-    crc                    uint32   CRC-32C of all that follows it
+    crc                    uint32   CRC-32C of the bytes after this field
     attributes             int16
     last offset delta      int32    kept when compaction removes the last records
     base timestamp         int64
@@ -13,11 +13,11 @@
     producer epoch         int16
     base sequence          int32
     record count           int32
-    records                         compressed as one, if they are
+    records                         compressed as a whole, if at all
 
-The checksum vouches neither for the base offset nor for the length: the broker
-writes them after the producer has summed. Formats 0 and 1 have offset, length and
-magic at the same places, so that a reader of any format can step over any other.
+The checksum does not cover the base offset and the length: the broker sets them after
+the producer computed it. Formats 0 and 1 have offset, length and magic at the same
+positions, so a reader can skip batches of any format.
 """
 
 from struct import Struct
@@ -43,16 +43,16 @@ __all__ = [
 MAGIC: Final = 2
 
 PREFIX_SIZE: Final = 17
-"""Base offset, length and magic: what all formats share."""
+"""Size of base offset, length and magic, which all formats have in common."""
 
 HEADER: Final = Struct(">qiibIHiqqqhii")
 HEADER_SIZE: Final = 61
 LENGTH_END: Final = 12
-"""The length counts from here."""
+"""The position from which the batch length counts."""
 CRC_START: Final = 21
-"""The checksum counts from here."""
+"""The position from which the checksum is computed."""
 SMALLEST_LENGTH: Final = 14
-"""Of a message of format 0 with null key and value; less than that is no length."""
+"""The length of a message of format 0 with null key and value; smaller is invalid."""
 
 CODEC_MASK: Final = 0x07
 APPEND_TIME: Final = 0x08
@@ -62,10 +62,10 @@ CONTROL: Final = 0x20
 
 @final
 class Header:
-    """The header of the batch at `position`, whose last byte is before `end`.
+    """The header of the batch from `position` to `end` (exclusive).
 
-    What is there may be of another format, or be cut off: `magic` and `end` tell. Only
-    `base_offset`, `length` and `magic` mean the same in all formats.
+    The batch may have another format or be truncated: check `magic` and `end`. Only
+    `base_offset`, `length` and `magic` are valid in all formats.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Header:
             raw, at = payload[position : position + HEADER_SIZE].tobytes(), 0
         if len(raw) - at < HEADER_SIZE:
             raw, at = raw[at:].ljust(HEADER_SIZE, b"\0"), 0
-        # How the batch was produced, a client has no use for.
+        # The producer's id, epoch and sequence are not needed.
         self.base_offset = int64_at(raw, at)
         self.length = int32_at(raw, at + 8)
         self.magic = raw[at + 16]

@@ -1,24 +1,23 @@
-"""Accounts for every acquired offset while a payload's batches are read in turn.
+"""Accounts for every acquired offset while a payload's batches are read in order.
 
-An acquired offset ends up in one of four places, and in no second one:
+Each acquired offset ends up in exactly one of four lists:
 
-- `records`: the log has a record there, and here it is;
-- `gaps`: the log is known to have none;
-- `undecodable`: the log may have one, but its bytes are damaged;
-- `unseen`: the payload ended before it.
+- `records`: the log has a record at this offset;
+- `gaps`: the log has no record at this offset;
+- `undecodable`: the log may have a record, but its bytes are damaged;
+- `unseen`: the payload ends before this offset.
 
 Theory of operation
 -------------------
-`settled` is the offset up to which all is accounted for. A batch whose checksum is
-right settles what is before it and what is in it: what lies between two such batches
-is a gap, since compaction removes batches as well as records. A damaged one settles
-nothing, since no word of its header can be relied upon; it waits for the next good
-batch to tell where the damage ends.
+All offsets below `settled` are accounted for. A batch with a correct checksum settles
+the offsets before it and in it: offsets between two correct batches are a gap, since
+compaction removes batches as well as records. A damaged batch settles nothing, since
+its header may be wrong too; the next correct batch shows where the damage ends.
 
-An acknowledged gap is archived, so that a record mistaken for one is lost; a released
-offset comes again. Hence all doubt makes offsets undecodable or unseen, never a gap: a
-hole beside a damaged batch, and every hole of a payload whose batches are not in
-order. What no reader can tell: the base offset of a batch has no checksum.
+An acknowledged gap is archived, so a record mistaken for a gap would be lost; a
+released offset is delivered again. So in doubt offsets become undecodable or unseen,
+not gaps: those next to a damaged batch, and all gaps of a payload whose batches are not
+in order. One error cannot be detected: no checksum covers a batch's base offset.
 """
 
 from bisect import bisect_left
@@ -27,9 +26,9 @@ from typing import NamedTuple, final
 
 from sharecons._record import Record
 from sharecons.records.layout import Header
-from sharecons.records.record_decoder import BEYOND, LAST_OFFSET, Span
+from sharecons.records.record_decoder import END_OF_SPANS, LAST_OFFSET, Span
 
-__all__ = ["Account", "Decoded", "Undecodable"]
+__all__ = ["Decoded", "OffsetAccounting", "Undecodable"]
 
 Range = tuple[int, int]
 
@@ -44,13 +43,13 @@ class Undecodable(NamedTuple):
 
 @final
 class Decoded:
-    """What became of the acquired offsets; each is in exactly one of the four.
+    """The acquired offsets, each in exactly one of four lists.
 
     Attributes:
-        records: those at acquired offsets, ascending.
-        gaps: inclusive ranges of acquired offsets for which the log has no record.
+        records: the records at acquired offsets, ascending.
+        gaps: inclusive ranges of acquired offsets without a record in the log.
         undecodable: acquired ranges whose bytes are damaged.
-        unseen: acquired ranges that the payload ended before.
+        unseen: acquired ranges after the end of the payload.
     """
 
     __slots__ = ("gaps", "records", "undecodable", "unseen")
@@ -63,14 +62,14 @@ class Decoded:
 
 
 @final
-class Account:
+class OffsetAccounting:
     __slots__ = (
         "_acquired",
-        "_around",
-        "_around_first",
-        "_around_last",
-        "_claimed",
+        "_current_first",
+        "_current_last",
+        "_current_spans",
         "_damage",
+        "_damage_last",
         "_highest",
         "_last_offsets",
         "_lowest",
@@ -84,48 +83,48 @@ class Account:
         self.settled = 0
         self._acquired = acquired
         self._last_offsets = [span[1] for span in acquired]
-        # Nothing is acquired before the one, or behind the other.
+        # The first and the last acquired offset.
         self._lowest = acquired[0][0] if acquired else 0
         self._highest = acquired[-1][1] if acquired else -1
-        # Base offset and reason of each damaged batch since the last good one, and
-        # the last offset that any of them claims to have.
+        # Base offset and reason of each damaged batch since the last correct one, and
+        # the largest last offset in their headers.
         self._damage: list[tuple[int, str]] = []
-        self._claimed = -1
+        self._damage_last = -1
         self._out_of_order = False
-        # The one acquired range that batches lie in, most of the time; then `BEYOND`.
-        self._around: list[Span] = [BEYOND]
-        self._around_first = 0
-        self._around_last = -1
+        # The acquired range that most batches are in, then `END_OF_SPANS`.
+        self._current_spans: list[Span] = [END_OF_SPANS]
+        self._current_first = 0
+        self._current_last = -1
         if len(acquired) == 1:
-            self._around = [acquired[0], BEYOND]
-            self._around_first, self._around_last, _ = acquired[0]
+            self._current_spans = [acquired[0], END_OF_SPANS]
+            self._current_first, self._current_last, _ = acquired[0]
 
-    def spans(self, first: int, last: int) -> list[Span]:
-        """Give the acquired spans that overlap the range, then `BEYOND`."""
-        if self._around_first <= first and last <= self._around_last:
-            return self._around
+    def overlapping_spans(self, first: int, last: int) -> list[Span]:
+        """Return the acquired spans that overlap the range, then `END_OF_SPANS`."""
+        if self._current_first <= first and last <= self._current_last:
+            return self._current_spans
         spans: list[Span] = []
         index = bisect_left(self._last_offsets, first)
         while index < len(self._acquired) and self._acquired[index][0] <= last:
             spans.append(self._acquired[index])
             index += 1
-        spans.append(BEYOND)
+        spans.append(END_OF_SPANS)
         if len(spans) == 2:
-            self._around = spans
-            self._around_first, self._around_last, _ = spans[0]
+            self._current_spans = spans
+            self._current_first, self._current_last, _ = spans[0]
         return spans
 
-    def is_wanted(self, last: int) -> bool:
-        """Whether any acquired offset lies between what is settled and this one."""
-        if self._around_first <= last <= self._around_last:
+    def has_acquired_before(self, last: int) -> bool:
+        """Return whether an unsettled acquired offset is not after `last`."""
+        if self._current_first <= last <= self._current_last:
             return True
         index = bisect_left(self._last_offsets, self.settled)
         return index < len(self._acquired) and self._acquired[index][0] <= last
 
-    def good(self, header: Header, spans: list[Span], count: int) -> None:
-        """Settle a batch whose checksum is right.
+    def settle_batch(self, header: Header, spans: list[Span], count: int) -> None:
+        """Settle a batch whose checksum is correct.
 
-        The last `count` of the records are its own, all that it has inside the spans.
+        The last `count` of `decoded.records` are the batch's records in the spans.
         """
         first, last = header.base_offset, header.last_offset
         if first != self.settled or self._damage:
@@ -133,29 +132,30 @@ class Account:
         self.settled = last + 1
         if count <= last - first:
             records = self.decoded.records
-            own = records[len(records) - count :]
-            self.decoded.gaps += _holes(_clip(spans, first, last), own)
+            batch_records = records[len(records) - count :]
+            self.decoded.gaps += _holes(_clip(spans, first, last), batch_records)
 
-    def damaged(self, base_offset: int, last_offset: int, reason: str) -> None:
-        """Note a batch that cannot be used, at the offsets that it claims to have."""
+    def add_damaged(self, base_offset: int, last_offset: int, reason: str) -> None:
+        """Add a damaged batch, with the offsets in its header."""
         if base_offset < self.settled:
             self._out_of_order = True
         start = self._damage[-1][0] if self._damage else -1
         if not self._damage or base_offset > max(start, self.settled):
             self._damage.append((base_offset, reason))
-        self._claimed = max(self._claimed, last_offset)
+        self._damage_last = max(self._damage_last, last_offset)
 
-    def lost(self, reason: str) -> None:
-        """Note that no further batch can be found, though the payload goes on."""
-        self.damaged(max(self.settled, self._claimed + 1), LAST_OFFSET, reason)
+    def add_unreadable_rest(self, reason: str) -> None:
+        """Add the rest of a payload in which no further batch can be found."""
+        self.add_damaged(max(self.settled, self._damage_last + 1), LAST_OFFSET, reason)
 
     def finish(self) -> Decoded:
+        """Account for the offsets after the last batch; return the result."""
         decoded = self.decoded
         if self._damage:
-            self._settle_hole(self._claimed)
-        decoded.unseen = self._acquired_in(self.settled, LAST_OFFSET)
+            self._settle_hole(self._damage_last)
+        decoded.unseen = self._acquired_ranges(self.settled, LAST_OFFSET)
         if self._out_of_order:
-            reason = "a hole between batches that are not in order"
+            reason = "a gap between batches that are not in order"
             decoded.undecodable += [Undecodable(*gap, reason) for gap in decoded.gaps]
             decoded.undecodable.sort()
             decoded.gaps = []
@@ -165,26 +165,26 @@ class Account:
         if self._damage:
             self._settle_damage(last)
         else:
-            self.decoded.gaps += self._acquired_in(self.settled, last)
+            self.decoded.gaps += self._acquired_ranges(self.settled, last)
 
     def _settle_damage(self, last: int) -> None:
-        # Each damaged batch answers for what lies before the next one, the first for
-        # what lies before itself too.
+        # A damaged batch's reason applies to the offsets up to the next damaged batch;
+        # the first one's also to the offsets before it.
         first = self.settled
         ends = [base_offset - 1 for base_offset, _ in self._damage[1:]]
         ends.append(last)
         for (_, reason), end in zip(self._damage, ends, strict=True):
-            for start, stop in self._acquired_in(first, min(end, last)):
+            for start, stop in self._acquired_ranges(first, min(end, last)):
                 self.decoded.undecodable.append(Undecodable(start, stop, reason))
             first = end + 1
         self.settled = max(self.settled, last + 1)
         self._damage = []
-        self._claimed = -1
+        self._damage_last = -1
 
-    def _acquired_in(self, first: int, last: int) -> list[Range]:
+    def _acquired_ranges(self, first: int, last: int) -> list[Range]:
         if first > self._highest or last < self._lowest or first > last:
             return []
-        return _clip(self.spans(first, last), first, last)
+        return _clip(self.overlapping_spans(first, last), first, last)
 
 
 def _clip(spans: list[Span], first: int, last: int) -> list[Range]:
@@ -192,17 +192,17 @@ def _clip(spans: list[Span], first: int, last: int) -> list[Range]:
 
 
 def _holes(wanted: list[Range], records: list[Record]) -> list[Range]:
-    """Give what is left of the ranges without the offsets of the records in them."""
+    """Return the ranges without the offsets of the records in them."""
     holes: list[Range] = []
     index = 0
     for first, last in wanted:
-        due = first
+        next_offset = first
         while index < len(records) and records[index].offset <= last:
             offset = records[index].offset
-            if offset > due:
-                holes.append((due, offset - 1))
-            due = offset + 1
+            if offset > next_offset:
+                holes.append((next_offset, offset - 1))
+            next_offset = offset + 1
             index += 1
-        if due <= last:
-            holes.append((due, last))
+        if next_offset <= last:
+            holes.append((next_offset, last))
     return holes

@@ -1,10 +1,10 @@
-"""Kafka's numbers, big endian, out of bytes.
+"""Readers of Kafka's big-endian integers.
 
-Compiled, one is read without an object of Python's: a batch's header takes 900
-instructions, and took 2,700 through `struct`, which counts where records come alone. In
-plain Python `struct` would be quicker, but these are few numbers an answer.
+Compiled, they read a number without creating a Python object: a batch's header takes
+900 instructions, but 2,700 with `struct`, which matters when batches hold one record.
+In plain Python `struct` would be faster, but a response contains few of these numbers.
 
-All raise IndexError where there is no such number.
+All functions raise IndexError if the bytes end before the number does.
 """
 
 from typing import Final

@@ -1,15 +1,15 @@
-"""Reading the records of one batch: the loop that decides how fast the client is.
+"""Decodes the records of one batch, in the loop that determines the client's speed.
 
-    length          varint    of all that follows it
-    attributes      int8      none is in use
+    length          varint    number of bytes after this field
+    attributes      int8      unused
     timestamp delta varlong
     offset delta    varint
     key             varint length, bytes; length -1 is null
     value           varint length, bytes; length -1 is null
-    headers         varint count, of each: name (varint length, UTF-8), value as above
+    headers         varint count; each: name (varint length, UTF-8), value as above
 
-A varint's sign is in its bit 0 (see `varints`): 1 is the length of null, other odd
-numbers are lengths of nothing.
+A varint has its sign in bit 0 (see `varints`): as a length, 1 means null, and other odd
+numbers are invalid.
 """
 
 from typing import Final
@@ -19,15 +19,16 @@ from sharecons.records.errors import DamagedError
 from sharecons.records.layout import APPEND_TIME, Header
 from sharecons.records.varints import VARINT, VARLONG, read_length, read_varint
 
-__all__ = ["BEYOND", "LAST_OFFSET", "Span", "read_records"]
+__all__ = ["END_OF_SPANS", "LAST_OFFSET", "Span", "read_records"]
 
 Span = tuple[int, int, int]
-"""First offset, last offset and delivery count of what was acquired."""
+"""First offset, last offset and delivery count of an acquired range."""
 
 LAST_OFFSET: Final = (1 << 63) - 1
 
-BEYOND: Final = (1 << 63, 1 << 63, 0)
-"""Ends every list of spans: lies after all offsets, so that a reader need not count."""
+END_OF_SPANS: Final = (1 << 63, 1 << 63, 0)
+"""The last element of every list of spans: after all offsets, so that the loop need not
+check for the end of the list."""
 
 CREATED: Final = TimestampType.CREATE_TIME
 APPENDED: Final = TimestampType.LOG_APPEND_TIME
@@ -40,21 +41,22 @@ def read_records(  # noqa: C901 - see below
     spans: list[Span],
     topic: str,
     partition: int,
-    holder: AckTarget,
+    ack_target: AckTarget,
     records: list[Record],
 ) -> None:
     """Append the records of a batch, from `position` on, whose offsets are in `spans`.
 
-    `spans` are ascending and end with `BEYOND`; those before the batch are left out.
+    `spans` are ascending, start with the first that overlaps the batch, and end with
+    `END_OF_SPANS`.
 
     Raises:
-        DamagedError, IndexError: they are no records; none that was appended may be
-            used.
+        DamagedError, IndexError: the data is invalid; the caller must remove the
+            records that were appended.
     """
-    # Everything is spelt out in one loop, since a call costs as much as half a record
-    # in plain Python. One and two bytes of a varint are read in place, more by
-    # `read_varint`. Bounds are checked once a record: an index past the data raises,
-    # a slice past it leaves `position` unequal to `end`.
+    # The loop contains no calls, since in plain Python a call takes half the time of a
+    # record. Varints of one and two bytes are decoded inline, longer ones by
+    # `read_varint`. Bounds are checked once per record: an index after the data raises,
+    # and a slice after it leaves `position` unequal to `end`.
     stop = len(data)
     base_offset = header.base_offset
     last_offset = header.last_offset
@@ -64,8 +66,8 @@ def read_records(  # noqa: C901 - see below
     timestamp_type = APPENDED if appended else CREATED
     index = 0
     first, last, delivery_count = spans[0]
-    due = first  # the next offset that is wanted
-    floor = base_offset  # no offset may be lower than this one
+    next_wanted = first  # the next acquired offset
+    min_offset = base_offset  # the minimum of the next record's offset
     offset = base_offset
     for _ in range(header.count):
         number = data[position]
@@ -80,7 +82,7 @@ def read_records(  # noqa: C901 - see below
                 number, position = read_varint(data, position, VARINT)
         end = position + (number >> 1)
         if end > stop or number & 1:
-            raise DamagedError("a record's length makes no sense")
+            raise DamagedError("a record has an invalid length")
 
         number = data[position + 1]
         if number < 0x80:
@@ -110,24 +112,24 @@ def read_records(  # noqa: C901 - see below
             else:
                 number, position = read_varint(data, position, VARINT)
         if number & 1:
-            raise DamagedError("a record's offset makes no sense")
+            raise DamagedError("a record has an invalid offset")
         offset = base_offset + (number >> 1)
-        if offset != due:
-            # Behind the start of a span, `due` follows the record before; at its start,
-            # `floor` does.
-            if (offset < due and due != first) or offset < floor:
-                raise DamagedError("the offsets of the records do not ascend")
+        if offset != next_wanted:
+            # Within a span, `next_wanted` is the offset after the previous record; at
+            # its start, `min_offset` is.
+            if (offset < next_wanted and next_wanted != first) or offset < min_offset:
+                raise DamagedError("the offsets of the records are not ascending")
             while offset > last:
                 index += 1
                 first, last, delivery_count = spans[index]
             if offset < first:
                 if first > last_offset and offset < last_offset:
                     return
-                due = first
-                floor = offset + 1
+                next_wanted = first
+                min_offset = offset + 1
                 position = end
                 continue
-            due = offset
+            next_wanted = offset
 
         number = data[position]
         if number < 0x80:
@@ -141,7 +143,7 @@ def read_records(  # noqa: C901 - see below
                 number, position = read_varint(data, position, VARINT)
         if number & 1:
             if number != 1:
-                raise DamagedError("a key's length makes no sense")
+                raise DamagedError("a key has an invalid length")
             key = None
         else:
             start = position
@@ -160,7 +162,7 @@ def read_records(  # noqa: C901 - see below
                 number, position = read_varint(data, position, VARINT)
         if number & 1:
             if number != 1:
-                raise DamagedError("a value's length makes no sense")
+                raise DamagedError("a value has an invalid length")
             value = None
         else:
             start = position
@@ -173,7 +175,7 @@ def read_records(  # noqa: C901 - see below
             position += 1
             headers = ()
         if position != end:
-            raise DamagedError("a record does not fill its length")
+            raise DamagedError("a record's fields do not match its length")
         records.append(
             Record(
                 topic,
@@ -185,32 +187,31 @@ def read_records(  # noqa: C901 - see below
                 value,
                 headers,
                 delivery_count,
-                holder,
+                ack_target,
             )
         )
         if offset == last:
             index += 1
             first, last, delivery_count = spans[index]
             if first > last_offset and offset < last_offset:
-                # The rest of the batch is of no use: much, if few records were
-                # acquired out of a big one.
+                # Skip the rest of the batch: a lot, if few of its records are acquired.
                 return
-            due = first
-            floor = offset + 1
+            next_wanted = first
+            min_offset = offset + 1
         else:
-            due = offset + 1
+            next_wanted = offset + 1
     if position != stop:
         raise DamagedError("bytes are left over after the last record")
     if offset > last_offset:
-        raise DamagedError("a record's offset is beyond the batch's last")
+        raise DamagedError("a record's offset is after the batch's last offset")
 
 
 def read_headers(data: bytes, position: int) -> tuple[Headers, int]:
-    """Read a record's headers; give them and the position after them."""
+    """Return a record's headers and the position after them."""
     count, position = read_length(data, position)
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        # Bit 7: more bytes follow. Bit 0: negative.
+        # Bit 7 is set if more bytes follow, bit 0 if the number is negative.
         length = data[position]
         if length & 0x81:
             length, position = read_length(data, position)
@@ -219,8 +220,8 @@ def read_headers(data: bytes, position: int) -> tuple[Headers, int]:
             position += 1
         start = position
         position += length
-        # Kafka lets any bytes be a name. One that is not UTF-8 must cost nobody a
-        # record; its bytes come back by encode("utf-8", "surrogateescape").
+        # Kafka allows any bytes in a name. A name that is not UTF-8 must not make the
+        # record unreadable; encode("utf-8", "surrogateescape") restores its bytes.
         name = data[start:position].decode("utf-8", "surrogateescape")
 
         length = data[position]

@@ -1,7 +1,7 @@
 """Kafka's varints: seven bits a byte, lowest first, the sign moved to bit 0 (zig-zag).
 
-A number n that was read stands for n/2 if it is even and for -(n+1)/2 if it is
-odd. Readers give n itself: who wants a length has only to look whether n is even.
+An encoded number n means n/2 if it is even and -(n+1)/2 if it is odd. `read_varint`
+returns n itself: a caller that reads a length only needs to check that n is even.
 """
 
 from typing import Final
@@ -15,7 +15,12 @@ VARLONG: Final = 64
 
 
 def read_varint(data: bytes, position: int, bits: int) -> tuple[int, int]:
-    """Read a number of at most so many bits; give it and the position after it."""
+    """Return a number of at most `bits` bits, still encoded, and the next position.
+
+    Raises:
+        DamagedError: the number has more bits.
+        IndexError: the data ends within it.
+    """
     number = 0
     shift = 0
     while shift < bits:
@@ -31,7 +36,7 @@ def read_varint(data: bytes, position: int, bits: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read a length that may not be null; give it and the position after it."""
+    """Return a length that must not be null, and the next position."""
     number = data[position]
     if number < 0x80:
         position += 1

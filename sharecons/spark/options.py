@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sharecons.config import validation as client_options
-from sharecons.config.properties.known_properties import READ, complaint
+from sharecons.config.properties.known_properties import SUPPORTED, unknown_warning
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import parse_ledger_option
@@ -308,7 +308,7 @@ def _check_names(lower: Mapping[str, tuple[str, str]]) -> None:
 
 def _is_known(key: str) -> bool:
     if key.startswith(SECURITY_PREFIXES):
-        return complaint(key.removeprefix("kafka.")) is None
+        return unknown_warning(key.removeprefix("kafka.")) is None
     return key in _OPTIONS or key.startswith(LEDGER_PREFIX)
 
 
@@ -316,7 +316,7 @@ def _suggest(key: str) -> str:
     from difflib import get_close_matches
 
     names = {known: option.name for known, option in _OPTIONS.items()}
-    names |= {f"kafka.{name}": f"kafka.{name}" for name in READ}
+    names |= {f"kafka.{name}": f"kafka.{name}" for name in SUPPORTED}
     found = get_close_matches(key, names, n=1, cutoff=0.75)
     return f"; did you mean {names[found[0]]}?" if found else ""
 

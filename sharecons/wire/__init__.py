@@ -1,5 +1,6 @@
-"""Translates: the values of `sharecons.protocol` to Kafka's bytes, and back.
+"""Encodes the requests of `sharecons.protocol` to Kafka's bytes and decodes responses.
 
-kio, the codec, is met here and nowhere else; so are milliseconds and versions.
-One module for each API; `apis` lists them, `frames` puts headers around them.
+Only this package uses kio (the codec), API versions, and times in milliseconds. There
+is one module per API. `codec.registry` finds the module of a request, `consumer_apis`
+lists those of a consumer, and `codec.frames` adds and checks the headers.
 """

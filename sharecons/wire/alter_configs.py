@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): sets configs, or sets them back to their defaults."""
+"""IncrementalAlterConfigs (44): sets configs, or resets them to their defaults."""
 
 from typing import Final
 
@@ -37,7 +37,10 @@ def _read(frame: Frame, offset: int, version: int) -> Reply[None]:
     kind = schema("incremental_alter_configs", version).IncrementalAlterConfigsResponse
     responses = read_entity(kind, frame, offset).responses
     if len(responses) != 1:
-        raise ProtocolError(f"asked about one resource, told of {len(responses)}")
+        raise ProtocolError(
+            "invalid IncrementalAlterConfigs response: it contains "
+            f"{len(responses)} resources instead of 1"
+        )
     return Reply(int(responses[0].error_code), responses[0].error_message, None)
 
 

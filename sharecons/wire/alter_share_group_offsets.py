@@ -44,15 +44,15 @@ def _topic(
 
 def _read(frame: Frame, offset: int, version: int) -> Altered:
     v = schema("alter_share_group_offsets", version)
-    answer = read_entity(v.AlterShareGroupOffsetsResponse, frame, offset)
+    response = read_entity(v.AlterShareGroupOffsetsResponse, frame, offset)
     altered: Mapping[TopicPartition, Reply[None]] = {
         TopicPartition(topic.topic_name, partition.partition_index): Reply(
             int(partition.error_code), partition.error_message, None
         )
-        for topic in answer.responses
+        for topic in response.responses
         for partition in topic.partitions
     }
-    return Reply(int(answer.error_code), answer.error_message, altered)
+    return Reply(int(response.error_code), response.error_message, altered)
 
 
 ALTER_SHARE_GROUP_OFFSETS: Api[AlterShareGroupOffsets, Altered] = Api(

@@ -1,8 +1,8 @@
-"""ApiVersions (18): which APIs and versions a broker speaks; asked first.
+"""ApiVersions (18): the APIs and versions a broker supports; the first request.
 
-Version 3 is asked. A broker that does not know it answers in version 0 with
-UNSUPPORTED_VERSION (KIP-511); none such serves share groups, so the list it gives
-is used only to say so. Alone among the answers, this one's header is version 0.
+The request has version 3. A broker that does not support it responds in version 0 with
+UNSUPPORTED_VERSION (KIP-511). These brokers have no share groups, so their list is only
+used for the error message. This API's responses always have header version 0.
 """
 
 from collections.abc import Mapping
@@ -36,17 +36,17 @@ def write_versions_request(software: str, version: str) -> bytes:
 
 
 def read_versions(frame: Frame, offset: int) -> Mapping[int, VersionRange]:
-    """Read the broker's list, by API key.
+    """Return the broker's version ranges by API key.
 
     Raises:
-        ProtocolError: this is no answer to ApiVersions.
+        ProtocolError: the response is invalid or contains an error.
     """
     code = int.from_bytes(frame[offset : offset + 2], "big", signed=True)
     if code not in (Code.NONE, Code.UNSUPPORTED_VERSION):
-        raise ProtocolError(f"ApiVersions was refused: {code_name(code)}")
+        raise ProtocolError(f"ApiVersions failed: {code_name(code)}")
     version = v3 if code == Code.NONE else v0
-    answer = read_entity(version.ApiVersionsResponse, frame, offset)
+    response = read_entity(version.ApiVersionsResponse, frame, offset)
     return {
         api.api_key: VersionRange(api.min_version, api.max_version)
-        for api in answer.api_keys
+        for api in response.api_keys
     }

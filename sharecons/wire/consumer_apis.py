@@ -1,4 +1,4 @@
-"""What a consumer speaks, loaded with this module; and what it needs of a broker."""
+"""The APIs of a consumer, loaded with this module; checks that a broker has them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -43,7 +43,7 @@ SHARE_GROUPS: Final = (SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE)
 
 
 def check_share_groups(served: Served, broker: str) -> None:
-    """See that a broker serves share groups at all.
+    """Check that a broker supports share groups.
 
     Raises:
         UnsupportedVersionError: it does not.
@@ -53,7 +53,7 @@ def check_share_groups(served: Served, broker: str) -> None:
 
 
 def check_record_limit(served: Served, broker: str) -> None:
-    """See that a broker can limit a fetch to a number of records (KIP-1206).
+    """Check that a broker can limit a fetch to a number of records (KIP-1206).
 
     Raises:
         UnsupportedVersionError: it cannot.
@@ -61,5 +61,5 @@ def check_record_limit(served: Served, broker: str) -> None:
     if choose_version(SHARE_FETCH, served, broker) < RECORD_LIMIT_SINCE:
         raise UnsupportedVersionError(
             f"acquire_mode='record_limit' needs Kafka 4.2 or newer; broker {broker} "
-            "serves ShareFetch only in version 1, where whole batches are acquired"
+            "supports ShareFetch only in version 1, which acquires whole batches"
         )

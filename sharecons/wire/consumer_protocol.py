@@ -1,7 +1,8 @@
-"""What members of classic consumer groups put into their opaque bytes.
+"""Metadata and assignments of members of classic consumer groups.
 
-ConsumerProtocolSubscription and ConsumerProtocolAssignment, in the old encoding: two
-bytes of version, an array of topics, and what newer versions add behind.
+These are ConsumerProtocolSubscription and ConsumerProtocolAssignment, in the
+non-flexible encoding: two bytes of version, an array of topics, then fields of newer
+versions, which are ignored.
 """
 
 from struct import Struct, error
@@ -9,14 +10,14 @@ from typing import Final, final
 
 from sharecons._record import TopicPartition
 
-__all__ = ["assigned", "subscribed"]
+__all__ = ["read_assignment", "read_subscription"]
 
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 
 
-def subscribed(metadata: bytes) -> tuple[str, ...]:
-    """Read the topics of a subscription; none if these bytes are none."""
+def read_subscription(metadata: bytes) -> tuple[str, ...]:
+    """Return the topics of a subscription; empty if the bytes are invalid."""
     try:
         reader = _Reader(metadata)
         return tuple(reader.text() for _ in range(reader.count()))
@@ -24,8 +25,8 @@ def subscribed(metadata: bytes) -> tuple[str, ...]:
         return ()
 
 
-def assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """Read the partitions of an assignment; none if these bytes are none."""
+def read_assignment(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """Return the partitions of an assignment; empty if the bytes are invalid."""
     try:
         reader = _Reader(assignment)
         return tuple(
@@ -41,7 +42,7 @@ def assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._position = _INT16.size  # behind the version
+        self._position = _INT16.size  # after the version
 
     def int32(self) -> int:
         number: int = _INT32.unpack_from(self._data, self._position)[0]
@@ -51,7 +52,7 @@ class _Reader:
     def count(self) -> int:
         count = self.int32()
         if not 0 <= count <= len(self._data):
-            raise ValueError("no such count")
+            raise ValueError("invalid count")
         return count
 
     def text(self) -> str:
@@ -59,5 +60,5 @@ class _Reader:
         start = self._position + _INT16.size
         self._position = start + length
         if length < 0 or self._position > len(self._data):
-            raise ValueError("no such text")
+            raise ValueError("invalid length of a string")
         return self._data[start : self._position].decode()

@@ -1,4 +1,4 @@
-"""DeleteGroups (42): deletes groups, of whichever type."""
+"""DeleteGroups (42): deletes groups of any type."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (92): an empty group forgets topics (KIP-932)."""
+"""DeleteShareGroupOffsets (92): deletes an empty group's topic offsets (KIP-932)."""
 
 from collections.abc import Mapping
 
@@ -24,12 +24,12 @@ def _write(request: DeleteShareGroupOffsets, version: int) -> bytes:
 
 def _read(frame: Frame, offset: int, version: int) -> Deleted:
     v = schema("delete_share_group_offsets", version)
-    answer = read_entity(v.DeleteShareGroupOffsetsResponse, frame, offset)
+    response = read_entity(v.DeleteShareGroupOffsetsResponse, frame, offset)
     deleted: Mapping[str, Reply[None]] = {
         topic.topic_name: Reply(int(topic.error_code), topic.error_message, None)
-        for topic in answer.responses
+        for topic in response.responses
     }
-    return Reply(int(answer.error_code), answer.error_message, deleted)
+    return Reply(int(response.error_code), response.error_message, deleted)
 
 
 DELETE_SHARE_GROUP_OFFSETS: Api[DeleteShareGroupOffsets, Deleted] = Api(

@@ -1,7 +1,7 @@
 """DescribeCluster (60): the cluster's id, its brokers and the controller.
 
-Version 2 tells of fenced brokers too (KIP-1073). With KRaft the controller that is
-named is a broker, any one, that passes controllers' requests on.
+Version 2 adds fenced brokers (KIP-1073). With KRaft, the controller in the response is
+an arbitrary broker, which forwards requests to the real controller.
 """
 
 from typing import Any, Final
@@ -9,7 +9,7 @@ from typing import Any, Final
 from sharecons.protocol.admin.models import Broker, ClusterDescription
 from sharecons.protocol.admin.requests import DescribeCluster, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.codec.schema_loader import known, operations, schema
+from sharecons.wire.codec.schema_loader import none_if_negative, operations, schema
 
 __all__ = ["DESCRIBE_CLUSTER"]
 
@@ -26,16 +26,16 @@ def _write(request: DescribeCluster, version: int) -> bytes:
 
 def _read(frame: Frame, offset: int, version: int) -> Reply[ClusterDescription]:
     kind = schema("describe_cluster", version).DescribeClusterResponse
-    answer = read_entity(kind, frame, offset)
+    response = read_entity(kind, frame, offset)
     described = ClusterDescription(
-        cluster_id=answer.cluster_id,
-        controller_id=known(answer.controller_id),
+        cluster_id=response.cluster_id,
+        controller_id=none_if_negative(response.controller_id),
         brokers={
-            broker.broker_id: _broker(broker, version) for broker in answer.brokers
+            broker.broker_id: _broker(broker, version) for broker in response.brokers
         },
-        authorized_operations=operations(answer.cluster_authorized_operations),
+        authorized_operations=operations(response.cluster_authorized_operations),
     )
-    return Reply(int(answer.error_code), answer.error_message, described)
+    return Reply(int(response.error_code), response.error_message, described)
 
 
 def _broker(broker: Any, version: int) -> Broker:

@@ -1,7 +1,7 @@
-"""DescribeGroups (15): classic groups, consumers' and others'.
+"""DescribeGroups (15): classic groups, of consumers and other clients.
 
-Version 6 says GROUP_ID_NOT_FOUND of a group that is not there, version 5 calls it
-"Dead" without an error.
+For a group that does not exist, version 6 returns GROUP_ID_NOT_FOUND, version 5 the
+state "Dead" without an error.
 """
 
 from collections.abc import Mapping
@@ -67,8 +67,8 @@ def _member(member: Any, consumers: bool) -> ConsumerMember:
         instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscription=consumer_protocol.subscribed(metadata),
-        assignment=consumer_protocol.assigned(assignment),
+        subscription=consumer_protocol.read_subscription(metadata),
+        assignment=consumer_protocol.read_assignment(assignment),
     )
 
 

@@ -1,6 +1,6 @@
-"""DescribeShareGroupOffsets (90): where share groups stand (KIP-932).
+"""DescribeShareGroupOffsets (90): the start offsets of share groups (KIP-932).
 
-Version 1 has the lag (KIP-1226), from Kafka 4.2 on.
+Version 1 adds the lag (KIP-1226), since Kafka 4.2.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from sharecons.protocol.admin.requests import (
     Reply,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.codec.schema_loader import by_topic, known, schema
+from sharecons.wire.codec.schema_loader import by_topic, none_if_negative, schema
 
 __all__ = ["DESCRIBE_SHARE_GROUP_OFFSETS"]
 
@@ -50,12 +50,12 @@ def _topics(v: Any, partitions: Partitions | None) -> tuple[Any, ...] | None:
 
 def _read(frame: Frame, offset: int, version: int) -> Described:
     v = schema("describe_share_group_offsets", version)
-    answer = read_entity(v.DescribeShareGroupOffsetsResponse, frame, offset)
+    response = read_entity(v.DescribeShareGroupOffsetsResponse, frame, offset)
     return {
         group.group_id: Reply(
             int(group.error_code), group.error_message, _offsets(group, version)
         )
-        for group in answer.groups
+        for group in response.groups
     }
 
 
@@ -72,13 +72,13 @@ def _offsets(group: Any, version: int) -> GroupOffsets:
 
 
 def _offset(partition: Any, version: int) -> GroupOffset:
-    start_offset = known(partition.start_offset)
+    start_offset = none_if_negative(partition.start_offset)
     if start_offset is None:
         return GroupOffset(start_offset=None, leader_epoch=None, lag=None)
     return GroupOffset(
         start_offset=start_offset,
-        leader_epoch=known(partition.leader_epoch),
-        lag=known(partition.lag) if version >= LAG_SINCE else UNKNOWN_LAG,
+        leader_epoch=none_if_negative(partition.leader_epoch),
+        lag=none_if_negative(partition.lag) if version >= LAG_SINCE else UNKNOWN_LAG,
     )
 
 

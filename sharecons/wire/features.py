@@ -1,7 +1,7 @@
-"""ApiVersions (18) again, for the features that it tells in tagged fields (KIP-584).
+"""ApiVersions (18), for the cluster's features in its tagged fields (KIP-584).
 
-By hand, since the codec does without tagged fields (see `schemas`). Version 4 names
-features that may be off altogether, as share.version is on Kafka 4.1 (KIP-1022).
+Decoded here, since `kio_schemas` drops tagged fields. Version 4 includes features that
+may be off, as share.version on Kafka 4.1 (KIP-1022).
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def _read(frame: Frame, offset: int, version: int) -> Reply[Features]:
     try:
         return _features(FieldReader(frame, offset))
     except ValueError as error:
-        raise ProtocolError(f"no list of features: {error}") from error
+        raise ProtocolError(f"invalid ApiVersions response: {error}") from error
 
 
 def _features(reader: FieldReader) -> Reply[Features]:
@@ -52,9 +52,9 @@ def _features(reader: FieldReader) -> Reply[Features]:
         tag, size = reader.varint(), reader.varint()
         end = reader.position + size
         if tag == SUPPORTED:
-            supported = _ranges(reader, _rising)
+            supported = _ranges(reader, _supported_range)
         elif tag == FINALIZED:
-            finalized = _ranges(reader, _falling)
+            finalized = _ranges(reader, _finalized_range)
         reader.position = end
     return Reply(
         code, None, Features(finalized=finalized, supported=supported, apis=apis)
@@ -66,19 +66,19 @@ def _ranges(reader: FieldReader, field: _Field) -> Mapping[str, FeatureRange]:
     for _ in range(reader.count(6)):
         name = reader.text()
         if name is None:
-            raise ValueError("null, where the name of a feature is to be")
+            raise ValueError("the name of a feature is null")
         found[name] = field(reader)
         reader.skip_tags()
     return found
 
 
-def _rising(reader: FieldReader) -> FeatureRange:
+def _supported_range(reader: FieldReader) -> FeatureRange:
     lowest, highest = reader.int16(), reader.int16()
     return FeatureRange(lowest=lowest, highest=highest)
 
 
-def _falling(reader: FieldReader) -> FeatureRange:
-    # Of finalized features the highest level comes first.
+def _finalized_range(reader: FieldReader) -> FeatureRange:
+    # Finalized features have the highest level first.
     highest, lowest = reader.int16(), reader.int16()
     return FeatureRange(lowest=lowest, highest=highest)
 

@@ -1,11 +1,11 @@
-"""Fetch (1): the log of partitions, read by offset.
+"""Fetch (1): reads the log of partitions by offset.
 
-Versions 13 to 17: from 13 on topics go by their ids, without which a topic that was
-deleted and made anew would be read for the old one. Every broker that serves share
-groups speaks 17. A fetch session (KIP-227) saves the broker the names of thousands of
-partitions at each fetch, and has an epoch to be in step with; ours has a few, and none.
+Versions 13 to 17. Since 13, topics are identified by id: by name, a topic that was
+deleted and created again would be mistaken for the old one. All brokers with share
+groups support 17. This client uses no fetch session (KIP-227): sessions save resending
+thousands of partitions, and it fetches only a few.
 
-Written and read by hand (see `fields`); the tests hold it against kio.
+Encoded and decoded without kio (see `codec.fields`); tests compare it with kio.
 """
 
 import struct
@@ -32,7 +32,7 @@ NO_REPLICA_ID_SINCE: Final = 15
 INT32_MAX: Final = 0x7FFFFFFF
 CONSUMER: Final = b"\xff\xff\xff\xff"  # a ReplicaId of -1
 NO_SESSION: Final = Struct(">ii").pack(0, -1)  # SessionId, SessionEpoch
-NOTHING_FORGOTTEN: Final = varint(1)
+NO_FORGOTTEN_TOPICS: Final = varint(1)
 NO_RACK: Final = text_field("")
 
 # MaxWaitMs, MinBytes, MaxBytes, IsolationLevel
@@ -46,7 +46,7 @@ _FETCHED: Final = Struct(">ihqqq")
 # ProducerId, FirstOffset
 _ABORTED: Final = Struct(">qq")
 
-# The fewest bytes of an element: what has a fixed size, and one for what has not.
+# Minimum bytes of an array's element: its fixed-size fields, and 1 for each other one.
 TOPIC_SIZE: Final = 18
 PARTITION_SIZE: Final = _FETCHED.size + 7
 ABORTED_SIZE: Final = _ABORTED.size + 1
@@ -54,12 +54,12 @@ ABORTED_SIZE: Final = _ABORTED.size + 1
 
 def _write(request: Fetch, version: int) -> bytes:
     try:
-        return b"".join(_written(request, version))
+        return b"".join(_encode(request, version))
     except (struct.error, ValueError) as error:
         raise ProtocolError(f"cannot write a Fetch: {error}") from error
 
 
-def _written(request: Fetch, version: int) -> list[bytes]:
+def _encode(request: Fetch, version: int) -> list[bytes]:
     parts = [] if version >= NO_REPLICA_ID_SINCE else [CONSUMER]
     max_wait = min(round(request.max_wait * 1000), INT32_MAX)
     parts.append(
@@ -67,21 +67,21 @@ def _written(request: Fetch, version: int) -> list[bytes]:
     )
     parts.append(NO_SESSION)
     _write_partitions(parts, request.partitions)
-    parts += (NOTHING_FORGOTTEN, NO_RACK, NO_TAGS)
+    parts += (NO_FORGOTTEN_TOPICS, NO_RACK, NO_TAGS)
     return parts
 
 
 def _write_partitions(
     parts: list[bytes], partitions: Mapping[SharePartition, FetchPosition]
 ) -> None:
-    # Order is kept as far as topics allow: the broker fills the answer in this order.
+    # Keep the order within each topic: the broker fills the response in this order.
     topics: dict[bytes, list[SharePartition]] = {}
     for each in partitions:
         topics.setdefault(each.topic_id, []).append(each)
     parts.append(varint(len(topics) + 1))
-    for topic_id, those in topics.items():
-        parts += (topic_id, varint(len(those) + 1))
-        for each in those:
+    for topic_id, topic_partitions in topics.items():
+        parts += (topic_id, varint(len(topic_partitions) + 1))
+        for each in topic_partitions:
             epoch, offset, max_bytes = partitions[each]
             written = _PARTITION.pack(each.partition, epoch, offset, -1, -1, max_bytes)
             parts += (written, NO_TAGS)
@@ -92,16 +92,16 @@ def _read(frame: Frame, offset: int, version: int) -> Fetched:
     view = memoryview(frame)
     reader = FieldReader(view, offset)
     try:
-        answer = _answer(view, reader)
+        response = _decode(view, reader)
     except (struct.error, ValueError, IndexError) as error:
-        raise ProtocolError(f"the broker's answer is no Fetch: {error}") from error
+        raise ProtocolError(f"invalid Fetch response: {error}") from error
     if reader.position != len(view):
         extra = len(view) - reader.position
-        raise ProtocolError(f"the broker's answer has {extra} bytes beyond its fields")
-    return answer
+        raise ProtocolError(f"invalid Fetch response: {extra} bytes after its end")
+    return response
 
 
-def _answer(frame: memoryview, reader: FieldReader) -> Fetched:
+def _decode(frame: memoryview, reader: FieldReader) -> Fetched:
     throttle = reader.int32()
     error = reader.int16()
     reader.int32()  # the session's id
@@ -113,7 +113,7 @@ def _answer(frame: memoryview, reader: FieldReader) -> Fetched:
             for _ in range(reader.count(PARTITION_SIZE))
         ]
         reader.skip_tags()
-    reader.skip_tags()  # brokers' addresses: Metadata is asked for these
+    reader.skip_tags()  # brokers' addresses, which come from Metadata instead
     return Fetched(
         error=error, partitions=tuple(partitions), throttle=max(0.0, throttle / 1000)
     )
@@ -127,7 +127,7 @@ def _partition(
     )
     reader.position += _FETCHED.size
     aborted = _aborted(frame, reader)
-    reader.int32()  # a replica to be read from instead: for consumers with a rack
+    reader.int32()  # the preferred read replica: only for consumers with a rack
     records = memoryview(reader.data())
     reader.skip_tags()
     return FetchedPartition(
@@ -141,7 +141,7 @@ def _partition(
 
 
 def _aborted(frame: memoryview, reader: FieldReader) -> tuple[tuple[int, int], ...]:
-    if frame[reader.position] == 0:  # null, where all records are asked for
+    if frame[reader.position] == 0:  # null if the request is not read_committed
         reader.position += 1
         return ()
     aborted: list[tuple[int, int]] = []

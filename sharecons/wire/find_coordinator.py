@@ -1,7 +1,7 @@
-"""FindCoordinator (10): which broker coordinates the group.
+"""FindCoordinator (10): finds a group's coordinator.
 
-The key type is GROUP for share groups too; type SHARE names the coordinators of
-the share-partitions' state, which heartbeats do not go to (KIP-932).
+The key type is GROUP for share groups too. Type SHARE is for the share coordinators,
+which store the state of share partitions and receive no heartbeats (KIP-932).
 """
 
 from importlib import import_module
@@ -28,11 +28,13 @@ def _write(request: FindCoordinator, version: int) -> bytes:
 
 def _read(frame: Frame, offset: int, version: int) -> CoordinatorFound:
     kind = _SCHEMAS[version].FindCoordinatorResponse
-    answer = read_entity(kind, frame, offset)
-    if len(answer.coordinators) != 1:
-        count = len(answer.coordinators)
-        raise ProtocolError(f"asked for one coordinator, the answer names {count}")
-    found = answer.coordinators[0]
+    response = read_entity(kind, frame, offset)
+    if len(response.coordinators) != 1:
+        raise ProtocolError(
+            "invalid FindCoordinator response: it contains "
+            f"{len(response.coordinators)} coordinators instead of 1"
+        )
+    found = response.coordinators[0]
     return CoordinatorFound(
         error=int(found.error_code),
         message=found.error_message,

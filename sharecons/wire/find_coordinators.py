@@ -1,6 +1,7 @@
-"""FindCoordinator (10) for many keys at once, of groups or of share-partitions' state.
+"""FindCoordinator (10) for several keys: of groups or of share partitions' state.
 
-`find_coordinator` is the same for the one group of a consumer.
+`find_coordinator` is for a consumer, with one group. It is separate because consumers
+do not import the admin client's requests.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32) and IncrementalAlterConfigs (44), for a group's configs."""
+"""DescribeConfigs (32) and IncrementalAlterConfigs (44) for one config of a group."""
 
 from importlib import import_module
 from typing import Any
@@ -34,8 +34,8 @@ def _write_describe(request: DescribeGroupConfig, version: int) -> bytes:
 
 
 def _read_describe(frame: Frame, offset: int, version: int) -> GroupConfig:
-    answer = read_entity(_describe.DescribeConfigsResponse, frame, offset)
-    result = _only(answer.results)
+    response = read_entity(_describe.DescribeConfigsResponse, frame, offset)
+    result = _only(response.results)
     values = [config.value for config in result.configs]
     return GroupConfig(
         error=int(result.error_code),
@@ -59,14 +59,16 @@ def _write_alter(request: AlterGroupConfig, version: int) -> bytes:
 
 
 def _read_alter(frame: Frame, offset: int, version: int) -> ConfigAltered:
-    answer = read_entity(_alter.IncrementalAlterConfigsResponse, frame, offset)
-    result = _only(answer.responses)
+    response = read_entity(_alter.IncrementalAlterConfigsResponse, frame, offset)
+    result = _only(response.responses)
     return ConfigAltered(error=int(result.error_code), message=result.error_message)
 
 
 def _only(results: tuple[Any, ...]) -> Any:
     if len(results) != 1:
-        raise ProtocolError(f"asked about one group, the answer has {len(results)}")
+        raise ProtocolError(
+            f"invalid response: it contains {len(results)} groups instead of 1"
+        )
     return results[0]
 
 

@@ -1,6 +1,6 @@
-"""ListGroups (16): the groups that one broker coordinates, of every type.
+"""ListGroups (16): the groups of all types that one broker coordinates.
 
-Version 5 filters by type (KIP-848); no broker with share groups is without it.
+Version 5 can filter by type (KIP-848). All brokers with share groups support it.
 """
 
 from sharecons.protocol.admin.models import ListedGroup
@@ -17,7 +17,7 @@ def _write(request: ListGroups, version: int) -> bytes:
 
 
 def _read(frame: Frame, offset: int, version: int) -> Reply[tuple[ListedGroup, ...]]:
-    answer = read_entity(
+    response = read_entity(
         schema("list_groups", version).ListGroupsResponse, frame, offset
     )
     groups = tuple(
@@ -27,9 +27,9 @@ def _read(frame: Frame, offset: int, version: int) -> Reply[tuple[ListedGroup, .
             group_type=group.group_type.lower(),
             protocol=group.protocol_type,
         )
-        for group in answer.groups
+        for group in response.groups
     )
-    return Reply(int(answer.error_code), None, groups)
+    return Reply(int(response.error_code), None, groups)
 
 
 LIST_GROUPS: Api[ListGroups, Reply[tuple[ListedGroup, ...]]] = Api(

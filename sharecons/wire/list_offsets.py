@@ -1,6 +1,7 @@
-"""ListOffsets (2): offsets of partitions' logs, by time or at either end.
+"""ListOffsets (2): offsets in partitions' logs, by timestamp or at either end.
 
-Version 7 brought the highest timestamp; what came after 8 is for tiered storage.
+Version 7 adds the offset of the highest timestamp. Versions after 8 are only needed for
+tiered storage.
 """
 
 from collections.abc import Mapping
@@ -10,14 +11,14 @@ from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import LogOffset
 from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.codec.schema_loader import by_topic, known, schema
+from sharecons.wire.codec.schema_loader import by_topic, none_if_negative, schema
 
 __all__ = ["LIST_OFFSETS"]
 
 Listed = Mapping[TopicPartition, Reply[LogOffset]]
 
 CONSUMER: Final = -1
-"""The replica id of those who are none."""
+"""The replica id of clients."""
 
 
 def _write(request: ListOffsets, version: int) -> bytes:
@@ -54,9 +55,9 @@ def _read(frame: Frame, offset: int, version: int) -> Listed:
             int(partition.error_code),
             None,
             LogOffset(
-                offset=known(partition.offset),
-                timestamp=known(partition.timestamp),
-                leader_epoch=known(partition.leader_epoch),
+                offset=none_if_negative(partition.offset),
+                timestamp=none_if_negative(partition.timestamp),
+                leader_epoch=none_if_negative(partition.leader_epoch),
             ),
         )
         for topic in read_entity(kind, frame, offset).topics

@@ -1,4 +1,7 @@
-"""Metadata (3): brokers, and topics with their ids and leaders."""
+"""Metadata (3) for a consumer: brokers, and topics with their ids and leaders.
+
+`topics` decodes the rest, for the admin client.
+"""
 
 from importlib import import_module
 
@@ -34,7 +37,7 @@ def _write(request: DescribeTopics, version: int) -> bytes:
     return write_entity(
         schema.MetadataRequest(
             topics=(*by_name, *by_id),
-            # A consumer that misspells a topic must not make it.
+            # A consumer must not create a topic whose name is misspelled.
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )
@@ -42,9 +45,9 @@ def _write(request: DescribeTopics, version: int) -> bytes:
 
 
 def _read(frame: Frame, offset: int, version: int) -> TopicsDescribed:
-    answer = read_entity(_SCHEMAS[version].MetadataResponse, frame, offset)
+    response = read_entity(_SCHEMAS[version].MetadataResponse, frame, offset)
     return TopicsDescribed(
-        brokers={b.node_id: Endpoint(b.host, b.port) for b in answer.brokers},
+        brokers={b.node_id: Endpoint(b.host, b.port) for b in response.brokers},
         topics=tuple(
             TopicDescription(
                 error=int(topic.error_code),
@@ -55,7 +58,7 @@ def _read(frame: Frame, offset: int, version: int) -> TopicsDescribed:
                     for p in topic.partitions
                 },
             )
-            for topic in answer.topics
+            for topic in response.topics
         ),
     )
 

@@ -1,4 +1,4 @@
-"""OffsetCommit (8), as who is no member of the group. Version 10 has topics by id."""
+"""OffsetCommit (8) from outside the group. Version 10 identifies topics by id."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,6 +1,6 @@
-"""OffsetFetch (9): what consumer groups, classic and new, committed.
+"""OffsetFetch (9): the committed offsets of consumer groups, classic and new.
 
-From version 8 on for several groups at once. Version 10 names topics by id.
+Since version 8 for several groups at once. Version 10 identifies topics by id.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from sharecons.protocol.admin.requests import (
     Reply,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.codec.schema_loader import by_topic, known, schema
+from sharecons.wire.codec.schema_loader import by_topic, none_if_negative, schema
 
 __all__ = ["OFFSET_FETCH"]
 
@@ -32,8 +32,8 @@ def _write(request: ListConsumerGroupOffsets, version: int) -> bytes:
                 )
                 for group_id, partitions in request.groups.items()
             ),
-            # An offset that a transaction is about to commit is told as an error,
-            # which is asked again: what is read is what stays.
+            # Return a retriable error for offsets in an open transaction, so that
+            # the result is final.
             require_stable=True,
         )
     )
@@ -72,7 +72,7 @@ def _offset(partition: Any) -> CommittedOffset | None:
         return None
     return CommittedOffset(
         offset=partition.committed_offset,
-        leader_epoch=known(partition.committed_leader_epoch),
+        leader_epoch=none_if_negative(partition.committed_leader_epoch),
         metadata=partition.metadata or "",
     )
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupState (84): what a share coordinator keeps (KIP-932)."""
+"""ReadShareGroupState (84): the state that a share coordinator stores (KIP-932)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from sharecons.protocol.admin.models import (
 from sharecons.protocol.admin.requests import ReadState, Reply
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.codec.schema_loader import known, schema
+from sharecons.wire.codec.schema_loader import none_if_negative, schema
 from sharecons.wire.share_topics import by_topic
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
@@ -55,7 +55,7 @@ def _read(frame: Frame, offset: int, version: int) -> States:
 
 def _state(partition: Any) -> SharePartitionState:
     return SharePartitionState(
-        start_offset=known(partition.start_offset),
+        start_offset=none_if_negative(partition.start_offset),
         state_epoch=partition.state_epoch,
         batches=tuple(
             StateBatch(

@@ -1,7 +1,8 @@
-"""ReadShareGroupStateSummary (87): the outline of what a share coordinator keeps.
+"""ReadShareGroupStateSummary (87): a summary of a share coordinator's stored state.
 
-Version 1 counts what is delivered to an end (KIP-1226). The leader epoch of its request
-is of no use: the coordinator neither believes it nor fences by it.
+Version 1 adds the delivery complete count (KIP-1226): the number of acknowledged and
+archived records. The coordinator ignores the leader epoch in the request, also for
+fencing.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from sharecons.protocol.admin.models import StateSummary
 from sharecons.protocol.admin.requests import ReadStateSummary, Reply
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.codec.schema_loader import NO_EPOCH, known, schema
+from sharecons.wire.codec.schema_loader import NO_EPOCH, none_if_negative, schema
 from sharecons.wire.share_topics import by_topic
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
@@ -45,14 +46,14 @@ def _write(request: ReadStateSummary, version: int) -> bytes:
 
 def _read(frame: Frame, offset: int, version: int) -> Summaries:
     v = schema("read_share_group_state_summary", version)
-    answer = read_entity(v.ReadShareGroupStateSummaryResponse, frame, offset)
+    response = read_entity(v.ReadShareGroupStateSummaryResponse, frame, offset)
     return {
         SharePartition(topic_id_of(topic.topic_id), partition.partition): Reply(
             int(partition.error_code),
             partition.error_message,
             _summary(partition, version),
         )
-        for topic in answer.results
+        for topic in response.results
         for partition in topic.partitions
     }
 
@@ -60,10 +61,10 @@ def _read(frame: Frame, offset: int, version: int) -> Summaries:
 def _summary(partition: Any, version: int) -> StateSummary:
     counted = version >= COUNT_SINCE
     return StateSummary(
-        start_offset=known(partition.start_offset),
+        start_offset=none_if_negative(partition.start_offset),
         state_epoch=partition.state_epoch,
         leader_epoch=partition.leader_epoch,
-        delivery_complete_count=known(partition.delivery_complete_count)
+        delivery_complete_count=none_if_negative(partition.delivery_complete_count)
         if counted
         else None,
     )

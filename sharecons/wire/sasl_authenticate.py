@@ -1,4 +1,4 @@
-"""SaslAuthenticate (36): a mechanism's bytes, and how long the session lives."""
+"""SaslAuthenticate (36): a SASL mechanism's bytes, and the session's lifetime."""
 
 from functools import cache
 from importlib import import_module
@@ -15,7 +15,7 @@ __all__ = ["SASL_AUTHENTICATE"]
 
 @cache
 def _schema(version: int) -> ModuleType:
-    # Loaded by those who use SASL, and by nobody else.
+    # Loaded on first use, so that clients without SASL do not load it.
     return import_module(f"kio.schema.sasl_authenticate.v{version}")
 
 
@@ -25,12 +25,12 @@ def _write(request: SaslAuthenticate, version: int) -> bytes:
 
 
 def _read(frame: Frame, offset: int, version: int) -> SaslAuthenticateResponse:
-    answer = read_entity(_schema(version).SaslAuthenticateResponse, frame, offset)
+    response = read_entity(_schema(version).SaslAuthenticateResponse, frame, offset)
     return SaslAuthenticateResponse(
-        error=int(answer.error_code),
-        message=answer.error_message,
-        payload=bytes(answer.auth_bytes),
-        session_lifetime=seconds(answer.session_lifetime),
+        error=int(response.error_code),
+        message=response.error_message,
+        payload=bytes(response.auth_bytes),
+        session_lifetime=seconds(response.session_lifetime),
     )
 
 

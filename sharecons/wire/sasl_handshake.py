@@ -1,4 +1,4 @@
-"""SaslHandshake (17): a mechanism is proposed. It has no flexible version."""
+"""SaslHandshake (17): proposes a SASL mechanism. The API has no flexible version."""
 
 from functools import cache
 from importlib import import_module
@@ -15,7 +15,7 @@ KEY: Final = 17
 
 @cache
 def _schema(version: int) -> ModuleType:
-    # Loaded by those who use SASL, and by nobody else.
+    # Loaded on first use, so that clients without SASL do not load it.
     return import_module(f"kio.schema.sasl_handshake.v{version}")
 
 
@@ -25,14 +25,14 @@ def _write(request: SaslHandshake, version: int) -> bytes:
 
 
 def _read(frame: Frame, offset: int, version: int) -> SaslHandshakeResponse:
-    answer = read_entity(_schema(version).SaslHandshakeResponse, frame, offset)
+    response = read_entity(_schema(version).SaslHandshakeResponse, frame, offset)
     return SaslHandshakeResponse(
-        error=int(answer.error_code), mechanisms=tuple(answer.mechanisms)
+        error=int(response.error_code), mechanisms=tuple(response.mechanisms)
     )
 
 
 SASL_HANDSHAKE: Api[SaslHandshake, SaslHandshakeResponse] = Api(
-    # With version 0 the mechanism's bytes would have no frame around them.
+    # With version 0, the mechanism's bytes would be sent without frames.
     key=KEY,
     name="SaslHandshake",
     versions=range(1, 2),

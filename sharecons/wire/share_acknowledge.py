@@ -1,4 +1,4 @@
-"""ShareAcknowledge (79): acknowledgements by themselves, and a session's close."""
+"""ShareAcknowledge (79): acknowledgements without a fetch, and closing a session."""
 
 from importlib import import_module
 
@@ -26,7 +26,7 @@ _SCHEMAS = {
 
 def _write(request: ShareAcknowledge, version: int) -> bytes:
     schema = _SCHEMAS[version]
-    said = request.acknowledgements
+    acknowledgements = request.acknowledgements
     mode = {"is_renew_ack": request.renewing} if version >= RENEW_SINCE else {}
     topics = tuple(
         schema.request.AcknowledgeTopic(
@@ -34,12 +34,14 @@ def _write(request: ShareAcknowledge, version: int) -> bytes:
             partitions=tuple(
                 schema.request.AcknowledgePartition(
                     partition_index=p.partition,
-                    acknowledgement_batches=batches(schema.request, said[p]),
+                    acknowledgement_batches=batches(
+                        schema.request, acknowledgements[p]
+                    ),
                 )
                 for p in partitions
             ),
         )
-        for topic_id, partitions in by_topic(said).items()
+        for topic_id, partitions in by_topic(acknowledgements).items()
     )
     return write_entity(
         schema.ShareAcknowledgeRequest(
@@ -53,11 +55,11 @@ def _write(request: ShareAcknowledge, version: int) -> bytes:
 
 
 def _read(frame: Frame, offset: int, version: int) -> ShareAcknowledged:
-    answer = read_entity(_SCHEMAS[version].ShareAcknowledgeResponse, frame, offset)
-    lock = seconds(answer.acquisition_lock_timeout) if version >= RENEW_SINCE else 0.0
+    response = read_entity(_SCHEMAS[version].ShareAcknowledgeResponse, frame, offset)
+    lock = seconds(response.acquisition_lock_timeout) if version >= RENEW_SINCE else 0.0
     return ShareAcknowledged(
-        error=int(answer.error_code),
-        message=answer.error_message,
+        error=int(response.error_code),
+        message=response.error_message,
         lock_timeout=max(0.0, lock),
         partitions=tuple(
             FetchedPartition(
@@ -74,11 +76,11 @@ def _read(frame: Frame, offset: int, version: int) -> ShareAcknowledged:
                 records=b"",
                 acquired=(),
             )
-            for topic in answer.responses
+            for topic in response.responses
             for part in topic.partitions
         ),
-        endpoints=endpoints(answer.node_endpoints),
-        throttle=seconds(answer.throttle_time),
+        endpoints=endpoints(response.node_endpoints),
+        throttle=seconds(response.throttle_time),
     )
 
 

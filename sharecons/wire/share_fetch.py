@@ -1,9 +1,9 @@
-"""ShareFetch (78): records to acquire, acknowledgements that ride along.
+"""ShareFetch (78): acquires records, and carries acknowledgements.
 
-Version 1 (Kafka 4.1) has no acquire mode and no renewals; there `record_limit`
-cannot be asked for, and a fetch brings whole batches.
+Version 1 (Kafka 4.1) has no acquire mode and no renewals: `record_limit` is not
+available, and a fetch returns whole batches.
 
-Written and read by hand (see `fields`); the tests hold it against kio.
+Encoded and decoded without kio (see `codec.fields`); tests compare it with kio.
 """
 
 import struct
@@ -39,12 +39,12 @@ _MODE: Final = Struct(">b?")
 _INDEX: Final = Struct(">i")
 _OFFSETS: Final = Struct(">qq")
 
-# Of nearly all partitions of all answers; making it takes as long as reading it. The
-# schema names no default, so what Kafka says where it has nothing to say is zeros.
-_UNTOLD: Final = PartitionLeader(-1, -1)
-_ZEROS: Final = PartitionLeader(0, 0)
+# The leader of nearly all partitions in responses: creating it takes as long as reading
+# it. Where there is no new leader, Kafka sends zeros (the schema has no default).
+_NO_LEADER: Final = PartitionLeader(-1, -1)
+_ZERO_LEADER: Final = PartitionLeader(0, 0)
 
-# The fewest bytes of an element: what has a fixed size, and one for what has not.
+# Minimum bytes of an array's element: its fixed-size fields, and 1 for each other one.
 TOPIC_SIZE: Final = 18
 PARTITION_SIZE: Final = 22
 ACQUIRED_SIZE: Final = 19
@@ -53,12 +53,12 @@ NODE_SIZE: Final = 11
 
 def _write(request: ShareFetch, version: int) -> bytes:
     try:
-        return b"".join(_written(request, version))
+        return b"".join(_encode(request, version))
     except (struct.error, ValueError) as error:
         raise ProtocolError(f"cannot write a ShareFetch: {error}") from error
 
 
-def _written(request: ShareFetch, version: int) -> list[bytes]:
+def _encode(request: ShareFetch, version: int) -> list[bytes]:
     parts = [
         text_field(request.group_id),
         text_field(request.member_id),
@@ -73,14 +73,14 @@ def _written(request: ShareFetch, version: int) -> list[bytes]:
     ]
     if version >= RECORD_LIMIT_SINCE:
         parts.append(_MODE.pack(request.record_limit, False))
-    said = request.acknowledgements
-    topics = by_topic(request.added.union(said))
+    acknowledgements = request.acknowledgements
+    topics = by_topic(request.added.union(acknowledgements))
     parts.append(varint(len(topics) + 1))
     for topic_id, partitions in topics.items():
         parts += (topic_id, varint(len(partitions) + 1))
         for share_partition in partitions:
             parts.append(_INDEX.pack(share_partition.partition))
-            _write_ranges(parts, said.get(share_partition, ()))
+            _write_ranges(parts, acknowledgements.get(share_partition, ()))
         parts.append(NO_TAGS)
     _write_forgotten(parts, request.forgotten)
     parts.append(NO_TAGS)
@@ -106,16 +106,16 @@ def _write_forgotten(parts: list[bytes], forgotten: Iterable[SharePartition]) ->
 def _read(frame: Frame, offset: int, version: int) -> ShareFetched:
     reader = FieldReader(frame, offset)
     try:
-        answer = _answer(reader, version)
+        response = _decode(reader, version)
     except ValueError as error:
-        raise ProtocolError(f"the broker's answer is no ShareFetch: {error}") from error
+        raise ProtocolError(f"invalid ShareFetch response: {error}") from error
     if reader.position != len(frame):
         extra = len(frame) - reader.position
-        raise ProtocolError(f"the broker's answer has {extra} bytes beyond its fields")
-    return answer
+        raise ProtocolError(f"invalid ShareFetch response: {extra} bytes after its end")
+    return response
 
 
-def _answer(reader: FieldReader, version: int) -> ShareFetched:
+def _decode(reader: FieldReader, version: int) -> ShareFetched:
     throttle, error, message = reader.int32(), reader.int16(), reader.text()
     lock_timeout = reader.int32()
     partitions: list[FetchedPartition] = []
@@ -141,15 +141,15 @@ def _answer(reader: FieldReader, version: int) -> ShareFetched:
 
 
 def _partition(reader: FieldReader, topic_id: bytes) -> FetchedPartition:
-    # Past the constructor, which stays plain Python (`protocol.values` tells more).
+    # Bypass the constructor, which is plain Python (see `protocol.messages`).
     share_partition = tuple.__new__(SharePartition, (topic_id, reader.int32()))
     error, message = reader.int16(), reader.text()
     acknowledge_error, acknowledge_message = reader.int16(), reader.text()
     leader_id, leader_epoch = reader.int32(), reader.int32()
     if leader_id == 0 and leader_epoch == 0:
-        leader = _ZEROS
+        leader = _ZERO_LEADER
     elif leader_id == -1 and leader_epoch == -1:
-        leader = _UNTOLD
+        leader = _NO_LEADER
     else:
         leader = PartitionLeader(leader_id, leader_epoch)
     reader.skip_tags()
@@ -180,7 +180,7 @@ def _acquired(
         if not after < first <= last:
             raise ValueError(
                 f"acquired ranges of {where} are not ascending: {first} to {last} "
-                f"after {after}"
+                f"follows {after}"
             )
         after = last
         acquired.append((first, last, count))
@@ -190,7 +190,7 @@ def _acquired(
 def _endpoint(reader: FieldReader) -> Endpoint:
     host = reader.text()
     if host is None:
-        raise ValueError("null, where a node's host is to be")
+        raise ValueError("the host of a node is null")
     port = reader.int32()
     reader.text()  # its rack
     reader.skip_tags()

@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (77): share groups and their members (KIP-932)."""
+"""ShareGroupDescribe (77): describes share groups and their members (KIP-932)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (76): joining a share group, staying in it, leaving it."""
+"""ShareGroupHeartbeat (76): joins a share group, stays in it and leaves it."""
 
 from importlib import import_module
 from typing import Any
@@ -25,23 +25,23 @@ def _write(request: Heartbeat, version: int) -> bytes:
 
 
 def _read(frame: Frame, offset: int, version: int) -> HeartbeatAnswer:
-    answer = read_entity(v1.ShareGroupHeartbeatResponse, frame, offset)
+    response = read_entity(v1.ShareGroupHeartbeatResponse, frame, offset)
     assignment = None
-    if answer.assignment is not None:
+    if response.assignment is not None:
         assignment = frozenset(
             SharePartition(topic_id_of(topic.topic_id), partition)
-            for topic in answer.assignment.topic_partitions
+            for topic in response.assignment.topic_partitions
             for partition in topic.partitions
-            # A broker was seen (by a peer's tests) to hand out partition -1.
+            # Brokers have been observed (in another client's tests) to assign -1.
             if topic.topic_id is not None and partition >= 0
         )
     return HeartbeatAnswer(
-        error=int(answer.error_code),
-        message=answer.error_message,
-        member_epoch=answer.member_epoch,
-        heartbeat_interval=seconds(answer.heartbeat_interval),
+        error=int(response.error_code),
+        message=response.error_message,
+        member_epoch=response.member_epoch,
+        heartbeat_interval=seconds(response.heartbeat_interval),
         assignment=assignment,
-        throttle=seconds(answer.throttle_time),
+        throttle=seconds(response.throttle_time),
     )
 
 

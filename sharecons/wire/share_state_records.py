@@ -1,7 +1,7 @@
-"""Records of `__share_group_state`: what share coordinators write (KIP-932, "Records").
+"""Records of `__share_group_state`, written by share coordinators (KIP-932, "Records").
 
-A key begins with its kind: 0 for snapshots, 1 for updates. Keys have no tagged fields,
-values have: what newer brokers add there is passed over.
+A key begins with its type: 0 for snapshots, 1 for updates. Keys have no tagged fields.
+Values have tagged fields, which newer brokers may use; they are skipped.
 """
 
 import struct
@@ -21,7 +21,7 @@ SHARE_GROUP_STATE: Final = "__share_group_state"
 SNAPSHOT: Final = 0
 UPDATE: Final = 1
 
-# Kind of the record, length of the group's id
+# Type of the record, length of the group's id
 _KEY_HEAD: Final = Struct(">hh")
 # Topic id, partition
 _KEY_TAIL: Final = Struct(">16si")
@@ -34,47 +34,47 @@ _UPDATE: Final = Struct(">iiq")
 # FirstOffset, LastOffset, DeliveryState, DeliveryCount
 _BATCH: Final = Struct(">qqbh")
 
-_GARBAGE: Final = (struct.error, ValueError, IndexError)
+_DECODE_ERRORS: Final = (struct.error, ValueError, IndexError)
 
 
 def read_key(key: bytes) -> tuple[StateKey, int] | None:
-    """Read whose state a record speaks of, and what kind it is.
+    """Return the group and partition of a record, and the record's type.
 
-    None for a kind that is not known: newer brokers may have more.
+    Return None for an unknown type, which newer brokers may write.
 
     Raises:
-        ProtocolError: the bytes are no such key.
+        ProtocolError: the bytes are not a valid key.
     """
     try:
         kind, length = _KEY_HEAD.unpack_from(key)
         if kind not in (SNAPSHOT, UPDATE):
             return None
         if length < 0:
-            raise ValueError("null, where the id of a group is to be")
+            raise ValueError("the group id is null")
         end = _KEY_HEAD.size + length
         topic_id, partition = _KEY_TAIL.unpack_from(key, end)
         group_id = key[_KEY_HEAD.size : end].decode()
-    except _GARBAGE as error:
-        raise ProtocolError(f"no key of {SHARE_GROUP_STATE}: {error}") from error
+    except _DECODE_ERRORS as error:
+        raise ProtocolError(f"invalid key in {SHARE_GROUP_STATE}: {error}") from error
     return StateKey(group_id, SharePartition(topic_id, partition)), kind
 
 
 def read_value(kind: int, value: bytes) -> Snapshot | Update:
-    """Read a record's value.
+    """Return a record's value.
 
     Raises:
-        ProtocolError: the bytes are no such value, or of a version not known.
+        ProtocolError: the bytes are not a valid value, or have an unknown version.
     """
     try:
         return _value(kind, value)
-    except _GARBAGE as error:
-        raise ProtocolError(f"no value of {SHARE_GROUP_STATE}: {error}") from error
+    except _DECODE_ERRORS as error:
+        raise ProtocolError(f"invalid value in {SHARE_GROUP_STATE}: {error}") from error
 
 
 def _value(kind: int, value: bytes) -> Snapshot | Update:
     (version,) = _VERSION.unpack_from(value)
     if version != 0:
-        raise ValueError(f"version {version} of its records is not known here")
+        raise ValueError(f"version {version} is not supported")
     position = _VERSION.size
     if kind == SNAPSHOT:
         _, state_epoch, leader_epoch, start, _, _ = _SNAPSHOT.unpack_from(

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common on the wire."""
+"""Common parts of ShareFetch and ShareAcknowledge messages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
@@ -12,7 +12,7 @@ __all__ = ["batches", "by_topic", "endpoints"]
 def by_topic(
     partitions: Iterable[SharePartition],
 ) -> dict[TopicId, list[SharePartition]]:
-    """Group partitions as the wire lists them: one entry for each topic."""
+    """Return the partitions of each topic, sorted, as requests list them."""
     topics: dict[TopicId, list[SharePartition]] = {}
     for share_partition in sorted(partitions):
         topics.setdefault(share_partition.topic_id, []).append(share_partition)

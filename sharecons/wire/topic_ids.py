@@ -1,4 +1,4 @@
-"""Topic ids: UUIDs to kio, sixteen bytes to the machines."""
+"""Topic ids: UUIDs in kio, 16 bytes in `sharecons.protocol`."""
 
 from uuid import UUID
 
@@ -6,12 +6,12 @@ from sharecons.protocol.messages import TopicId
 
 __all__ = ["topic_id_of", "uuid_of"]
 
-NOBODY = UUID(int=0)
+ZERO_UUID = UUID(int=0)
 
 
 def topic_id_of(uuid: UUID | None) -> TopicId:
-    """Give kio's UUID as bytes; it reads the zero UUID as None."""
-    return (uuid or NOBODY).bytes
+    """Return a UUID of kio as bytes; None is the zero UUID."""
+    return (uuid or ZERO_UUID).bytes
 
 
 def uuid_of(topic_id: TopicId) -> UUID:

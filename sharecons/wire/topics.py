@@ -1,6 +1,6 @@
-"""Metadata (3) with all that it tells of topics; `metadata` is what a consumer needs.
+"""Metadata (3) for the admin client: brokers, and topics with all their details.
 
-A topic that is asked for and not there is not made.
+`metadata` is for a consumer. The request does not create missing topics.
 """
 
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from sharecons.protocol.admin.models import Broker, Topic, TopicPartitionInfo
 from sharecons.protocol.admin.requests import Reply, TopicMetadata, TopicMetadataRequest
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
-from sharecons.wire.codec.schema_loader import known, operations, schema
+from sharecons.wire.codec.schema_loader import none_if_negative, operations, schema
 from sharecons.wire.topic_ids import topic_id_of
 
 __all__ = ["TOPICS"]
@@ -31,7 +31,7 @@ def _write(request: TopicMetadataRequest, version: int) -> bytes:
 
 def _read(frame: Frame, offset: int, version: int) -> TopicMetadata:
     kind = schema("metadata", version).MetadataResponse
-    answer = read_entity(kind, frame, offset)
+    response = read_entity(kind, frame, offset)
     return TopicMetadata(
         brokers={
             broker.node_id: Broker(
@@ -40,13 +40,12 @@ def _read(frame: Frame, offset: int, version: int) -> TopicMetadata:
                 port=broker.port,
                 rack=broker.rack,
             )
-            for broker in answer.brokers
+            for broker in response.brokers
         },
         topics={
             topic.name: Reply(int(topic.error_code), None, _topic(topic))
-            for topic in answer.topics
-            # Null is allowed: a topic that was asked for by id has no name if the
-            # broker does not know it.
+            for topic in response.topics
+            # The protocol allows null: for a topic id that the broker does not know.
             if topic.name is not None
         },
     )
@@ -59,8 +58,8 @@ def _topic(topic: Any) -> Topic:
         internal=topic.is_internal,
         partitions={
             partition.partition_index: TopicPartitionInfo(
-                leader=known(partition.leader_id),
-                leader_epoch=known(partition.leader_epoch),
+                leader=none_if_negative(partition.leader_id),
+                leader_epoch=none_if_negative(partition.leader_epoch),
                 replicas=tuple(partition.replica_nodes),
                 in_sync=tuple(partition.isr_nodes),
             )

@@ -76,7 +76,7 @@ def test_no_broker_named(monkeypatch):
     answer = run_cli("groups", "list")
 
     assert ExitCode.USAGE == answer.code
-    assert "give --bootstrap-server HOST:PORT" in the_line(answer)
+    assert "set --bootstrap-server HOST:PORT" in the_line(answer)
 
 
 def test_an_address_that_is_none():

@@ -12,9 +12,9 @@ import pytest
 
 from sharecons import Security
 from sharecons.config.properties import files
-from sharecons.config.properties.errors import BrokenError
-from sharecons.config.properties.jaas import options_of
-from sharecons.config.properties.known_properties import READ, complaint
+from sharecons.config.properties.errors import PropertyError
+from sharecons.config.properties.jaas import parse_options
+from sharecons.config.properties.known_properties import SUPPORTED, unknown_warning
 from sharecons.errors import ConfigurationError
 from tests.config.authority import PASSWORD
 
@@ -46,7 +46,7 @@ def complained(*mappings):
 def read(tmp_path, data):
     file = tmp_path / "client.properties"
     file.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return files.read(file)
+    return files.read_properties(file)
 
 
 def test_lines_as_java_reads_them(tmp_path):
@@ -86,16 +86,16 @@ def test_broken_escape_is_told_with_its_line(tmp_path):
 
 def test_file_that_is_not_there(tmp_path):
     with pytest.raises(ConfigurationError, match="none.properties: No such file"):
-        files.read(tmp_path / "none.properties")
+        files.read_properties(tmp_path / "none.properties")
 
 
 def test_directory_in_place_of_a_file(tmp_path):
     with pytest.raises(ConfigurationError, match="Is a directory"):
-        files.read(tmp_path)
+        files.read_properties(tmp_path)
 
 
 def test_something_that_is_no_text(tmp_path):
-    with pytest.raises(ConfigurationError, match="no properties file"):
+    with pytest.raises(ConfigurationError, match="not a properties file"):
         read(tmp_path, b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
 
 
@@ -113,7 +113,7 @@ def test_something_that_is_no_text(tmp_path):
     ],
 )
 def test_login_options(text, expected):
-    options = options_of(text)
+    options = parse_options(text)
 
     assert expected == (options["username"], options["password"])
 
@@ -133,8 +133,8 @@ def test_login_options(text, expected):
     ],
 )
 def test_logins_that_are_misspelt(text, said):
-    with pytest.raises(BrokenError, match=said) as caught:
-        options_of(text)
+    with pytest.raises(PropertyError, match=said) as caught:
+        parse_options(text)
     assert "hush" not in str(caught.value)
 
 
@@ -192,8 +192,8 @@ def test_login_wins_over_name_and_password_beside_it():
     ("properties", "said"),
     [
         ({"security.protocol": "TLS"}, "security.protocol: must be one of PLAINTEXT"),
-        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism: GSSAPI is not spoken"),
-        ({}, "sasl.username: missing, or username in sasl.jaas.config: PLAIN"),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism: GSSAPI is not supported"),
+        ({}, "sasl.username: missing: PLAIN needs it, or username in sasl.jaas"),
         ({"sasl.username": "a"}, "sasl.password: missing"),
         (
             {"sasl.jaas.config": f"{PLAIN} username=a password=b tokenauth=true;"},
@@ -208,7 +208,7 @@ def test_sasl_that_lacks_something(properties, said):
 def test_kafkas_default_mechanism_is_named_as_such():
     said = complained({"security.protocol": "SASL_SSL"}, {"ssl.ca.location": ""})
 
-    assert "GSSAPI (Kafka's default) is not spoken here, only PLAIN" in said
+    assert "GSSAPI (Kafka's default) is not supported; use one of PLAIN" in said
 
 
 # Tokens.
@@ -299,7 +299,11 @@ def test_tokens_of_a_server(token_server):
 
 @pytest.mark.parametrize(
     ("status", "answer", "said"),
-    [(401, b"", "401"), (200, b"no", "without an acc"), (200, b"{}", "without an acc")],
+    [
+        (401, b"", "401"),
+        (200, b"no", "returned no access_token"),
+        (200, b"{}", "returned no access_token"),
+    ],
 )
 def test_server_that_gives_no_token(token_server, status, answer, said):
     token_server.status, token_server.answer = status, answer
@@ -312,7 +316,7 @@ def test_server_that_gives_no_token(token_server, status, answer, said):
     ("properties", "said"),
     [
         ({}, f"{ENDPOINT}: missing"),
-        ({ENDPOINT: "ftp://x"}, "an http, https or file address"),
+        ({ENDPOINT: "ftp://x"}, "the http, https or file URL"),
         ({ENDPOINT: "https://x/token"}, "needs clientId and clientSecret"),
     ],
 )
@@ -448,7 +452,7 @@ def test_key_store_without_a_key(authority):
         "ssl.keystore.password": PASSWORD,
     }
 
-    assert "there is no key" in complained(TLS, properties)
+    assert "contains no key" in complained(TLS, properties)
 
 
 def test_certificate_without_its_key(authority):
@@ -460,9 +464,9 @@ def test_certificate_without_its_key(authority):
 # Names.
 
 
-@pytest.mark.parametrize("name", sorted(READ))
+@pytest.mark.parametrize("name", sorted(SUPPORTED))
 def test_what_is_read_is_known(name):
-    assert complaint(name) is None
+    assert unknown_warning(name) is None
 
 
 @pytest.mark.parametrize(
@@ -477,7 +481,7 @@ def test_what_is_read_is_known(name):
     ],
 )
 def test_what_is_for_others_is_passed_over(name):
-    assert complaint(name) is None
+    assert unknown_warning(name) is None
 
 
 @pytest.mark.parametrize(
@@ -490,4 +494,4 @@ def test_what_is_for_others_is_passed_over(name):
     ],
 )
 def test_misspelt_names_are_told(name, near):
-    assert near in complaint(name)
+    assert near in unknown_warning(name)

@@ -103,7 +103,7 @@ def test_variables_of_others_are_passed_over():
 
 
 def test_nobody_said_where():
-    assert "give --bootstrap-server HOST:PORT" in complained()
+    assert "set --bootstrap-server HOST:PORT" in complained()
 
 
 def test_misspelt_names_are_warned_of(tmp_path):
@@ -112,18 +112,24 @@ def test_misspelt_names_are_warned_of(tmp_path):
 
     [warning] = loaded(command_config=file).warnings
 
-    assert f"{file}, line 3: nobody knows the property ssl.trustore.location" in warning
+    assert f"{file}, line 3: unknown property ssl.trustore.location" in warning
     assert warning.endswith("did you mean ssl.truststore.location?")
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("bootstrap.servers=nonsense", "bootstrap.servers: 'nonsense' is no host:port"),
+        (
+            "bootstrap.servers=nonsense",
+            "bootstrap.servers: 'nonsense' is not host:port",
+        ),
         ("bootstrap.servers=,", "bootstrap.servers: bootstrap_servers is empty"),
         ("security.protocol=TLS", "security.protocol: must be one of"),
-        ("sasl.jaas.config=nonsense", "sasl.jaas.config: it must end with a semicolon"),
-        ("request.timeout.ms=soon", "request.timeout.ms: must be milliseconds"),
+        ("sasl.jaas.config=nonsense", "sasl.jaas.config: must end with a semicolon"),
+        (
+            "request.timeout.ms=soon",
+            "request.timeout.ms: must be a positive number of milliseconds",
+        ),
         ("a=\\u12", "\\u12 is not"),
     ],
 )
@@ -218,7 +224,7 @@ def test_warnings_go_to_stderr(capsys):
     )
 
     said = capsys.readouterr().err
-    assert said.startswith("warning: --command-property: nobody knows the property")
+    assert said.startswith("warning: --command-property: unknown property")
 
 
 def test_help_loads_nothing_of_this():

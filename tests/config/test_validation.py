@@ -85,12 +85,14 @@ def test_refusal_names_the_argument_and_what_was_given(name: str, value: Any) ->
 
 @pytest.mark.parametrize("topics", [("",), (" ",), (None,), (b"orders",), (1,)])
 def test_topics_are_names(topics: Any) -> None:
-    with pytest.raises(ConfigurationError, match="topics must be names"):
+    with pytest.raises(
+        ConfigurationError, match="topics must be non-empty topic names"
+    ):
         ShareConsumer(*topics, group_id="billing")
 
 
 def test_topics_are_given_once() -> None:
-    with pytest.raises(ConfigurationError, match="given twice: a, b$"):
+    with pytest.raises(ConfigurationError, match="contain duplicates: a, b$"):
         ShareConsumer("b", "a", "c", "a", "b", group_id="billing")
 
 

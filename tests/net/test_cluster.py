@@ -88,7 +88,7 @@ async def test_error_names_each_address_and_what_became_of_it():
         expected = [
             ("a:9092", "Connection refused"),
             ("b:9092", "closed the connection"),
-            ("c:9092", "no Kafka listener"),
+            ("c:9092", "not a Kafka listener"),
             ("d:9092", "no answer in time"),
         ]
         assert len(expected) == len(parts)

@@ -161,5 +161,5 @@ def test_a_length_that_no_answer_has(length):
 
 
 def test_bytes_after_a_frame():
-    with pytest.raises(ProtocolError, match="2 bytes after an answer of 5"):
+    with pytest.raises(ProtocolError, match="2 unexpected bytes after a response of 5"):
         feed(FrameBuffer(), framed(b"12345") + b"67")

@@ -295,7 +295,9 @@ async def test_more_answers_than_were_asked_for(ends):
     frames = framed(b"no 3") + framed(b"no 4")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(served_two, theirs, END, frames)
-        with pytest.raises(ProtocolError, match="bytes after an answer of 4"):
+        with pytest.raises(
+            ProtocolError, match="unexpected bytes after a response of 4"
+        ):
             await wire.exchange(b"question", 5, Begun("the first of two", "the end"))
 
 

@@ -103,7 +103,7 @@ async def test_an_answer_to_what_came_before_is_none_to_what_follows():
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, served(*answers)))
 
-        with pytest.raises(ProtocolError, match="an answer to request 2, where 3"):
+        with pytest.raises(ProtocolError, match="response to request 2 instead of 3"):
             await connection.ask(QUESTION, 1.0, hear)
 
 

@@ -141,7 +141,7 @@ async def test_listener_that_speaks_http():
         await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with Server(serve) as here:
-        with pytest.raises(ProtocolError, match="no Kafka listener"):
+        with pytest.raises(ProtocolError, match="not a Kafka listener"):
             await connected(here)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.records.compression import Codec, compress, decompress, zstd_most
+from sharecons.records.compression import Codec, compress, decompress, zstd_max_size
 from sharecons.records.errors import DamagedError
 
 COMPRESSING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -129,7 +129,7 @@ ZSTD_FRAMES = [
 
 @pytest.mark.parametrize("frame", ZSTD_FRAMES)
 def test_a_block_of_zstd_behind_any_header_is_found(frame):
-    assert 128 << 10 == zstd_most(frame)
+    assert 128 << 10 == zstd_max_size(frame)
     assert len(decompress(Codec.ZSTD, frame)) <= 128 << 10
 
 
@@ -137,25 +137,25 @@ def test_blocks_of_zstd_are_counted_over_frames():
     frame = streamed(TEXT)
 
     # TEXT is 538,890 bytes: four whole blocks and a part of one.
-    assert 5 * (128 << 10) == zstd_most(frame)
-    assert 10 * (128 << 10) == zstd_most(frame * 2)
+    assert 5 * (128 << 10) == zstd_max_size(frame)
+    assert 10 * (128 << 10) == zstd_max_size(frame * 2)
 
 
 def test_checksums_of_zstd_are_stepped_over():
     frame = zstd_frame(0x04, b"\x58", zstd_block(0, 4, b"spam"), checksum=b"\xff" * 4)
 
-    assert 2 * (128 << 10) == zstd_most(frame * 2)
+    assert 2 * (128 << 10) == zstd_max_size(frame * 2)
 
 
 @given(st.binary(max_size=1 << 12), st.integers(1, 40))
 def test_zstd_never_unfolds_to_more_than_its_blocks_tell(data, times):
     for frame in (streamed(data * times), compress(Codec.ZSTD, data * times)):
-        assert len(data) * times <= zstd_most(frame)
+        assert len(data) * times <= zstd_max_size(frame)
 
 
 @pytest.mark.parametrize("size", [4, 5, 6, 8])
 def test_zstd_cut_off_may_unfold_to_anything(size):
-    assert zstd_most(streamed(TEXT)[:size]) > 1 << 60
+    assert zstd_max_size(streamed(TEXT)[:size]) > 1 << 60
 
 
 def test_a_bomb_of_zstd_is_not_unfolded():

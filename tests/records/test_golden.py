@@ -114,5 +114,5 @@ def test_a_batch_emptied_by_compaction_is_a_gap():
 def test_a_format_from_before_kafka_0_11_is_told_apart(magic):
     decoded = read(JAVA[f"magic{magic}"], [(1000, 1000, 1)])
 
-    assert [f"a record batch of unknown format {magic}"] == reasons(decoded)
+    assert [f"unknown record batch format {magic}"] == reasons(decoded)
     assert [1000] == accounted(decoded)

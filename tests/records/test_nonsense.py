@@ -100,7 +100,7 @@ def test_nonsense_is_found_though_the_end_of_the_batch_was_not_acquired():
     longer = b"\x14\0\0\0\x01\x02v\0"  # than what is left of the batch
     decoded = read(crafted(longer, last_offset_delta=5) + THIRD, [(0, 0, 1)])
 
-    assert ["a record's length makes no sense"] == reasons(decoded)
+    assert ["a record has an invalid length"] == reasons(decoded)
 
 
 def test_bytes_behind_a_last_record_that_was_not_acquired():
@@ -142,14 +142,14 @@ def test_offsets_that_do_not_ascend(deltas, acquired):
 
     assert [] == decoded.records
     assert offsets(acquired) == accounted(decoded)
-    assert set(reasons(decoded)) == {"the offsets of the records do not ascend"}
+    assert set(reasons(decoded)) == {"the offsets of the records are not ascending"}
 
 
 def test_records_that_nobody_acquired_may_not_go_back_either():
     payload = encode([NewRecord(offset_delta=delta) for delta in (3, 1, 5)])
     decoded = read(payload, [(5, 5, 1)])
 
-    assert ["the offsets of the records do not ascend"] == reasons(decoded)
+    assert ["the offsets of the records are not ascending"] == reasons(decoded)
 
 
 @pytest.mark.parametrize("count", [-1, 0, 2, 1_000, (1 << 31) - 1])
@@ -163,7 +163,7 @@ def test_a_number_of_records_that_does_not_hold(count):
 def test_a_negative_number_of_records_where_there_are_none():
     decoded = read(crafted(b"", count=-1), [(0, 0, 1)])
 
-    assert ["a negative number of records"] == reasons(decoded)
+    assert ["the batch has a negative number of records"] == reasons(decoded)
 
 
 @pytest.mark.parametrize("last_offset_delta", [-1, -(1 << 31)])
@@ -172,7 +172,7 @@ def test_a_batch_that_ends_before_it_begins(last_offset_delta):
     decoded = read(payload, [(0, 9, 1)])
 
     assert [8, 9] == [record.offset for record in decoded.records]
-    assert [(0, 7, "a batch whose offsets make no sense")] == decoded.undecodable
+    assert [(0, 7, "the batch has invalid offsets")] == decoded.undecodable
 
 
 def test_a_batch_that_ends_after_all_offsets():
@@ -180,7 +180,7 @@ def test_a_batch_that_ends_after_all_offsets():
     batch[:8] = ((1 << 63) - 2).to_bytes(8, "big")
     decoded = read(bytes(batch), [((1 << 63) - 3, (1 << 63) - 1, 1)])
 
-    assert ["a batch whose offsets make no sense"] == reasons(decoded)
+    assert ["the batch has invalid offsets"] == reasons(decoded)
 
 
 @given(st.binary(max_size=400))

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sharecons.record import DETACHED
-from sharecons.records.batch import _Reader
+from sharecons.records.batch import _PayloadReader
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.layout import CRC_START
@@ -36,7 +36,9 @@ def both(payload, first=FIRST, last=FIRST + COUNT - 1):
     """See that it comes to the same with an account; gives what it comes to."""
     acquired = [(first, last, 2)]
     found = outcome(read(payload, acquired))
-    assert found == outcome(_Reader(payload, acquired, "orders", 3, DETACHED).read())
+    assert found == outcome(
+        _PayloadReader(payload, acquired, "orders", 3, DETACHED).read()
+    )
     return found
 
 

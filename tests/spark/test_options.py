@@ -184,8 +184,8 @@ def test_tasks_get_the_keys_to_the_brokers_and_not_those_to_the_ledger():
         ),
         (
             LOGIN | {"kafka.sasl.jaas.config": 'x required username="alice";'},
-            "kafka.sasl.password: missing, or password in sasl.jaas.config: "
-            "SCRAM-SHA-512 needs it",
+            "kafka.sasl.password: missing: SCRAM-SHA-512 needs it, or password in "
+            "sasl.jaas.config",
         ),
         (
             LOGIN | {"kafka.sasl.mechanizm": "PLAIN"},

@@ -41,7 +41,7 @@ from sharecons.protocol.admin.requests import (
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire import consumer_protocol
-from sharecons.wire.codec.registry import HOMES, api_of
+from sharecons.wire.codec.registry import API_LOCATIONS, api_of
 from tests.wire.oracle import schema, spelt, written
 
 NOW = {"throttle_time": timedelta(0)}
@@ -543,12 +543,12 @@ def test_opaque_bytes_cut_short_are_read_as_nothing(data):
     for length in range(len(data)):
         cut = data[:length]
 
-        assert consumer_protocol.subscribed(cut) in ((), ("t",))
-        assert consumer_protocol.assigned(cut) in ((), (HERE,))
+        assert consumer_protocol.read_subscription(cut) in ((), ("t",))
+        assert consumer_protocol.read_assignment(cut) in ((), (HERE,))
 
 
 def test_every_request_has_a_home():
-    kinds = [getattr(asking, name) for name in asking.__all__ if name in HOMES]
+    kinds = [getattr(asking, name) for name in asking.__all__ if name in API_LOCATIONS]
 
     assert 19 == len(kinds)
     assert [] == [kind for kind in kinds if not callable(api_of(kind).read)]

@@ -56,7 +56,7 @@ def test_answer_in_version_0_of_a_broker_that_does_not_know_ours():
 
 
 def test_other_error_is_named():
-    with pytest.raises(ProtocolError, match="refused: CLUSTER_AUTHORIZATION_FAILED"):
+    with pytest.raises(ProtocolError, match="failed: CLUSTER_AUTHORIZATION_FAILED"):
         read_versions(spelt("001f 00000000"), 0)
 
 

@@ -256,12 +256,12 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
 def test_an_answer_cut_off_anywhere_is_no_answer() -> None:
     whole = spelt(ANSWER)
     for size in range(len(whole)):
-        with pytest.raises(ProtocolError, match="no Fetch"):
+        with pytest.raises(ProtocolError, match="invalid Fetch response"):
             FETCH.read(whole[:size], 0, 17)
 
 
 def test_bytes_after_the_answer_are_no_part_of_it() -> None:
-    with pytest.raises(ProtocolError, match="1 bytes beyond"):
+    with pytest.raises(ProtocolError, match="1 bytes after its end"):
         FETCH.read(spelt(ANSWER) + b"x", 0, 17)
 
 

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.wire.codec.fields import PIECE, FieldReader, varint
+from sharecons.wire.codec.fields import CHUNK_SIZE, FieldReader, varint
 
 OPERATIONS = ("int16", "int32", "int64", "varint", "text", "data", "skip_tags")
 
 steps = st.lists(
-    st.sampled_from(OPERATIONS) | st.integers(0, 3 * PIECE), min_size=1, max_size=30
+    st.sampled_from(OPERATIONS) | st.integers(0, 3 * CHUNK_SIZE),
+    min_size=1,
+    max_size=30,
 )
 
 
@@ -39,7 +41,7 @@ def test_a_view_is_read_as_bytes_are(data, steps):
 
 @pytest.mark.parametrize("kind", [bytes, memoryview])
 @given(
-    before=st.integers(0, 2 * PIECE),
+    before=st.integers(0, 2 * CHUNK_SIZE),
     number16=st.integers(-(1 << 15), (1 << 15) - 1),
     number32=st.integers(-(1 << 31), (1 << 31) - 1),
     number64=st.integers(-(1 << 63), (1 << 63) - 1),
@@ -60,10 +62,12 @@ def test_numbers_wherever_they_lie(kind, before, number16, number32, number64, n
 
 
 @pytest.mark.parametrize("kind", [bytes, memoryview])
-@pytest.mark.parametrize("at", [0, 1, PIECE, 2 * PIECE - 3, 2 * PIECE - 4])
+@pytest.mark.parametrize(
+    "at", [0, 1, CHUNK_SIZE, 2 * CHUNK_SIZE - 3, 2 * CHUNK_SIZE - 4]
+)
 def test_back_to_what_lies_before(kind, at):
-    data = b"".join(n.to_bytes(2, "big") for n in range(2 * PIECE))
-    reader = FieldReader(kind(data), 2 * PIECE)
+    data = b"".join(n.to_bytes(2, "big") for n in range(2 * CHUNK_SIZE))
+    reader = FieldReader(kind(data), 2 * CHUNK_SIZE)
     reader.int16()
 
     reader.position = at
@@ -75,5 +79,5 @@ def test_back_to_what_lies_before(kind, at):
 @pytest.mark.parametrize("step", ["int16", "int32", "int64", "varint"])
 def test_a_number_that_is_cut_off(kind, step):
     for size in range(2):
-        with pytest.raises(ValueError, match="ends too early"):
+        with pytest.raises(ValueError, match="message is truncated"):
             getattr(FieldReader(kind(b"\xff" * size), 0), step)()

@@ -87,7 +87,7 @@ def test_answer_that_kio_writes_is_read_as_it_was_meant(version):
 
 @pytest.mark.parametrize("groups", [(), ("a", "b")])
 def test_answer_about_none_or_several_is_no_answer(groups):
-    with pytest.raises(ProtocolError, match="one coordinator"):
+    with pytest.raises(ProtocolError, match="coordinators instead of 1"):
         FIND_COORDINATOR.read(answer_about(6, *groups), 0, 6)
 
 

@@ -221,7 +221,7 @@ def test_every_truncation_of_an_answer(entity, version):
 
 @every_answer
 def test_bytes_after_an_answer(entity, version):
-    with pytest.raises(ProtocolError, match="1 bytes beyond"):
+    with pytest.raises(ProtocolError, match="1 bytes after its end"):
         read(entity, version, written(entity) + b"\x00")
 
 

@@ -165,5 +165,5 @@ def test_answer_that_kio_writes_is_read_as_it_was_meant(values, expected):
 
 @pytest.mark.parametrize("results", [0, 2])
 def test_answer_about_none_or_several_groups_is_no_answer(results):
-    with pytest.raises(ProtocolError, match="asked about one group"):
+    with pytest.raises(ProtocolError, match="groups instead of 1"):
         DESCRIBE_GROUP_CONFIG.read(described_by_kio("5", results=results), 0, 4)

@@ -13,8 +13,8 @@ from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.requests import DescribeClassicGroups
-from sharecons.wire.codec.kio_schemas import widened
-from sharecons.wire.codec.registry import HOMES
+from sharecons.wire.codec.kio_schemas import widen
+from sharecons.wire.codec.registry import API_LOCATIONS
 from tests.wire.oracle import written
 from tests.wire.test_admin_answers import SPOKEN, api_of, describe_groups
 from tests.wire.test_garbage import answers, read
@@ -79,7 +79,7 @@ def changed(value, path, new):
     if isinstance(value, ErrorCode):
         return value.value
     if is_dataclass(value):
-        kind = widened(type(value))
+        kind = widen(type(value))
         return kind(
             **{
                 field.name: changed(
@@ -137,7 +137,7 @@ def test_unknown_value_leaves_the_rest_of_the_response(entity, read_response, un
 def test_every_api_has_a_response_with_an_unknown_value():
     covered = {case.values[0].__api_key__ for case in CASES}
 
-    places = [home.split(".") for home in HOMES.values()]
+    places = [home.split(".") for home in API_LOCATIONS.values()]
     apis = [getattr(import_module(f"sharecons.wire.{m}"), name) for m, name in places]
     # ApiVersions is below, Fetch in test_fetch.
     assert {api.key for api in apis} - {18, 1} == covered

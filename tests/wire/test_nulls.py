@@ -21,7 +21,7 @@ from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.requests import DescribeFeatures, TopicMetadataRequest
-from sharecons.wire.codec.registry import HOMES
+from sharecons.wire.codec.registry import API_LOCATIONS
 from sharecons.wire.fetch import FETCH
 from sharecons.wire.share_state_records import read_key, read_value
 from tests.wire.oracle import schema, spelt, written
@@ -206,7 +206,7 @@ ALLOWED = [case for case in CASES if case not in REJECTED]
 
 @pytest.mark.parametrize(("entity", "read", "null"), REJECTED)
 def test_null_where_the_schema_has_none_is_a_protocol_error(entity, read, null):
-    with pytest.raises(ProtocolError, match=r"null|None|no list of features"):
+    with pytest.raises(ProtocolError, match=r"null|None|invalid ApiVersions response"):
         read(with_null(entity, null.path))
 
 
@@ -257,7 +257,7 @@ def test_several_bytes_changed_are_read_or_a_protocol_error(entity, read, data):
 
 
 def test_every_api_has_a_response_with_a_null():
-    places = [home.split(".") for home in HOMES.values()]
+    places = [home.split(".") for home in API_LOCATIONS.values()]
     apis = [getattr(import_module(f"sharecons.wire.{m}"), name) for m, name in places]
     covered = {
         (entity.__api_key__, entity.__version__)
@@ -290,7 +290,7 @@ def test_null_in_the_features_is_a_protocol_error(valid, null):
             line = line.replace(" 0f ", " 10 ")
         lines.append(line)
 
-    with pytest.raises(ProtocolError, match="features"):
+    with pytest.raises(ProtocolError, match="invalid ApiVersions response"):
         api_of(DescribeFeatures).read(spelt("\n".join(lines)), 0, 4)
 
 

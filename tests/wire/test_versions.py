@@ -56,7 +56,7 @@ def test_brokers_with_share_groups(served):
 def test_broker_that_lacks_one_of_the_apis(missing):
     served = {key: versions for key, versions in KAFKA_4_3.items() if key != missing}
 
-    with pytest.raises(UnsupportedVersionError, match="does not serve"):
+    with pytest.raises(UnsupportedVersionError, match="does not support"):
         check_share_groups(served, "b:1")
 
 
@@ -73,7 +73,7 @@ def test_broker_without_share_groups_is_told_what_would_serve(served):
 
 def test_versions_are_named_where_they_do_not_meet():
     with pytest.raises(
-        UnsupportedVersionError, match=r"versions 0 to 0, this client speaks 1 to 2"
+        UnsupportedVersionError, match=r"versions 0 to 0, but this client needs 1 to 2"
     ):
         choose_version(SHARE_FETCH, KAFKA_4_0, "b:1")
 

@@ -1,10 +1,10 @@
-"""What properties say of SASL."""
+"""SASL credentials from properties."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from sharecons.config.properties import jaas
-from sharecons.config.properties.errors import BrokenError, check
+from sharecons.config.properties.errors import PropertyError, check_property
 from sharecons.config.validation import check_unicode
 from sharecons.protocol.sasl.credentials import (
     MECHANISMS,
@@ -13,43 +13,43 @@ from sharecons.protocol.sasl.credentials import (
     TokenSource,
 )
 
-__all__ = ["credentials_of"]
+__all__ = ["build_credentials"]
 
 MECHANISM: Final = "sasl.mechanism"
 ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
-CLAIM: Final = "unsecuredLoginStringClaim_"
-EXTENSION: Final = "extension_"
+CLAIM_PREFIX: Final = "unsecuredLoginStringClaim_"
+EXTENSION_PREFIX: Final = "extension_"
 LIFETIME: Final = "unsecuredLoginLifetimeSeconds"
 
 
-def credentials_of(properties: Mapping[str, str]) -> Credentials:
-    """A mechanism, and what it takes.
+def build_credentials(properties: Mapping[str, str]) -> Credentials:
+    """Return the credentials for the mechanism that the properties name.
 
     Raises:
-        BrokenError: there is no such mechanism, or it lacks something.
+        PropertyError: the mechanism is not supported, or a property is missing.
     """
     mechanism = properties.get(MECHANISM, "GSSAPI").strip().upper()
     if mechanism not in MECHANISMS:
         known = ", ".join(MECHANISMS)
         default = "" if MECHANISM in properties else " (Kafka's default)"
-        raise BrokenError(
-            MECHANISM, f"{mechanism}{default} is not spoken here, only {known}"
+        raise PropertyError(
+            MECHANISM, f"{mechanism}{default} is not supported; use one of {known}"
         )
     if mechanism == OAUTHBEARER:
-        return _bearer(properties)
-    return _named(mechanism, properties)
+        return _oauthbearer_credentials(properties)
+    return _password_credentials(mechanism, properties)
 
 
-def _named(mechanism: str, properties: Mapping[str, str]) -> Credentials:
+def _password_credentials(mechanism: str, properties: Mapping[str, str]) -> Credentials:
     for name in ("sasl.username", "sasl.password"):
         if not properties.get(name):
-            raise BrokenError(
-                name, f"missing, or {name[5:]} in {jaas.NAME}: {mechanism} needs it"
+            raise PropertyError(
+                name, f"missing: {mechanism} needs it, or {name[5:]} in {jaas.NAME}"
             )
-        check(name, check_unicode, properties[name])
-    if _options(properties).get("tokenauth", "").lower() == "true":
-        raise BrokenError(
-            jaas.NAME, "delegation tokens (tokenauth) are not spoken here"
+        check_property(name, check_unicode, properties[name])
+    if _jaas_options(properties).get("tokenauth", "").lower() == "true":
+        raise PropertyError(
+            jaas.NAME, "delegation tokens (tokenauth) are not supported"
         )
     return Credentials(
         mechanism=mechanism,
@@ -58,32 +58,34 @@ def _named(mechanism: str, properties: Mapping[str, str]) -> Credentials:
     )
 
 
-def _bearer(properties: Mapping[str, str]) -> Credentials:
-    options = _options(properties)
+def _oauthbearer_credentials(properties: Mapping[str, str]) -> Credentials:
+    options = _jaas_options(properties)
     return Credentials(
         mechanism=OAUTHBEARER,
-        token=_source(properties, options),
-        extensions=_with_prefix(EXTENSION, options),
+        token=_token_source(properties, options),
+        extensions=_with_prefix(EXTENSION_PREFIX, options),
     )
 
 
-def _source(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenSource:
-    # Loads what asks servers, of which only tokens have some.
+def _token_source(
+    properties: Mapping[str, str], options: Mapping[str, str]
+) -> TokenSource:
+    # Imported here: it imports urllib, which only OAUTHBEARER needs.
     from sharecons.config.properties import tokens
 
-    if claims := _with_prefix(CLAIM, options):
+    if claims := _with_prefix(CLAIM_PREFIX, options):
         return tokens.unsecured(claims, float(options.get(LIFETIME, tokens.LIFETIME)))
     url = properties.get(ENDPOINT, "").strip()
     scheme = url.partition(":")[0].lower()
     if scheme == "file":
         return tokens.from_file(url)
     if scheme not in ("http", "https"):
-        raise BrokenError(
+        raise PropertyError(
             ENDPOINT,
-            "missing: OAUTHBEARER needs an http, https or file address of tokens "
-            "(programs give a function: Security.oauthbearer)",
+            "missing: OAUTHBEARER needs the http, https or file URL of its tokens "
+            "(programs can pass a function to Security.oauthbearer instead)",
         )
-    who, secret, scope = (
+    client_id, secret, scope = (
         options.get(option) or properties.get(f"sasl.oauthbearer.{name}", "")
         for option, name in (
             ("clientId", "client.id"),
@@ -91,16 +93,18 @@ def _source(properties: Mapping[str, str], options: Mapping[str, str]) -> TokenS
             ("scope", "scope"),
         )
     )
-    if not who or not secret:
-        raise BrokenError(
-            ENDPOINT, f"needs clientId and clientSecret, in {jaas.NAME} or by name"
+    if not client_id or not secret:
+        raise PropertyError(
+            ENDPOINT,
+            f"needs clientId and clientSecret in {jaas.NAME}, or the properties "
+            "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret",
         )
-    return tokens.from_endpoint(url, who, secret, scope)
+    return tokens.from_endpoint(url, client_id, secret, scope)
 
 
-def _options(properties: Mapping[str, str]) -> Mapping[str, str]:
+def _jaas_options(properties: Mapping[str, str]) -> Mapping[str, str]:
     text = properties.get(jaas.NAME)
-    return jaas.options_of(text) if text else {}
+    return jaas.parse_options(text) if text else {}
 
 
 def _with_prefix(prefix: str, options: Mapping[str, str]) -> dict[str, str]:

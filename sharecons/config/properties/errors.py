@@ -1,18 +1,18 @@
-"""The one exception in here; whoever knows where a property came from adds that."""
+"""The exception of this package; the caller adds where the property comes from."""
 
 from collections.abc import Callable
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["BrokenError", "check"]
+__all__ = ["PropertyError", "check_property"]
 
 
-class BrokenError(Exception):
-    """A property that makes no sense.
+class PropertyError(Exception):
+    """A property is invalid or missing.
 
     Attributes:
-        property: its name.
-        reason: what is wrong with it; never its value where that is a secret.
+        property: the name of the property.
+        reason: what is wrong with it; does not contain the value if it is a secret.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -21,13 +21,13 @@ class BrokenError(Exception):
         self.reason = reason
 
 
-def check(name: str, how: Callable[[str, str], object], value: str) -> None:
-    """Check a property with a function of `options`.
+def check_property(name: str, check: Callable[[str, str], object], value: str) -> None:
+    """Check a property with a function of `validation`.
 
     Raises:
-        BrokenError: with the reason that the function gave, less the name in front.
+        PropertyError: the function raised; the reason is its message without the name.
     """
     try:
-        how(name, value)
+        check(name, value)
     except ConfigurationError as error:
-        raise BrokenError(name, str(error).removeprefix(f"{name} ")) from error
+        raise PropertyError(name, str(error).removeprefix(f"{name} ")) from error

@@ -1,4 +1,4 @@
-"""Properties files as `java.util.Properties` reads them, with the lines' numbers."""
+"""A parser of properties files in the format of `java.util.Properties`."""
 
 from collections.abc import Iterator
 from os import PathLike, fspath
@@ -8,14 +8,14 @@ from javaproperties import InvalidUEscapeError, KeyValue, parse
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["read"]
+__all__ = ["read_properties"]
 
 
-def read(path: str | PathLike[str]) -> list[tuple[str, str, int]]:
-    """Give name, value and line of each property; of a name that comes again, all.
+def read_properties(path: str | PathLike[str]) -> list[tuple[str, str, int]]:
+    """Return name, value and line number of each property, with duplicates.
 
     Raises:
-        ConfigurationError: there is no such file, or it is none of properties.
+        ConfigurationError: the file cannot be read, or is not a properties file.
     """
     shown = fspath(path)
     try:
@@ -23,19 +23,21 @@ def read(path: str | PathLike[str]) -> list[tuple[str, str, int]]:
     except OSError as error:
         raise ConfigurationError(f"{shown}: {error.strerror or error}") from error
     if b"\0" in data:
-        raise ConfigurationError(f"{shown}: this is no text, and no properties file")
-    return list(_properties(_text(data), shown))
+        raise ConfigurationError(
+            f"{shown}: not a properties file: it contains a null byte"
+        )
+    return list(_parse(_decode(data), shown))
 
 
-def _text(data: bytes) -> str:
-    # Java takes a file for Latin-1. Bytes that happen to be UTF-8 were meant so.
+def _decode(data: bytes) -> str:
+    # Java reads files as Latin-1. Bytes that are valid UTF-8 are most likely UTF-8.
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
 
 
-def _properties(text: str, shown: str) -> Iterator[tuple[str, str, int]]:
+def _parse(text: str, shown: str) -> Iterator[tuple[str, str, int]]:
     line = 1
     try:
         for element in parse(text):

@@ -1,12 +1,12 @@
-"""`sasl.jaas.config`: a login module, a flag, and options, ended by a semicolon."""
+"""A parser of `sasl.jaas.config`: a login module, a flag, options and a semicolon."""
 
 import re
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.config.properties.errors import BrokenError
+from sharecons.config.properties.errors import PropertyError
 
-__all__ = ["NAME", "options_of"]
+__all__ = ["NAME", "parse_options"]
 
 NAME: Final = "sasl.jaas.config"
 
@@ -24,46 +24,46 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b"}
 FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 Token = tuple[str, bool]
-"""Its text, and whether it is a mark: `=` or `;`."""
+"""The text of a token, and whether it is a mark (`=` or `;`)."""
 
 
-def options_of(text: str) -> Mapping[str, str]:
-    """The options of the one login module.
+def parse_options(text: str) -> Mapping[str, str]:
+    """Return the options of the login module.
 
     Raises:
-        BrokenError: it is not spelt as it is to be.
+        PropertyError: the syntax is invalid.
     """
-    tokens = _tokens(text)
+    tokens = _tokenize(text)
     if not tokens or tokens[-1] != (";", True):
-        raise BrokenError(NAME, "it must end with a semicolon")
+        raise PropertyError(NAME, "must end with a semicolon")
     if len(tokens) < 3 or tokens[1][0].lower() not in FLAGS:
-        raise BrokenError(
-            NAME, "it begins with a login module's class, and then `required`"
+        raise PropertyError(
+            NAME, "must begin with the class of a login module, then `required`"
         )
     options: dict[str, str] = {}
     rest = tokens[2:-1]
     for at in range(0, len(rest), 3):
-        name, value = _option(rest[at : at + 3])
+        name, value = _parse_option(rest[at : at + 3])
         options[name] = value
     return options
 
 
-def _option(tokens: list[Token]) -> tuple[str, str]:
+def _parse_option(tokens: list[Token]) -> tuple[str, str]:
     if (";", True) in tokens:
-        raise BrokenError(NAME, "there must be one login module, and no more")
+        raise PropertyError(NAME, "must contain only one login module")
     if [mark for _, mark in tokens] != [False, True, False]:
-        # Not what stands there: it may be the password.
-        raise BrokenError(NAME, 'options are written as in username="alice"')
+        # The message omits the text, which may be the password.
+        raise PropertyError(NAME, 'options must be written as in username="alice"')
     return tokens[0][0], tokens[2][0]
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokenize(text: str) -> list[Token]:
     tokens: list[Token] = []
     at = 0
     while at < len(text.rstrip()):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise BrokenError(NAME, "a quotation mark opens and none closes it")
+            raise PropertyError(NAME, "a quotation mark is not closed")
         tokens.append(_token(match))
         at = match.end()
     return tokens
@@ -75,10 +75,10 @@ def _token(match: re.Match[str]) -> Token:
     if match["word"]:
         return match["word"], False
     quoted = match["double"] if match["double"] is not None else match["single"]
-    return _ESCAPE.sub(_unescaped, quoted), False
+    return _ESCAPE.sub(_unescape, quoted), False
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     escaped = match[1]
     if escaped.isdecimal():
         return chr(int(escaped, 8) & 0xFF)

@@ -1,15 +1,15 @@
-"""Which properties there are, as far as they say how to get into a cluster.
+"""The known properties of connections and security.
 
-Only of these anything is said where nobody knows them: a misspelt one would be missed
-without a word, and a cluster stay shut. All others are passed over, since a program's
-one file often has what its producers and consumers want.
+An unknown property with one of `CHECKED_PREFIXES` results in a warning: it is probably
+misspelled, and the connection would fail for an unclear reason. Other properties are
+ignored, since one file often configures producers and consumers too.
 """
 
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final
 
-__all__ = ["ALIASES", "READ", "complaint"]
+__all__ = ["ALIASES", "SUPPORTED", "unknown_warning"]
 
 ALIASES: Final[Mapping[str, str]] = {
     "metadata.broker.list": "bootstrap.servers",
@@ -23,9 +23,9 @@ ALIASES: Final[Mapping[str, str]] = {
         "sasl.oauthbearer.client.secret"
     ),
 }
-"""Other names of the same: librdkafka's, and newer ones of Java's."""
+"""Alternative names (of librdkafka, and newer ones of Java), and ours for each."""
 
-READ: Final = frozenset(
+SUPPORTED: Final = frozenset(
     {
         *ALIASES,
         *ALIASES.values(),
@@ -51,9 +51,9 @@ READ: Final = frozenset(
     }
 )
 
-FAMILIES: Final = ("bootstrap.", "sasl.", "security.", "ssl.")
+CHECKED_PREFIXES: Final = ("bootstrap.", "sasl.", "security.", "ssl.")
 
-PASSED_OVER: Final = (
+IGNORED_PREFIXES: Final = (
     "bootstrap.controllers",
     "sasl.client.callback.handler.class",
     "sasl.kerberos.",
@@ -76,10 +76,14 @@ PASSED_OVER: Final = (
 )
 
 
-def complaint(name: str) -> str | None:
-    """What is to be said of a property that is not read; None for nothing."""
-    if name in READ or not name.startswith(FAMILIES) or name.startswith(PASSED_OVER):
+def unknown_warning(name: str) -> str | None:
+    """Return a warning if the property seems misspelled, else None."""
+    if (
+        name in SUPPORTED
+        or not name.startswith(CHECKED_PREFIXES)
+        or name.startswith(IGNORED_PREFIXES)
+    ):
         return None
-    near = get_close_matches(name, READ, 1)
+    near = get_close_matches(name, SUPPORTED, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"nobody knows the property {name}{hint}"
+    return f"unknown property {name}{hint}"

@@ -1,20 +1,20 @@
-"""PKCS12 stores, by the extra `keystores`."""
+"""PKCS12 stores; needs the extra `keystores`."""
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["opened"]
+__all__ = ["read_store"]
 
-# By name: where a wheel is compiled, types are checked without extras.
+# Imported by name, since the build of a compiled wheel checks types without extras.
 pkcs12: Any = import_module("cryptography.hazmat.primitives.serialization.pkcs12")
 serialization: Any = import_module("cryptography.hazmat.primitives.serialization")
 
 
-def opened(data: bytes, password: str) -> tuple[bytes, str]:
-    """Give the key, if there is one, and all certificates, as PEM.
+def read_store(data: bytes, password: str) -> tuple[bytes, str]:
+    """Return the key (empty if there is none) and all certificates, as PEM.
 
     Raises:
-        ValueError: the password is wrong, or this is no such store.
+        ValueError: the password is wrong, or the data is not a PKCS12 store.
     """
     pem = serialization.Encoding.PEM
     store = pkcs12.load_pkcs12(data, password.encode() or None)

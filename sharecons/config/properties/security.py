@@ -1,57 +1,60 @@
-"""What properties say of TLS and SASL: a context, and credentials."""
+"""TLS and SASL from properties: an SSL context and credentials."""
 
 import ssl
 from collections.abc import Mapping
 from typing import Final
 
 from sharecons.config.properties import jaas, stores
-from sharecons.config.properties.credentials import credentials_of
-from sharecons.config.properties.errors import BrokenError
+from sharecons.config.properties.credentials import build_credentials
+from sharecons.config.properties.errors import PropertyError
 from sharecons.config.properties.known_properties import ALIASES
 from sharecons.protocol.sasl.credentials import Credentials
 
-__all__ = ["Parts", "expanded", "parts_of"]
+__all__ = ["SecurityParts", "build_security_parts", "expand"]
 
-Parts = tuple[ssl.SSLContext | None, Credentials | None]
-"""What TLS and SASL are made with, as far as they are wanted."""
+SecurityParts = tuple[ssl.SSLContext | None, Credentials | None]
+"""The context for TLS and the credentials for SASL; None where it is not used."""
 
 PROTOCOL: Final = "security.protocol"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
-def expanded(properties: Mapping[str, str]) -> dict[str, str]:
-    """Java's names for all, and a login's name and password by themselves.
+def expand(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties under Java's names.
+
+    The username and password in `sasl.jaas.config` become `sasl.username` and
+    `sasl.password`.
 
     Raises:
-        BrokenError: the login cannot be read.
+        PropertyError: `sasl.jaas.config` is invalid.
     """
     found = {ALIASES.get(name, name): value for name, value in properties.items()}
     if jaas.NAME in found:
-        options = jaas.options_of(found[jaas.NAME])
+        options = jaas.parse_options(found[jaas.NAME])
         for name in ("username", "password"):
             if name in options:
                 found[f"sasl.{name}"] = options[name]
     return found
 
 
-def parts_of(properties: Mapping[str, str]) -> Parts:
-    """What expanded properties come to.
+def build_security_parts(properties: Mapping[str, str]) -> SecurityParts:
+    """Return the context and credentials for properties from `expand`.
 
     Raises:
-        BrokenError: what they say makes no sense.
+        PropertyError: a property is invalid or missing.
     """
     protocol = properties.get(PROTOCOL, "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
-        raise BrokenError(PROTOCOL, f"must be one of {known}, not {protocol!r}")
+        raise PropertyError(PROTOCOL, f"must be one of {known}, not {protocol!r}")
     return (
-        _context(properties) if protocol.endswith("SSL") else None,
-        credentials_of(properties) if "SASL" in protocol else None,
+        _build_context(properties) if protocol.endswith("SSL") else None,
+        build_credentials(properties) if "SASL" in protocol else None,
     )
 
 
-def _context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    context = _trusting(properties)
+def _build_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    context = _create_context(properties)
     algorithm = properties.get("ssl.endpoint.identification.algorithm", "https")
     if algorithm.strip().lower() in ("", "none"):
         context.check_hostname = False
@@ -59,42 +62,48 @@ def _context(properties: Mapping[str, str]) -> ssl.SSLContext:
     if verify.strip().lower() == "false":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    _show_certificate(context, properties)
+    _load_certificate(context, properties)
     return context
 
 
-def _trusting(properties: Mapping[str, str]) -> ssl.SSLContext:
+def _create_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     password = properties.get("ssl.truststore.password", "")
     name = "ssl.truststore.certificates"
     if text := properties.get(name):
-        data = stores.inline(text)
+        data = stores.decode_pem_value(text)
     else:
         name = "ssl.truststore.location"
         path = properties.get(name, "").strip()
-        # librdkafka's word for the system's own.
+        # librdkafka's "probe" means the system's certificates.
         if path in ("", "probe"):
             return ssl.create_default_context()
-        data = stores.read(name, path)
+        data = stores.read_file(name, path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    trusted = stores.certificates_of(name, data, password)
-    stores.loading(name, lambda: context.load_verify_locations(cadata=trusted))
+    trusted = stores.extract_certificates(name, data, password)
+    stores.load_into_context(
+        name, lambda: context.load_verify_locations(cadata=trusted)
+    )
     return context
 
 
-def _show_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+def _load_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     key_password = properties.get("ssl.key.password", "")
     if chain := properties.get("ssl.keystore.certificate.chain"):
         name = "ssl.keystore.key"
-        pem = stores.inline(properties.get(name, "")) + b"\n" + stores.inline(chain)
+        pem = (
+            stores.decode_pem_value(properties.get(name, ""))
+            + b"\n"
+            + stores.decode_pem_value(chain)
+        )
     elif path := properties.get("ssl.keystore.location"):
         name = "ssl.keystore.location"
         password = properties.get("ssl.keystore.password", "")
-        pem = stores.keys_of(name, stores.read(name, path.strip()), password)
+        pem = stores.extract_key(name, stores.read_file(name, path.strip()), password)
     elif path := properties.get("ssl.certificate.location"):
         name = "ssl.certificate.location"
-        pem = stores.read(name, path.strip())
+        pem = stores.read_file(name, path.strip())
         if key := properties.get("ssl.key.location"):
-            pem = stores.read("ssl.key.location", key.strip()) + b"\n" + pem
+            pem = stores.read_file("ssl.key.location", key.strip()) + b"\n" + pem
     else:
         return
     stores.add_certificate(context, name, pem, key_password)

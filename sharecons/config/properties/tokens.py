@@ -1,4 +1,4 @@
-"""Sources of tokens that a properties file can name."""
+"""Token sources that a properties file can name."""
 
 import json
 import time
@@ -21,18 +21,22 @@ LIFETIME: Final = 3600
 
 
 def unsecured(claims: Mapping[str, str], lifetime: float = LIFETIME) -> TokenSource:
-    """Tokens that nobody signed (RFC 7515, A.5), for trying things out."""
+    """Return a source of unsigned tokens (RFC 7515, A.5), for tests.
+
+    Args:
+        lifetime: seconds until a token expires.
+    """
 
     def token() -> str:
         now = time.time()
         times = {"iat": round(now, 3), "exp": round(now + lifetime, 3)}
-        return f"{_part({'alg': 'none'})}.{_part({**claims, **times})}."
+        return f"{_encode_part({'alg': 'none'})}.{_encode_part({**claims, **times})}."
 
     return token
 
 
 def from_file(url: str) -> TokenSource:
-    """What stands in a file when it is asked for."""
+    """Return a source that reads the token from a file each time."""
     path = url2pathname(urlsplit(url).path)
 
     def token() -> str:
@@ -44,7 +48,7 @@ def from_file(url: str) -> TokenSource:
 def from_endpoint(
     url: str, client_id: str, secret: str, scope: str | None = None
 ) -> TokenSource:
-    """What an OAuth server gives a client of its own (RFC 6749, 4.4)."""
+    """Return a source that requests tokens from an OAuth server (RFC 6749, 4.4)."""
     form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
     login = b64encode(f"{client_id}:{secret}".encode()).decode()
     request = Request(
@@ -54,26 +58,26 @@ def from_endpoint(
     )
 
     async def token() -> str:
-        return await to_thread.run_sync(_fetch, request, abandon_on_cancel=True)
+        return await to_thread.run_sync(_fetch_token, request, abandon_on_cancel=True)
 
     return token
 
 
-def _fetch(request: Request) -> str:
+def _fetch_token(request: Request) -> str:
     where = request.full_url
     try:
-        with urlopen(request, timeout=TIMEOUT) as answer:
-            token = json.load(answer)["access_token"]
+        with urlopen(request, timeout=TIMEOUT) as response:
+            token = json.load(response)["access_token"]
     except HTTPError as error:
         error.close()
-        raise OSError(f"{where} answers {error.code} {error.reason}") from error
+        raise OSError(f"{where} returned {error.code} {error.reason}") from error
     except URLError as error:
         raise OSError(f"{where}: {error.reason}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise OSError(f"{where} answers without an access_token") from error
+        raise OSError(f"{where} returned no access_token") from error
     return str(token)
 
 
-def _part(content: Mapping[str, str | float]) -> str:
+def _encode_part(content: Mapping[str, str | float]) -> str:
     data = json.dumps(content, separators=(",", ":")).encode()
     return urlsafe_b64encode(data).rstrip(b"=").decode()

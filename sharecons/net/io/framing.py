@@ -115,7 +115,7 @@ class FrameBuffer:
         if got < size:
             self._lack(size - got)
             return None
-        frames.check_alone(got - frames.LENGTH_SIZE, length)
+        frames.check_no_extra_bytes(got - frames.LENGTH_SIZE, length)
         self._begin()
         return first[frames.LENGTH_SIZE :]
 

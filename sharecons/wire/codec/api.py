@@ -1,9 +1,8 @@
-"""What a module of this package provides for one API of Kafka's.
+"""`Api`, which a module of `sharecons.wire` provides for one API of Kafka.
 
-Each module has one `Api`: its key, the versions it speaks, and two functions
-between the protocol's values and kio's entities of a version. Every version in
-use is a flexible one, so request headers are of version 2 and response headers
-of version 1 throughout (ApiVersions differs, see there).
+It has the API's key, the supported versions, and functions that encode a request and
+decode a response. All versions in use are flexible, so request headers have version 2
+and response headers version 1 (except for ApiVersions and SaslHandshake).
 """
 
 import io
@@ -17,29 +16,29 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
 from sharecons.errors import ProtocolError
-from sharecons.wire.codec.kio_guard import untagged
-from sharecons.wire.codec.kio_schemas import widened
+from sharecons.wire.codec.kio_guard import strip_tagged_fields
+from sharecons.wire.codec.kio_schemas import widen
 
 __all__ = ["Api", "Frame", "milliseconds", "read_entity", "seconds", "write_entity"]
 
 RequestT = TypeVar("RequestT")
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 
 Frame = bytes | memoryview
-"""A frame without its length, as it was received."""
+"""A received frame without its length prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Api(Generic[RequestT, AnswerT]):
-    """One API: `write` makes a request's body, `read` an answer from a response's."""
+class Api(Generic[RequestT, ResponseT]):
+    """One API: `write` encodes the body of a request, `read` decodes a response's."""
 
     key: int
     name: str
     versions: range
     write: Callable[[RequestT, int], bytes]
-    read: Callable[[Frame, int, int], AnswerT]
+    read: Callable[[Frame, int, int], ResponseT]
     since: str = ""
-    """The first Kafka that serves it, for the error of one that does not."""
+    """The first Kafka version with this API, for an error message; "" for old APIs."""
 
 
 _writer: Any = cache(entity_writer)
@@ -47,11 +46,15 @@ _writer: Any = cache(entity_writer)
 
 @cache
 def _reader(kind: Any) -> Any:
-    return entity_reader(widened(kind))
+    return entity_reader(widen(kind))
 
 
 def write_entity(entity: Any) -> bytes:
-    """Make the bytes of one of kio's entities."""
+    """Encode an entity of kio.
+
+    Raises:
+        ProtocolError: a field's value cannot be encoded.
+    """
     buffer = io.BytesIO()
     try:
         _writer(type(entity))(buffer, entity)
@@ -62,28 +65,33 @@ def write_entity(entity: Any) -> bytes:
 
 
 def read_entity(kind: Any, frame: Frame, offset: int) -> Any:
-    """Read one of kio's entities from a frame's bytes, to the frame's last byte.
+    """Decode an entity of kio from `offset` to the end of the frame.
 
     Raises:
-        ProtocolError: the bytes are no such entity, too few or too many.
+        ProtocolError: the bytes are invalid, too few or too many.
     """
     try:
-        frame = untagged(widened(kind), bytes(frame), offset)
+        frame = strip_tagged_fields(widen(kind), bytes(frame), offset)
         entity, size = _reader(kind)(frame, offset)
-    except Exception as error:  # the codec is native: whatever it raises is garbage
-        what = kind.__module__.removeprefix("kio.schema.")
+    except Exception as error:  # the codec is native and may raise any exception
         raise ProtocolError(
-            f"the broker's answer is not a {what}: {type(error).__name__}: {error}"
+            f"invalid {_api_name(kind)} response: {type(error).__name__}: {error}"
         ) from error
     if offset + size != len(frame):
         extra = len(frame) - offset - size
-        what = kind.__module__.removeprefix("kio.schema.")
-        raise ProtocolError(f"the broker's answer has {extra} bytes beyond its {what}")
+        raise ProtocolError(
+            f"invalid {_api_name(kind)} response: {extra} bytes after its end"
+        )
     return entity
 
 
+def _api_name(kind: Any) -> str:
+    name: str = kind.__name__
+    return name.removesuffix("Response")
+
+
 def milliseconds(seconds: float) -> timedelta:
-    """Seconds as kio takes milliseconds, rounded and within an int32."""
+    """Convert seconds for kio: rounded to milliseconds, limited to an int32."""
     return timedelta(milliseconds=min(round(seconds * 1000), 0x7FFFFFFF))
 
 

@@ -1,10 +1,10 @@
-"""Fields of flexible messages by hand, for the one API that every record passes.
+"""Encodes and decodes fields of flexible messages without kio (ShareFetch and Fetch).
 
-All other APIs are kio's. Its writer and reader cost more than all else that a fetch
-costs us; these two, compiled, a tenth of it, and they need no `outline`: no count is
-believed that the bytes do not bear out. Kafka's rules for flexible versions (KIP-482):
-numbers are big endian; a string, or an array, begins with its length plus one as a
-varint, and 0 is null; a structure ends with the number of its tagged fields.
+Other APIs use kio. kio takes longer than the rest of a fetch; this module, compiled, a
+tenth of that. It does not need `kio_guard`, because it checks counts itself. Kafka's
+rules for flexible versions (KIP-482): numbers are big endian; a string or an array
+begins with its length plus one as a varint, and 0 is null; a structure ends with the
+number of its tagged fields.
 """
 
 from typing import Final, final
@@ -18,15 +18,15 @@ __all__ = ["NO_TAGS", "FieldReader", "text_field", "varint"]
 NO_TAGS: Final = b"\0"
 NULL: Final = b"\0"
 
-PIECE: Final = 256
-"""Bytes of a large frame that are looked at for numbers together: what is between two
-partitions' records, as a rule."""
+CHUNK_SIZE: Final = 256
+"""Bytes copied at a time from a frame that is a memoryview. Usually this covers all
+fields between the records of two partitions."""
 
-_MOST_BITS: Final[i64] = 35  # of a varint that fits into an int32
+_MAX_BITS: Final[i64] = 35  # in the five bytes of a varint that fits into an int32
 
 
 def varint(number: int) -> bytes:
-    """Write an unsigned number, seven bits a byte, lowest first."""
+    """Encode an unsigned number: seven bits per byte, lowest first."""
     if number < 0x80:
         return bytes((number,))
     written = bytearray()
@@ -46,98 +46,100 @@ def text_field(text: str | None) -> bytes:
 
 @final
 class FieldReader:
-    """Reads one field after the other of a frame, from `position` on.
+    """A reader of consecutive fields in a frame, starting at `position`.
 
-    `sharecons.records.primitives` reads numbers from bytes, so the parts of a view that
-    hold numbers are copied.
+    `sharecons.records.primitives` reads numbers from bytes, so chunks of a memoryview
+    are copied. All methods raise ValueError if the bytes are invalid.
 
     Attributes:
-        position: of the next field; may be moved.
-
-    Raises, whatever it reads:
-        ValueError: the bytes are no such field.
+        position: the position of the next field; may be assigned.
     """
 
-    __slots__ = ("_frame", "_piece", "_piece_at", "_size", "position")
+    __slots__ = ("_chunk", "_chunk_start", "_frame", "_size", "position")
 
-    # The machine's integers, compiled.
-    _piece_at: i64
+    # Native integers in compiled code.
+    _chunk_start: i64
     _size: i64
     position: i64
 
     def __init__(self, frame: bytes | memoryview, position: int) -> None:
         self._frame = frame
         self._size = len(frame)
-        self._piece = frame if isinstance(frame, bytes) else b""
-        self._piece_at = 0
+        self._chunk = frame if isinstance(frame, bytes) else b""
+        self._chunk_start = 0
         self.position = position
 
     def int16(self) -> int:
-        at = self._reach(2)  # it may turn to another piece
-        return int16_at(self._piece, at)
+        at = self._advance(2)  # may replace self._chunk, so call it first
+        return int16_at(self._chunk, at)
 
     def int32(self) -> int:
-        at = self._reach(4)
-        return int32_at(self._piece, at)
+        at = self._advance(4)
+        return int32_at(self._chunk, at)
 
     def int64(self) -> int:
-        at = self._reach(8)
-        return int64_at(self._piece, at)
+        at = self._advance(8)
+        return int64_at(self._chunk, at)
 
     def topic_id(self) -> bytes:
-        return _copied(self._take(16))
+        return _to_bytes(self._take(16))
 
     def text(self) -> str | None:
         length = self.varint() - 1
-        return None if length < 0 else _copied(self._take(length)).decode()
+        return None if length < 0 else _to_bytes(self._take(length)).decode()
 
     def data(self) -> bytes | memoryview:
-        """Give bytes, or a view of them in the frame; none for null."""
+        """Return bytes, or a view of them in the frame; empty for null."""
         return self._take(max(0, self.varint() - 1))
 
-    def count(self, least: int) -> int:
-        """Read how many elements an array has, of at least so many bytes each."""
+    def count(self, min_size: int) -> int:
+        """Return the number of elements of an array.
+
+        Raises:
+            ValueError: the array is null, or the frame is too short for that many
+                elements of at least `min_size` bytes.
+        """
         count = self.varint() - 1
         if count < 0:
-            raise ValueError("null, where an array is to be")
+            raise ValueError("an array is null")
         left = self._size - self.position
-        if count * least > left:
-            raise ValueError(f"an array of {count}, with {left} bytes left")
+        if count * min_size > left:
+            raise ValueError(f"an array of {count} elements, but {left} bytes are left")
         return count
 
     def varint(self) -> int:
-        at = self._reach(1)
-        byte: i64 = self._piece[at]
+        at = self._advance(1)
+        byte: i64 = self._chunk[at]
         if byte < 0x80:
             return byte
         number = byte & 0x7F
         shift: i64 = 7
-        while shift < _MOST_BITS:
-            at = self._reach(1)
-            byte = self._piece[at]
+        while shift < _MAX_BITS:
+            at = self._advance(1)
+            byte = self._chunk[at]
             number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return number
             shift += 7
-        raise ValueError("a number of more than five bytes")
+        raise ValueError("a varint has more than five bytes")
 
     def skip_tags(self) -> None:
-        """Skip tagged fields: newer brokers may send some."""
+        """Skip tagged fields, which newer brokers may send."""
         for _ in range(self.varint()):
             self.varint()
             self._take(self.varint())
 
-    def _reach(self, size: i64) -> i64:
-        """Move on by so many bytes; gives where they begin in the piece."""
+    def _advance(self, size: i64) -> i64:
+        """Advance by `size` bytes; return their position in the chunk."""
         start = self.position
-        at = start - self._piece_at
+        at = start - self._chunk_start
         self.position = start + size
-        if not 0 <= at <= len(self._piece) - size:
+        if not 0 <= at <= len(self._chunk) - size:
             if self.position > self._size:
-                raise ValueError("it ends too early")
-            # Of a frame of bytes the piece is all.
-            self._piece = bytes(self._frame[start : start + PIECE])
-            self._piece_at = start
+                raise ValueError("the message is truncated")
+            # Only for a memoryview: bytes are one chunk.
+            self._chunk = bytes(self._frame[start : start + CHUNK_SIZE])
+            self._chunk_start = start
             return 0
         return at
 
@@ -145,14 +147,14 @@ class FieldReader:
         start = self.position
         stop = start + length
         if stop > self._size:
-            raise ValueError("it ends too early")
+            raise ValueError("the message is truncated")
         self.position = stop
         frame = self._frame
         if isinstance(frame, bytes):
-            return frame[start:stop]  # the same, which the compiler does without Python
+            return frame[start:stop]  # the same; compiled to native code for bytes
         return frame[start:stop]
 
 
-def _copied(data: bytes | memoryview) -> bytes:
-    """Do as `bytes`, which compiled code asks Python for."""
+def _to_bytes(data: bytes | memoryview) -> bytes:
+    """Return the data as bytes; in compiled code faster than calling `bytes`."""
     return data if isinstance(data, bytes) else data.tobytes()

@@ -1,7 +1,7 @@
 """Frames: a length, a header, a body (Kafka's "Protocol Request and Response").
 
-Sizes are checked before anything is read into memory: what claims to be longer
-than the limit is not Kafka's, or not meant for us.
+The length is checked before memory is allocated for a response: if it is above the
+limit, the peer is probably not a Kafka listener.
 """
 
 import struct
@@ -18,17 +18,17 @@ from sharecons.wire.sasl_handshake import KEY as SASL_HANDSHAKE
 __all__ = [
     "LENGTH_SIZE",
     "body_offset",
-    "check_alone",
+    "check_no_extra_bytes",
     "frame_length",
     "request_frame",
 ]
 
 LENGTH_SIZE: Final = 4
 CORRELATION_SIZE: Final = 4
-SHORTEST: Final = CORRELATION_SIZE
+MIN_RESPONSE_SIZE: Final = CORRELATION_SIZE
 
 # Length, RequestApiKey, RequestApiVersion, CorrelationId, and the length of ClientId,
-# which is the one string with two bytes for it (KIP-511).
+# the only string whose length has two bytes (KIP-511).
 _HEADER: Final = Struct(">ihhih")
 _INT32: Final = Struct(">i")
 
@@ -36,14 +36,14 @@ _INT32: Final = Struct(">i")
 def request_frame(
     key: int, version: int, correlation_id: int, client_id: str, body: bytes
 ) -> bytes:
-    """Write a request, with its header of version 2; of SaslHandshake it is 1.
+    """Encode a request with a header of version 2 (for SaslHandshake, version 1).
 
     Raises:
         ProtocolError: the client id is too long.
     """
     name = client_id.encode()
     tags = b"" if key == SASL_HANDSHAKE else NO_TAGS
-    # By hand, since each fetch has one: kio's writer takes longer than all of this.
+    # Without kio, whose writer takes longer than this function, on every fetch.
     length = _HEADER.size - LENGTH_SIZE + len(name) + len(tags) + len(body)
     try:
         header = _HEADER.pack(length, key, version, correlation_id, len(name))
@@ -53,76 +53,83 @@ def request_frame(
 
 
 TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
-"""An alert and a handshake, of SSL 3.0 and all versions of TLS (RFC 8446, 5.1)."""
+"""First bytes of an alert and of a handshake, in SSL 3.0 and TLS (RFC 8446, 5.1)."""
 
 
-def frame_length(begun: bytes, limit: int) -> int:
-    """Read the length that a frame begins with.
+def frame_length(prefix: bytes, limit: int) -> int:
+    """Return the length in a frame's first bytes.
 
     Raises:
-        ProtocolError: no response has that length.
+        ProtocolError: the length is invalid for a response.
     """
-    length = int32_at(begun, 0)
-    if length < SHORTEST:
+    length = int32_at(prefix, 0)
+    if length < MIN_RESPONSE_SIZE:
         raise ProtocolError(
-            f"a frame of {length} bytes: no answer of Kafka's is below {SHORTEST}"
+            f"invalid frame length {length}: a Kafka response has at least "
+            f"{MIN_RESPONSE_SIZE} bytes"
         )
     if length > limit:
-        raise ProtocolError(_not_kafka(begun, length, limit))
+        raise ProtocolError(_length_error(prefix, length, limit))
     return length
 
 
-def _not_kafka(begun: bytes, length: int, limit: int) -> str:
-    """Return the error for a length that other protocols' first bytes make."""
-    if begun[:2] in TLS_RECORDS:
+def _length_error(prefix: bytes, length: int, limit: int) -> str:
+    """Return the error message for a length above the limit.
+
+    The bytes may belong to another protocol.
+    """
+    if prefix[:2] in TLS_RECORDS:
         return (
-            "this is no Kafka listener for plain connections but a TLS port: set "
+            "this is not a plaintext Kafka listener but a TLS port: set "
             "security=Security.tls(), or security.protocol=SSL or SASL_SSL"
         )
-    if begun[:4] == b"HTTP":
-        return "this is no Kafka listener but an HTTP port: use another port"
+    if prefix[:4] == b"HTTP":
+        return "this is not a Kafka listener but an HTTP port: use another port"
     return (
-        f"a frame of {length} bytes, where at most {limit} were to come: this is no "
+        f"frame length {length} is above the limit of {limit} bytes: this is not a "
         "Kafka listener, or max_bytes is too small"
     )
 
 
 def body_offset(frame: Frame, key: int, correlation_id: int) -> int:
-    """Check a response's header, and give where its body begins.
+    """Check a response's header; return the position of its body.
 
     Raises:
-        ProtocolError: the response is to another request, or no response.
+        ProtocolError: the header is invalid, or belongs to another request.
     """
-    if len(frame) < SHORTEST:
+    if len(frame) < MIN_RESPONSE_SIZE:
         raise ProtocolError(
-            f"a frame of {len(frame)} bytes, where {SHORTEST} are least"
+            f"a response of {len(frame)} bytes is shorter than its header"
         )
-    got: int
+    received: int
     if isinstance(frame, bytes):
-        got = int32_at(frame, 0)
+        received = int32_at(frame, 0)
     else:
-        got = _INT32.unpack_from(frame)[0]
-    if got != correlation_id:
-        raise ProtocolError(f"an answer to request {got}, where {correlation_id} waits")
+        received = _INT32.unpack_from(frame)[0]
+    if received != correlation_id:
+        raise ProtocolError(
+            f"received the response to request {received} instead of {correlation_id}"
+        )
     if key in (API_VERSIONS, SASL_HANDSHAKE):
-        return CORRELATION_SIZE  # header version 0, which any client can read
+        return CORRELATION_SIZE  # header version 0, without tagged fields
     return _after_tags(frame, CORRELATION_SIZE)
 
 
 def _after_tags(frame: Frame, offset: int) -> int:
-    """Skip a header's tagged fields; Kafka sends none to this day."""
+    """Skip a header's tagged fields; so far Kafka does not send any."""
     if offset < len(frame) and frame[offset] == 0:
         return offset + 1
-    raise ProtocolError("an answer whose header has fields that Kafka does not send")
+    raise ProtocolError("the response's header contains unknown tagged fields")
 
 
-def check_alone(received: int, length: int) -> None:
-    """See that a frame of this length was all that came: nobody asked for more.
+def check_no_extra_bytes(received: int, length: int) -> None:
+    """Check that nothing was received after a response, since no request is pending.
 
     Raises:
-        ProtocolError: there were bytes after it.
+        ProtocolError: there are bytes after it.
     """
     if received != length:
         raise ProtocolError(
-            f"{received - length} bytes after an answer of {length}, unasked for"
+            f"received {received - length} unexpected bytes after a response of "
+            f"{length} bytes"
         )

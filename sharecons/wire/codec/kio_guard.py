@@ -1,13 +1,12 @@
-"""The outline of an answer: may the codec be let at it?
+"""Validates array counts before kio parses a response, and removes tagged fields.
 
-kio's reader believes what bytes say of themselves. For an array it reserves the
-room that its count asks for, and where the system has not so much (a count may ask
-for 34 GB), the process ends, without an exception that anybody could catch. So
-counts are held against the bytes that are there, before the codec sees them. The
-same walk skips tagged fields, which the codec cannot (see `schemas`).
+kio's reader allocates memory for the count of an array before it reads the elements.
+If the memory is not available (a count may need 34 GB), the process aborts without an
+exception. So each count is first compared with the bytes that are left. The same pass
+removes tagged fields, which the schemas of `kio_schemas` do not have.
 
-The walk goes by kio's own schemas. It costs 2 to 10 µs an answer, for what has
-a fixed size is stepped over at once, records and acquired ranges included.
+The pass follows kio's schemas. It takes 2 to 10 µs per response, since everything of
+fixed size is skipped at once.
 """
 
 from collections.abc import Callable
@@ -16,16 +15,16 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin
 
-__all__ = ["untagged"]
+__all__ = ["strip_tagged_fields"]
 
 Cut = tuple[int, int, bytes]
-"""From where, to where, and what is to be there instead."""
+"""Start and end of bytes to replace, and their replacement."""
 
 Step = Callable[[bytes, int, list[Cut]], int]
-"""Goes from where something begins to where it ends."""
+"""A function that returns the end of what begins at a position in the frame."""
 
 Part = int | Step
-"""A number of bytes, or how to find out."""
+"""A fixed number of bytes, or a function that finds the end."""
 
 NULL: Final = -1
 
@@ -42,15 +41,15 @@ SIZES: Final = {
 }
 
 
-def untagged(kind: Any, frame: bytes, offset: int) -> bytes:
-    """Give the frame without its tagged fields, its counts found to be honest.
+def strip_tagged_fields(kind: Any, frame: bytes, offset: int) -> bytes:
+    """Validate the counts in a frame; return it without tagged fields.
 
     Raises:
-        ValueError, IndexError: the frame ends before what it announces.
+        ValueError, IndexError: the frame is truncated, or a count is too large.
     """
     cuts: list[Cut] = []
-    if _outline(kind)(frame, offset, cuts) > len(frame):
-        raise ValueError("it ends too early")
+    if _entity_step(kind)(frame, offset, cuts) > len(frame):
+        raise ValueError("the message is truncated")
     if not cuts:
         return frame
     kept: list[bytes] = []
@@ -62,7 +61,7 @@ def untagged(kind: Any, frame: bytes, offset: int) -> bytes:
 
 
 @cache
-def _outline(kind: Any) -> Step:
+def _entity_step(kind: Any) -> Step:
     parts = _parts(kind)
     tagged = kind.__flexible__
 
@@ -77,7 +76,7 @@ def _outline(kind: Any) -> Step:
 
 
 def _parts(kind: Any) -> list[Part]:
-    """What an entity consists of; neighbours of fixed size as one."""
+    """Return the parts of an entity; consecutive parts of fixed size are merged."""
     parts: list[Part] = []
     for field in fields(kind):
         part = _part(kind, field)
@@ -97,7 +96,7 @@ def _part(kind: Any, field: Field[Any]) -> Part:
         return _array(get_args(declared)[0], field, flexible=kind.__flexible__)
     if not _is_entity(declared):
         return _primitive(field, flexible=kind.__flexible__)
-    entity: Step = _outline(declared)
+    entity: Step = _entity_step(declared)
     return entity if declared is field.type else _nullable(entity)
 
 
@@ -115,7 +114,7 @@ def _primitive(field: Field[Any], *, flexible: bool) -> Part:
 
 def _array(item: Any, field: Field[Any], *, flexible: bool) -> Step:
     part: Part = (
-        _outline(item) if _is_entity(item) else _primitive(field, flexible=flexible)
+        _entity_step(item) if _is_entity(item) else _primitive(field, flexible=flexible)
     )
     size = _size(item) if _is_entity(item) else part
     ends_in_tags = _is_entity(item) and flexible
@@ -125,14 +124,15 @@ def _array(item: Any, field: Field[Any], *, flexible: bool) -> Step:
     def step(frame: bytes, at: int, cuts: list[Cut]) -> int:
         count, at = count_of(frame, at)
         if count < lowest:
-            raise ValueError("null, where an array is to be")
+            raise ValueError("an array is null")
         if count > len(frame) - at:
-            raise ValueError(f"an array of {count}, with {len(frame) - at} bytes left")
+            left = len(frame) - at
+            raise ValueError(f"an array of {count} elements, but {left} bytes are left")
         if count <= 0:
             return at
         if isinstance(size, int):
             end = at + count * size
-            # The last byte of each counts its tagged fields.
+            # The last byte of each element is the number of its tagged fields.
             if not ends_in_tags or not any(frame[at + size - 1 : end : size]):
                 return end
         for _ in range(count):
@@ -143,7 +143,7 @@ def _array(item: Any, field: Field[Any], *, flexible: bool) -> Step:
 
 
 def _size(kind: Any) -> int | None:
-    """How long an entity is, if it always is as long and has no tagged fields."""
+    """Return the size of an entity without tagged fields, or None if it varies."""
     parts = _parts(kind)
     if len(parts) == 1 and isinstance(parts[0], int):
         return parts[0] + int(kind.__flexible__)
@@ -152,8 +152,8 @@ def _size(kind: Any) -> int | None:
 
 def _nullable(step: Step) -> Step:
     def skip(frame: bytes, at: int, cuts: list[Cut]) -> int:
-        # A marker goes before, negative for null (KIP-893). The codec takes only -1 for
-        # null: it would read on, where nothing was checked.
+        # A marker byte precedes it, negative for null (KIP-893). kio treats only -1 as
+        # null, and would parse bytes that were not validated.
         if frame[at] < 0x80:
             return step(frame, at + 1, cuts)
         cuts.append((at, at + 1, b"\xff"))
@@ -189,7 +189,7 @@ def _skip_tags(frame: bytes, at: int, cuts: list[Cut]) -> int:
 
 
 def _count(frame: bytes, at: int) -> tuple[int, int]:
-    """A compact length: the wire has it one higher, so that 0 is null."""
+    """Return a compact length (-1 for null, encoded as length + 1) and the position."""
     number, at = _varint(frame, at)
     return number - 1, at
 
@@ -206,5 +206,5 @@ def _varint(frame: bytes, at: int) -> tuple[int, int]:
         number |= (frame[at] & 0x7F) << shift
         shift += 7
         if shift > 35:
-            raise ValueError("a number of more than five bytes")
+            raise ValueError("a varint has more than five bytes")
     return number, at + 1

@@ -1,10 +1,9 @@
-"""kio's schemas of answers, as widely as Kafka's own rules have them.
+"""Widens kio's schemas of responses to what Kafka's compatibility rules allow.
 
-kio takes an error code that it does not know for garbage, and so it does with a
-tagged field. Kafka lets newer brokers add both without a new version of the API
-(KIP-482 for the fields): the code is of use as a number, the field can be skipped.
-Records of null ended with ShareFetch version 1; a broker that still sends them
-where it has none means nothing else by it.
+kio rejects unknown error codes and unknown tagged fields. Newer brokers may add both
+without a new version of the API (KIP-482 for tagged fields). So error codes become
+plain numbers, and tagged fields are removed. Records may also be null: since ShareFetch
+version 1 they should not be, but a broker may still send null for no records.
 """
 
 from dataclasses import Field, field, fields, is_dataclass, make_dataclass
@@ -15,7 +14,7 @@ from typing import Any, get_args, get_origin
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import Records, i16
 
-__all__ = ["widened"]
+__all__ = ["widen"]
 
 _TRAITS = (
     "__type__",
@@ -27,16 +26,16 @@ _TRAITS = (
 
 
 @cache
-def widened(kind: Any) -> Any:
-    """Make the like of one of kio's entities, for kio's own reader to read by.
+def widen(kind: Any) -> Any:
+    """Return a widened copy of an entity, for kio's reader.
 
-    Error codes are plain numbers in it, records may be None; tagged fields are left
-    out (this client uses none), so that whoever reads by it has to skip them first.
+    Error codes are plain numbers, records may be None, and tagged fields are removed:
+    the caller must remove them from the frame (see `kio_guard`).
     """
     traits = {name: getattr(kind, name) for name in _TRAITS if hasattr(kind, name)}
     return make_dataclass(
         kind.__name__,
-        [_widened_field(f) for f in fields(kind) if "tag" not in f.metadata],
+        [_widen_field(f) for f in fields(kind) if "tag" not in f.metadata],
         namespace={**traits, "__module__": kind.__module__},
         frozen=True,
         slots=True,
@@ -44,24 +43,24 @@ def widened(kind: Any) -> Any:
     )
 
 
-def _widened_field(f: Field[Any]) -> tuple[str, Any, Any]:
+def _widen_field(f: Field[Any]) -> tuple[str, Any, Any]:
     metadata = dict(f.metadata)
     if f.type is ErrorCode:
         metadata["kafka_type"] = "int16"
-    return f.name, _widened_type(f.type), field(default=f.default, metadata=metadata)
+    return f.name, _widen_type(f.type), field(default=f.default, metadata=metadata)
 
 
-def _widened_type(declared: Any) -> Any:
+def _widen_type(declared: Any) -> Any:
     if declared is ErrorCode:
         return i16
     if declared is Records:
         return Records | None
     if _is_entity(declared):
-        return widened(declared)
+        return widen(declared)
     if get_origin(declared) is tuple:
-        return GenericAlias(tuple, (_widened_type(get_args(declared)[0]), ...))
+        return GenericAlias(tuple, (_widen_type(get_args(declared)[0]), ...))
     nullable = [part for part in get_args(declared) if _is_entity(part)]
-    return widened(nullable[0]) | None if nullable else declared
+    return widen(nullable[0]) | None if nullable else declared
 
 
 def _is_entity(declared: Any) -> bool:

@@ -1,8 +1,8 @@
-"""Finds the API of a request, loaded when it is first asked for; and versions.
+"""Finds the API of a request, loading it on first use, and chooses its version.
 
-A command asks two or three questions. Loading the schemas of all would take longer
-than their answers (5 ms each); a consumer has what it asks loaded beforehand, by
-`apis`, for its loop is not to wait for that.
+A command sends two or three kinds of requests, and loading a schema takes 5 ms, so
+loading all of them would take longer than the requests. A consumer loads its APIs at
+import, with `consumer_apis`, so that loading does not block its event loop.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from sharecons.errors import UnsupportedVersionError
 from sharecons.wire.api_versions import VersionRange
 from sharecons.wire.codec.api import Api
 
-__all__ = ["HOMES", "Served", "api_of", "choose_version"]
+__all__ = ["API_LOCATIONS", "Served", "api_of", "choose_version"]
 
 Served = Mapping[int, VersionRange]
 
-HOMES: Final[Mapping[str, str]] = {
+API_LOCATIONS: Final[Mapping[str, str]] = {
     "AlterConfigs": "alter_configs.ALTER_CONFIGS",
     "AlterConsumerGroupOffsets": "offset_commit.OFFSET_COMMIT",
     "AlterGroupConfig": "group_configs.ALTER_GROUP_CONFIG",
@@ -50,48 +50,53 @@ HOMES: Final[Mapping[str, str]] = {
     "ShareFetch": "share_fetch.SHARE_FETCH",
     "TopicMetadataRequest": "topics.TOPICS",
 }
-"""Where the API of each kind of request is, by the request's name."""
+"""The module and name of the API of each request class, by the class's name."""
 
 
 _loaded: Final[dict[type, Api[Any, Any]]] = {}
 
 
 def api_of(request: type) -> Api[Any, Any]:
-    """Give the API that a kind of request is sent by."""
+    """Return the API of a request class."""
     api = _loaded.get(request)
     if api is None:
-        module, name = HOMES[request.__name__].split(".")
+        module, name = API_LOCATIONS[request.__name__].split(".")
         api = getattr(import_module(f"sharecons.wire.{module}"), name)
         _loaded[request] = api
     return api
 
 
 def choose_version(api: Api[Any, Any], served: Served, broker: str) -> int:
-    """Choose the highest version that both sides speak.
+    """Return the highest version that both sides support.
 
     Raises:
-        UnsupportedVersionError: there is none; says what would serve.
+        UnsupportedVersionError: there is none; the message names the Kafka version
+            that is needed.
     """
-    theirs = served.get(api.key, VersionRange(0, -1))
-    version = min(api.versions[-1], theirs.highest)
-    if version < max(api.versions[0], theirs.lowest):
-        raise UnsupportedVersionError(_complaint(api, theirs, broker))
+    broker_versions = served.get(api.key, VersionRange(0, -1))
+    version = min(api.versions[-1], broker_versions.highest)
+    if version < max(api.versions[0], broker_versions.lowest):
+        raise UnsupportedVersionError(
+            _unsupported_message(api, broker_versions, broker)
+        )
     return version
 
 
-def _complaint(api: Api[Any, Any], theirs: VersionRange, broker: str) -> str:
-    ours = f"{api.versions[0]} to {api.versions[-1]}"
-    if theirs.highest < theirs.lowest:
-        what = f"broker {broker} does not serve {api.name}"
+def _unsupported_message(
+    api: Api[Any, Any], broker_versions: VersionRange, broker: str
+) -> str:
+    client_versions = f"{api.versions[0]} to {api.versions[-1]}"
+    if broker_versions.highest < broker_versions.lowest:
+        problem = f"broker {broker} does not support {api.name}"
     else:
-        what = (
-            f"broker {broker} serves {api.name} in versions {theirs.lowest} to "
-            f"{theirs.highest}, this client speaks {ours}"
+        problem = (
+            f"broker {broker} supports {api.name} versions {broker_versions.lowest} to "
+            f"{broker_versions.highest}, but this client needs {client_versions}"
         )
     if not api.since:
-        return f"{what}; Kafka 4.1 or newer does"
+        return f"{problem}; use Kafka 4.1 or newer"
     return (
-        f"{what}: share groups need Kafka 4.1 or newer. From 4.2 on they are there; on "
-        "4.1 they are a preview, to be switched on with "
+        f"{problem}: share groups need Kafka 4.1 or newer. Since 4.2 they are enabled; "
+        "on 4.1 they are a preview, enable it with "
         "`kafka-features.sh upgrade --feature share.version=1`"
     )

@@ -1,7 +1,7 @@
-"""What the APIs of administration share: schemas loaded when asked for, and grouping.
+"""Loads kio's schemas on first use, and other helpers of the admin client's APIs.
 
-A command asks two or three questions, of some twenty that there are. Each schema of
-kio's takes 5 ms to load, so that all of them would cost more than the answer.
+A command sends two or three of some twenty kinds of requests. Loading a schema takes
+5 ms, so loading all of them would take longer than the requests.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from sharecons._record import TopicPartition
 
-__all__ = ["NO_EPOCH", "by_topic", "known", "operations", "schema"]
+__all__ = ["NO_EPOCH", "by_topic", "none_if_negative", "operations", "schema"]
 
 NO_EPOCH: Final = -1
 
-_NOT_ASKED_FOR: Final = -0x80000000
+_NOT_REQUESTED: Final = -0x80000000
 
 _OPERATIONS: Final[Mapping[int, str]] = {
     3: "READ",
@@ -32,30 +32,30 @@ _OPERATIONS: Final[Mapping[int, str]] = {
     14: "DESCRIBE_TOKENS",
     15: "TWO_PHASE_COMMIT",
 }
-"""Kafka's AclOperation, by its code."""
+"""The names of Kafka's AclOperation by code."""
 
 
 @cache
 def schema(api: str, version: int) -> Any:
-    """Give kio's module of one version of an API; requests' parts are in `.request`."""
+    """Return kio's module for a version of an API; `.request` has a request's parts."""
     return import_module(f"kio.schema.{api}.v{version}")
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Group partitions by topic, as requests have them."""
+    """Return the partition numbers of each topic, as requests list them."""
     grouped: dict[str, list[int]] = {}
     for topic, partition in partitions:
         grouped.setdefault(topic, []).append(partition)
     return grouped
 
 
-def known(number: int) -> int | None:
-    """Read a number that Kafka gives as negative where there is none."""
+def none_if_negative(number: int) -> int | None:
+    """Return the number, or None if it is negative, which means there is none."""
     return None if number < 0 else number
 
 
 def operations(bits: int) -> frozenset[str] | None:
-    """Read which operations are allowed; None if nobody asked."""
-    if bits == _NOT_ASKED_FOR:
+    """Return the allowed operations in a bit field; None if they were not requested."""
+    if bits == _NOT_REQUESTED:
         return None
     return frozenset(name for bit, name in _OPERATIONS.items() if bits & 1 << bit)
