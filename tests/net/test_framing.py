@@ -156,7 +156,7 @@ def test_a_frame_longer_than_is_believed(monkeypatch):
 
 @pytest.mark.parametrize("length", [-1, 0, 3, FRAME_LIMIT + 1])
 def test_a_length_that_no_answer_has(length):
-    with pytest.raises(ProtocolError, match=f"{length} bytes"):
+    with pytest.raises(ProtocolError, match=f"length {length}"):
         feed(FrameBuffer(), length.to_bytes(4, "big", signed=True))
 
 
