@@ -175,7 +175,7 @@ class Record:
     @property
     def lock_remaining(self) -> float:
         """Seconds until `lock_deadline`; 0.0 if it has passed or the lock is lost."""
-        return self._holder.remaining_of(self.offset)
+        return self._ack_target.remaining_of(self.offset)
 
     @property
     def held(self) -> bool:

@@ -13,17 +13,10 @@
     │   └── DeserializationError               a deserializer raised
     ├── CallbackError                          on_acknowledged raised
     ├── ConnectionFailedError                  no broker, or a broken connection
-<<<<<<< HEAD
-    │   ├── RequestTimedOutError (also TimeoutError) no answer in time
-    │   └── ProtocolError                      an answer that is not Kafka's
-    ├── AuthenticationError                    a broker does not know us, or we it
-    ├── BrokerError                            the broker answered with an error code
-=======
-    │   ├── RequestTimedOutError               no response in time
+    │   ├── RequestTimedOutError (also TimeoutError) no response in time
     │   └── ProtocolError                      an invalid response
     ├── AuthenticationError                    either side rejected the other
     ├── BrokerError                            the broker returned an error code
->>>>>>> 5cb638a (config, records, wire: plain names, plain English)
     │   ├── AuthorizationError                 not allowed
     │   └── GroupError                         the group rejected this member
     ├── UnsupportedVersionError                the broker is too old
@@ -78,17 +71,13 @@ RETRIABLE_CODES: Final = frozenset(
 
 
 class Error(Exception):
-<<<<<<< HEAD
-    """The base of all errors of sharecons; every other exception is a bug to report.
+    """Base class of all errors of sharecons. Any other exception is a bug to report.
 
     Attributes:
         retriable: whether the same call may succeed later without a change.
     """
 
     retriable: bool = False
-=======
-    """Base class of all errors of sharecons. Any other exception is a bug to report."""
->>>>>>> 5cb638a (config, records, wire: plain names, plain English)
 
 
 class ConfigurationError(Error, ValueError):
@@ -196,14 +185,9 @@ class ConnectionFailedError(Error):
 
     retriable = True
 
-<<<<<<< HEAD
 
 class RequestTimedOutError(ConnectionFailedError, TimeoutError):
-    """A broker did not answer in time; whether it acted is unknown."""
-=======
-class RequestTimedOutError(ConnectionFailedError):
     """A broker did not respond in time; the request may have had its effect."""
->>>>>>> 5cb638a (config, records, wire: plain names, plain English)
 
 
 class ProtocolError(ConnectionFailedError):
@@ -223,14 +207,9 @@ class BrokerError(Error):
     """The broker returned an error code that the client cannot handle.
 
     Attributes:
-<<<<<<< HEAD
-        code: Kafka's number for it.
-        name: Kafka's name for it.
-        retriable: whether Kafka calls this code retriable.
-=======
         code: Kafka's error code.
         name: Kafka's name of the error.
->>>>>>> 5cb638a (config, records, wire: plain names, plain English)
+        retriable: whether Kafka calls this code retriable.
     """
 
     def __init__(self, message: str, *, code: int, name: str) -> None:
@@ -266,8 +245,7 @@ class OutdatedPlanError(Error):
 
 
 class CommitTimeoutError(Error, TimeoutError):
-<<<<<<< HEAD
-    """`commit()` ran out of time; the requests go on, the callback gets the results."""
+    """`commit()` timed out; requests continue, and the callback gets the results."""
 
     retriable = True
 
@@ -286,6 +264,3 @@ def fresh(error: ErrorT) -> ErrorT:
     is_wrapper = isinstance(error, BackgroundTaskError)
     again.__cause__ = error.__cause__ if is_wrapper else error
     return again
-=======
-    """`commit()` timed out; requests continue, and the callback gets the results."""
->>>>>>> 5cb638a (config, records, wire: plain names, plain English)
