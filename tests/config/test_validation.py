@@ -270,7 +270,7 @@ async def test_subscribe_accepts_names_and_lists_of_names(
         assert consumer.subscription == ("orders", "refunds")
         consumer.subscribe(["orders"], "returns")
         assert consumer.subscription == ("orders", "returns")
-        with pytest.raises(ConfigurationError, match="given twice: orders"):
+        with pytest.raises(ConfigurationError, match="contain duplicates: orders"):
             consumer.subscribe(("orders", "refunds"), "orders")
         with pytest.raises(ConfigurationError, match="b'orders'"):
             consumer.subscribe([b"orders"])  # type: ignore[list-item]

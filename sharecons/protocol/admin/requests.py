@@ -109,7 +109,7 @@ class FindCoordinators(NamedTuple):
 
 
 class TopicMetadataRequest(NamedTuple):
-    """Metadata; no names ask for every topic. Answered by `TopicsAnswered`."""
+    """Metadata; no names ask for every topic. Answered by `TopicMetadata`."""
 
     names: tuple[str, ...] | None
     authorized_operations: bool = False
