@@ -103,13 +103,13 @@ def delete(cluster, *filters, version=3):
     return ask(cluster, "delete_acls", version, filters=filters).filter_results
 
 
-def test_without_acls_everybody_may_do_everything():
+def test_without_acls_every_operation_is_allowed():
     assert set(OPERATIONS_ON_TOPICS) == allowed_on(access_with())
     assert 3576 == access_with().authorized_operations("TOPIC", "t")
     assert 8096 == access_with().authorized_operations("CLUSTER", "kafka-cluster")
 
 
-def test_acl_speaks_of_its_resource_alone():
+def test_acl_applies_to_its_resource_only():
     access = access_with(acl())
 
     assert set() == allowed_on(access)
@@ -117,12 +117,12 @@ def test_acl_speaks_of_its_resource_alone():
     assert not access.denies("READ", "GROUP", "t")
 
 
-def test_denial_of_one_operation_leaves_no_other_allowed():
+def test_deny_rule_alone_allows_no_other_operation():
     """A resource that has ACLs is closed to whom none of them allows."""
     assert set() == allowed_on(access_with(acl(operation=Operation.READ)))
 
 
-def test_denial_prevails_over_permission():
+def test_deny_rule_overrides_allow_rule():
     access = access_with(
         acl(permission=Permission.ALLOW), acl(operation=Operation.WRITE)
     )
@@ -143,7 +143,7 @@ def test_denial_prevails_over_permission():
         (Operation.ALL, set(OPERATIONS_ON_TOPICS)),
     ],
 )
-def test_permission_implies_the_lesser_operation(operation, allowed):
+def test_allow_rule_implies_describe_operations(operation, allowed):
     access = access_with(acl(operation=operation, permission=Permission.ALLOW))
 
     assert allowed == allowed_on(access)
@@ -158,7 +158,7 @@ def test_permission_implies_the_lesser_operation(operation, allowed):
         ({}, {"t"}),
     ],
 )
-def test_pattern_says_which_names_are_meant(changes, denied):
+def test_pattern_selects_resource_names(changes, denied):
     access = access_with(acl(**changes))
 
     names = {"t", "topic", "other"}
@@ -174,7 +174,7 @@ def test_pattern_says_which_names_are_meant(changes, denied):
         ({"host": "1.2.3.4"}, False),
     ],
 )
-def test_acl_speaks_of_its_principal_and_host_alone(changes, denied):
+def test_acl_applies_to_its_principal_and_host_only(changes, denied):
     everybody = acl(permission=Permission.ALLOW)
     access = access_with(everybody, acl(**changes))
 
@@ -205,7 +205,7 @@ filters = st.builds(
 
 
 @given(st.lists(rules), filters)
-def test_filter_parts_the_acls_in_two(acls, wanted):
+def test_filter_returns_exactly_the_matching_acls(acls, wanted):
     access = access_with(*acls)
     found = access.find(wanted)
     access.remove(found)
@@ -217,7 +217,7 @@ def test_filter_parts_the_acls_in_two(acls, wanted):
 
 
 @given(st.lists(rules), st.sampled_from(["t", "topic", "other"]))
-def test_filter_of_matching_patterns_finds_all_that_count_for_a_name(acls, name):
+def test_match_filter_finds_all_acls_of_a_name(acls, name):
     access = access_with(*acls)
     wanted = {**ANY, "resource": Resource.TOPIC, "pattern": Pattern.MATCH, "name": name}
     found = access_with(*access.find(AclFilter(**wanted)))
@@ -239,7 +239,7 @@ def test_acl_is_created_described_and_deleted(version):
     assert not cluster.authorizer.denies("READ", "TOPIC", "t")
 
 
-def test_acl_is_there_once():
+def test_acl_created_twice_is_stored_once():
     cluster = cluster_of()
     create(cluster, creation(), creation())
     create(cluster, creation())
@@ -264,7 +264,7 @@ def test_acls_are_described_by_resource():
     } == describe(cluster)
 
 
-def test_filters_that_meet_both_tell_what_they_delete():
+def test_overlapping_filters_both_return_the_deleted_acl():
     cluster = cluster_of()
     create(cluster, creation())
     results = delete(cluster, filtering(), filtering())
@@ -289,7 +289,7 @@ def test_filters_that_meet_both_tell_what_they_delete():
         ),
     ],
 )
-def test_acl_that_makes_no_sense_is_refused_alone(changes, message):
+def test_invalid_acl_is_rejected_and_others_are_created(changes, message):
     cluster = cluster_of()
     results = create(cluster, creation(**changes), creation(resource_name="u"))
 
@@ -307,7 +307,7 @@ def test_acl_that_makes_no_sense_is_refused_alone(changes, message):
         {"permission_type": 1},
     ],
 )
-def test_filter_in_place_of_an_acl_spoils_the_request(changes):
+def test_filter_instead_of_an_acl_fails_the_request(changes):
     cluster = cluster_of()
     results = create(cluster, creation(**changes), creation())
 
@@ -315,7 +315,7 @@ def test_filter_in_place_of_an_acl_spoils_the_request(changes):
     assert {} == describe(cluster)
 
 
-def test_filter_of_an_unknown_kind_finds_nothing():
+def test_filter_with_unknown_type_is_rejected():
     cluster = cluster_of()
     create(cluster, creation())
 

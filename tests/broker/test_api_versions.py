@@ -19,19 +19,19 @@ def test_versions_of_every_api_are_announced(version):
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
-def test_what_is_announced_has_a_handler(api):
+def test_announced_apis_have_handlers(api):
     assert callable(api.handle)
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_share_groups_and_transactions_are_on(version):
+def test_share_groups_and_transactions_are_enabled(version):
     answer = ask(cluster_of(), "api_versions", version)
 
     levels = {each.name: each.max_version_level for each in answer.finalized_features}
     assert (1, 2) == (levels["share.version"], levels["transaction.version"])
 
 
-def test_older_clients_are_spared_features_that_begin_at_zero():
+def test_old_versions_omit_features_with_minimum_zero():
     older, newer = (ask(cluster_of(), "api_versions", version) for version in (3, 4))
 
     assert {"metadata.version"} == {each.name for each in older.supported_features}

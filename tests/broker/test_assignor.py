@@ -24,32 +24,32 @@ def holders_of(assignment):
     return Counter(each for held in assignment.values() for each in held)
 
 
-def test_single_member_has_everything():
+def test_single_member_gets_all_partitions():
     result = assign({"a": {T, U}}, partitions_of(2, 1), {})
 
     assert {"a": {(T, 0), (T, 1), (U, 0)}} == result
 
 
-def test_nobody_has_partitions_of_what_it_did_not_subscribe_to():
+def test_members_get_only_subscribed_topics():
     result = assign({"a": {T}, "b": {T, U}}, partitions_of(2, 2), {})
 
     assert {(T, 0)} == result["a"]
     assert {(T, 1), (U, 0), (U, 1)} == result["b"]
 
 
-def test_subscription_to_nothing_that_exists_gives_nothing():
+def test_subscription_to_missing_topic_gives_no_partitions():
     assert {"a": frozenset(), "b": frozenset()} == assign(
         {"a": {V}, "b": set()}, partitions_of(3), {}
     )
 
 
-def test_newcomer_takes_the_surplus_of_the_first():
+def test_new_member_takes_surplus_partitions():
     result = assign({"a": {T}, "b": {T}}, partitions_of(4), {"a": t(0, 1, 2, 3)})
 
     assert {"a": t(0, 1), "b": t(2, 3)} == result
 
 
-def test_what_a_member_left_goes_to_those_who_stay():
+def test_partitions_of_removed_member_go_to_remaining_members():
     result = assign({"a": {T}, "c": {T}}, partitions_of(4), {"a": t(0), "c": t(3)})
 
     assert t(0) < result["a"]
@@ -65,13 +65,13 @@ def test_more_members_than_partitions_share_them():
     assert all(result.values())
 
 
-def test_partition_that_is_gone_is_given_up():
+def test_deleted_partition_is_removed_from_assignment():
     result = assign({"a": {T}}, partitions_of(1), {"a": t(0, 1)})
 
     assert {"a": t(0)} == result
 
 
-def test_order_of_members_alone_decides_among_equals():
+def test_order_of_members_breaks_ties():
     members = {"x": {T}, "a": {T}}
 
     assert {"x": t(0, 2), "a": t(1, 3)} == assign(members, partitions_of(4), {})
@@ -83,7 +83,7 @@ rounds = st.lists(st.tuples(members, counts), min_size=1, max_size=5)
 
 
 @given(rounds)
-def test_members_of_one_mind_are_balanced_through_all_changes(rounds):
+def test_equal_subscriptions_stay_balanced(rounds):
     held = {}
     for who, how_many in rounds:
         partitions = partitions_of(*how_many)
@@ -106,7 +106,7 @@ wishes = st.dictionaries(
 
 
 @given(st.lists(st.tuples(wishes, counts), min_size=1, max_size=5))
-def test_whatever_members_wish_every_partition_that_is_wanted_is_held(rounds):
+def test_every_subscribed_partition_is_assigned(rounds):
     held = {}
     for subscriptions, how_many in rounds:
         partitions = partitions_of(*how_many)
@@ -127,7 +127,7 @@ def test_whatever_members_wish_every_partition_that_is_wanted_is_held(rounds):
 
 
 @given(st.integers(1, 20), st.integers(1, 20))
-def test_member_that_comes_hardly_moves_what_the_others_have(partitions, before):
+def test_new_member_moves_few_partitions(partitions, before):
     members = {f"m{number}": {T} for number in range(before)}
     old = assign(members, partitions_of(partitions), {})
     new = assign({**members, "late": {T}}, partitions_of(partitions), old)

@@ -65,7 +65,7 @@ def refused(call, *args, **kwargs):
     return caught.value.code
 
 
-def test_the_first_member_leads_a_generation_of_its_own_at_once():
+def test_first_member_becomes_leader_at_once():
     group = ClassicGroup("g")
 
     answer = joins(group, "one").result
@@ -80,7 +80,7 @@ def test_the_first_member_leads_a_generation_of_its_own_at_once():
     assert State.COMPLETING is group.state
 
 
-def test_a_new_member_has_to_come_again_with_the_id_that_it_is_given():
+def test_new_member_must_rejoin_with_its_assigned_id():
     group = ClassicGroup("g")
 
     first = joins(group, "one", id_required=True).result
@@ -90,7 +90,7 @@ def test_a_new_member_has_to_come_again_with_the_id_that_it_is_given():
     assert (ErrorCode.none, 1) == (second.error, second.generation_id)
 
 
-def test_an_id_that_was_given_out_holds_for_a_session_only():
+def test_pending_id_expires_with_the_session_timeout():
     group = ClassicGroup("g")
     joins(group, "one", id_required=True)
 
@@ -99,7 +99,7 @@ def test_an_id_that_was_given_out_holds_for_a_session_only():
     assert (ErrorCode.unknown_member_id, "one") == (answer.error, answer.member_id)
 
 
-def test_an_initial_delay_gathers_members_in_one_generation():
+def test_initial_delay_puts_members_into_one_generation():
     group = ClassicGroup("g", initial_delay=3.0)
     one = joins(group, "one", now=0.0)
     two = joins(group, "two", now=1.0)
@@ -112,7 +112,7 @@ def test_an_initial_delay_gathers_members_in_one_generation():
     assert (1, ()) == (two.result.generation_id, two.result.members)
 
 
-def test_the_initial_delay_never_exceeds_the_rebalance_timeout():
+def test_initial_delay_is_limited_by_rebalance_timeout():
     group = ClassicGroup("g", initial_delay=3.0)
     first = joins(group, "0", rebalance_timeout=7.0)
 
@@ -124,7 +124,7 @@ def test_the_initial_delay_never_exceeds_the_rebalance_timeout():
     assert (1, 7) == (first.result.generation_id, len(first.result.members))
 
 
-def test_a_second_member_waits_until_the_first_has_joined_again():
+def test_second_member_waits_for_first_to_rejoin():
     group = stable("one")
 
     two = joins(group, "two", now=1.0)
@@ -139,7 +139,7 @@ def test_a_second_member_waits_until_the_first_has_joined_again():
     )
 
 
-def test_a_member_that_does_not_join_again_in_time_is_out():
+def test_member_that_does_not_rejoin_in_time_is_removed():
     group = stable("one", session_timeout=100.0)
     two = joins(group, "two", now=1.0)
 
@@ -154,7 +154,7 @@ def test_a_member_that_does_not_join_again_in_time_is_out():
     assert ErrorCode.unknown_member_id is refused(group.heartbeat, "one", None, 1, 61.0)
 
 
-def test_the_longest_rebalance_timeout_of_all_holds():
+def test_longest_rebalance_timeout_is_used():
     group = stable("one", rebalance_timeout=120.0, session_timeout=500.0)
     two = joins(group, "two", now=0.0, rebalance_timeout=1.0)
 
@@ -165,7 +165,7 @@ def test_the_longest_rebalance_timeout_of_all_holds():
     assert 2 == two.result.generation_id
 
 
-def test_nobody_waits_for_an_id_that_was_given_out_once_its_session_is_over():
+def test_expired_pending_id_does_not_block_the_rebalance():
     group = stable("one", session_timeout=100.0)
     joins(group, "two", now=0.0, id_required=True, session_timeout=5.0)
     one = rejoins(group, "one", now=1.0, session_timeout=100.0)
@@ -176,7 +176,7 @@ def test_nobody_waits_for_an_id_that_was_given_out_once_its_session_is_over():
     assert 2 == one.result.generation_id
 
 
-def test_a_member_whose_session_is_over_is_out_and_the_others_rebalance():
+def test_expired_member_is_removed_and_others_rebalance():
     group = stable("one", "two")
     group.heartbeat("two", None, group.generation_id, 9.0)
 
@@ -189,7 +189,7 @@ def test_a_member_whose_session_is_over_is_out_and_the_others_rebalance():
     )
 
 
-def test_a_member_that_waits_for_a_rebalance_needs_no_heartbeats():
+def test_waiting_member_does_not_expire():
     group = stable("one", "two", rebalance_timeout=300.0)
     one = rejoins(group, "one", now=1.0, rebalance_timeout=300.0)
 
@@ -202,7 +202,7 @@ def test_a_member_that_waits_for_a_rebalance_needs_no_heartbeats():
     assert 2 == len(one.result.members)
 
 
-def test_a_new_member_is_given_up_after_five_minutes_though_it_waits():
+def test_waiting_new_member_expires_after_five_minutes():
     group = stable("one", rebalance_timeout=1000.0, session_timeout=1000.0)
     two = joins(group, "two", now=0.0)
 
@@ -213,7 +213,7 @@ def test_a_new_member_is_given_up_after_five_minutes_though_it_waits():
     assert ErrorCode.unknown_member_id is two.result.error
 
 
-def test_all_sessions_over_at_once_leave_the_group_empty():
+def test_group_is_empty_after_all_sessions_expire():
     group = stable("one", "two", "three")
 
     group.advance(1000.0)
@@ -222,7 +222,7 @@ def test_all_sessions_over_at_once_leave_the_group_empty():
     assert ("consumer", None) == (group.protocol_type, group.protocol_name)
 
 
-def test_the_leaders_sync_brings_everybodys_assignment():
+def test_leader_sync_assigns_all_members():
     group = ClassicGroup("g")
     joins(group, "one")
     two = joins(group, "two")
@@ -242,20 +242,20 @@ def test_the_leaders_sync_brings_everybodys_assignment():
     assert State.STABLE is group.state
 
 
-def test_whoever_is_not_in_the_leaders_assignments_gets_nothing():
+def test_member_without_assignment_gets_empty_assignment():
     group = ClassicGroup("g")
     joins(group, "one")
 
     assert b"" == syncs(group, "one", assignments={"other": b"1"}).result.assignment
 
 
-def test_a_stable_group_gives_assignments_again():
+def test_stable_group_repeats_assignments():
     group = stable("one", "two")
 
     assert b"two" == syncs(group, "two", now=1.0).result.assignment
 
 
-def test_members_that_never_sync_are_out_after_the_rebalance_timeout():
+def test_members_without_sync_are_removed_after_rebalance_timeout():
     group = ClassicGroup("g")
     joins(group, "one", session_timeout=1000.0)
     joins(group, "two", session_timeout=1000.0)
@@ -270,7 +270,7 @@ def test_members_that_never_sync_are_out_after_the_rebalance_timeout():
     )
 
 
-def test_a_rebalance_sends_those_who_wait_for_an_assignment_to_join_again():
+def test_rebalance_fails_waiting_syncs():
     group = ClassicGroup("g")
     joins(group, "one")
     joins(group, "two")
@@ -282,7 +282,7 @@ def test_a_rebalance_sends_those_who_wait_for_an_assignment_to_join_again():
     assert ErrorCode.rebalance_in_progress is waits.result.error
 
 
-def test_a_sync_is_refused_with_a_wrong_generation_protocol_or_time():
+def test_sync_with_wrong_generation_protocol_or_state_is_rejected():
     group = stable("one")
 
     assert ErrorCode.illegal_generation is refused(syncs, group, "one", generation_id=9)
@@ -297,7 +297,7 @@ def test_a_sync_is_refused_with_a_wrong_generation_protocol_or_time():
     assert ErrorCode.rebalance_in_progress is refused(syncs, group, "one")
 
 
-def test_the_leader_rebalances_by_joining_again():
+def test_leader_rejoin_starts_a_rebalance():
     group = stable("one", "two")
 
     reply = rejoins(group, "one", now=1.0)
@@ -305,7 +305,7 @@ def test_the_leader_rebalances_by_joining_again():
     assert (None, State.PREPARING) == (reply.result, group.state)
 
 
-def test_a_follower_that_joins_again_unchanged_is_told_the_generation():
+def test_unchanged_follower_rejoin_returns_current_generation():
     group = stable("one", "two")
     before = group.generation_id
 
@@ -315,7 +315,7 @@ def test_a_follower_that_joins_again_unchanged_is_told_the_generation():
     assert State.STABLE is group.state
 
 
-def test_a_follower_with_another_subscription_rebalances():
+def test_follower_rejoin_with_new_subscription_starts_a_rebalance():
     group = stable("one", "two")
 
     rejoins(group, "two", now=1.0, protocols=(("range", b"other"),))
@@ -323,7 +323,7 @@ def test_a_follower_with_another_subscription_rebalances():
     assert State.PREPARING is group.state
 
 
-def test_a_join_that_comes_again_before_the_assignments_is_answered_again():
+def test_repeated_join_before_assignment_is_answered():
     group = ClassicGroup("g")
     first = joins(group, "one")
 
@@ -332,7 +332,7 @@ def test_a_join_that_comes_again_before_the_assignments_is_answered_again():
     assert first.result == again.result
 
 
-def test_leaving_rebalances_and_the_next_in_line_leads():
+def test_leave_starts_a_rebalance_with_next_leader():
     group = stable("one", "two")
 
     codes = group.leave([("one", None)], now=1.0)
@@ -345,7 +345,7 @@ def test_leaving_rebalances_and_the_next_in_line_leads():
     )
 
 
-def test_the_last_to_leave_leaves_an_empty_group_of_a_new_generation():
+def test_last_leave_empties_the_group_in_a_new_generation():
     group = stable("one")
 
     group.leave([("one", None)], now=1.0)
@@ -354,7 +354,7 @@ def test_the_last_to_leave_leaves_an_empty_group_of_a_new_generation():
     assert ErrorCode.unknown_member_id is rejoins(group, "one").result.error
 
 
-def test_each_that_leaves_has_an_answer_of_its_own():
+def test_leave_returns_an_error_per_member():
     group = stable("one", "two")
     joins(group, "given", id_required=True)
 
@@ -365,7 +365,7 @@ def test_each_that_leaves_has_an_answer_of_its_own():
     assert 2 == len(group.members)
 
 
-def test_whoever_leaves_while_its_join_is_parked_is_told_so():
+def test_leave_fails_waiting_join_of_the_member():
     group = stable("one")
     two = joins(group, "two", now=1.0)
 
@@ -374,7 +374,7 @@ def test_whoever_leaves_while_its_join_is_parked_is_told_so():
     assert ErrorCode.unknown_member_id is two.result.error
 
 
-def test_the_protocol_that_most_members_like_best_is_chosen():
+def test_protocol_preferred_by_most_members_is_chosen():
     group = stable("one", protocols=(("range", b""), ("sticky", b"")))
     joins(group, "two", protocols=(("sticky", b"2"), ("range", b"")))
     joins(group, "three", protocols=(("sticky", b"3"), ("range", b"")))
@@ -395,7 +395,7 @@ def test_the_protocol_that_most_members_like_best_is_chosen():
         {"protocol_type": ""},
     ],
 )
-def test_whoever_speaks_no_common_protocol_is_refused(asked):
+def test_member_without_common_protocol_is_rejected(asked):
     group = stable("one")
 
     answer = joins(group, "two", **asked).result
@@ -405,13 +405,13 @@ def test_whoever_speaks_no_common_protocol_is_refused(asked):
 
 
 @pytest.mark.parametrize("asked", [{"protocols": ()}, {"protocol_type": ""}])
-def test_an_empty_group_insists_on_a_protocol(asked):
+def test_empty_group_requires_a_protocol(asked):
     answer = joins(ClassicGroup("g"), "one", **asked).result
 
     assert ErrorCode.inconsistent_group_protocol is answer.error
 
 
-def test_an_empty_group_takes_members_of_another_type():
+def test_empty_group_accepts_another_protocol_type():
     group = stable("one")
     group.leave([("one", None)], now=1.0)
 
@@ -420,7 +420,7 @@ def test_an_empty_group_takes_members_of_another_type():
     assert ("connect", 3) == (answer.protocol_type, answer.generation_id)
 
 
-def test_a_group_takes_no_more_members_than_it_may_have():
+def test_full_group_rejects_new_members():
     group = ClassicGroup("g", max_size=1)
     joins(group, "one")
     syncs(group, "one")
@@ -432,14 +432,14 @@ def test_a_group_takes_no_more_members_than_it_may_have():
     assert ErrorCode.none is one.error
 
 
-def test_a_heartbeat_is_refused_from_whoever_is_not_in_this_generation():
+def test_heartbeat_from_unknown_member_or_generation_is_rejected():
     group = stable("one")
 
     assert ErrorCode.illegal_generation is refused(group.heartbeat, "one", None, 9, 0.0)
     assert ErrorCode.unknown_member_id is refused(group.heartbeat, "two", None, 1, 0.0)
 
 
-def test_heartbeats_keep_a_member():
+def test_heartbeats_extend_the_session():
     group = stable("one")
 
     for second in range(9, 100, 9):
@@ -448,7 +448,7 @@ def test_heartbeats_keep_a_member():
     assert State.STABLE is group.state
 
 
-def test_whoever_waits_is_woken_when_it_is_answered():
+def test_changed_is_notified_with_replies():
     group = stable("one")
     rung = []
     group.changed.notify = lambda: rung.append(group.generation_id)
@@ -460,7 +460,7 @@ def test_whoever_waits_is_woken_when_it_is_answered():
     assert 2 in rung
 
 
-def test_a_parked_join_can_be_let_go_and_its_member_comes_again():
+def test_dropped_join_can_be_repeated():
     group = stable("one")
     two = joins(group, "two", now=1.0)
 
@@ -472,7 +472,7 @@ def test_a_parked_join_can_be_let_go_and_its_member_comes_again():
     assert ["one", "two"] == [each.member_id for each in one.result.members]
 
 
-def test_a_protocol_that_only_some_speak_is_not_chosen():
+def test_protocol_must_be_supported_by_all_members():
     group = stable("one", protocols=(("other", b""), ("range", b"")))
     joins(group, "two", protocols=(("another", b""), ("range", b"")))
 
@@ -483,7 +483,7 @@ def test_a_protocol_that_only_some_speak_is_not_chosen():
     assert ErrorCode.inconsistent_group_protocol is third.error
 
 
-def test_a_full_group_lets_in_again_whoever_waits_already():
+def test_full_group_accepts_rejoin_of_waiting_members():
     group = ClassicGroup("g", initial_delay=3.0, max_size=1)
     joins(group, "one")
 
@@ -495,7 +495,7 @@ def test_a_full_group_lets_in_again_whoever_waits_already():
     assert ErrorCode.none is again.result.error
 
 
-def test_a_rebalance_before_the_assignments_takes_back_the_old_ones():
+def test_rebalance_before_sync_clears_assignments():
     group = stable("one", "two")
     rejoins(group, "one")
     rejoins(group, "two")

@@ -20,7 +20,7 @@ def static_group(session_timeout=10.0):
     return group
 
 
-def test_a_static_member_needs_no_second_round_for_its_id():
+def test_static_member_joins_without_member_id_round():
     answer = joins(
         ClassicGroup("g"), "one", group_instance_id="i", id_required=True
     ).result
@@ -28,7 +28,7 @@ def test_a_static_member_needs_no_second_round_for_its_id():
     assert (ErrorCode.none, "i") == (answer.error, answer.members[0].group_instance_id)
 
 
-def test_a_follower_that_comes_back_has_its_assignment_without_a_rebalance():
+def test_returning_static_follower_keeps_assignment_without_rebalance():
     group = static_group()
     before = group.generation_id
 
@@ -44,7 +44,7 @@ def test_a_follower_that_comes_back_has_its_assignment_without_a_rebalance():
     assert b"2" == syncs(group, "new", now=1.0).result.assignment
 
 
-def test_a_leader_that_comes_back_is_told_not_to_assign():
+def test_returning_static_leader_skips_assignment():
     group = static_group()
 
     answer = joins(group, "new", now=1.0, group_instance_id="i1").result
@@ -54,7 +54,7 @@ def test_a_leader_that_comes_back_is_told_not_to_assign():
     assert b"1" == syncs(group, "new", now=1.0).result.assignment
 
 
-def test_an_older_leader_that_comes_back_takes_itself_for_a_follower():
+def test_returning_old_static_leader_becomes_follower():
     group = static_group()
 
     answer = joins(
@@ -68,7 +68,7 @@ def test_an_older_leader_that_comes_back_takes_itself_for_a_follower():
     )
 
 
-def test_the_old_self_of_who_came_back_is_fenced():
+def test_old_id_of_returning_static_member_is_fenced():
     group = static_group()
     joins(group, "new", now=1.0, group_instance_id="i2")
     generation = group.generation_id
@@ -81,7 +81,7 @@ def test_the_old_self_of_who_came_back_is_fenced():
     assert [fenced] == group.leave([("two", "i2")], 1.0)
 
 
-def test_a_parked_join_of_the_old_self_is_fenced():
+def test_waiting_join_of_replaced_id_is_fenced():
     group = static_group()
     old = rejoins(group, "one", now=1.0, group_instance_id="i1")
     assert old.result is None
@@ -94,7 +94,7 @@ def test_a_parked_join_of_the_old_self_is_fenced():
     )
 
 
-def test_a_parked_sync_of_the_old_self_is_fenced():
+def test_waiting_sync_of_replaced_id_is_fenced():
     group = ClassicGroup("g")
     joins(group, "one", group_instance_id="i1")
     joins(group, "two", group_instance_id="i2")
@@ -107,7 +107,7 @@ def test_a_parked_sync_of_the_old_self_is_fenced():
     assert State.PREPARING is group.state
 
 
-def test_coming_back_with_another_protocol_rebalances():
+def test_static_rejoin_with_another_protocol_starts_a_rebalance():
     group = ClassicGroup("g")
     both = (("range", b""), ("sticky", b""))
     joins(group, "one", group_instance_id="i", protocols=both)
@@ -120,7 +120,7 @@ def test_coming_back_with_another_protocol_rebalances():
     assert ("sticky", 2) == (answer.protocol_name, answer.generation_id)
 
 
-def test_who_came_back_has_a_session_of_its_own():
+def test_returning_static_member_has_a_new_session():
     group = static_group()
     group.heartbeat("one", "i1", group.generation_id, 8.0)
     joins(group, "new", now=9.0, group_instance_id="i2")
@@ -132,7 +132,7 @@ def test_who_came_back_has_a_session_of_its_own():
     assert State.EMPTY is group.state
 
 
-def test_static_members_that_are_late_keep_their_places_until_their_sessions_end():
+def test_late_static_members_stay_until_their_session_ends():
     group = static_group(session_timeout=100.0)
     one = rejoins(group, "one", now=1.0, group_instance_id="i1", session_timeout=100.0)
 
@@ -141,7 +141,7 @@ def test_static_members_that_are_late_keep_their_places_until_their_sessions_end
     assert {"one", "two"} == {each.member_id for each in one.result.members}
 
 
-def test_a_group_whose_static_members_all_stay_away_waits_for_their_sessions():
+def test_group_of_absent_static_members_waits_for_their_sessions():
     group = static_group(session_timeout=100.0)
     three = joins(group, "three", now=1.0)
     group.leave([("three", None)], now=2.0)
@@ -154,7 +154,7 @@ def test_a_group_whose_static_members_all_stay_away_waits_for_their_sessions():
     assert State.EMPTY is group.state
 
 
-def test_administrators_take_static_members_out_by_their_instance_ids():
+def test_static_members_are_removed_by_instance_id():
     group = static_group()
 
     codes = group.leave([("", "i2"), ("", "i2"), ("", None)], now=1.0)
@@ -164,7 +164,7 @@ def test_administrators_take_static_members_out_by_their_instance_ids():
     assert ["one"] == [member.member_id for member in group.members]
 
 
-def test_an_instance_id_of_nobody_is_unknown():
+def test_unknown_instance_id_is_an_error():
     group = static_group()
 
     with pytest.raises(GroupError) as caught:
@@ -173,7 +173,7 @@ def test_an_instance_id_of_nobody_is_unknown():
     assert ErrorCode.unknown_member_id is caught.value.code
 
 
-def test_an_old_id_that_never_synced_takes_nobody_out():
+def test_replaced_id_without_sync_removes_no_member():
     group = ClassicGroup("g")
     joins(group, "one", group_instance_id="i1", session_timeout=1000.0)
     joins(group, "two", group_instance_id="i2", session_timeout=1000.0)

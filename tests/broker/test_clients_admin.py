@@ -68,7 +68,7 @@ def refusal(futures):
     return refused.value.args[0].code()
 
 
-def test_topics_are_created_grown_described_and_deleted(admin):
+def test_topics_are_created_extended_described_and_deleted(admin):
     name = new_name("topic")
     config = {"retention.ms": "1234"}
     done(admin.create_topics([NewTopic(name, 2, 1, config=config)]))
@@ -90,7 +90,7 @@ def test_topics_are_created_grown_described_and_deleted(admin):
     until("it is gone", lambda: name not in listed())
 
 
-def test_topics_that_cannot_be_are_refused(admin, topic):
+def test_invalid_topics_are_rejected(admin, topic):
     def created(*what, **how):
         return refusal(admin.create_topics([NewTopic(*what, **how)]))
 
@@ -105,14 +105,14 @@ def test_topics_that_cannot_be_are_refused(admin, topic):
     assert KafkaError.INVALID_PARTITIONS == fewer
 
 
-def test_a_topic_is_only_validated_if_nothing_else_is_wanted(admin):
+def test_validate_only_creates_no_topic(admin):
     name = new_name("topic")
     done(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
 
     assert name not in admin.list_topics(timeout=PATIENCE).topics
 
 
-def test_topics_configuration_is_changed_in_part(admin, topic):
+def test_topic_settings_are_altered_incrementally(admin, topic):
     def configured():
         resource = ConfigResource(ResourceType.TOPIC, topic)
         (entries,) = done(admin.describe_configs([resource])).values()
@@ -146,7 +146,7 @@ def _of(entry):
 
 
 @pytest.mark.filterwarnings("ignore:alter_configs:DeprecationWarning")
-def test_topics_configuration_is_replaced_in_whole(admin, topic):
+def test_topic_settings_are_replaced(admin, topic):
     def alter(**config):
         named = {name.replace("_", "."): value for name, value in config.items()}
         resource = ConfigResource(ResourceType.TOPIC, topic, set_config=named)
@@ -166,7 +166,7 @@ def test_topics_configuration_is_replaced_in_whole(admin, topic):
     assert "cleanup.policy" not in own()
 
 
-def test_brokers_configuration_is_told(admin):
+def test_broker_settings_are_described(admin):
     node = str(admin.list_topics(timeout=PATIENCE).controller_id)
     resource = ConfigResource(ResourceType.BROKER, node)
     (entries,) = done(admin.describe_configs([resource])).values()
@@ -189,7 +189,7 @@ def test_the_cluster_is_described(admin, any_kafka):
     assert AclOperation.CREATE in cluster.authorized_operations
 
 
-def test_offsets_are_listed_by_what_is_asked_for(admin, topic):
+def test_offsets_are_listed_for_each_offset_spec(admin, topic):
     def listed(spec):
         where = {TopicPartition(topic, 1): spec}
         level = IsolationLevel.READ_COMMITTED
@@ -257,7 +257,7 @@ def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
     )
 
 
-def test_offsets_of_a_group_are_read_set_and_deleted(admin, clients, topic):
+def test_group_offsets_are_listed_altered_and_deleted(admin, clients, topic):
     group = new_name("group")
     consumer = clients.consumer(group)
     consumer.subscribe([topic])
@@ -284,7 +284,7 @@ def test_offsets_of_a_group_are_read_set_and_deleted(admin, clients, topic):
     assert (1, b"c") == (record.partition(), record.value())
 
 
-def test_groups_of_which_nobody_has_heard(admin):
+def test_unknown_groups_are_described_and_deleted_with_errors(admin):
     group = new_name("group")
     described = admin.describe_consumer_groups([group])[group]
     asked = [ConsumerGroupTopicPartitions(group)]
@@ -358,7 +358,7 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
     read(consumer, 9)
 
 
-def test_nothing_is_elected_where_the_first_replica_leads(admin, topic):
+def test_election_with_preferred_leader_is_not_needed(admin, topic):
     where = [TopicPartition(topic, 0)]
     result = done(admin.elect_leaders(ElectionType.PREFERRED, where))
 

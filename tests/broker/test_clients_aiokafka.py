@@ -50,7 +50,9 @@ async def taken(consumer, count):
 
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
-async def test_every_codec_comes_back(producer, consumer, topic, codec, idempotent):
+async def test_records_of_every_codec_are_read_back(
+    producer, consumer, topic, codec, idempotent
+):
     values = [b"value %d, worth compressing" % number for number in range(500)]
     with anyio.fail_after(PATIENCE):
         async with producer(
@@ -67,7 +69,7 @@ async def test_every_codec_comes_back(producer, consumer, topic, codec, idempote
     assert values == [record.value for record in records]
 
 
-async def test_a_record_has_all_that_was_produced(producer, consumer, topic):
+async def test_record_has_all_produced_fields(producer, consumer, topic):
     headers = [("a", b"1"), ("ä", b"")]
     with anyio.fail_after(PATIENCE):
         async with producer(acks=1) as sender:
@@ -85,7 +87,7 @@ async def test_a_record_has_all_that_was_produced(producer, consumer, topic):
     )
 
 
-async def test_two_consumers_share_the_work_and_one_goes_on_alone(
+async def test_two_consumers_share_partitions_and_one_continues_alone(
     producer, consumer, topic
 ):
     group = new_name("group")
@@ -113,7 +115,7 @@ async def test_two_consumers_share_the_work_and_one_goes_on_alone(
     assert [b"%d" % number for number in range(24)] == sorted(seen, key=int)
 
 
-async def test_offsets_are_those_that_were_committed(producer, consumer, topic):
+async def test_committed_offsets_are_read_back(producer, consumer, topic):
     group, where = new_name("group"), TopicPartition(topic, 2)
     with anyio.fail_after(PATIENCE):
         async with producer() as sender:
@@ -134,9 +136,7 @@ async def test_offsets_are_those_that_were_committed(producer, consumer, topic):
     assert ({where: 0}, {where: 5}) == ends
 
 
-async def test_what_was_committed_is_seen_and_what_was_aborted_is_not(
-    producer, consumer, topic
-):
+async def test_read_committed_skips_aborted_records(producer, consumer, topic):
     with anyio.fail_after(PATIENCE):
         async with producer(transactional_id=new_name("transaction")) as sender:
             for number in range(4):
@@ -154,7 +154,7 @@ async def test_what_was_committed_is_seen_and_what_was_aborted_is_not(
     assert [b"0"] * 3 + [b"2"] * 3 == seen
 
 
-async def test_offsets_are_committed_with_their_transaction(producer, consumer, topic):
+async def test_transaction_commits_offsets(producer, consumer, topic):
     group, where = new_name("group"), TopicPartition(topic, 0)
     with anyio.fail_after(PATIENCE):
         async with consumer(topic, group_id=group) as reader:
@@ -168,7 +168,7 @@ async def test_offsets_are_committed_with_their_transaction(producer, consumer, 
             assert 7 == await reader.committed(where)
 
 
-async def test_a_second_producer_of_a_name_fences_the_first(producer, topic):
+async def test_second_producer_of_a_transactional_id_fences_the_first(producer, topic):
     name = new_name("transaction")
     with anyio.fail_after(PATIENCE):
         async with producer(transactional_id=name) as first:
@@ -181,7 +181,7 @@ async def test_a_second_producer_of_a_name_fences_the_first(producer, topic):
                     await second.send_and_wait(topic, b"y", partition=0)
 
 
-async def test_an_administrator_creates_and_deletes_topics(any_kafka):
+async def test_admin_client_creates_and_deletes_topics(any_kafka):
     name = new_name("topic")
     admin = AIOKafkaAdminClient(bootstrap_servers=any_kafka.bootstrap_servers)
     with anyio.fail_after(PATIENCE):

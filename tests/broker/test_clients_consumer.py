@@ -44,9 +44,7 @@ def sizes(*consumers):
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_a_second_member_gets_half_and_leaves_it_behind(
-    clients, admin, topic, strategy
-):
+def test_second_member_gets_half_and_returns_it(clients, admin, topic, strategy):
     group, moves = new_name("group"), []
 
     def member():
@@ -81,7 +79,7 @@ def test_a_second_member_gets_half_and_leaves_it_behind(
     assert "lost" not in [move for move, _ in moves]
 
 
-def test_what_is_committed_by_itself_is_where_the_next_begins(clients, admin, topic):
+def test_next_consumer_starts_at_auto_committed_offset(clients, admin, topic):
     group = new_name("group")
     admin.produce(topic, map(str, range(30)))
     config = {"enable_auto_commit": True, "auto_commit_interval_ms": 50}
@@ -99,7 +97,7 @@ def test_what_is_committed_by_itself_is_where_the_next_begins(clients, admin, to
     assert list(range(30, 35)) == sorted(int(record.value()) for record in after)
 
 
-def test_a_group_without_offsets_begins_where_it_is_told(clients, admin, topic):
+def test_group_without_offsets_starts_by_auto_offset_reset(clients, admin, topic):
     admin.produce(topic, ["old"], partition=0)
     latest = clients.consumer(auto_offset_reset="latest")
     earliest = clients.consumer(auto_offset_reset="earliest")
@@ -115,7 +113,7 @@ def test_a_group_without_offsets_begins_where_it_is_told(clients, admin, topic):
     assert b"new" == first.value()
 
 
-def test_a_static_member_fences_its_former_self(clients, topic):
+def test_static_member_fences_its_previous_instance(clients, topic):
     group = new_name("group")
     former = clients.consumer(group, group_instance_id="one")
     former.subscribe([topic])
@@ -131,7 +129,7 @@ def test_a_static_member_fences_its_former_self(clients, topic):
     clients.complaints.clear()  # it has logged it, too
 
 
-def test_a_topic_that_grows_is_shared_anew(clients, admin, topic):
+def test_added_partitions_are_assigned(clients, admin, topic):
     pattern = f"^{topic}.*"
     one = clients.consumer(topic_metadata_refresh_interval_ms=200)
     one.subscribe([pattern])

@@ -75,7 +75,7 @@ def taken(consumer, count):
     consumer.commit_sync(20.0)
 
 
-def test_topics_are_created_grown_described_and_deleted(tools):
+def test_topics_are_created_extended_described_and_deleted(tools):
     name = new_name("topic")
     what = ("--topic", name)
     config = ("--config", "retention.ms=5000")
@@ -99,7 +99,7 @@ def test_topics_are_created_grown_described_and_deleted(tools):
     assert name not in tools.run("kafka-topics", "--list")
 
 
-def test_settings_of_topics_groups_and_brokers(tools, topic):
+def test_kafka_configs_describes_and_alters_settings(tools, topic):
     group = new_name("group")
 
     def configs(kind, name, *args):
@@ -124,7 +124,7 @@ def test_settings_of_topics_groups_and_brokers(tools, topic):
     assert [] == described("brokers", "1")
 
 
-def test_what_the_console_producer_writes_the_console_consumer_reads(tools, topic):
+def test_console_consumer_reads_what_console_producer_wrote(tools, topic):
     group = new_name("group")
     tools.run("kafka-console-producer", "--topic", topic, stdin="\n".join(LINES))
 
@@ -159,7 +159,7 @@ def _sum(tools, group, column):
     return sum(int(row[column]) for row in rows if row["GROUP"] == group)
 
 
-def test_verifiable_producer_has_each_record_acknowledged(tools, topic):
+def test_verifiable_producer_gets_all_acknowledgements(tools, topic):
     lines = tools.run(
         "kafka-verifiable-producer", "--topic", topic, "--max-messages", "50"
     )
@@ -173,7 +173,7 @@ def test_verifiable_producer_has_each_record_acknowledged(tools, topic):
     assert 50 == sum(int(line.split(":")[2]) for line in offsets)
 
 
-def test_console_share_consumer_reads_all(tools, admin, topic, share_group):
+def test_console_share_consumer_reads_all_records(tools, admin, topic, share_group):
     admin.produce(topic, LINES)
 
     read = tools.run(
@@ -186,7 +186,7 @@ def test_console_share_consumer_reads_all(tools, admin, topic, share_group):
     assert sorted(f"Delivery:1\t{line}" for line in LINES) == sorted(read)
 
 
-def test_verifiable_share_consumer_has_each_record_accepted(
+def test_verifiable_share_consumer_accepts_all_records(
     tools, admin, topic, share_group
 ):
     admin.produce(topic, LINES)

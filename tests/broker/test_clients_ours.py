@@ -70,7 +70,7 @@ async def left_over(broker):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["records", "batches", "explicit"])
-async def test_a_hundred_thousand_records_are_a_matter_of_seconds(broker, way, capsys):
+async def test_hundred_thousand_records_take_seconds(broker, way, capsys):
     began = time.perf_counter()
     await anyio.to_thread.run_sync(produce, broker, range(MANY))
     produced = time.perf_counter()
@@ -105,7 +105,7 @@ async def consumed(broker, way):
     return seen
 
 
-async def test_what_is_released_comes_again_and_what_is_rejected_does_not(broker):
+async def test_released_records_are_redelivered_and_rejected_ones_are_not(broker):
     await anyio.to_thread.run_sync(produce, broker, range(300))
     deliveries, done = Counter(), 0
     with anyio.fail_after(PATIENCE):
@@ -129,7 +129,7 @@ async def test_what_is_released_comes_again_and_what_is_rejected_does_not(broker
     assert not await left_over(broker)
 
 
-async def test_implicit_records_of_a_loop_that_was_left_come_again(broker):
+async def test_unprocessed_implicit_records_are_redelivered(broker):
     await anyio.to_thread.run_sync(produce, broker, range(10))
     with anyio.fail_after(PATIENCE):
         async with consumer(broker) as worker:
@@ -145,7 +145,7 @@ async def test_implicit_records_of_a_loop_that_was_left_come_again(broker):
     assert {last} == first & again
 
 
-async def test_three_consumers_share_the_work(cluster):
+async def test_three_consumers_share_the_records(cluster):
     seen, shares = Counter(), Counter()
 
     async def work(name):
@@ -170,7 +170,7 @@ async def test_three_consumers_share_the_work(cluster):
     assert dict.fromkeys(range(produced), 1) == seen
 
 
-async def test_work_goes_on_while_a_broker_is_stopped_and_started(cluster):
+async def test_consumption_continues_while_a_broker_restarts(cluster):
     seen = set()
 
     async def work():

@@ -48,7 +48,7 @@ def assigned(consumer, topic, partition=0, offset=0):
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_producer_and_consumer_agree_on_every_field(clients, admin, acks):
+def test_consumed_record_has_all_produced_fields(clients, admin, acks):
     topic = admin.create_topic()
     producer = clients.producer(acks=acks)
     headers = [("a", b"1"), ("a", None), ("ä", b"")]
@@ -66,7 +66,7 @@ def test_producer_and_consumer_agree_on_every_field(clients, admin, acks):
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
-def test_every_codec_comes_back(clients, admin, codec, idempotent):
+def test_records_of_every_codec_are_read_back(clients, admin, codec, idempotent):
     topic = admin.create_topic()
     producer = clients.producer(compression_type=codec, enable_idempotence=idempotent)
     values = [b"value %d, worth compressing" % number for number in range(2_000)]
@@ -78,7 +78,7 @@ def test_every_codec_comes_back(clients, admin, codec, idempotent):
     assert values == [record.value() for record in records]
 
 
-def test_idempotent_producer_keeps_the_order_over_many_requests(clients, admin):
+def test_idempotent_producer_keeps_order(clients, admin):
     topic = admin.create_topic(3)
     producer = clients.producer(enable_idempotence=True, linger_ms=0, batch_size=200)
     values = [b"%d" % number for number in range(1_000)]
@@ -91,7 +91,7 @@ def test_idempotent_producer_keeps_the_order_over_many_requests(clients, admin):
         assert values == [record.value() for record in read(consumer, len(values))]
 
 
-def test_broker_may_stamp_the_time_itself(clients, admin):
+def test_log_append_time_is_set_by_the_broker(clients, admin):
     topic = admin.create_topic(config={"message.timestamp.type": "LogAppendTime"})
     before = time.time_ns() // 1_000_000
     sent(clients.producer(), topic, [b"x"], timestamp=1)
@@ -103,7 +103,7 @@ def test_broker_may_stamp_the_time_itself(clients, admin):
     assert before - 5 <= stamp <= time.time_ns() // 1_000_000 + 5
 
 
-def test_too_large_a_record_is_refused_by_the_topic(clients, admin):
+def test_too_large_record_is_rejected(clients, admin):
     topic = admin.create_topic(config={"max.message.bytes": "1000"})
     producer = clients.producer()
     errors = []
@@ -116,7 +116,7 @@ def test_too_large_a_record_is_refused_by_the_topic(clients, admin):
     assert KafkaError.MSG_SIZE_TOO_LARGE == error.code()
 
 
-def test_unknown_topic_is_told_to_producer_and_consumer(clients):
+def test_unknown_topic_is_an_error_for_producer_and_consumer(clients):
     # How long a topic may be unknown, since it may be new.
     at_once = {"topic_metadata_propagation_max_ms": 0}
     producer, errors = clients.producer(**at_once), []
@@ -132,7 +132,7 @@ def test_unknown_topic_is_told_to_producer_and_consumer(clients):
     assert message.error().code() in unknown
 
 
-def test_a_consumer_waits_at_the_end_for_what_comes(clients, admin):
+def test_consumer_waits_at_the_end_of_the_log(clients, admin):
     topic = admin.create_topic()
     producer = clients.producer(linger_ms=0)
     sent(producer, topic, [b"old"])
@@ -147,7 +147,7 @@ def test_a_consumer_waits_at_the_end_for_what_comes(clients, admin):
     assert time.monotonic() - began < 2, "it waited for the fetch's end"
 
 
-def test_offsets_are_found_by_time(clients, admin):
+def test_offsets_are_found_by_timestamp(clients, admin):
     topic = admin.create_topic()
     producer = clients.producer()
     for number in range(5):
@@ -166,7 +166,7 @@ def test_offsets_are_found_by_time(clients, admin):
     assert OFFSET_END == offset_at(1_800_000_000_000)
 
 
-def test_an_offset_out_of_range_is_an_error_if_asked_for(clients, admin):
+def test_offset_out_of_range_is_reported_if_configured(clients, admin):
     topic = admin.create_topic()
     sent(clients.producer(), topic, [b"x"])
     consumer = assigned(clients.consumer(auto_offset_reset="error"), topic, 0, 17)
@@ -176,7 +176,7 @@ def test_an_offset_out_of_range_is_an_error_if_asked_for(clients, admin):
     assert KafkaError._AUTO_OFFSET_RESET == message.error().code()
 
 
-def test_partitions_are_paused_sought_and_resumed(clients, admin):
+def test_partitions_can_be_paused_seeked_and_resumed(clients, admin):
     topic = admin.create_topic(2)
     for partition in range(2):
         sent(clients.producer(), topic, [b"a", b"b"], partition=partition)
@@ -205,7 +205,7 @@ def transactional(clients, name, **config):
     return producer
 
 
-def test_what_was_committed_is_seen_and_what_was_aborted_is_not(clients, admin):
+def test_read_committed_skips_aborted_records(clients, admin):
     topic = admin.create_topic()
     producer = transactional(clients, topic)
     for number in range(6):
@@ -226,7 +226,7 @@ def test_what_was_committed_is_seen_and_what_was_aborted_is_not(clients, admin):
     assert 18 == len(read(assigned(all_of_them, topic), 18))
 
 
-def test_an_open_transaction_holds_up_who_reads_committed_only(clients, admin):
+def test_open_transaction_blocks_read_committed_consumer(clients, admin):
     topic = admin.create_topic()
     producer = transactional(clients, topic)
     producer.begin_transaction()
@@ -244,7 +244,7 @@ def test_an_open_transaction_holds_up_who_reads_committed_only(clients, admin):
     assert [b"pending", b"behind it"] == values
 
 
-def test_offsets_are_committed_with_their_transaction_or_not_at_all(clients, admin):
+def test_transaction_commits_or_discards_offsets(clients, admin):
     source, target = admin.create_topic(), admin.create_topic()
     sent(clients.producer(), source, [b"%d" % number for number in range(10)])
     producer = transactional(clients, source)
@@ -278,7 +278,7 @@ def test_offsets_are_committed_with_their_transaction_or_not_at_all(clients, adm
     assert [b"%d" % number for number in range(10)] == first + second
 
 
-def test_a_second_producer_of_a_name_fences_the_first(clients, admin):
+def test_second_producer_of_a_transactional_id_fences_the_first(clients, admin):
     topic = admin.create_topic()
     first = transactional(clients, topic)
     first.begin_transaction()

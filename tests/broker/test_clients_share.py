@@ -66,7 +66,7 @@ def values(records):
     return sorted(int(record.value()) for record in records)
 
 
-def test_all_records_come_once(any_kafka, topic, member):
+def test_every_record_is_delivered_once(any_kafka, topic, member):
     any_kafka.admin.produce(topic, map(str, range(5_000)))
     with member() as consumer:
         records = taken(consumer, 5_000)
@@ -75,7 +75,7 @@ def test_all_records_come_once(any_kafka, topic, member):
     assert list(range(5_000)) == values(records)
 
 
-def test_the_next_poll_accepts_what_the_last_one_gave(any_kafka, topic, member):
+def test_next_poll_accepts_previous_records(any_kafka, topic, member):
     any_kafka.admin.produce(topic, ["0", "1"])
     with member() as consumer:
         taken(consumer, 2)
@@ -89,7 +89,7 @@ def test_the_next_poll_accepts_what_the_last_one_gave(any_kafka, topic, member):
         assert not len(consumer.poll(POLL))
 
 
-def test_what_is_rejected_is_gone_and_what_is_released_comes_back(
+def test_rejected_records_are_archived_and_released_ones_redelivered(
     any_kafka, topic, member
 ):
     any_kafka.admin.produce(topic, map(str, range(9)))
@@ -108,7 +108,7 @@ def test_what_is_rejected_is_gone_and_what_is_released_comes_back(
     assert [1, 4, 7] == values(again)
 
 
-def test_a_record_is_given_up_after_five_deliveries(any_kafka, topic, member):
+def test_record_is_archived_after_five_deliveries(any_kafka, topic, member):
     any_kafka.admin.produce(topic, ["0"])
     deliveries = []
     with member("explicit") as consumer:
@@ -122,7 +122,7 @@ def test_a_record_is_given_up_after_five_deliveries(any_kafka, topic, member):
     assert [1, 2, 3, 4, 5] == deliveries
 
 
-def test_records_of_who_has_left_go_to_others_at_once(any_kafka, topic, member):
+def test_records_of_closed_member_are_redelivered_at_once(any_kafka, topic, member):
     any_kafka.admin.produce(topic, map(str, range(20)))
     with member("explicit") as one:
         taken(one, 20)
@@ -134,7 +134,9 @@ def test_records_of_who_has_left_go_to_others_at_once(any_kafka, topic, member):
     assert time.monotonic() - began < 10, "it waited for the locks' end"
 
 
-def test_a_record_whose_lock_has_ended_goes_to_another(any_kafka, topic, group, member):
+def test_record_with_expired_lock_goes_to_another_member(
+    any_kafka, topic, group, member
+):
     config = {"share.record.lock.duration.ms": LOCK}
     any_kafka.admin.set_group_config(group, config)
     any_kafka.admin.produce(topic, ["0"])

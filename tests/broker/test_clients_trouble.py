@@ -74,7 +74,7 @@ def once(count):
 
 
 @pytest.mark.parametrize("trouble", ["cut", "lose", "refuse"])
-def test_an_idempotent_producer_writes_once_whatever_becomes_of_answers(
+def test_idempotent_producer_writes_once_despite_lost_responses(
     brokers, clients, trouble
 ):
     producer = clients.producer(
@@ -102,7 +102,7 @@ def test_an_idempotent_producer_writes_once_whatever_becomes_of_answers(
     assert once(300) == written(clients, 300)
 
 
-def test_producer_and_group_go_on_while_brokers_go(brokers, clients):
+def test_producer_and_group_continue_while_brokers_restart(brokers, clients):
     producer = clients.producer(enable_idempotence=True, **QUICK)
     group = new_name("group")
     consumer = clients.consumer(group, session_timeout_ms=6000, **QUICK)
@@ -132,7 +132,7 @@ def numbers(consumer):
     return [int(each.value()) for each in messages if not each.error()]
 
 
-def test_a_consumer_follows_leaders_that_move(brokers, clients):
+def test_consumer_follows_moved_leaders(brokers, clients):
     producer = clients.producer(**QUICK)
     consumer = clients.consumer(**QUICK)
     consumer.assign([TopicPartition("jobs", 0, 0)])
@@ -146,7 +146,7 @@ def test_a_consumer_follows_leaders_that_move(brokers, clients):
     assert list(range(6)) == seen
 
 
-def test_a_transaction_outlives_its_coordinator_and_leaders(brokers, clients):
+def test_transaction_survives_moves_of_coordinator_and_leaders(brokers, clients):
     producer = clients.producer(transactional_id="mover", **QUICK)
     producer.init_transactions(PATIENCE)
     for turn in range(3):
@@ -166,7 +166,7 @@ def test_a_transaction_outlives_its_coordinator_and_leaders(brokers, clients):
     assert Counter([*range(30), *range(60, 90)]) == committed
 
 
-def test_share_consumers_of_librdkafka_go_on_while_brokers_go(brokers, clients):
+def test_librdkafka_share_consumers_continue_while_brokers_restart(brokers, clients):
     brokers.set_group_config(
         "workers",
         {
@@ -210,7 +210,7 @@ def test_share_consumers_of_librdkafka_go_on_while_brokers_go(brokers, clients):
 
 @pytest.mark.kafka
 @pytest.mark.slow
-def test_share_consumer_of_kafka_goes_on_while_brokers_go(brokers, clients):
+def test_kafka_share_consumer_continues_while_brokers_restart(brokers, clients):
     brokers.set_group_config("workers", {"share.auto.offset.reset": "earliest"})
     producer = clients.producer(enable_idempotence=True, **QUICK)
     command = JavaTools(brokers.bootstrap_servers).command(
@@ -246,7 +246,7 @@ def test_share_consumer_of_kafka_goes_on_while_brokers_go(brokers, clients):
             reader.join()
 
 
-def test_a_producer_is_told_what_it_cannot_do_about(brokers, clients):
+def test_producer_reports_fatal_errors(brokers, clients):
     producer, errors = clients.producer(enable_idempotence=False, **QUICK), []
     with brokers.faults.on("Produce").refuse("TOPIC_AUTHORIZATION_FAILED"):
         producer.produce(

@@ -30,7 +30,7 @@ def group():
     return f"group-{uuid.uuid4().hex[:8]}"
 
 
-def test_all_changes_of_a_resource_are_made_or_none(either):
+def test_changes_of_a_resource_are_atomic(either):
     topic = either.create_topic()
     refused = alter(
         either, TOPIC, topic, ("retention.ms", SET, "5"), ("segment.bytes", SET, "1")
@@ -40,7 +40,7 @@ def test_all_changes_of_a_resource_are_made_or_none(either):
     assert shown(either, TOPIC, topic, "retention.ms")["retention.ms"][0] == "604800000"
 
 
-def test_validation_alone_changes_nothing(either, group):
+def test_validate_only_changes_nothing(either, group):
     topic = either.create_topic()
     changes = ("retention.ms", SET, "5"), ("share.delivery.count.limit", SET, "9")
     assert not alter(either, TOPIC, topic, changes[0], validate_only=True)
@@ -52,7 +52,7 @@ def test_validation_alone_changes_nothing(either, group):
     assert "5" == shown(either, GROUP, group, limit)[limit][0]
 
 
-def test_lists_are_edited_element_by_element(either):
+def test_append_and_subtract_edit_lists(either):
     topic = either.create_topic()
 
     def policy(operation, value):
@@ -67,7 +67,7 @@ def test_lists_are_edited_element_by_element(either):
     assert "delete" == policy(DELETE, None)
 
 
-def test_what_was_set_for_a_topic_stands_before_the_brokers(either):
+def test_topic_setting_overrides_broker_setting(either):
     topic = either.create_topic(config={"cleanup.policy": "compact"})
     found = shown(either, TOPIC, topic, "cleanup.policy", "segment.ms", "nope")
 
@@ -80,7 +80,7 @@ def test_what_was_set_for_a_topic_stands_before_the_brokers(either):
     }
 
 
-def test_what_was_set_for_a_group_stands_before_the_brokers(either, group):
+def test_group_setting_overrides_broker_setting(either, group):
     put(either, GROUP, group, share_session_timeout_ms="50000")
     put(either, GROUP, group, share_isolation_level="read_committed")
 
@@ -104,7 +104,7 @@ def test_what_was_set_for_a_group_stands_before_the_brokers(either, group):
     }
 
 
-def test_deleting_falls_back_to_the_default(either, group):
+def test_deleted_setting_falls_back_to_default(either, group):
     limit = "share.delivery.count.limit"
     put(either, GROUP, group, share_delivery_count_limit="9")
     assert "9" == shown(either, GROUP, group, limit)[limit][0]
@@ -147,7 +147,7 @@ def test_deleting_falls_back_to_the_default(either, group):
         ),
     ],
 )
-def test_nothing_of_that_name_can_be_described(either, kind, name, code, message):
+def test_unknown_resource_cannot_be_described(either, kind, name, code, message):
     result = describe(either, kind, name)
 
     assert (code, message) == (result.error_code.name, result.error_message)
@@ -156,7 +156,7 @@ def test_nothing_of_that_name_can_be_described(either, kind, name, code, message
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("kind", [TOPIC, GROUP])
-def test_all_settings_are_a_real_brokers(kafka, kind):
+def test_topic_and_group_settings_equal_kafkas(kafka, kind):
     topic = kafka.admin.create_topic(config={"retention.ms": "5000"})
 
     def everything(broker):
@@ -199,7 +199,7 @@ class Chosen:
 
 
 @pytest.mark.kafka
-def test_brokers_settings_are_a_real_brokers(kafka):
+def test_broker_settings_equal_kafkas(kafka):
     def everything(broker):
         return {
             each.name: (
@@ -217,7 +217,7 @@ def test_brokers_settings_are_a_real_brokers(kafka):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_older_versions_tell_less(version):
+def test_older_versions_return_fewer_fields(version):
     ours = Ours()
     topic = ours.create_topic()
     (entry,) = describe(

@@ -23,7 +23,7 @@ from tests.broker.configs import (
 from tests.broker.either import Ours
 
 
-def test_brokers_settings_hold_node_by_node_and_for_all():
+def test_broker_settings_apply_to_one_node_or_all():
     ours = Ours(brokers=2)
     put(ours, BROKER, "", log_retention_ms="200000")
     put(ours, BROKER, "1", log_retention_ms="100000")
@@ -39,14 +39,14 @@ def test_brokers_settings_hold_node_by_node_and_for_all():
 
 
 @pytest.mark.parametrize("name", ["node.id", "auto.create.topics.enable"])
-def test_brokers_keep_what_cannot_change_while_they_run(name):
+def test_static_settings_cannot_be_altered(name):
     assert alter(Ours(), BROKER, "1", (name, SET, "7")) == (
         "invalid_request",
         f"Cannot update these configs dynamically: [{name}]",
     )
 
 
-def test_broker_refuses_what_its_topics_would():
+def test_broker_rejects_values_invalid_for_topics():
     refused = alter(Ours(), BROKER, "", ("log.message.timestamp.type", SET, "foo"))
     reason = "String must be one of: CreateTime, LogAppendTime"
 
@@ -56,7 +56,7 @@ def test_broker_refuses_what_its_topics_would():
     )
 
 
-def test_brokers_default_for_groups_is_bounded():
+def test_broker_default_for_groups_is_bounded():
     name = "group.share.assignment.interval.ms"
     ours = Ours()
     assert alter(ours, BROKER, "", (name, SET, "50000")) == (
@@ -68,7 +68,7 @@ def test_brokers_default_for_groups_is_bounded():
     assert "0" == ours.cluster.configs.group_value("g", "share.assignment.interval.ms")
 
 
-def test_setting_that_nobody_knows_is_a_secret():
+def test_unknown_setting_is_sensitive():
     ours = Ours()
     assert not alter(ours, BROKER, "1", ("nope", SET, "hush"))
     (entry,) = describe(ours, BROKER, "1", "nope").configs
@@ -78,7 +78,7 @@ def test_setting_that_nobody_knows_is_a_secret():
     assert [None] == [synonym.value for synonym in entry.synonyms]
 
 
-def test_settings_of_the_start_hold_until_something_stronger_is_said():
+def test_static_settings_have_lowest_precedence():
     ours = Ours(settings={"log.retention.hours": "1", "num.partitions": "5"})
 
     assert "3600000" == ours.cluster.configs.topic_value({}, "retention.ms")
@@ -91,18 +91,18 @@ def test_settings_of_the_start_hold_until_something_stronger_is_said():
     )["num.partitions"][1]
 
 
-def test_brokers_do_not_start_with_what_cannot_be():
+def test_invalid_static_setting_raises():
     with pytest.raises(ValueError, match="Not a number of type INT"):
         Ours(settings={"num.partitions": "many"})
 
 
-def test_brokers_take_names_that_they_do_not_know():
+def test_unknown_names_are_stored():
     ours = Ours(settings={"some.plugin.setting": "1"})
 
     assert describe(ours, BROKER, "1", "some.plugin.setting").configs[0].is_sensitive
 
 
-def test_smaller_unit_holds_over_a_larger_one():
+def test_smaller_time_unit_has_precedence():
     settings = {"log.retention.hours": "1", "log.retention.minutes": "2"}
     assert "120000" == Ours(settings=settings).cluster.configs.topic_value(
         {}, "retention.ms"
@@ -114,7 +114,7 @@ def test_smaller_unit_holds_over_a_larger_one():
     )
 
 
-def test_each_broker_shows_its_own_address():
+def test_broker_settings_include_its_address():
     ours = Ours(brokers=2)
     own = shown(ours, BROKER, "1", "node.id", "advertised.listeners")
 
@@ -122,7 +122,7 @@ def test_each_broker_shows_its_own_address():
     assert "PLAINTEXT://localhost:9092" == own["advertised.listeners"][0]
 
 
-def test_resource_named_twice_is_left_alone():
+def test_duplicate_resource_is_rejected():
     ours = Ours()
     topic = ours.create_topic()
     twice = {
@@ -146,7 +146,7 @@ def test_resource_named_twice_is_left_alone():
         (GROUP, Resource.GROUP, "g"),
     ],
 )
-def test_denied_resources_keep_their_settings_to_themselves(kind, resource, name):
+def test_denied_resources_are_not_described_or_altered(kind, resource, name):
     ours = Ours()
     ours.cluster.authorizer.add(
         Acl(
@@ -166,7 +166,7 @@ def test_denied_resources_keep_their_settings_to_themselves(kind, resource, name
     assert code == alter(ours, kind, asked, ("retention.ms", SET, "5"))[0]
 
 
-def test_documentation_is_given_only_if_asked_for():
+def test_documentation_is_returned_on_request():
     ours = Ours()
     topic = ours.create_topic()
     (with_doc,) = describe(

@@ -77,7 +77,9 @@ def topic_of_either(request):
 
 
 @pytest.mark.parametrize(("name", "value", "as_shown", "reason"), TOPICS)
-def test_topic_refuses(topic_of_either, name, value, as_shown, reason):
+def test_invalid_topic_setting_is_rejected(
+    topic_of_either, name, value, as_shown, reason
+):
     broker, topic = topic_of_either
     refused = alter(broker, TOPIC, topic, (name, SET, value))
 
@@ -99,7 +101,7 @@ def test_topic_refuses(topic_of_either, name, value, as_shown, reason):
         ("min.cleanable.dirty.ratio", "0.25"),
     ],
 )
-def test_topic_takes(topic_of_either, name, value):
+def test_valid_topic_setting_is_accepted(topic_of_either, name, value):
     broker, topic = topic_of_either
 
     assert not alter(broker, TOPIC, topic, (name, SET, value))
@@ -136,7 +138,7 @@ GROUPS = [
 
 
 @pytest.mark.parametrize(("name", "value", "reason"), GROUPS)
-def test_group_refuses(either, group, name, value, reason):
+def test_invalid_group_setting_is_rejected(either, group, name, value, reason):
     refused = alter(either, GROUP, group, (name, SET, value))
 
     assert ("invalid_config", invalid(value, name, reason.format(value))) == refused
@@ -166,7 +168,7 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize(("name", "value", "bound"), BOUNDS)
-def test_brokers_bound_what_a_group_may_be_set_to(either, group, name, value, bound):
+def test_broker_settings_bound_group_settings_above(either, group, name, value, bound):
     refused = alter(either, GROUP, group, (name, SET, value))
 
     assert (
@@ -175,7 +177,7 @@ def test_brokers_bound_what_a_group_may_be_set_to(either, group, name, value, bo
     ) == refused
 
 
-def test_brokers_bound_a_group_from_below_too(either, group):
+def test_broker_settings_bound_group_settings_below(either, group):
     refused = alter(either, GROUP, group, ("consumer.session.timeout.ms", SET, "1"))
 
     assert refused == (
@@ -185,7 +187,7 @@ def test_brokers_bound_a_group_from_below_too(either, group):
     )
 
 
-def test_session_outlasts_a_heartbeat(either, group):
+def test_session_timeout_must_exceed_heartbeat_interval(either, group):
     session, heartbeat = "share.session.timeout.ms", "share.heartbeat.interval.ms"
     refused = alter(either, GROUP, group, (session, SET, "4000"))
 
@@ -198,7 +200,7 @@ def test_session_outlasts_a_heartbeat(either, group):
 @pytest.mark.parametrize(
     "value", ["earliest", "latest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S"]
 )
-def test_group_takes_a_place_to_start(either, group, value):
+def test_valid_auto_offset_reset_is_accepted(either, group, value):
     assert not alter(either, GROUP, group, ("share.auto.offset.reset", SET, value))
 
 
@@ -220,7 +222,7 @@ def test_group_takes_a_place_to_start(either, group, value):
         ),
     ],
 )
-def test_changes_that_do_not_fit_a_setting(topic_of_either, kind, changes, refusal):
+def test_unsuitable_operations_are_rejected(topic_of_either, kind, changes, refusal):
     broker, topic = topic_of_either
 
     assert ("invalid_config", refusal) == alter(broker, kind, topic, *changes)
@@ -239,13 +241,13 @@ def test_changes_that_do_not_fit_a_setting(topic_of_either, kind, changes, refus
         ),
     ],
 )
-def test_changes_that_make_no_sense(topic_of_either, changes, refusal):
+def test_malformed_changes_are_rejected(topic_of_either, changes, refusal):
     broker, topic = topic_of_either
 
     assert ("invalid_request", refusal) == alter(broker, TOPIC, topic, *changes)
 
 
-def test_unknown_operation_is_an_accident(topic_of_either):
+def test_unknown_operation_is_a_server_error(topic_of_either):
     broker, topic = topic_of_either
 
     assert ("unknown_server_error", None) == alter(
@@ -281,7 +283,7 @@ def test_unknown_operation_is_an_accident(topic_of_either):
         (99, "x", "invalid_request", "Unknown resource type 99"),
     ],
 )
-def test_nothing_of_that_name_can_be_changed(either, kind, name, code, message):
+def test_unknown_resource_cannot_be_altered(either, kind, name, code, message):
     setting = "retention.ms" if kind == TOPIC else "log.retention.ms"
 
     assert (code, message) == alter(either, kind, name, (setting, SET, "5"))

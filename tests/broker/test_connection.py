@@ -26,7 +26,7 @@ async def connected(request):
             yield kafka, Client(stream)
 
 
-async def test_requests_sent_ahead_are_answered_in_turn(connected):
+async def test_pipelined_requests_are_answered_in_order(connected):
     _, client = connected
     for _ in range(5):
         await client.send(VERSIONS)
@@ -35,7 +35,7 @@ async def test_requests_sent_ahead_are_answered_in_turn(connected):
     assert [1, 2, 3, 4, 5] == ids
 
 
-async def test_request_may_come_byte_by_byte(connected):
+async def test_request_may_arrive_byte_by_byte(connected):
     _, client = connected
     for byte in request_bytes(VERSIONS):
         await client.stream.send(bytes([byte]))
@@ -43,7 +43,7 @@ async def test_request_may_come_byte_by_byte(connected):
     assert not (await client.answer(type(VERSIONS))).error_code
 
 
-async def test_version_yet_to_come_of_api_versions_is_answered_in_the_first(connected):
+async def test_newer_api_versions_is_answered_in_version_0(connected):
     _, client = connected
     newest = bytearray(request_bytes(VERSIONS))
     newest[6:8] = (99).to_bytes(2, "big")
@@ -68,7 +68,7 @@ async def test_version_yet_to_come_of_api_versions_is_answered_in_the_first(conn
     ],
     ids=["http", "negative", "short", "unknown api", "unknown version", "damaged"],
 )
-async def test_garbage_ends_the_connection(connected, garbage):
+async def test_invalid_frame_closes_the_connection(connected, garbage):
     kafka, client = connected
     await client.stream.send(garbage)
 
@@ -77,7 +77,7 @@ async def test_garbage_ends_the_connection(connected, garbage):
     assert [] == kafka.requests
 
 
-async def test_connection_that_was_cut_answers_nothing_more(connected):
+async def test_cut_connection_sends_no_responses(connected):
     kafka, client = connected
     await client.ask(VERSIONS)
     kafka.stop_broker(1)
@@ -86,7 +86,7 @@ async def test_connection_that_was_cut_answers_nothing_more(connected):
         assert await client.ended()
 
 
-async def test_client_that_goes_away_ends_its_connection_alone(connected):
+async def test_disconnect_affects_only_its_connection(connected):
     kafka, client = connected
     other = kafka.connect(1)
     await other.aclose()
@@ -95,7 +95,7 @@ async def test_client_that_goes_away_ends_its_connection_alone(connected):
     assert not (await client.ask(VERSIONS)).error_code
 
 
-async def test_handler_that_fails_is_answered_as_a_servers_error(
+async def test_failing_handler_returns_unknown_server_error(
     connected, monkeypatch, caplog
 ):
     _, client = connected

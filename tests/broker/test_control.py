@@ -46,7 +46,7 @@ async def take(consumer, count, within=20.0):
     return records, anyio.current_time() - began
 
 
-async def test_a_lock_of_half_a_minute_takes_no_time(kafka):
+async def test_lock_expiry_takes_no_real_time(kafka):
     kafka.produce("orders", [b"x"])
     async with consumer(kafka) as slow, consumer(kafka) as other:
         await take(slow, 1)
@@ -56,7 +56,7 @@ async def test_a_lock_of_half_a_minute_takes_no_time(kafka):
     assert 29 < seconds < 31
 
 
-async def test_locks_end_when_they_are_told_to(kafka):
+async def test_expire_locks_releases_records(kafka):
     kafka.produce("orders", [b"x"])
     async with consumer(kafka) as slow, consumer(kafka) as other:
         await take(slow, 1)
@@ -67,7 +67,7 @@ async def test_locks_end_when_they_are_told_to(kafka):
     assert seconds < 2
 
 
-async def test_locks_of_another_group_stay(kafka):
+async def test_expire_locks_keeps_locks_of_other_groups(kafka):
     kafka.produce("orders", [b"x"])
     async with consumer(kafka) as slow, consumer(kafka) as other:
         await take(slow, 1)
@@ -76,7 +76,7 @@ async def test_locks_of_another_group_stay(kafka):
             await take(other, 1, within=20)
 
 
-async def test_session_that_is_forgotten_lets_its_records_go(kafka):
+async def test_forget_session_releases_records(kafka):
     kafka.produce("orders", [b"x"])
     async with consumer(kafka) as first, consumer(kafka) as other:
         await take(first, 1)
@@ -87,7 +87,7 @@ async def test_session_that_is_forgotten_lets_its_records_go(kafka):
     assert seconds < 2
 
 
-async def test_member_that_is_forgotten_joins_again(kafka):
+async def test_forgotten_member_rejoins(kafka):
     async with consumer(kafka) as first:
         await first.poll(timeout=3)
         kafka.forget_member("g", first.member_id)
@@ -99,7 +99,7 @@ async def test_member_that_is_forgotten_joins_again(kafka):
     assert len(joins) > 2
 
 
-async def test_damaged_batch_is_damaged_alone(kafka):
+async def test_corrupt_batch_affects_one_batch(kafka):
     kafka.produce("orders", [b"good", b"bad", b"good"], batch=1)
     kafka.corrupt_batch("orders", 0, 1)
     offsets, damaged = set(), set()
@@ -114,7 +114,7 @@ async def test_damaged_batch_is_damaged_alone(kafka):
 
 
 @pytest.mark.parametrize("what", ["leader", "coordinator", "broker"])
-async def test_consumers_follow_what_moves(kafka, what):
+async def test_consumers_follow_moved_leaders_and_coordinators(kafka, what):
     async with consumer(kafka) as only:
         for number in range(1, 4):
             if what == "leader":
@@ -132,7 +132,7 @@ async def test_consumers_follow_what_moves(kafka, what):
                 kafka.start_broker(number)
 
 
-async def test_records_come_within_the_assignment_s_second(kafka):
+async def test_records_arrive_within_the_assignment_interval(kafka):
     kafka.produce("orders", [b"%d" % i for i in range(1000)])
     async with consumer(kafka) as only:
         records, seconds = await take(only, 1000)

@@ -17,27 +17,27 @@ def placed(coordinators, running, key_type=GROUP):
     return {key: coordinators.node_for(key_type, key, running) for key in KEYS}
 
 
-def test_no_broker_coordinates_if_none_runs():
+def test_no_coordinator_without_running_brokers():
     assert -1 == Coordinators().node_for(GROUP, "g", [])
 
 
-def test_two_clusters_place_a_key_alike():
+def test_coordinator_choice_is_deterministic():
     assert placed(Coordinators(), [1, 2, 3]) == placed(Coordinators(), [3, 1, 2])
 
 
-def test_every_broker_gets_its_share_of_keys():
+def test_keys_are_spread_over_brokers():
     counts = Counter(placed(Coordinators(), [1, 2, 3]).values())
 
     assert min(counts.values()) > 60
 
 
-def test_kinds_of_keys_are_placed_apart():
+def test_key_types_are_independent():
     coordinators = Coordinators()
 
     assert placed(coordinators, [1, 2, 3]) != placed(coordinators, [1, 2, 3], SHARE)
 
 
-def test_keys_leave_a_broker_that_stops_and_no_other():
+def test_keys_of_stopped_broker_move():
     coordinators = Coordinators()
     before = placed(coordinators, [1, 2, 3])
 
@@ -47,7 +47,7 @@ def test_keys_leave_a_broker_that_stops_and_no_other():
     assert all(after[key] == node for key, node in before.items() if node != 2)
 
 
-def test_a_broker_that_comes_back_gets_nothing_back():
+def test_restarted_broker_gets_no_keys_back():
     coordinators = Coordinators()
     placed(coordinators, [1, 2, 3])
     without = placed(coordinators, [1, 3])
@@ -56,14 +56,14 @@ def test_a_broker_that_comes_back_gets_nothing_back():
 
 
 @given(st.text(), st.sampled_from([GROUP, TRANSACTION, SHARE]), st.sets(st.integers()))
-def test_a_key_stays_where_it_is_as_long_as_that_broker_runs(key, key_type, others):
+def test_keys_stay_while_their_broker_runs(key, key_type, others):
     coordinators = Coordinators()
     here = coordinators.node_for(key_type, key, [1, 2, 3])
 
     assert here == coordinators.node_for(key_type, key, [here, *others])
 
 
-def test_a_key_that_is_moved_is_there_and_whoever_waits_is_told():
+def test_moved_key_notifies_waiters():
     coordinators = Coordinators()
     here = coordinators.node_for(GROUP, "g", [1, 2])
     rung = []

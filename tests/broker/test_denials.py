@@ -50,13 +50,13 @@ class TestDeniedTopic:
     def metadata(self, cluster, **values):
         return ask(cluster, "metadata", 12, **values).topics
 
-    def test_is_refused_by_name_without_its_id(self, cluster):
+    def test_metadata_by_name_omits_id(self, cluster):
         (found,) = self.metadata(cluster, topics=[{"name": "t", "topic_id": None}])
 
         assert "topic_authorization_failed" == found.error_code.name
         assert ("t", None, ()) == (found.name, found.topic_id, found.partitions)
 
-    def test_is_refused_by_id_without_its_name(self, cluster):
+    def test_metadata_by_id_omits_name(self, cluster):
         topic_id = cluster.topics.by_name("t").topic_id
         asked = [{"name": None, "topic_id": topic_id}]
         (found,) = self.metadata(cluster, topics=asked)
@@ -64,16 +64,16 @@ class TestDeniedTopic:
         assert "topic_authorization_failed" == found.error_code.name
         assert (None, topic_id) == (found.name, found.topic_id)
 
-    def test_is_not_among_all(self, cluster):
+    def test_metadata_of_all_topics_omits_it(self, cluster):
         assert () == self.metadata(cluster, topics=None)
 
-    def test_is_refused_whether_or_not_it_is_there(self, cluster):
+    def test_error_does_not_reveal_existence(self, cluster):
         create(cluster, creation(resource_name="nope"))
         (found,) = self.metadata(cluster, topics=[{"name": "nope", "topic_id": None}])
 
         assert "topic_authorization_failed" == found.error_code.name
 
-    def test_is_not_made_by_asking(self):
+    def test_metadata_does_not_create_it(self):
         cluster = cluster_of(auto_create_topics_enable="true")
         create(
             cluster,
@@ -86,19 +86,19 @@ class TestDeniedTopic:
         assert "topic_authorization_failed" == found.error_code.name
         assert cluster.topics.by_name("new") is None
 
-    def test_gets_no_more_partitions(self, cluster):
+    def test_create_partitions_is_rejected(self, cluster):
         topics = [{"name": "t", "count": 4, "assignments": None}]
         (result,) = ask(cluster, "create_partitions", 3, topics=topics).results
 
         assert [("topic_authorization_failed", None)] == failures([result])
 
-    def test_can_be_deleted_by_who_may_delete_in_the_cluster(self, cluster):
+    def test_cluster_delete_permission_deletes_it(self, cluster):
         asked = [{"name": "t", "topic_id": None}]
         (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
 
         assert not result.error_code
 
-    def test_cannot_be_deleted_by_others(self, cluster):
+    def test_delete_without_permission_is_rejected(self, cluster):
         create(
             cluster,
             creation(resource_type=4, resource_name="kafka-cluster", operation=6),
@@ -109,7 +109,7 @@ class TestDeniedTopic:
         assert "topic_authorization_failed" == result.error_code.name
         assert cluster.topics.by_name("t") is not None
 
-    def test_can_be_created_but_tells_nothing_of_itself(self, cluster):
+    def test_create_returns_no_settings(self, cluster):
         create(cluster, creation(resource_name="new"))
         topic = {"name": "new", "num_partitions": 1, "replication_factor": 1}
         (result,) = ask(cluster, "create_topics", 7, topics=[topic]).topics
@@ -130,7 +130,7 @@ class TestDeniedCluster:
         create(made, creation(resource_type=4, resource_name="kafka-cluster"))
         return made
 
-    def test_neither_shows_nor_takes_acls(self, cluster):
+    def test_acls_are_not_described_or_altered(self, cluster):
         described = ask(cluster, "describe_acls", 3, **filtering())
         created = create(cluster, creation(), creation())
         deleted = delete(cluster, filtering())
@@ -141,7 +141,7 @@ class TestDeniedCluster:
         assert [refused] == [each.error_code.name for each in deleted]
         assert cluster.authorizer.denies("ALTER", "CLUSTER", "kafka-cluster")
 
-    def test_elects_and_reassigns_nothing(self, cluster):
+    def test_elections_and_reassignments_are_rejected(self, cluster):
         elected = ask(
             cluster,
             "elect_leaders",
@@ -167,7 +167,7 @@ class TestDeniedCluster:
         assert refused == reassigned.responses[0].partitions[0].error_code.name
         assert [1] == cluster.topics.by_name("t").partitions[0].replicas
 
-    def test_tells_that_nothing_may_be_done_to_it(self, cluster):
+    def test_authorized_operations_are_empty(self, cluster):
         asked = {"include_cluster_authorized_operations": True}
         described = ask(cluster, "describe_cluster", 1, **asked)
         metadata = ask(cluster, "metadata", 10, topics=[], **asked)

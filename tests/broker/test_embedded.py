@@ -36,7 +36,7 @@ def log_of(kafka, topic, partition=0):
     return kafka.cluster.topics.by_name(topic).partition(partition).log
 
 
-def test_second_start_takes_less_than_fifty_milliseconds():
+def test_second_start_takes_under_fifty_milliseconds():
     with EmbeddedBroker():
         pass  # imports are done now
     took = []
@@ -48,7 +48,7 @@ def test_second_start_takes_less_than_fifty_milliseconds():
     assert min(took) < 0.05
 
 
-def test_threads_and_ports_are_gone_after_the_block():
+def test_block_closes_threads_and_ports():
     before = threading.active_count()
     with EmbeddedBroker(brokers=3) as kafka:
         addresses = list(kafka.brokers.values())
@@ -69,20 +69,20 @@ async def test_runs_beside_an_async_test():
 
 
 @BACKENDS
-async def test_error_of_the_block_comes_out_as_it_is():
+async def test_error_in_async_block_propagates_unchanged():
     with pytest.raises(LookupError, match="mine"):
         async with EmbeddedBroker():
             raise LookupError("mine")
 
 
-def test_error_of_a_plain_block_comes_out_as_it_is():
+def test_error_in_sync_block_propagates_unchanged():
     with pytest.raises(LookupError, match="mine"):
         with EmbeddedBroker():
             raise LookupError("mine")
 
 
 @BACKENDS
-async def test_cancelled_block_leaves_no_port_open():
+async def test_cancelled_block_closes_ports():
     with anyio.CancelScope() as scope:
         async with EmbeddedBroker() as kafka:
             scope.cancel()
@@ -92,7 +92,7 @@ async def test_cancelled_block_leaves_no_port_open():
     assert not listens(kafka.bootstrap_servers)
 
 
-def test_port_that_is_taken_is_named():
+def test_used_port_raises_with_its_address():
     with EmbeddedBroker() as first:
         port = first.cluster.brokers[1].port
         with pytest.raises(OSError, match=f":{port}: Address already in use"):
@@ -100,7 +100,7 @@ def test_port_that_is_taken_is_named():
 
 
 @BACKENDS
-async def test_port_that_is_taken_is_named_in_async_tests_too():
+async def test_used_port_raises_in_async_block():
     async with EmbeddedBroker() as first:
         port = first.cluster.brokers[1].port
         with pytest.raises(OSError, match=f":{port}: Address already in use"):
@@ -108,7 +108,7 @@ async def test_port_that_is_taken_is_named_in_async_tests_too():
                 pass
 
 
-def test_brokers_that_do_not_start_leave_nothing_behind():
+def test_failed_start_closes_everything():
     with EmbeddedBroker() as other:
         before = threading.active_count()
         taken = other.cluster.brokers[1].port
@@ -120,13 +120,13 @@ def test_brokers_that_do_not_start_leave_nothing_behind():
     assert threading.active_count() < before
 
 
-def test_topic_that_cannot_be_is_refused():
+def test_invalid_topic_raises():
     with pytest.raises(RequestError, match="invalid"):
         with EmbeddedBroker(topics={"no/slash": 1}):
             pass
 
 
-def test_broker_that_was_stopped_is_back_at_its_port():
+def test_restarted_broker_keeps_its_port():
     with EmbeddedBroker(brokers=2) as kafka:
         before = dict(kafka.brokers)
         for _ in range(20):
@@ -140,7 +140,7 @@ def test_broker_that_was_stopped_is_back_at_its_port():
 
 
 @BACKENDS
-async def test_broker_is_stopped_and_started_between_two_awaits():
+async def test_broker_stops_and_starts_synchronously():
     async with EmbeddedBroker(brokers=2) as kafka:
         for _ in range(3):
             kafka.stop_broker(2)
@@ -154,19 +154,19 @@ async def test_broker_is_stopped_and_started_between_two_awaits():
 
 
 @BACKENDS
-async def test_async_broker_is_told_from_other_threads():
+async def test_async_broker_is_controlled_from_other_threads():
     async with EmbeddedBroker() as kafka:
         await anyio.to_thread.run_sync(kafka.create_topic, "orders", 4)
 
         assert 4 == len(kafka.cluster.topics.by_name("orders").partitions)
 
 
-def test_broker_that_was_not_entered_says_so():
+def test_broker_that_is_not_running_raises():
     with pytest.raises(RuntimeError, match="enter it first"):
         EmbeddedBroker().create_topic("orders")
 
 
-def test_unknown_names_are_told():
+def test_unknown_names_raise():
     with EmbeddedBroker(topics={"orders": 1}) as kafka:
         with pytest.raises(LookupError, match="topic 'jobs' does not exist"):
             kafka.produce("jobs", [b"x"])
@@ -177,7 +177,7 @@ def test_unknown_names_are_told():
 
 
 @BACKENDS
-async def test_clients_come_in_over_memory_without_a_port():
+async def test_clients_connect_over_memory():
     async with EmbeddedBroker(brokers=2, listen=False) as kafka:
         for where in (2, 9093):
             answer = await Client(kafka.connect(where)).ask(METADATA)
@@ -187,7 +187,7 @@ async def test_clients_come_in_over_memory_without_a_port():
             kafka.connect(2)
 
 
-def test_requests_are_remembered():
+def test_requests_are_logged():
     with EmbeddedBroker() as kafka:
         with socket.create_connection(
             ("127.0.0.1", kafka.cluster.brokers[1].port)
@@ -201,7 +201,7 @@ def test_requests_are_remembered():
         assert [] == kafka.requests
 
 
-def test_records_are_written_to_one_partition_in_one_batch():
+def test_records_of_a_partition_are_one_batch():
     with EmbeddedBroker(topics={"orders": 2}) as kafka:
         kafka.produce("orders", [b"a", "b", None], partition=1)
 
@@ -210,7 +210,7 @@ def test_records_are_written_to_one_partition_in_one_batch():
         assert 1 == len(log_of(kafka, "orders", 1).batches(0, 3, 1 << 20))
 
 
-def test_records_without_keys_go_round_and_those_of_a_key_stay_together():
+def test_keys_choose_partitions_and_others_rotate():
     with EmbeddedBroker(topics={"round": 3, "keyed": 3}) as kafka:
         kafka.produce("round", [b"x"] * 9)
         kafka.produce("keyed", [b"x"] * 9, keys=["same"] * 9)
@@ -220,7 +220,7 @@ def test_records_without_keys_go_round_and_those_of_a_key_stay_together():
         assert [0, 0, 9] == ends
 
 
-def test_batches_are_of_the_size_that_was_asked_for():
+def test_batch_argument_limits_batch_size():
     with EmbeddedBroker(topics={"orders": 1}) as kafka:
         kafka.produce("orders", [b"%d" % i for i in range(10)], batch=4)
         batches = log_of(kafka, "orders").batches(0, 10, 1 << 20)
@@ -230,7 +230,7 @@ def test_batches_are_of_the_size_that_was_asked_for():
         ]
 
 
-def test_leaders_and_coordinators_move():
+def test_leaders_and_coordinators_can_be_moved():
     with EmbeddedBroker(brokers=3, topics={"orders": 1}) as kafka:
         for node in (2, 3, 1):
             kafka.move_leader("orders", 0, node)

@@ -63,20 +63,20 @@ def free_port():
         ("fe80::1", ("fe80::1", 0)),
     ],
 )
-def test_address_has_a_host_and_maybe_a_port(text, address):
+def test_valid_address_is_parsed(text, address):
     assert address == parse_address(text)
 
 
 @pytest.mark.parametrize(
     "text", ["", ":9092", "kafka:", "kafka:x", "kafka:0", "kafka:65536", "[::1", "[]:1"]
 )
-def test_address_that_is_none_is_refused(text):
+def test_invalid_address_raises(text):
     with pytest.raises(ValueError, match="is not HOST:PORT"):
         EmbeddedBroker(advertise=text)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "*"])
-def test_wildcard_host_is_advertised_as_the_address_that_the_client_uses(host):
+def test_wildcard_host_advertises_address_of_the_connection(host):
     with EmbeddedBroker(brokers=2, host=host) as kafka:
         ports = [broker.port for broker in kafka.cluster.brokers.values()]
         assert f"127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}" == kafka.bootstrap_servers
@@ -87,7 +87,7 @@ def test_wildcard_host_is_advertised_as_the_address_that_the_client_uses(host):
 
 @IPV6
 @pytest.mark.parametrize("host", ["::", "[::]", "0:0:0:0:0:0:0:0"])
-def test_wildcard_host_of_ipv6_is_advertised_as_an_address_of_ipv6(host):
+def test_ipv6_wildcard_host_advertises_ipv6_address(host):
     with EmbeddedBroker(host=host) as kafka:
         port = kafka.cluster.brokers[1].port
         assert f"[::1]:{port}" == kafka.bootstrap_servers
@@ -109,7 +109,7 @@ async def test_consumer_reads_over_ipv6(host):
             assert b"x" == (await anext(aiter(consumer))).value
 
 
-def test_advertised_address_is_what_clients_get():
+def test_clients_get_advertised_address():
     port = free_port()
     with EmbeddedBroker(
         brokers=2, host="0.0.0.0", port=port, advertise=f"localhost:{port}"
@@ -120,7 +120,7 @@ def test_advertised_address_is_what_clients_get():
     assert {1: ("localhost", port), 2: ("localhost", port + 1)} == found
 
 
-def test_advertised_port_may_be_another_than_the_one_that_is_open():
+def test_advertised_port_may_differ_from_bound_port():
     with EmbeddedBroker(advertise="kafka.example:19092") as kafka:
         _, port = kafka.cluster.brokers[1].bind_address
         assert "kafka.example:19092" == kafka.bootstrap_servers
@@ -131,14 +131,14 @@ def test_advertised_port_may_be_another_than_the_one_that_is_open():
         assert listens("127.0.0.1", port)
 
 
-def test_advertised_host_without_a_port_has_the_port_that_is_open():
+def test_advertised_host_without_port_uses_bound_port():
     with EmbeddedBroker(advertise="localhost") as kafka:
         (_, port) = kafka.cluster.brokers[1].bind_address
         assert f"localhost:{port}" == kafka.bootstrap_servers
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "0.0.0.0:9092", "[::]:9092"])
-def test_wildcard_address_cannot_be_advertised(address):
+def test_wildcard_advertised_address_raises(address):
     with pytest.raises(ValueError, match="clients cannot connect to"):
         EmbeddedBroker(advertise=address)
 
@@ -153,7 +153,7 @@ def test_wildcard_address_cannot_be_advertised(address):
         ({"advertise": "kafka:65535", "brokers": 2}, "port 65536 is not between"),
     ],
 )
-def test_addresses_that_there_are_not_are_refused(arguments, said):
+def test_impossible_addresses_raise(arguments, said):
     with pytest.raises(ValueError, match=said):
         EmbeddedBroker(**arguments)
 
@@ -169,7 +169,7 @@ def test_addresses_that_there_are_not_are_refused(arguments, said):
         (["--set", "num.partitions=x"], "Not a number of type INT"),
     ],
 )
-def test_command_ends_with_2_and_one_line(arguments, said, capsys):
+def test_command_with_invalid_address_exits_with_2(arguments, said, capsys):
     assert 2 == main(["broker", *arguments])
     (line,) = capsys.readouterr().err.splitlines()
 
@@ -177,7 +177,7 @@ def test_command_ends_with_2_and_one_line(arguments, said, capsys):
     assert said in line
 
 
-def test_command_ends_with_1_where_it_cannot_listen(capsys):
+def test_command_exits_with_1_if_it_cannot_listen(capsys):
     assert 1 == main(["broker", "--host", "no.such.host.invalid", "--port", "0"])
     (line,) = capsys.readouterr().err.splitlines()
 

@@ -92,7 +92,7 @@ def test_produce_against_a_setting_raises_what_a_producer_gets(kafka, case):
     assert 0 == log_of(kafka).end_offset
 
 
-def test_produce_writes_nothing_if_one_record_is_refused(kafka):
+def test_produce_writes_nothing_if_one_record_is_rejected(kafka):
     kafka.create_topic("orders", 2, config={"max.message.bytes": "500"})
     with pytest.raises(RequestError, match="partition 1: max.message.bytes=500"):
         kafka.produce("orders", [b"a", b"b", b"c", b"x" * 1000], batch=1)
@@ -100,7 +100,7 @@ def test_produce_writes_nothing_if_one_record_is_refused(kafka):
     assert [0, 0] == [log_of(kafka, index).end_offset for index in (0, 1)]
 
 
-def test_produce_divides_records_into_batches_that_are_allowed(kafka):
+def test_produce_splits_records_by_max_message_bytes(kafka):
     kafka.create_topic("orders", config={"max.message.bytes": "500"})
     kafka.produce("orders", [b"x" * 100] * 10, headers=[("name", b"value")])
 
@@ -109,14 +109,14 @@ def test_produce_divides_records_into_batches_that_are_allowed(kafka):
     assert len(batches(kafka)) < 10
 
 
-def test_produce_divides_large_records_under_the_default_limit(kafka):
+def test_produce_splits_large_records_by_default_limit(kafka):
     kafka.create_topic("orders")
     kafka.produce("orders", [b"x" * 200_000, b"x" * 1_000_000])
 
     assert 2 == log_of(kafka).end_offset
 
 
-def test_produce_stamps_the_broker_s_time_where_the_topic_says_so(kafka):
+def test_produce_with_log_append_time_sets_broker_time(kafka):
     kafka.create_topic("orders", config={"message.timestamp.type": "LogAppendTime"})
     began = now_ms()
     kafka.produce("orders", [b"x"], timestamp=5)
@@ -126,7 +126,7 @@ def test_produce_stamps_the_broker_s_time_where_the_topic_says_so(kafka):
     assert began <= batch.max_timestamp <= now_ms()
 
 
-def test_produce_follows_settings_of_brokers_and_later_changes():
+def test_produce_uses_current_settings():
     with EmbeddedBroker(settings={"message.max.bytes": "500"}) as kafka:
         kafka.create_topic("orders")
         with pytest.raises(RequestError, match="max.message.bytes=500"):
@@ -137,7 +137,7 @@ def test_produce_follows_settings_of_brokers_and_later_changes():
         assert 1 == log_of(kafka).end_offset
 
 
-def test_produce_needs_replicas_in_sync(kafka):
+def test_produce_without_in_sync_replicas_raises(kafka):
     kafka.create_topic("orders", config={"min.insync.replicas": "2"})
     kafka.produce("orders", [b"x"])
     kafka.stop_broker(2)
@@ -148,14 +148,14 @@ def test_produce_needs_replicas_in_sync(kafka):
     assert 1 == log_of(kafka).end_offset
 
 
-def test_produce_needs_a_leader(kafka):
+def test_produce_without_leader_raises(kafka):
     kafka.create_topic("orders", replication=1)
     kafka.stop_broker(1)
     with pytest.raises(RequestError, match="partition 0: no leader"):
         kafka.produce("orders", [b"x"])
 
 
-def test_produce_writes_in_the_leader_s_epoch(kafka):
+def test_produce_uses_leader_epoch(kafka):
     kafka.create_topic("orders")
     kafka.move_leader("orders", 0, to=2)
     kafka.produce("orders", [b"x"])
@@ -164,7 +164,7 @@ def test_produce_writes_in_the_leader_s_epoch(kafka):
     assert 1 == batch.leader_epoch == decode_header(batch.data).leader_epoch
 
 
-def test_produce_refuses_keys_that_do_not_match_the_values(kafka):
+def test_produce_with_unequal_keys_and_values_raises(kafka):
     kafka.create_topic("orders")
     with pytest.raises(ValueError, match="2 values have 1 keys"):
         kafka.produce("orders", [b"x", b"y"], keys=["k"])
@@ -174,7 +174,7 @@ def test_produce_refuses_keys_that_do_not_match_the_values(kafka):
     assert 0 == log_of(kafka).end_offset
 
 
-def test_produce_leaves_a_key_s_tombstone_to_compacted_topics(kafka):
+def test_produce_writes_tombstones_to_compacted_topics(kafka):
     kafka.create_topic("orders", config={"cleanup.policy": "compact"})
     kafka.produce("orders", ["a", None], keys=["k", "k"])
 
@@ -200,7 +200,7 @@ def test_produce_leaves_a_key_s_tombstone_to_compacted_topics(kafka):
         ({"batch": 1.5}, TypeError, "batch must be an int, in records, not 1.5"),
     ],
 )
-def test_produce_refuses_arguments_that_no_record_has(kafka, arguments, error, message):
+def test_produce_with_invalid_argument_raises(kafka, arguments, error, message):
     kafka.create_topic("orders")
     with pytest.raises(error, match=message):
         kafka.produce("orders", **{"values": [b"x"], **arguments})

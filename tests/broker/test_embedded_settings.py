@@ -22,7 +22,7 @@ from sharecons.testing.broker.settings.validation import SettingError
         ("zzz", "the embedded broker has no broker setting 'zzz'$"),
     ],
 )
-def test_unknown_setting_of_brokers_is_refused(name, said):
+def test_unknown_broker_setting_raises(name, said):
     with pytest.raises(SettingError, match=said) as raised:
         EmbeddedBroker(settings={name: "1"})
 
@@ -30,7 +30,7 @@ def test_unknown_setting_of_brokers_is_refused(name, said):
     assert name in str(raised.value)
 
 
-def test_value_that_a_setting_of_brokers_does_not_take_is_refused():
+def test_invalid_broker_setting_raises():
     with pytest.raises(ValueError, match="num.partitions: Not a number of type INT"):
         EmbeddedBroker(settings={"num.partitions": "many"})
 
@@ -44,7 +44,7 @@ def test_value_that_a_setting_of_brokers_does_not_take_is_refused():
         ("zzz", "the embedded broker has no topic setting 'zzz'$"),
     ],
 )
-def test_unknown_setting_of_topics_is_refused(name, said):
+def test_unknown_topic_setting_raises(name, said):
     with EmbeddedBroker() as kafka:
         with pytest.raises(SettingError, match=said):
             kafka.create_topic("orders", config={name: "1"})
@@ -60,14 +60,14 @@ def test_unknown_setting_of_topics_is_refused(name, said):
         ("zzz", "the embedded broker has no group setting 'zzz'$"),
     ],
 )
-def test_unknown_setting_of_groups_is_refused(name, said):
+def test_unknown_group_setting_raises(name, said):
     with EmbeddedBroker() as kafka:
         with pytest.raises(SettingError, match=said):
             kafka.set_group_config("g", {"share.delivery.count.limit": 3, name: "1"})
         assert {} == kafka.cluster.configs.group_config("g")
 
 
-def test_value_that_a_setting_of_groups_does_not_take_is_refused():
+def test_invalid_group_setting_raises():
     with EmbeddedBroker() as kafka:
         with pytest.raises(SettingError, match=r"share.delivery.count.limit"):
             kafka.set_group_config("g", {"share.delivery.count.limit": 1})
@@ -75,13 +75,13 @@ def test_value_that_a_setting_of_groups_does_not_take_is_refused():
             kafka.set_group_config("g", {"share.delivery.count.limit": 11})
 
 
-def test_value_that_a_setting_of_topics_does_not_take_is_refused():
+def test_invalid_topic_setting_raises():
     with EmbeddedBroker() as kafka:
         with pytest.raises(RequestError, match="max.message.bytes: Not a number"):
             kafka.create_topic("orders", config={"max.message.bytes": "much"})
 
 
-def test_values_may_be_numbers_and_booleans():
+def test_setting_values_may_be_numbers_and_booleans():
     settings = {"num.partitions": 5, "auto.create.topics.enable": False}
     with EmbeddedBroker(settings=settings) as kafka:
         kafka.create_topic("orders", config={"preallocate": True, "retention.ms": 5})

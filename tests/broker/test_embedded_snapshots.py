@@ -61,7 +61,7 @@ def states(kafka, partition=0):
 # Records.
 
 
-def test_records_have_all_that_was_produced():
+def test_records_have_all_produced_fields():
     with EmbeddedBroker(topics={"orders": 2}) as kafka:
         headers = [("trace", b"1"), ("trace", None)]
         kafka.produce(
@@ -126,7 +126,7 @@ def test_records_of_compressed_batches_are_decoded(codec):
     assert list(range(100)) == times
 
 
-def test_records_have_the_time_of_the_append_where_the_topic_says_so():
+def test_records_with_log_append_time_have_broker_time():
     with EmbeddedBroker() as kafka:
         config = {"message.timestamp.type": "LogAppendTime"}
         kafka.create_topic("orders", config=config)
@@ -179,7 +179,7 @@ def test_missing_group_raises():
 
 
 @on_virtual_clocks
-async def test_group_has_its_members_and_their_partitions(kafka):
+async def test_group_returns_members_and_assignments(kafka):
     kafka.create_topic("refunds", partitions=2)
     async with (
         consumer(kafka, "refunds", client_id="a") as first,
@@ -201,7 +201,7 @@ async def test_group_has_its_members_and_their_partitions(kafka):
 
 
 @on_virtual_clocks
-async def test_group_has_the_state_of_each_offset_in_flight(kafka):
+async def test_group_returns_state_of_each_offset_in_flight(kafka):
     kafka.produce("orders", [b"%d" % number for number in range(6)])
     async with consumer(kafka, max_records=5, acquire_mode="record_limit") as one:
         records = await take(one, 5)
@@ -240,7 +240,7 @@ async def test_group_has_the_state_of_each_offset_in_flight(kafka):
 
 
 @on_virtual_clocks
-async def test_group_shows_locks_that_have_ended_as_available(kafka):
+async def test_group_shows_expired_locks_as_available(kafka):
     kafka.produce("orders", [b"x"])
     async with consumer(kafka) as only:
         await take(only, 1)
@@ -251,7 +251,7 @@ async def test_group_shows_locks_that_have_ended_as_available(kafka):
 
 
 @on_virtual_clocks
-async def test_group_has_the_state_that_survives_its_leader(kafka):
+async def test_group_returns_coordinator_state_after_leader_move(kafka):
     kafka.produce("orders", [b"%d" % number for number in range(4)])
     async with consumer(kafka) as only:
         records = await take(only, 4)
@@ -288,7 +288,7 @@ async def test_group_has_no_start_offset_before_the_first_fetch(kafka):
 
 
 @on_virtual_clocks
-async def test_wait_ends_once_all_records_are_settled(kafka):
+async def test_wait_returns_when_all_records_are_settled(kafka):
     kafka.produce("orders", [b"%d" % number for number in range(30)])
 
     async def work():
@@ -316,7 +316,7 @@ async def test_wait_ends_once_all_records_are_settled(kafka):
 
 
 @on_virtual_clocks
-async def test_wait_that_times_out_says_what_is_not_settled(kafka):
+async def test_wait_timeout_lists_unsettled_records(kafka):
     kafka.produce("orders", [b"%d" % number for number in range(8)])
     async with consumer(kafka, max_records=4, acquire_mode="record_limit") as only:
         records = await take(only, 4)
@@ -358,7 +358,7 @@ async def test_wait_for_one_topic_ignores_others(kafka):
 
 
 @on_virtual_clocks
-async def test_wait_for_a_missing_group_says_so(kafka):
+async def test_wait_for_missing_group_times_out_with_reason(kafka):
     with pytest.raises(TimeoutError, match="no consumer has joined"):
         await kafka.wait_until_settled("g", timeout=1)
 

@@ -51,7 +51,7 @@ def has_topic(kafka):
     return kafka.cluster.topics.by_name("orders") is not None
 
 
-async def test_connection_is_cut_without_an_answer_and_once(kafka):
+async def test_cut_closes_connection_once(kafka):
     fault = kafka.faults.on("Metadata").cut()
     client = Client(kafka.connect(1))
     await client.send(METADATA)
@@ -62,7 +62,7 @@ async def test_connection_is_cut_without_an_answer_and_once(kafka):
 
 
 @pytest.mark.parametrize(("after", "remains"), [(False, True), (True, False)])
-async def test_cut_comes_before_the_work_or_after_it(kafka, after, remains):
+async def test_cut_acts_before_or_after_handling(kafka, after, remains):
     kafka.faults.on("DeleteTopics").cut(after=after)
     client = Client(kafka.connect(1))
     await client.send(DELETE)
@@ -71,7 +71,7 @@ async def test_cut_comes_before_the_work_or_after_it(kafka, after, remains):
     assert remains is has_topic(kafka)
 
 
-async def test_what_was_sent_behind_a_request_that_is_cut_is_not_looked_at(kafka):
+async def test_requests_after_cut_are_not_handled(kafka):
     kafka.faults.on("Metadata").cut()
     client = Client(kafka.connect(1))
     await client.stream.send(request_bytes(METADATA) + request_bytes(DELETE))
@@ -81,7 +81,7 @@ async def test_what_was_sent_behind_a_request_that_is_cut_is_not_looked_at(kafka
     assert ["Metadata"] == [asked.api for asked in kafka.requests]
 
 
-async def test_lost_answer_never_comes_but_the_work_is_done(kafka):
+async def test_lose_handles_request_without_response(kafka):
     kafka.faults.on("DeleteTopics").lose()
     with anyio.move_on_after(3600) as waited:
         await asked(kafka, DELETE)
@@ -90,7 +90,7 @@ async def test_lost_answer_never_comes_but_the_work_is_done(kafka):
     assert not has_topic(kafka)
 
 
-async def test_stalled_request_is_looked_at_later(kafka):
+async def test_stall_handles_request_later(kafka):
     kafka.faults.on("DeleteTopics").stall(30)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(asked, kafka, DELETE)
@@ -100,7 +100,7 @@ async def test_stalled_request_is_looked_at_later(kafka):
         assert not has_topic(kafka)
 
 
-async def test_stall_ends_when_it_is_undone(kafka):
+async def test_undo_ends_a_stall(kafka):
     fault = kafka.faults.on("Metadata", times=None).stall()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(asked, kafka)
@@ -113,14 +113,14 @@ async def test_stall_ends_when_it_is_undone(kafka):
     assert anyio.current_time() == pytest.approx(began)
 
 
-async def test_block_undoes_its_fault(kafka):
+async def test_with_block_undoes_the_fault(kafka):
     with kafka.faults.on("Metadata", times=None).refuse("COORDINATOR_NOT_AVAILABLE"):
         assert [] == list((await asked(kafka)).topics)
 
     assert (await asked(kafka)).topics
 
 
-async def test_delayed_answer_is_of_the_time_of_the_question(kafka):
+async def test_delay_handles_at_once_and_responds_later(kafka):
     kafka.faults.on("Metadata").delay(60)
     answers = []
     async with anyio.create_task_group() as tasks:
@@ -136,7 +136,7 @@ async def test_delayed_answer_is_of_the_time_of_the_question(kafka):
     assert ["orders"] == [topic.name for topic in answers[0].topics]
 
 
-async def test_client_that_goes_away_is_not_waited_for(kafka):
+async def test_disconnect_ends_a_stall(kafka):
     kafka.faults.on("Metadata").stall()
     client = Client(kafka.connect(1))
     await client.send(METADATA)
@@ -147,7 +147,7 @@ async def test_client_that_goes_away_is_not_waited_for(kafka):
     assert 0 == pytest.approx(await took(kafka))
 
 
-async def test_throttled_client_is_told_and_left_waiting(kafka):
+async def test_throttle_responds_and_then_pauses(kafka):
     kafka.faults.on("Metadata").throttle(7)
     client = Client(kafka.connect(1))
     answer = await client.ask(METADATA)
@@ -158,7 +158,7 @@ async def test_throttled_client_is_told_and_left_waiting(kafka):
     assert 7 == pytest.approx(anyio.current_time() - began)
 
 
-async def test_answer_comes_twice(kafka):
+async def test_answer_twice_sends_two_responses(kafka):
     kafka.faults.on("Metadata").answer_twice()
     client = Client(kafka.connect(1))
     await client.send(METADATA)
@@ -166,7 +166,7 @@ async def test_answer_comes_twice(kafka):
     assert await client.frame() == await client.frame()
 
 
-async def test_test_may_answer_itself(kafka):
+async def test_respond_uses_returned_fields(kafka):
     seen = []
 
     def by(request, context):
@@ -179,7 +179,7 @@ async def test_test_may_answer_itself(kafka):
     assert ["test"] == seen
 
 
-async def test_test_may_take_its_time_and_say_nothing(kafka):
+async def test_respond_accepts_coroutine_and_none(kafka):
     async def by(request, context):
         await anyio.sleep(10)
 
@@ -193,7 +193,7 @@ async def test_test_may_take_its_time_and_say_nothing(kafka):
     assert 10 == pytest.approx(anyio.current_time() - began)
 
 
-async def test_corrupted_answer_keeps_its_length_and_number(kafka):
+async def test_corrupt_keeps_length_and_correlation_id(kafka):
     kafka.faults.on("Metadata").corrupt()
     client = Client(kafka.connect(1))
     await client.send(METADATA)
@@ -221,7 +221,7 @@ async def test_corrupted_answer_keeps_its_length_and_number(kafka):
         ),
     ],
 )
-async def test_only_the_requests_that_are_meant_are_taken(kafka, choice, hit):
+async def test_fault_takes_only_matching_requests(kafka, choice, hit):
     kafka.faults.on("Metadata", **{"times": None, **choice}).respond(
         lambda request, context: {"cluster_id": "hit"}
     )
@@ -234,7 +234,7 @@ async def test_only_the_requests_that_are_meant_are_taken(kafka, choice, hit):
     assert not (await asked(kafka, VERSIONS)).error_code
 
 
-async def test_eldest_fault_is_first(kafka):
+async def test_oldest_fault_takes_the_request(kafka):
     for name in ("first", "second"):
         kafka.faults.on("Metadata").respond(
             lambda request, context, name=name: {"cluster_id": name}
@@ -244,7 +244,7 @@ async def test_eldest_fault_is_first(kafka):
     assert ["first", "second"] == answers
 
 
-async def test_all_faults_are_cleared(kafka):
+async def test_clear_undoes_all_faults(kafka):
     for _ in range(3):
         kafka.faults.on("Metadata").lose()
     kafka.faults.clear()
@@ -252,12 +252,12 @@ async def test_all_faults_are_cleared(kafka):
     assert (await asked(kafka)).topics
 
 
-async def test_api_that_nobody_serves_is_a_mistake(kafka):
+async def test_unknown_api_raises(kafka):
     with pytest.raises(ValueError, match="ShareFetch"):
         kafka.faults.on("SharedFetch")
 
 
-def test_faults_are_set_from_other_threads():
+def test_faults_can_be_set_from_other_threads():
     with EmbeddedBroker() as kafka:
         setting = threading.Thread(
             target=lambda: kafka.faults.on("Metadata").cut(), daemon=True
@@ -268,7 +268,7 @@ def test_faults_are_set_from_other_threads():
         assert 1 == len(kafka.faults.active)
 
 
-def test_error_is_known_by_number_and_by_name():
+def test_errors_are_given_by_number_or_name():
     assert ErrorCode.not_coordinator is error_code("NOT_COORDINATOR")
     assert ErrorCode.not_coordinator is error_code(16)
     assert ErrorCode.not_coordinator is error_code(ErrorCode.not_coordinator)

@@ -36,7 +36,7 @@ def test_records_are_read_in_every_version(talk, version):
     assert part.aborted_transactions is None
 
 
-def test_a_batch_is_given_from_its_start(talk):
+def test_fetch_returns_batch_from_its_start(talk):
     place = place_of(talk.either)
     talk.produce(place, batch("a", "b", "c"))
 
@@ -45,7 +45,7 @@ def test_a_batch_is_given_from_its_start(talk):
 
 
 @pytest.mark.parametrize("offset", [-1, 2])
-def test_an_offset_that_is_not_there_is_out_of_range(talk, offset):
+def test_missing_offset_is_out_of_range(talk, offset):
     place = place_of(talk.either)
     talk.produce(place, batch())
 
@@ -59,7 +59,7 @@ def test_an_offset_that_is_not_there_is_out_of_range(talk, offset):
     )
 
 
-def test_what_is_nowhere_is_told_last(talk):
+def test_unknown_partitions_come_last(talk):
     place = place_of(talk.either)
     talk.produce(place, batch())
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", uuid.uuid4())
@@ -79,7 +79,7 @@ def test_what_is_nowhere_is_told_last(talk):
     ("epoch", "error"),
     [(-1, "none"), (0, "none"), (1, "unknown_leader_epoch"), (-5, "none")],
 )
-def test_the_leaders_epoch_is_compared(talk, epoch, error):
+def test_leader_epoch_is_checked(talk, epoch, error):
     place = place_of(talk.either)
 
     answer = talk.fetch((place, 0, 0, ("current_leader_epoch", epoch)))
@@ -87,7 +87,7 @@ def test_the_leaders_epoch_is_compared(talk, epoch, error):
     assert [(0, error, [])] == parts(answer)
 
 
-def test_the_first_batch_is_whole_and_the_rest_fits_by_bytes(talk):
+def test_first_batch_is_whole_and_last_may_be_cut(talk):
     place = place_of(talk.either, partitions=2)
     for _ in range(3):
         talk.produce(place, batch())
@@ -105,7 +105,7 @@ def test_the_first_batch_is_whole_and_the_rest_fits_by_bytes(talk):
     assert [3 * size, size] == sizes(max_bytes=4 * size)
 
 
-def test_each_partition_has_room_of_its_own(talk):
+def test_partition_max_bytes_limits_each_partition(talk):
     place = place_of(talk.either, partitions=2)
     for partition in (0, 0, 1):
         talk.produce(place, batch(), partition=partition)
@@ -121,7 +121,7 @@ def test_each_partition_has_room_of_its_own(talk):
     assert [size + 7, size] == sizes(size + 7)
 
 
-def test_committed_records_end_where_a_transaction_is_under_way(talk):
+def test_read_committed_ends_at_open_transaction(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, batch("a", "b"))
@@ -140,7 +140,7 @@ def test_committed_records_end_where_a_transaction_is_under_way(talk):
     assert 4 == talk.look_up(place, -1).offset
 
 
-def test_aborted_transactions_are_named(talk):
+def test_aborted_transactions_are_listed(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)
@@ -158,7 +158,7 @@ def test_aborted_transactions_are_named(talk):
     assert talk.read(place).aborted_transactions is None
 
 
-def test_a_consumer_of_the_old_leader_is_fenced_and_told_the_new_one():
+def test_old_leader_returns_the_new_leader():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[1, 2]], {})
     place = Place("t", ours.cluster.topics.by_name("t").topic_id)
@@ -178,7 +178,7 @@ def test_a_consumer_of_the_old_leader_is_fenced_and_told_the_new_one():
     assert [(0, "not_leader_or_follower", [])] == parts(old)
 
 
-def test_a_broker_without_a_replica_serves_nobody():
+def test_broker_without_replica_rejects_fetches():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[2]], {})
     place = Place("t", ours.cluster.topics.by_name("t").topic_id)

@@ -21,7 +21,7 @@ def talk(request):
     return Talk(either_broker(request))
 
 
-def test_a_session_tells_only_what_is_new(talk):
+def test_session_returns_only_changed_partitions(talk):
     place = place_of(talk.either, partitions=2)
     talk.produce(place, batch())
     opened = talk.fetch((place, 0, 1), (place, 1, 0), session_epoch=0)
@@ -45,7 +45,7 @@ def test_a_session_tells_only_what_is_new(talk):
     assert [] == parts(more(9))
 
 
-def test_a_session_wants_its_next_epoch_and_its_own_spelling(talk):
+def test_session_requires_next_epoch_and_same_topic_form(talk):
     place = place_of(talk.either)
     session = talk.fetch((place, 0, 0), session_epoch=0).session_id
 
@@ -62,7 +62,7 @@ def test_a_session_wants_its_next_epoch_and_its_own_spelling(talk):
     assert "none" == error(2)
 
 
-def test_a_session_ends_as_it_is_told_or_left_empty(talk):
+def test_session_ends_when_closed_replaced_or_empty(talk):
     place = place_of(talk.either)
     forgotten = [{"topic_id": place.topic_id, "partitions": [0]}]
 
@@ -84,7 +84,7 @@ def test_a_session_ends_as_it_is_told_or_left_empty(talk):
         assert not_found == fetched(gone, 2).error_code
 
 
-def test_who_had_records_queues_up_again(talk):
+def test_partitions_with_records_move_to_the_end(talk):
     place = place_of(talk.either, partitions=3)
     for partition in range(3):
         talk.produce(place, batch(), partition=partition)
@@ -104,7 +104,7 @@ def wanted(partition):
     return FetchPartition(topic_partition=("t", partition), offset=0, max_bytes=1)
 
 
-def test_a_broker_has_room_for_only_so_many_sessions():
+def test_number_of_sessions_is_limited():
     sessions = FetchSessions(slots=2)
 
     def opened():
@@ -121,7 +121,7 @@ def test_a_broker_has_room_for_only_so_many_sessions():
         sessions.begin(1, (second, 1), [], (), by_id=False)
 
 
-def test_a_session_is_known_to_its_broker_as_long_as_that_runs():
+def test_sessions_end_with_their_broker():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[1, 2]], {})
     talk, place = Talk(ours), Place("t", ours.cluster.topics.by_name("t").topic_id)

@@ -82,7 +82,7 @@ async def woken(waiter, change, **values):
     return found[0]
 
 
-async def test_a_fetch_waits_for_a_record():
+async def test_fetch_waits_for_a_record():
     waiter = Waiter()
 
     part = await woken(waiter, waiter.append)
@@ -91,7 +91,7 @@ async def test_a_fetch_waits_for_a_record():
     assert part["records"]
 
 
-async def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for():
+async def test_fetch_waits_for_min_bytes():
     waiter = Waiter()
     waiter.append()
     size = len((await waiter.fetch())["records"])
@@ -101,7 +101,7 @@ async def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for():
     assert 2 * size == len(part["records"])
 
 
-async def test_a_fetch_waits_no_longer_than_it_says():
+async def test_fetch_waits_at_most_max_wait():
     waiter = Waiter()
 
     with anyio.fail_after(5):
@@ -110,7 +110,7 @@ async def test_a_fetch_waits_no_longer_than_it_says():
     assert (b"", ErrorCode.none) == (part["records"], part["error_code"])
 
 
-async def test_a_fetch_of_committed_records_waits_for_the_end_of_a_transaction():
+async def test_read_committed_fetch_waits_for_transaction_end():
     waiter = Waiter()
     waiter.append(transactional(5, 0, 0), transaction_version=1)
 
@@ -122,7 +122,7 @@ async def test_a_fetch_of_committed_records_waits_for_the_end_of_a_transaction()
     assert [{"producer_id": 5, "first_offset": 0}] == part["aborted_transactions"]
 
 
-async def test_a_fetch_from_behind_what_is_committed_does_not_wait():
+async def test_read_committed_fetch_past_end_does_not_wait():
     waiter = Waiter()
     waiter.append(transactional(5, 0, 0), transaction_version=1)
     waiter.append()
@@ -133,7 +133,7 @@ async def test_a_fetch_from_behind_what_is_committed_does_not_wait():
     assert b"" == part["records"]
 
 
-async def test_a_fetch_learns_that_its_topic_is_gone():
+async def test_deleted_topic_ends_the_wait():
     waiter = Waiter()
     topic = waiter.cluster.topics.by_name("t")
 
@@ -142,7 +142,7 @@ async def test_a_fetch_learns_that_its_topic_is_gone():
     assert ErrorCode.unknown_topic_or_partition == part["error_code"]
 
 
-async def test_a_fetch_learns_that_its_offset_was_deleted():
+async def test_deleted_offset_ends_the_wait():
     waiter = Waiter()
     waiter.append()
 
@@ -155,7 +155,7 @@ async def test_a_fetch_learns_that_its_offset_was_deleted():
     assert ErrorCode.offset_out_of_range == part["error_code"]
 
 
-async def test_a_transaction_that_takes_too_long_ends_while_a_fetch_waits():
+async def test_transaction_timeout_ends_the_wait():
     waiter = Waiter()
     transactions = waiter.cluster.transactions
     producer = transactions.initialise("tx", 0.02, None).producer
@@ -169,7 +169,7 @@ async def test_a_transaction_that_takes_too_long_ends_while_a_fetch_waits():
     assert 2 == part["last_stable_offset"]
 
 
-async def test_nobody_is_answered_who_has_gone():
+async def test_disconnect_ends_the_wait():
     waiter = Waiter()
 
     async def end_soon():

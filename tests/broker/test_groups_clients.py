@@ -78,9 +78,7 @@ def sizes(*consumers):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_two_consumers_share_partitions_and_one_inherits_them(
-    consumers, topic, strategy
-):
+def test_two_consumers_share_partitions_and_one_takes_over(consumers, topic, strategy):
     config = {"partition_assignment_strategy": strategy}
     one = consumers(topic, **config)
     until([one], lambda _: sizes(one) == [PARTITIONS])
@@ -94,7 +92,7 @@ def test_two_consumers_share_partitions_and_one_inherits_them(
     assert set(range(PARTITIONS)) == taken
 
 
-def test_a_consumer_goes_on_where_its_group_has_committed(consumers, broker, topic):
+def test_consumer_starts_at_committed_offset(consumers, broker, topic):
     broker.produce(topic, [str(number) for number in range(10)], partition=0)
     first = consumers(topic)
     assert [str(n) for n in range(4)] == until([first], lambda got: len(got) == 4)
@@ -110,9 +108,7 @@ def test_a_consumer_goes_on_where_its_group_has_committed(consumers, broker, top
     assert (4, "four") == (committed.offset, committed.metadata)
 
 
-def test_a_static_member_comes_back_without_a_rebalance(
-    consumers, broker, topic, group
-):
+def test_static_member_returns_without_rebalance(consumers, broker, topic, group):
     one = consumers(topic, group_instance_id="one")
     until([one], lambda _: sizes(one) == [PARTITIONS])
     two = consumers(topic, group_instance_id="two")
@@ -128,7 +124,7 @@ def test_a_static_member_comes_back_without_a_rebalance(
     assert before == broker.cluster.groups.classic(group).generation_id
 
 
-def test_a_group_follows_its_coordinator(consumers, broker, topic, group):
+def test_group_follows_moved_coordinator(consumers, broker, topic, group):
     one = consumers(topic)
     until([one], lambda _: sizes(one) == [PARTITIONS])
 
@@ -137,7 +133,7 @@ def test_a_group_follows_its_coordinator(consumers, broker, topic, group):
     until([one, two], lambda _: sizes(one, two) == [2, 2])
 
 
-def test_a_join_that_is_parked_follows_its_coordinator(consumers, broker, topic, group):
+def test_waiting_join_follows_moved_coordinator(consumers, broker, topic, group):
     one = consumers(topic)
     until([one], lambda _: sizes(one) == [PARTITIONS])
     two = consumers(topic)
@@ -150,7 +146,7 @@ def test_a_join_that_is_parked_follows_its_coordinator(consumers, broker, topic,
     until([one, two], lambda _: sizes(one, two) == [2, 2])
 
 
-def test_offsets_of_a_transaction_come_with_it(consumers, broker, topic, group):
+def test_transaction_commits_group_offsets(consumers, broker, topic, group):
     broker.produce(topic, ["a", "b"], partition=0)
     consumer = consumers(topic)
     until([consumer], lambda got: len(got) == 2)
@@ -180,7 +176,7 @@ def test_offsets_of_a_transaction_come_with_it(consumers, broker, topic, group):
     assert 2 == committed.offset
 
 
-def test_an_administrator_sees_and_deletes_a_group(consumers, broker, topic, group):
+def test_admin_client_describes_and_deletes_group(consumers, broker, topic, group):
     consumer = consumers(topic, client_id="somebody")
     until([consumer], lambda _: sizes(consumer) == [PARTITIONS])
     consumer.commit(offsets=[TopicPartition(topic, 1, 7)], asynchronous=False)
@@ -203,7 +199,7 @@ def test_an_administrator_sees_and_deletes_a_group(consumers, broker, topic, gro
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.anyio
-async def test_aiokafkas_consumers_share_partitions_and_go_on(
+async def test_aiokafka_consumers_share_partitions_and_continue(
     broker, topic, group, anyio_backend
 ):
     aiokafka = pytest.importorskip("aiokafka")

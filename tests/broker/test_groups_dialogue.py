@@ -310,7 +310,7 @@ def test_one_member(talk):
     assert ErrorCode.none is talk.commit(1, 1, member.id)
 
 
-def test_what_a_join_is_refused_for(talk):
+def test_join_errors(talk):
     member = Member(talk)
     stranger = Member(talk)
 
@@ -342,13 +342,13 @@ def test_what_a_join_is_refused_for(talk):
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_every_version_joins(talk, version):
+def test_join_in_every_version(talk, version):
     (member,) = stable(talk, 1, (None,), version)
 
     assert (1, ErrorCode.none) == (member.generation, member.beat())
 
 
-def test_a_second_member_and_back_to_one(talk):
+def test_second_member_joins_and_leaves(talk):
     one, two = Member(talk), Member(talk)
     one.join()
     one.sync({one.id: b"all"})
@@ -378,7 +378,7 @@ def test_a_second_member_and_back_to_one(talk):
     assert (3, two.id) == (alone.generation_id, alone.leader)
 
 
-def test_what_a_sync_is_refused_for(talk):
+def test_sync_errors(talk):
     (one,) = stable(talk, 1, (None,))
 
     def error(**asked):
@@ -394,7 +394,7 @@ def test_what_a_sync_is_refused_for(talk):
     assert ErrorCode.none is error()
 
 
-def test_what_a_heartbeat_is_refused_for(talk):
+def test_heartbeat_errors(talk):
     (one,) = stable(talk, 1, (None,))
 
     assert ErrorCode.none is one.beat()
@@ -405,7 +405,7 @@ def test_what_a_heartbeat_is_refused_for(talk):
     assert ErrorCode.invalid_group_id is one.beat(group_id="")
 
 
-def test_joining_again(talk):
+def test_rejoin_of_leader_and_follower(talk):
     one, two = stable(talk)
     before = two.generation
 
@@ -420,7 +420,7 @@ def test_joining_again(talk):
     assert (before + 1, 2) == (again.generation_id, len(again.members))
 
 
-def test_a_static_follower_that_comes_back(talk):
+def test_static_follower_returns(talk):
     one, two = stable(talk, instances=("i1", "i2"))
     old = two.id
     new = Member(talk, "i2")
@@ -441,7 +441,7 @@ def test_a_static_follower_that_comes_back(talk):
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_a_static_leader_that_comes_back(talk, version):
+def test_static_leader_returns(talk, version):
     one, two = stable(talk, instances=("i1", "i2"))
     new = Member(talk, "i1", version)
 
@@ -455,7 +455,7 @@ def test_a_static_leader_that_comes_back(talk, version):
     assert ErrorCode.none is two.beat()
 
 
-def test_leaving(talk):
+def test_leave_by_member_id_and_instance_id(talk):
     one, _ = stable(talk, instances=("i1", "i2"))
     unknown, none = ErrorCode.unknown_member_id, ErrorCode.none
     fenced = ErrorCode.fenced_instance_id
@@ -473,7 +473,7 @@ def test_leaving(talk):
     )
 
 
-def test_a_parked_sync_of_who_is_taken_out_is_never_answered(talk):
+def test_waiting_sync_of_removed_member_is_never_answered(talk):
     assert not all(is_answered_to_who_is_taken_out(talk) for _ in range(10))
 
 
@@ -496,7 +496,7 @@ def is_answered_to_who_is_taken_out(talk):
     return is_answered
 
 
-def test_a_client_that_goes_away_while_it_is_parked_leaves_its_member(talk):
+def test_disconnect_during_join_keeps_the_member(talk):
     (one,) = stable(talk, 1, (None,))
     two = Member(talk)
     two.knock()
@@ -508,7 +508,7 @@ def test_a_client_that_goes_away_while_it_is_parked_leaves_its_member(talk):
     assert {one.id, two.id} == {each.member_id for each in joined.members}
 
 
-def test_an_id_that_was_given_out_is_no_static_members(talk):
+def test_pending_id_with_instance_id_is_an_error(talk):
     member = Member(talk)
     member.send_join()
     member.joined()
@@ -518,7 +518,7 @@ def test_an_id_that_was_given_out_is_no_static_members(talk):
     assert ErrorCode.unknown_server_error is member.joined().error_code
 
 
-def test_a_group_deleted_between_the_two_rounds_of_a_join(talk):
+def test_group_deleted_between_join_rounds(talk):
     member = Member(talk)
     member.send_join()
     member.joined()
@@ -548,7 +548,7 @@ def test_offsets_in_every_version_of_a_fetch(talk, version):
         assert {0: committed} == talk.fetch(version=version, topics=None)
 
 
-def test_what_a_commit_is_refused_for(talk):
+def test_commit_errors(talk):
     (one,) = stable(talk, 1, (None,))
 
     def error(generation=one.generation, member=one.id, **asked):
@@ -571,7 +571,7 @@ def test_what_a_commit_is_refused_for(talk):
     assert ErrorCode.none is error(committed_metadata=None, version=10)
 
 
-def test_offsets_without_members(talk):
+def test_commit_to_group_without_members(talk):
     assert ErrorCode.none is talk.commit(3, -1, "anybody")
     assert ErrorCode.unknown_member_id is talk.commit(3, 1, "anybody")
 
@@ -653,7 +653,7 @@ def test_groups_listed_and_described(talk):
     assert subscription(talk.topic) == member.member_metadata
 
 
-def test_a_group_that_is_not_there(talk):
+def test_missing_group_is_dead(talk):
     (new,) = talk.describe("nobody-knows-it")
     (old,) = talk.describe("nobody-knows-it", version=5)
 
@@ -750,7 +750,7 @@ class Producer:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_offsets_of_a_transaction(talk, version):
+def test_transaction_offsets_become_visible_on_commit(talk, version):
     talk.commit(1)
     producer = Producer(talk, version)
     if version < 5:
@@ -783,13 +783,13 @@ def fetch_settled(talk):
         (4, ErrorCode.transaction_abortable),
     ],
 )
-def test_a_group_that_is_not_part_of_the_transaction(talk, version, expected):
+def test_group_not_added_to_transaction_is_rejected(talk, version, expected):
     producer = Producer(talk, version)
 
     assert expected is producer.commit(2)
 
 
-def test_a_transactions_offsets_by_somebody_who_is_no_member(talk):
+def test_transaction_offsets_of_unknown_member_are_rejected(talk):
     (one,) = stable(talk, 1, (None,))
     producer = Producer(talk, 5)
 
@@ -804,7 +804,7 @@ def test_a_transactions_offsets_by_somebody_who_is_no_member(talk):
     producer.end(False)
 
 
-def test_a_share_group_is_no_classic_group(talk):
+def test_classic_requests_to_share_group_fail(talk):
     member_id = "A" * 21 + "g"
 
     def beat(epoch, group=None, topics=None):
@@ -881,7 +881,7 @@ def test_coordinators_in_every_version(talk, version):
 
 
 @pytest.mark.parametrize("version", [1, 3, 4, 6])
-def test_coordinators_of_what_there_is_not(talk, version):
+def test_coordinators_of_invalid_keys(talk, version):
     asked = {"key_type": 9, "key": "x", "coordinator_keys": ["x"]}
     answer = talk.admin.ask("find_coordinator", version, **asked)
     found = answer.coordinators[0] if version >= 4 else answer

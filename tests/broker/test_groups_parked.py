@@ -64,7 +64,7 @@ class Parked:
         return self.ended
 
 
-async def test_the_others_join_again():
+async def test_rejoin_of_others_ends_the_wait():
     it = Parked()
 
     ended = await it.waited(lambda: rejoins(it.group, "one", it.context.now))
@@ -72,7 +72,7 @@ async def test_the_others_join_again():
     assert (ErrorCode.none, 2) == (ended.error, ended.generation_id)
 
 
-async def test_the_rebalance_timeout_passes():
+async def test_rebalance_timeout_ends_the_wait():
     it = Parked(rebalance_timeout=0.05)
 
     ended = await it.waited(lambda: None)
@@ -80,7 +80,7 @@ async def test_the_rebalance_timeout_passes():
     assert (ErrorCode.none, "two") == (ended.error, ended.leader)
 
 
-async def test_its_client_goes_away_and_its_member_stays():
+async def test_disconnect_ends_the_wait_and_keeps_the_member():
     it = Parked()
 
     ended = await it.waited(it.connection.go)
@@ -89,7 +89,7 @@ async def test_its_client_goes_away_and_its_member_stays():
     assert it.group.members["two"].joining is it.reply
 
 
-async def test_its_coordinator_moves_and_its_member_has_to_come_again():
+async def test_moved_coordinator_ends_the_wait():
     it = Parked()
     move = it.cluster.coordinators.move
 
@@ -100,7 +100,7 @@ async def test_its_coordinator_moves_and_its_member_has_to_come_again():
     assert it.group.members["two"].session_deadline < it.context.now + 11
 
 
-async def test_its_coordinator_stops():
+async def test_stopped_coordinator_ends_the_wait():
     it = Parked()
 
     ended = await it.waited(lambda: it.cluster.broker_stopped(HERE))

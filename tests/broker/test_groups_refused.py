@@ -132,7 +132,7 @@ def deny(ours, operation, resource, name):
 
 
 @EACH
-def test_only_its_coordinator_answers_for_a_group(ours, api, version, asked, error):
+def test_other_brokers_are_not_the_coordinator(ours, api, version, asked, error):
     answer = ours.ask(api, version, ELSEWHERE, **asked("g"))
 
     assert ErrorCode.not_coordinator is error(answer)
@@ -142,7 +142,7 @@ def test_only_its_coordinator_answers_for_a_group(ours, api, version, asked, err
 
 
 @EACH
-def test_a_group_that_is_denied(ours, api, version, asked, error):
+def test_denied_group_is_an_error_in_every_request(ours, api, version, asked, error):
     deny(ours, Operation.ALL, Resource.GROUP, "g")
 
     answer = ours.ask(api, version, HERE, **asked("g"))
@@ -168,7 +168,7 @@ def test_a_group_that_is_denied(ours, api, version, asked, error):
         ),
     ],
 )
-def test_each_operation_is_denied_by_itself(ours, operation, apis):
+def test_operations_are_denied_separately(ours, operation, apis):
     deny(ours, operation, Resource.GROUP, "g")
     # Whoever is denied one thing is not allowed the others, unless an ACL says so.
     ours.cluster.authorizer.add(
@@ -201,7 +201,7 @@ def test_each_operation_is_denied_by_itself(ours, operation, apis):
         ("offset_delete", 0, delete_offset),
     ],
 )
-def test_a_topic_that_is_denied_has_no_offsets(ours, api, version, asked):
+def test_commits_to_denied_topic_are_rejected(ours, api, version, asked):
     ours.ask("offset_commit", 9, HERE, **commit("g"))
     deny(ours, Operation.READ, Resource.TOPIC, "t")
 
@@ -210,7 +210,7 @@ def test_a_topic_that_is_denied_has_no_offsets(ours, api, version, asked):
     assert ErrorCode.topic_authorization_failed is partition(answer)
 
 
-def test_offsets_of_a_topic_that_is_denied_are_not_to_be_seen(ours):
+def test_offsets_of_denied_topic_are_not_returned(ours):
     ours.ask("offset_commit", 9, HERE, **commit("g"))
     deny(ours, Operation.DESCRIBE, Resource.TOPIC, "t")
 
@@ -227,7 +227,7 @@ def test_offsets_of_a_topic_that_is_denied_are_not_to_be_seen(ours):
     assert () == every.topics
 
 
-def test_a_transactional_id_that_is_denied(ours):
+def test_denied_transactional_id_is_rejected(ours):
     deny(ours, Operation.WRITE, Resource.TRANSACTIONAL_ID, "x")
 
     answer = ours.ask("txn_offset_commit", 5, HERE, **commit_later("g"))
@@ -261,7 +261,9 @@ def test_a_broker_lists_the_groups_that_it_coordinates(ours):
         (2, Resource.CLUSTER, Operation.CLUSTER_ACTION, "cluster_authorization_failed"),
     ],
 )
-def test_a_coordinator_that_is_denied(ours, key_type, resource, operation, expected):
+def test_denied_coordinator_lookup_is_rejected(
+    ours, key_type, resource, operation, expected
+):
     key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0" if key_type == 2 else "g"
     deny(ours, operation, resource, "kafka-cluster" if key_type == 2 else "g")
 
@@ -272,7 +274,7 @@ def test_a_coordinator_that_is_denied(ours, key_type, resource, operation, expec
     assert (expected, -1) == (found.error_code.name, found.node_id)
 
 
-def test_there_is_no_coordinator_without_a_broker(ours):
+def test_no_running_broker_means_no_coordinator(ours):
     for node_id in (1, 2):
         ours.cluster.broker_stopped(node_id)
 
@@ -281,7 +283,7 @@ def test_there_is_no_coordinator_without_a_broker(ours):
     assert ErrorCode.coordinator_not_available is found.error_code
 
 
-def test_a_deleted_topic_takes_its_offsets_with_it(ours):
+def test_deleting_a_topic_deletes_its_offsets(ours):
     ours.ask("offset_commit", 9, HERE, **commit("g"))
 
     ours.cluster.delete_topic(ours.cluster.topics.by_name("t"))
@@ -292,7 +294,7 @@ def test_a_deleted_topic_takes_its_offsets_with_it(ours):
     assert () == group.topics
 
 
-def test_brokers_settings_bound_a_group():
+def test_broker_settings_limit_groups():
     ours = Ours(settings={"group.max.size": "1", "offset.metadata.max.bytes": "3"})
     ours.cluster.add_topic("t", [[1]])
     first = ours.ask("join_group", 3, **join("g"))
@@ -312,7 +314,7 @@ def test_brokers_settings_bound_a_group():
     assert ErrorCode.offset_metadata_too_large is partition(answer)
 
 
-def test_members_are_forgotten_as_time_passes(ours):
+def test_members_expire(ours):
     version = 3  # joins in one round
     ours.ask("join_group", version, HERE, **join("g"))
 
@@ -328,7 +330,7 @@ def test_members_are_forgotten_as_time_passes(ours):
     assert "Empty" == state()
 
 
-def test_a_commit_for_no_partition_that_is_there_is_no_heartbeat(ours):
+def test_commit_to_unknown_partitions_is_no_heartbeat(ours):
     joined = ours.ask("join_group", 3, HERE, **join("g"))
     who = {
         "group_id": "g",
@@ -354,7 +356,7 @@ def test_a_commit_for_no_partition_that_is_there_is_no_heartbeat(ours):
     )
 
 
-def test_a_share_group_takes_its_share_partitions_with_it(ours):
+def test_deleting_a_share_group_deletes_its_share_partitions(ours):
     ours.ask(
         "share_group_heartbeat",
         1,
@@ -400,7 +402,7 @@ class TestTransactionThatTakesTooLong:
     def commit(self, ours):
         return partition(ours.ask("txn_offset_commit", 5, HERE, **ours.who))
 
-    def test_leaves_no_offsets_pending(self, ours):
+    def test_expired_transaction_leaves_no_pending_offsets(self, ours):
         asked = {**fetch("g"), "require_stable": True}
 
         answer = ours.ask("offset_fetch", 9, HERE, **asked)
@@ -408,5 +410,5 @@ class TestTransactionThatTakesTooLong:
         found = answer.groups[0].topics[0].partitions[0]
         assert (ErrorCode.none, -1) == (found.error_code, found.committed_offset)
 
-    def test_takes_no_more_offsets(self, ours):
+    def test_expired_transaction_accepts_no_offsets(self, ours):
         assert ErrorCode.none is not self.commit(ours)

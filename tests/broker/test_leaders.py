@@ -53,28 +53,28 @@ class Woken:
         return self._event.is_set()
 
 
-def test_leaders_move_to_the_next_replica_that_lives(cluster):
+def test_next_running_replica_becomes_leader(cluster):
     cluster.broker_stopped(3)
 
     assert [(2, 1), (1, 0)] == led(cluster)
     assert [(-1, 1)] == led(cluster, "alone")
 
 
-def test_leaders_do_not_come_back_by_themselves(cluster):
+def test_restarted_broker_does_not_become_leader(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
 
     assert [(2, 1), (1, 0)] == led(cluster)
 
 
-def test_partition_that_nobody_led_is_led_by_the_first_that_returns(cluster):
+def test_first_restarted_replica_becomes_leader(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
 
     assert [(3, 2)] == led(cluster, "alone")
 
 
-def test_locks_go_with_the_leader_that_held_them(cluster, monkeypatch):
+def test_locks_are_lost_with_the_leader(cluster, monkeypatch):
     moved = []
     monkeypatch.setattr(
         cluster.share_partitions, "leader_moved", lambda *place: moved.append(place)
@@ -85,7 +85,7 @@ def test_locks_go_with_the_leader_that_held_them(cluster, monkeypatch):
     assert {(t, 0), (alone, 0)} == set(moved)
 
 
-def test_leader_that_stays_keeps_its_locks(cluster, monkeypatch):
+def test_unchanged_leader_keeps_locks(cluster, monkeypatch):
     moved = []
     monkeypatch.setattr(
         cluster.share_partitions, "leader_moved", lambda *place: moved.append(place)
@@ -96,7 +96,7 @@ def test_leader_that_stays_keeps_its_locks(cluster, monkeypatch):
     assert [(3, 0), (1, 0)] == led(cluster)
 
 
-def test_leader_moved_by_hand_becomes_a_replica(cluster):
+def test_move_leader_adds_a_replica(cluster):
     cluster.move_leader("alone", 0, 2)
 
     assert [(2, 1)] == led(cluster, "alone")
@@ -106,15 +106,13 @@ def test_leader_moved_by_hand_becomes_a_replica(cluster):
 @pytest.mark.parametrize(
     ("topic", "partition", "node_id"), [("nope", 0, 1), ("t", 7, 1), ("t", 0, 9)]
 )
-def test_leader_of_what_is_not_there_cannot_be_moved(
-    cluster, topic, partition, node_id
-):
+def test_move_leader_of_missing_partition_raises(cluster, topic, partition, node_id):
     with pytest.raises(LookupError):
         cluster.move_leader(topic, partition, node_id)
     assert [(3, 0), (1, 0)] == led(cluster)
 
 
-def test_broker_that_is_down_leads_nothing(cluster):
+def test_stopped_broker_cannot_become_leader(cluster):
     cluster.broker_stopped(2)
 
     with pytest.raises(LookupError, match="broker 2 does not exist or is stopped"):
@@ -135,7 +133,7 @@ def test_preferred_leader_is_elected(cluster, version):
     assert [(3, 2), (1, 0)] == led(cluster)
 
 
-def test_preferred_leader_that_is_down_is_not_elected(cluster):
+def test_stopped_preferred_leader_is_not_elected(cluster):
     cluster.broker_stopped(3)
 
     assert [
@@ -147,7 +145,7 @@ def test_preferred_leader_that_is_down_is_not_elected(cluster):
     assert [(2, 1), (1, 0)] == led(cluster)
 
 
-def test_unclean_election_finds_no_replica_or_no_need(cluster):
+def test_unclean_election_is_impossible_or_not_needed(cluster):
     cluster.broker_stopped(3)
 
     (needless,) = elect(cluster, election_type=1)
@@ -156,7 +154,7 @@ def test_unclean_election_finds_no_replica_or_no_need(cluster):
     assert "eligible_leaders_not_available" == hopeless.error_code.name
 
 
-def test_election_where_there_is_nothing_to_lead(cluster):
+def test_election_of_unknown_partition_is_rejected(cluster):
     assert [("unknown_topic_or_partition", "No such topic as nope")] == failures(
         elect(cluster, topic="nope")
     )
@@ -165,7 +163,7 @@ def test_election_where_there_is_nothing_to_lead(cluster):
     )
 
 
-def test_election_of_an_unknown_type_is_refused(cluster):
+def test_election_of_unknown_type_is_rejected(cluster):
     asked = [{"topic": "t", "partitions": (0,)}]
     answer = ask(cluster, "elect_leaders", 2, topic_partitions=asked, election_type=5)
 
@@ -174,7 +172,7 @@ def test_election_of_an_unknown_type_is_refused(cluster):
     assert [("invalid_request", "Unknown election type 5")] == failures([result])
 
 
-def test_election_for_all_tells_only_what_was_done(cluster):
+def test_election_for_all_returns_only_changes(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
     answer = ask(cluster, "elect_leaders", 2, topic_partitions=None)
@@ -186,20 +184,20 @@ def test_election_for_all_tells_only_what_was_done(cluster):
     assert {"t": [0], "alone": []} == told
 
 
-def test_new_order_of_replicas_leaves_the_leader(cluster):
+def test_reordered_replicas_keep_the_leader(cluster):
     assert not reassign(cluster, (1, 2, 3)).error_code
 
     assert [(3, 0), (1, 0)] == led(cluster)
     assert [1, 2, 3] == cluster.topics.by_name("t").partitions[0].replicas
 
 
-def test_leader_that_is_no_replica_any_more_is_replaced(cluster):
+def test_removed_replica_loses_leadership(cluster):
     assert not reassign(cluster, (2, 1)).error_code
 
     assert [(2, 1), (1, 0)] == led(cluster)
 
 
-def test_replica_that_is_removed_is_fenced_by_a_new_epoch(cluster, monkeypatch):
+def test_removed_replica_is_fenced_by_a_new_epoch(cluster, monkeypatch):
     moved = []
     monkeypatch.setattr(
         cluster.share_partitions, "leader_moved", lambda *place: moved.append(place)
@@ -210,7 +208,7 @@ def test_replica_that_is_removed_is_fenced_by_a_new_epoch(cluster, monkeypatch):
     assert [] == moved
 
 
-def test_replicas_that_are_all_down_leave_no_leader(cluster):
+def test_stopped_replicas_leave_no_leader(cluster):
     cluster.broker_stopped(2)
     assert not reassign(cluster, (2,)).error_code
 
@@ -249,16 +247,16 @@ def test_replicas_that_are_all_down_leave_no_leader(cluster):
         ),
     ],
 )
-def test_reassignment_that_cannot_be_is_refused(cluster, wanted, code, message):
+def test_invalid_reassignment_is_rejected(cluster, wanted, code, message):
     assert [(code, message)] == failures([reassign(cluster, **wanted)])
     assert [3, 2, 1] == cluster.topics.by_name("t").partitions[0].replicas
 
 
-def test_reassignment_of_the_first_version_may_change_the_number(cluster):
+def test_version_0_may_change_the_replication_factor(cluster):
     assert not reassign(cluster, (3,), version=0).error_code
 
 
-def test_no_reassignment_is_ever_under_way(cluster):
+def test_no_reassignments_are_listed(cluster):
     reassign(cluster, (1, 2))
     answer = ask(cluster, "list_partition_reassignments", 0, topics=None)
 
@@ -295,7 +293,7 @@ def change_by_creating(cluster):
         change_by_creating,
     ],
 )
-def test_whoever_waits_is_woken_by_a_change(cluster, change):
+def test_cluster_changes_wake_waiters(cluster, change):
     woken = Woken(cluster)
     assert not woken
     change(cluster)
@@ -303,7 +301,7 @@ def test_whoever_waits_is_woken_by_a_change(cluster, change):
     assert woken
 
 
-def test_deleted_topic_takes_what_groups_remember_of_it(cluster, monkeypatch):
+def test_deleting_a_topic_deletes_its_group_state(cluster, monkeypatch):
     forgotten = []
     monkeypatch.setattr(cluster.share_partitions, "delete_topic", forgotten.append)
     monkeypatch.setattr(cluster.groups, "delete_topic", forgotten.append)

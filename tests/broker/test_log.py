@@ -50,7 +50,7 @@ def waiting(log):
     return bell
 
 
-def test_batches_get_offsets_in_turn():
+def test_batches_get_consecutive_offsets():
     log = log_of(3, 1, 2)
 
     assert (0, 6, 6) == ends(log)
@@ -58,7 +58,7 @@ def test_batches_get_offsets_in_turn():
     assert [0, 3, 4] == [BatchHead(b.data).base_offset for b in log.batches(0, 6, END)]
 
 
-def test_several_batches_at_once_are_written_in_turn():
+def test_several_batches_are_appended_in_order():
     log = PartitionLog()
 
     appended = log.append(batch("a", "b") + batch("c"), NOW)
@@ -67,7 +67,7 @@ def test_several_batches_at_once_are_written_in_turn():
     assert [(0, 1), (2, 2)] == places(log)
 
 
-def test_what_is_refused_changes_nothing():
+def test_rejected_batch_changes_nothing():
     log = log_of(2)
     bell = waiting(log)
 
@@ -97,7 +97,7 @@ def test_reading_ends_with_the_batch_before_the_last_offset():
     assert [(0, 2), (3, 3), (4, 5)] == places(log, end=5)
 
 
-def test_batches_are_whole_and_the_first_is_always_there():
+def test_batches_are_whole_and_first_is_always_returned():
     log = log_of(1, 1, 1)
     size = len(log.batches(0, END, END)[0].data)
 
@@ -106,7 +106,7 @@ def test_batches_are_whole_and_the_first_is_always_there():
     assert [(0, 0), (1, 1)] == places(log, room=2 * size)
 
 
-def test_a_piece_is_cut_by_bytes_but_for_its_first_batch():
+def test_read_cuts_all_but_the_first_batch():
     log = log_of(1, 1, 1)
     size = len(log.batches(0, END, END)[0].data)
 
@@ -121,7 +121,7 @@ def test_a_piece_is_cut_by_bytes_but_for_its_first_batch():
     assert ([0, 1, 2], 0) == piece(END, first_whole=True)
 
 
-def test_each_change_is_told():
+def test_every_change_notifies_waiters():
     log = PartitionLog()
     for change in (
         lambda: log.append(batch("a", "b"), NOW),
@@ -135,7 +135,7 @@ def test_each_change_is_told():
         assert bell.rung
 
 
-def test_a_leaders_epoch_is_in_what_it_writes():
+def test_appended_batches_have_the_leader_epoch():
     log = PartitionLog()
     log.append(batch(), NOW, leader_epoch=4)
 
@@ -144,7 +144,7 @@ def test_a_leaders_epoch_is_in_what_it_writes():
     assert 9 == PartitionLog().earliest_epoch(9)
 
 
-def test_a_log_may_give_its_own_time():
+def test_log_append_time_is_set():
     log = PartitionLog()
     appended = log.append(batch(), NOW + 5, rules=LogRules(log_append_time=True))
 
@@ -153,7 +153,7 @@ def test_a_log_may_give_its_own_time():
     assert LogPosition(0, NOW + 5, 0) == log.find_timestamp(NOW + 1)
 
 
-def test_deleted_records_are_gone_but_their_batch_is_whole():
+def test_truncation_keeps_whole_batches():
     log = log_of(3, 1, 2)
 
     log.truncate_before(2)
@@ -164,7 +164,7 @@ def test_deleted_records_are_gone_but_their_batch_is_whole():
     assert [(3, 3), (4, 5)] == places(log)
 
 
-def test_nothing_comes_back_and_nothing_unwritten_is_deleted():
+def test_truncation_is_limited_to_existing_records():
     log = log_of(3)
 
     log.truncate_before(2)
@@ -177,7 +177,7 @@ def test_nothing_comes_back_and_nothing_unwritten_is_deleted():
     assert 3 == log.append(batch(), NOW).base_offset
 
 
-def test_an_open_transaction_holds_back_what_is_stable():
+def test_open_transaction_limits_last_stable_offset():
     log = log_of(2)
     begin(log, 1)
     begin(log, 2)
@@ -190,7 +190,7 @@ def test_an_open_transaction_holds_back_what_is_stable():
     assert (0, 7, 7) == ends(log)
 
 
-def test_what_is_deleted_of_an_open_transaction_is_stable():
+def test_truncation_advances_last_stable_offset():
     log = log_of(1)
     begin(log, 1)
     log.append(batch(), NOW)
@@ -199,7 +199,7 @@ def test_what_is_deleted_of_an_open_transaction_is_stable():
     assert (2, 2, 3) == ends(log)
 
 
-def test_aborted_transactions_are_told_to_who_reads_any_of_their_offsets():
+def test_aborted_transactions_are_listed_for_overlapping_reads():
     log = PartitionLog()
     begin(log, 1)  # 0, and its marker at 3
     begin(log, 2)  # 1, committed at 2
@@ -215,7 +215,7 @@ def test_aborted_transactions_are_told_to_who_reads_any_of_their_offsets():
     assert [] == log.aborted(6, 9)
 
 
-def test_a_transaction_without_records_leaves_a_marker_and_nothing_else():
+def test_empty_transaction_writes_only_a_marker():
     log = log_of(1)
     log.end_transaction(5, 2, False, NOW)
 
@@ -224,7 +224,7 @@ def test_a_transaction_without_records_leaves_a_marker_and_nothing_else():
     assert [False, True] == [b.is_control for b in log.batches(0, END, END)]
 
 
-def test_aborted_transactions_go_with_their_records():
+def test_truncation_removes_aborted_transactions():
     log = PartitionLog()
     begin(log, 1)
     log.end_transaction(1, 0, False, NOW)
@@ -241,7 +241,7 @@ def test_aborted_transactions_go_with_their_records():
     [(0, 0), (NOW, 0), (NOW + 1, 1), (NOW + 50, 1), (NOW + 51, 5), (NOW + 60, 5)],
     ids=["long ago", "0", "1", "50", "51", "60"],  # not what the clock says
 )
-def test_a_time_is_looked_up_record_by_record(time, offset):
+def test_timestamp_lookup_finds_the_record(time, offset):
     assert offset == timed_log().find_timestamp(time).offset
 
 
@@ -253,19 +253,19 @@ def timed_log():
     return log
 
 
-def test_a_time_to_come_is_not_found():
+def test_future_timestamp_is_not_found():
     assert timed_log().find_timestamp(NOW + 61) is None
     assert PartitionLog().find_timestamp(0) is None
 
 
-def test_deleted_records_are_not_found_by_their_time():
+def test_deleted_records_are_not_found_by_timestamp():
     log = timed_log()
     log.truncate_before(2)
 
     assert LogPosition(2, NOW + 20, 0) == log.find_timestamp(NOW)
 
 
-def test_the_latest_record_is_the_first_of_those_with_the_greatest_time():
+def test_max_timestamp_finds_the_first_record():
     log = PartitionLog()
     assert log.find_max_timestamp() is None
 
@@ -274,7 +274,7 @@ def test_the_latest_record_is_the_first_of_those_with_the_greatest_time():
     assert LogPosition(1, NOW + 50, 0) == log.find_max_timestamp()
 
 
-def test_a_corrupted_batch_is_no_longer_sound_and_others_are():
+def test_corrupt_damages_one_batch():
     log = log_of(2, 2)
     log.corrupt(3)
 
@@ -284,7 +284,7 @@ def test_a_corrupted_batch_is_no_longer_sound_and_others_are():
         log.corrupt(4)
 
 
-def test_transactional_records_need_a_transaction_that_the_coordinator_knows():
+def test_transactional_batch_needs_a_known_transaction():
     log = PartitionLog()
 
     with pytest.raises(AppendError) as caught:

@@ -48,21 +48,21 @@ def accepted(content, now_ms=NOW, **rules):
     check_batch(content, decode_header(content), LogRules(**rules), now_ms)
 
 
-def test_a_field_is_cut_into_its_batches():
+def test_field_is_split_into_batches():
     first, second = batch("a"), batch("b", "c")
 
     assert [first, second] == split_batches(first + second)
 
 
 @given(st.integers(0, 67))
-def test_a_batch_that_is_not_all_there_is_left_out(length):
+def test_incomplete_batch_is_left_out(length):
     whole = batch("a")
 
     assert [whole] == split_batches(whole + whole[:length])
 
 
 @pytest.mark.parametrize("length", [13, 0, -1])
-def test_what_says_it_is_shorter_than_any_batch_is_corrupt(length):
+def test_too_short_batch_is_corrupt(length):
     content = patched(batch(), 8, *length.to_bytes(4, "big", signed=True))
 
     with pytest.raises(AppendError, match=f"Record size {length} is less") as caught:
@@ -72,7 +72,7 @@ def test_what_says_it_is_shorter_than_any_batch_is_corrupt(length):
 
 
 @pytest.mark.parametrize("magic", [3, 255])
-def test_a_format_yet_to_come_is_corrupt(magic):
+def test_unknown_magic_is_corrupt(magic):
     with pytest.raises(AppendError) as caught:
         split_batches(patched(batch(), 16, magic))
 
@@ -80,7 +80,7 @@ def test_a_format_yet_to_come_is_corrupt(magic):
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_an_old_format_is_an_invalid_record(magic):
+def test_old_magic_is_an_invalid_record(magic):
     with pytest.raises(AppendError) as caught:
         decode_header(patched(batch(), 16, magic))
 
@@ -88,7 +88,7 @@ def test_an_old_format_is_an_invalid_record(magic):
 
 
 @given(at=st.integers(21, 76), bit=st.integers(0, 7))
-def test_no_bit_behind_the_crc_changes_unseen(at, bit):
+def test_crc_detects_changed_bits(at, bit):
     content = batch("a" * 9)
     changed = patched(content, at, content[at] ^ 1 << bit)
 
@@ -96,27 +96,27 @@ def test_no_bit_behind_the_crc_changes_unseen(at, bit):
     assert not has_valid_crc(changed, decode_header(changed))
 
 
-def test_a_stamped_batch_has_its_place_and_is_still_sound():
+def test_finalized_batch_has_offset_and_valid_crc():
     head = BatchHead(finalize(batch("a", "b"), base_offset=70, leader_epoch=3))
 
     assert (70, 3, True) == (head.base_offset, head.leader_epoch, head.is_sound)
     assert NOW == head.max_timestamp
 
 
-def test_the_logs_own_time_is_in_a_batch_that_is_still_sound():
+def test_log_append_time_updates_the_crc():
     head = BatchHead(finalize(batch(), 0, 0, append_time=12345))
 
     assert (12345, 0x08, True) == (head.max_timestamp, head.attributes, head.is_sound)
 
 
-def test_a_producer_cannot_claim_the_logs_own_time():
+def test_producer_cannot_set_log_append_time():
     head = BatchHead(finalize(batch(attributes=0x08), 0, 0))
 
     assert (0, True) == (head.attributes, head.is_sound)
 
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, 1), (False, 0)])
-def test_a_marker_is_what_kafka_writes(committed, kind):
+def test_marker_equals_kafkas(committed, kind):
     head = BatchHead(encode_marker(7, 3, committed, NOW))
 
     assert head.is_sound
@@ -141,7 +141,7 @@ def test_a_marker_is_what_kafka_writes(committed, kind):
         (ZSTD, cramjam.zstd.compress),
     ],
 )
-def test_records_are_read_however_they_are_compressed(attributes, compress):
+def test_records_of_every_compression_are_decoded(attributes, compress):
     content = batch(
         *("some value " * 9 for _ in range(3)),
         keys=[b"k", None, b""],
@@ -158,12 +158,12 @@ def test_records_are_read_however_they_are_compressed(attributes, compress):
 
 
 @pytest.mark.parametrize("attributes", [GZIP, SNAPPY, LZ4, ZSTD, 5, 7])
-def test_what_is_not_compressed_as_it_says_is_an_unknown_error(attributes):
+def test_wrong_compression_is_an_unknown_server_error(attributes):
     assert ErrorCode.unknown_server_error is refused(batch(attributes=attributes)).code
 
 
 @given(st.binary(max_size=60), st.integers(1, 5))
-def test_garbage_has_no_records_and_does_not_break_the_reader(body, count):
+def test_garbage_raises_value_error(body, count):
     content = sealed(batch(*"x" * count)[:61] + body)
     length = (49 + len(body)).to_bytes(4, "big")
     content = patched(content, 8, *length)
@@ -187,14 +187,14 @@ def test_garbage_has_no_records_and_does_not_break_the_reader(body, count):
         ({"producer": (5, 0, -1)}, "Invalid sequence number"),
     ],
 )
-def test_a_batch_that_cannot_be_is_an_invalid_record(wrong, message):
+def test_invalid_header_is_an_invalid_record(wrong, message):
     error = refused(batch(**wrong))
 
     assert ErrorCode.invalid_record is error.code
     assert message in error.message
 
 
-def test_a_batch_may_be_as_large_as_the_topic_allows_and_no_larger():
+def test_batch_size_is_limited_by_the_topic():
     content = batch("x" * 100)
 
     accepted(content, max_message_bytes=len(content))
@@ -204,7 +204,7 @@ def test_a_batch_may_be_as_large_as_the_topic_allows_and_no_larger():
     )
 
 
-def test_records_of_another_time_than_the_topic_allows_are_named():
+def test_records_out_of_timestamp_range_are_listed():
     hour = 3_600_000
     content = batch("a", "b", "c", times=[NOW, NOW + hour + 1, NOW - 11])
 
@@ -215,7 +215,7 @@ def test_records_of_another_time_than_the_topic_allows_are_named():
     accepted(content, now_ms=NOW + 1)
 
 
-def test_a_compacted_topic_wants_a_key_of_each_record():
+def test_compacted_topic_requires_keys():
     content = batch("a", "b", "c", keys=[b"k", None, b""])
 
     assert {1} == refused(content, is_compacted=True).record_errors.keys()

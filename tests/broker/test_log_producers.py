@@ -28,11 +28,11 @@ def played(*sends):
     return [send(log, *each) for each in sends]
 
 
-def test_batches_in_sequence_are_written():
+def test_batches_in_sequence_are_appended():
     assert [0, 2, 3] == played((0, 2), (2, 1), (3, 4))
 
 
-def test_a_batch_that_comes_again_is_answered_as_before_and_written_once():
+def test_duplicate_batch_is_appended_once():
     log = PartitionLog()
     send(log, 0, 2)
     send(log, 2, 3)
@@ -41,7 +41,7 @@ def test_a_batch_that_comes_again_is_answered_as_before_and_written_once():
     assert 5 == log.end_offset
 
 
-def test_a_batch_that_comes_again_is_answered_with_its_time_as_kafka_does():
+def test_duplicate_batch_returns_its_timestamp():
     log = PartitionLog()
     content = batch(producer=(7, 0, 0), timestamp=NOW + 3)
 
@@ -49,7 +49,7 @@ def test_a_batch_that_comes_again_is_answered_with_its_time_as_kafka_does():
     assert NOW + 3 == log.append(content, NOW).log_append_time
 
 
-def test_the_last_five_batches_are_known():
+def test_last_five_batches_are_recognised():
     log = PartitionLog()
     for sequence in range(6):
         send(log, sequence)
@@ -59,34 +59,34 @@ def test_the_last_five_batches_are_known():
 
 
 @pytest.mark.parametrize("again", [(0, 1), (1, 1), (0, 3), (1, 2)])
-def test_a_batch_that_is_only_half_the_same_is_out_of_order(again):
+def test_partially_equal_batch_is_out_of_order(again):
     assert OUT_OF_ORDER is played((0, 2), again)[-1]
 
 
-def test_a_gap_is_out_of_order_and_may_be_filled():
+def test_gap_is_out_of_order_and_can_be_filled():
     assert [0, OUT_OF_ORDER, 1, 2] == played((0,), (2,), (1,), (2,))
 
 
-def test_a_producer_that_nobody_knows_begins_anywhere():
+def test_unknown_producer_starts_with_any_sequence():
     assert [0, 1] == played((7,), (8,))
 
 
-def test_sequences_go_round():
+def test_sequences_wrap_around():
     assert [0, 3, 0] == played((LAST - 1, 3), (1,), (LAST - 1, 3))
     assert [0, 2] == played((LAST - 1, 2), (0,))
 
 
-def test_a_new_epoch_begins_with_the_first_sequence():
+def test_new_epoch_starts_with_sequence_0():
     assert [0, OUT_OF_ORDER, 1, OLD_EPOCH] == played(
         (0, 1, 0), (1, 1, 1), (0, 1, 1), (1, 1, 0)
     )
 
 
-def test_producers_do_not_know_of_each_other():
+def test_producers_are_independent():
     assert [0, 1, 2] == played((0, 1, 0, 1), (0, 1, 0, 2), (1, 1, 0, 1))
 
 
-def test_what_is_deleted_does_not_make_a_producer_unknown():
+def test_truncation_keeps_producer_state():
     log = PartitionLog()
     send(log, 0)
     log.truncate_before(1)
@@ -95,7 +95,7 @@ def test_what_is_deleted_does_not_make_a_producer_unknown():
     assert 1 == send(log, 1)
 
 
-def test_a_marker_of_the_next_epoch_keeps_out_what_is_late():
+def test_marker_of_next_epoch_fences_late_batches():
     log = PartitionLog()
     log.append(transactional(7, 0, 0), NOW, transaction_version=2)
     log.end_transaction(7, 1, True, NOW)
@@ -106,7 +106,7 @@ def test_a_marker_of_the_next_epoch_keeps_out_what_is_late():
     assert OLD_EPOCH is caught.value.code
 
 
-def test_the_first_batch_of_a_transaction_of_version_2_has_the_first_sequence():
+def test_version_2_transaction_starts_with_sequence_0():
     log = PartitionLog()
 
     with pytest.raises(AppendError) as caught:
@@ -117,7 +117,7 @@ def test_the_first_batch_of_a_transaction_of_version_2_has_the_first_sequence():
     assert 1 == log.end_offset
 
 
-def test_a_record_outside_of_the_transaction_under_way_is_refused():
+def test_plain_batch_in_open_transaction_is_rejected():
     log = PartitionLog()
     log.append(transactional(7, 0, 0), NOW, transaction_version=1)
 
@@ -129,7 +129,7 @@ def test_a_record_outside_of_the_transaction_under_way_is_refused():
         st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(0, 1)), max_size=60
     )
 )
-def test_whatever_is_sent_each_record_is_written_once_and_in_order(sends):
+def test_records_are_written_once_and_in_order(sends):
     """A naive model: everything that was ever written, and a search through it."""
     log, written, end = PartitionLog(), [], 0
     for sequence, size, epoch in sends:

@@ -34,7 +34,7 @@ def codes(topics):
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_every_version_says_who_leads_and_what_is_not_there(version):
+def test_every_version_returns_leaders_and_unknown_topics(version):
     cluster = cluster_of()
     cluster.add_topic("t", [[3, 1], [2, 3]])
     asked = {"allow_auto_topic_creation": False} if version >= 4 else {}
@@ -58,14 +58,14 @@ def test_every_version_says_who_leads_and_what_is_not_there(version):
         assert cluster.cluster_id == answer.cluster_id
 
 
-def test_no_list_is_all_topics(cluster):
+def test_null_returns_all_topics(cluster):
     everything = metadata(cluster, 12, topics=None).topics
 
     assert ["t", "alone"] == [each.name for each in everything]
     assert () == metadata(cluster, 12).topics
 
 
-def test_empty_list_of_the_first_version_is_all_topics(cluster):
+def test_empty_list_in_version_0_returns_all_topics(cluster):
     assert ["t", "alone"] == [each.name for each in metadata(cluster, 0).topics]
     assert () == metadata(cluster, 1).topics
 
@@ -79,7 +79,7 @@ def test_topics_are_found_by_id(cluster):
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_ids_are_refused_before_they_can_be_asked_for(cluster, version):
+def test_ids_in_old_versions_are_rejected(cluster, version):
     topic_id = cluster.topics.by_name("t").topic_id
 
     (found,) = by_id(cluster, version, topic_id)
@@ -87,7 +87,7 @@ def test_ids_are_refused_before_they_can_be_asked_for(cluster, version):
     assert topic_id == found.topic_id
 
 
-def test_one_id_makes_all_of_them_ids(cluster):
+def test_one_id_makes_all_lookups_by_id(cluster):
     topic_id = cluster.topics.by_name("t").topic_id
     mixed = [{"name": None, "topic_id": topic_id}, {"name": "alone", "topic_id": None}]
 
@@ -100,11 +100,11 @@ def test_topic_without_name_and_id_is_an_error(cluster):
     assert [("", "unknown_server_error")] == codes([found])
 
 
-def test_topic_asked_for_twice_is_told_once(cluster):
+def test_duplicate_topic_is_returned_once(cluster):
     assert ["alone"] == [e.name for e in metadata(cluster, 12, "alone", "alone").topics]
 
 
-def test_topic_is_made_when_that_is_allowed_and_asked_for():
+def test_topic_is_auto_created_if_allowed_and_requested():
     cluster = cluster_of(auto_create_topics_enable="true", num_partitions="2")
     asked = {"allow_auto_topic_creation": True}
     first = metadata(cluster, 12, "new", "a b", **asked)
@@ -119,14 +119,14 @@ def test_topic_is_made_when_that_is_allowed_and_asked_for():
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [("true", False), ("false", True)])
-def test_topic_is_not_made_otherwise(allowed, asked):
+def test_topic_is_not_auto_created_otherwise(allowed, asked):
     cluster = cluster_of(auto_create_topics_enable=allowed)
     metadata(cluster, 12, "new", allow_auto_topic_creation=asked)
 
     assert cluster.topics.by_name("new") is None
 
 
-def test_topic_that_cannot_be_made_stays_unknown():
+def test_topic_that_cannot_be_created_stays_unknown():
     cluster = cluster_of(
         auto_create_topics_enable="true", default_replication_factor="9"
     )
@@ -136,14 +136,14 @@ def test_topic_that_cannot_be_made_stays_unknown():
         assert [("new", "unknown_topic_or_partition")] == codes(found)
 
 
-def test_first_versions_make_topics_unasked():
+def test_first_versions_auto_create_topics():
     cluster = cluster_of(auto_create_topics_enable="true")
     metadata(cluster, 3, "new")
 
     assert cluster.topics.by_name("new") is not None
 
 
-def test_operations_are_told_who_asks_for_them(cluster):
+def test_authorized_operations_are_returned_on_request(cluster):
     asked = {"include_topic_authorized_operations": True}
     known, unknown = metadata(cluster, 12, "t", "nope", **asked).topics
     (silent,) = metadata(cluster, 12, "t").topics
@@ -154,7 +154,7 @@ def test_operations_are_told_who_asks_for_them(cluster):
     assert NO_OPERATIONS == silent.topic_authorized_operations
 
 
-def test_operations_on_the_cluster_are_in_versions_eight_to_ten(cluster):
+def test_cluster_operations_are_in_versions_8_to_10(cluster):
     asked = {"include_cluster_authorized_operations": True}
 
     for version in (8, 9, 10):
@@ -164,7 +164,7 @@ def test_operations_on_the_cluster_are_in_versions_eight_to_ten(cluster):
         assert NO_OPERATIONS == silent.cluster_authorized_operations
 
 
-def test_broker_that_is_down_is_missing_and_its_replicas_are_offline(cluster):
+def test_stopped_broker_is_missing_and_its_replicas_offline(cluster):
     cluster.broker_stopped(3)
     answer = metadata(cluster, 12, "t")
 
@@ -180,7 +180,7 @@ def test_broker_that_is_down_is_missing_and_its_replicas_are_offline(cluster):
     assert (2, 0, (2,)) == (second.leader_id, second.leader_epoch, second.isr_nodes)
 
 
-def test_partition_without_a_living_replica_has_no_leader(cluster):
+def test_partition_without_running_replica_has_no_leader(cluster):
     cluster.broker_stopped(2)
     (place,) = metadata(cluster, 12, "alone").topics[0].partitions
 
@@ -194,7 +194,7 @@ def test_partition_without_a_living_replica_has_no_leader(cluster):
     )
 
 
-def test_first_version_leaves_out_replicas_that_are_down(cluster):
+def test_version_0_omits_stopped_replicas(cluster):
     cluster.broker_stopped(3)
     first, second = metadata(cluster, 0, "t").topics[0].partitions
 
@@ -208,7 +208,7 @@ def test_first_version_leaves_out_replicas_that_are_down(cluster):
     )
 
 
-def test_controller_is_a_broker_that_runs(cluster):
+def test_controller_is_a_running_broker(cluster):
     cluster.broker_stopped(1)
 
     assert 2 == metadata(cluster, 12).controller_id
@@ -229,7 +229,7 @@ def test_cluster_is_described_in_every_version(cluster, version):
     assert 8096 == answer.cluster_authorized_operations
 
 
-def test_brokers_that_are_down_are_described_as_fenced_if_asked_for(cluster):
+def test_stopped_brokers_are_fenced_on_request(cluster):
     cluster.broker_stopped(3)
     living = ask(cluster, "describe_cluster", 2)
     every = ask(cluster, "describe_cluster", 2, include_fenced_brokers=True)
@@ -242,14 +242,14 @@ def test_brokers_that_are_down_are_described_as_fenced_if_asked_for(cluster):
     ("asked", "code"),
     [(2, "mismatched_endpoint_type"), (7, "unsupported_endpoint_type")],
 )
-def test_brokers_do_not_describe_controllers(cluster, asked, code):
+def test_controllers_endpoint_type_is_rejected(cluster, asked, code):
     answer = ask(cluster, "describe_cluster", 1, endpoint_type=asked)
 
     assert (code, ()) == (answer.error_code.name, answer.brokers)
 
 
 @pytest.mark.parametrize("version", range(1, 6))
-def test_sizes_of_partitions_are_told_of_those_that_are_here(cluster, version):
+def test_log_dirs_have_sizes_of_local_partitions(cluster, version):
     cluster.add_topic("here", [[1], [2], [1, 2]])
     asked = [{"topic": "here", "partitions": (0, 1)}, {"topic": "no", "partitions": ()}]
     (every,) = ask(cluster, "describe_log_dirs", version, topics=None).results

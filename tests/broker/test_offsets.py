@@ -19,7 +19,7 @@ def subscription(*topics):
     return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
 
 
-def test_the_last_commit_holds():
+def test_last_commit_wins():
     offsets = GroupOffsets()
     offsets.commit({PLACE: Offset(5), ("t", 1): Offset(7)})
 
@@ -30,7 +30,7 @@ def test_the_last_commit_holds():
     assert [PLACE, ("t", 1)] == list(offsets)
 
 
-def test_offsets_of_a_transaction_are_pending_until_it_commits():
+def test_transaction_offsets_are_pending_until_commit():
     offsets = GroupOffsets()
     offsets.commit({PLACE: Offset(1)})
     offsets.add_pending(9, {PLACE: Offset(2)})
@@ -41,7 +41,7 @@ def test_offsets_of_a_transaction_are_pending_until_it_commits():
     assert (Offset(2), False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
 
 
-def test_offsets_of_a_transaction_that_aborts_are_forgotten():
+def test_aborted_transaction_discards_offsets():
     offsets = GroupOffsets()
     offsets.add_pending(9, {PLACE: Offset(2)})
 
@@ -50,7 +50,7 @@ def test_offsets_of_a_transaction_that_aborts_are_forgotten():
     assert (None, False) == (offsets.get(PLACE), offsets.is_pending(PLACE))
 
 
-def test_a_commit_after_a_transactions_own_outlives_its_end():
+def test_later_commit_overrides_transaction_offset():
     offsets = GroupOffsets()
     offsets.add_pending(9, {PLACE: Offset(2)})
     offsets.commit({PLACE: Offset(1)})
@@ -60,7 +60,7 @@ def test_a_commit_after_a_transactions_own_outlives_its_end():
     assert Offset(1) == offsets.get(PLACE)
 
 
-def test_each_producers_offsets_are_its_own():
+def test_pending_offsets_are_per_producer():
     offsets = GroupOffsets()
     offsets.add_pending(8, {PLACE: Offset(2)})
     offsets.add_pending(9, {PLACE: Offset(3)})
@@ -72,7 +72,7 @@ def test_each_producers_offsets_are_its_own():
     assert Offset(2) == offsets.get(PLACE)
 
 
-def test_a_deleted_offset_is_not_brought_back_by_a_transaction():
+def test_deleted_offset_is_not_restored_by_transaction():
     offsets = GroupOffsets()
     offsets.commit({PLACE: Offset(1)})
     offsets.add_pending(9, {PLACE: Offset(2)})
@@ -83,7 +83,7 @@ def test_a_deleted_offset_is_not_brought_back_by_a_transaction():
     assert offsets.get(PLACE) is None
 
 
-def test_a_deleted_topic_takes_its_offsets_with_it():
+def test_deleting_a_topic_deletes_its_offsets():
     offsets = GroupOffsets()
     offsets.commit({PLACE: Offset(1), ("t", 1): Offset(1), ("other", 0): Offset(1)})
     offsets.add_pending(9, {PLACE: Offset(2), ("other", 1): Offset(2)})
@@ -94,7 +94,7 @@ def test_a_deleted_topic_takes_its_offsets_with_it():
     assert [("other", 0), ("other", 1)] == list(offsets)
 
 
-def test_members_commit_in_their_generation():
+def test_commit_requires_current_generation():
     group = stable("one")
 
     group.check_commit("one", None, 1, 0.0)
@@ -107,13 +107,13 @@ def test_members_commit_in_their_generation():
     )
 
 
-def test_nobody_else_commits_while_there_are_members():
+def test_non_members_cannot_commit_while_group_has_members():
     group = stable("one")
 
     assert ErrorCode.unknown_member_id is refused(group.check_commit, "", None, -1, 0.0)
 
 
-def test_whoever_names_no_generation_commits_to_an_empty_group():
+def test_commit_without_generation_needs_an_empty_group():
     group = ClassicGroup("g")
 
     group.check_commit("", None, -1, 0.0)
@@ -124,14 +124,14 @@ def test_whoever_names_no_generation_commits_to_an_empty_group():
     )
 
 
-def test_a_member_may_still_commit_while_the_others_join_again():
+def test_member_may_commit_during_rebalance():
     group = stable("one")
     joins(group, "two")
 
     group.check_commit("one", None, 1, 0.0)
 
 
-def test_no_member_commits_between_joining_and_its_assignment():
+def test_commit_before_assignment_is_rejected():
     group = ClassicGroup("g")
     joins(group, "one")
 
@@ -141,7 +141,7 @@ def test_no_member_commits_between_joining_and_its_assignment():
     group.check_commit("one", None, 1, 0.0, transactional=True)
 
 
-def test_transactions_commit_without_a_member_as_older_producers_do():
+def test_transactional_commit_works_without_member():
     group = stable("one")
 
     group.check_commit("", None, -1, 0.0, transactional=True)
@@ -151,7 +151,7 @@ def test_transactions_commit_without_a_member_as_older_producers_do():
     )
 
 
-def test_a_commit_is_a_heartbeat_but_for_a_transactions():
+def test_commit_is_a_heartbeat_unless_transactional():
     group = stable("one")
     group.check_commit("one", None, 1, 8.0)
     group.check_commit("one", None, 1, 16.0, transactional=True)
@@ -163,7 +163,7 @@ def test_a_commit_is_a_heartbeat_but_for_a_transactions():
     assert 0 == len(group.members)
 
 
-def test_only_an_empty_group_is_deleted():
+def test_only_empty_groups_can_be_deleted():
     group = stable("one")
 
     assert ErrorCode.non_empty_group is refused(group.check_delete)
@@ -172,7 +172,7 @@ def test_only_an_empty_group_is_deleted():
     group.check_delete()
 
 
-def test_a_group_knows_what_its_members_subscribe_to():
+def test_group_knows_subscribed_topics():
     group = ClassicGroup("g")
     joins(group, "one", protocols=(("range", subscription("a", "b")),))
     joins(group, "two", protocols=(("range", subscription("c")),))
@@ -185,13 +185,13 @@ def test_a_group_knows_what_its_members_subscribe_to():
     assert not group.is_subscribed("a")
 
 
-def test_a_subscription_that_cannot_be_read_may_be_to_anything():
+def test_unparsable_subscription_may_be_any_topic():
     group = stable("one", protocols=(("range", b"?"),))
 
     assert group.is_subscribed("a")
 
 
-def test_members_of_other_types_keep_all_offsets():
+def test_other_protocol_types_keep_all_offsets():
     group = stable("one", protocol_type="connect")
 
     assert ErrorCode.non_empty_group is refused(group.check_offset_delete)
@@ -216,14 +216,14 @@ def test_topics_are_read_from_all_subscriptions():
 
 
 @pytest.mark.parametrize("size", range(13))
-def test_a_subscription_that_is_cut_short_cannot_be_read(size):
+def test_truncated_subscription_is_unparsable(size):
     whole = subscription("topic")
 
     assert topics_of([whole[:size]]) is None
     assert {"topic"} == topics_of([whole[:13]])
 
 
-def test_a_transactions_end_reaches_the_groups_offsets():
+def test_transaction_end_updates_group_offsets():
     group = ClassicGroup("g")
     group.offsets.add_pending(7, {PLACE: Offset(4)})
 
@@ -232,5 +232,5 @@ def test_a_transactions_end_reaches_the_groups_offsets():
     assert Offset(4) == group.offsets.get(PLACE)
 
 
-def test_a_refusal_says_its_code():
+def test_group_error_has_its_code():
     assert "illegal_generation" in str(GroupError(ErrorCode.illegal_generation))

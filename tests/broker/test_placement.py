@@ -8,7 +8,7 @@ from sharecons.testing.broker.placement import Nodes, RequestError, place_replic
 
 
 @given(st.integers(1, 5), st.integers(0, 3), st.integers(1, 6), st.integers(1, 12))
-def test_partitions_are_spread_evenly_over_those_that_run(
+def test_partitions_are_spread_over_running_brokers(
     running, stopped, replication, partitions
 ):
     nodes = Nodes(list(range(running)), list(range(10, 10 + stopped)))
@@ -26,6 +26,6 @@ def test_partitions_are_spread_evenly_over_those_that_run(
         assert min(running, replication) == len(set(each) & set(nodes.running))
 
 
-def test_no_topic_can_be_put_where_no_broker_runs():
+def test_placement_without_running_broker_raises():
     with pytest.raises(RequestError, match="All brokers are currently fenced"):
         place_replicas(Nodes([], [1]), range(1), 1)

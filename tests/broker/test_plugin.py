@@ -138,14 +138,14 @@ def run(tmp_path, text, *options):
 
 
 @pytest.mark.slow
-def test_brokers_serve_plain_and_async_tests_and_clocks_jump(tmp_path):
+def test_fixtures_work_in_sync_and_async_tests(tmp_path):
     (tmp_path / "test_clock.py").write_text(CLOCK)
 
     assert "7 passed" in run(tmp_path, USE)
 
 
 @pytest.mark.slow
-def test_fixtures_do_without_the_plugin_of_anyio(tmp_path):
+def test_fixtures_work_without_anyio_plugin(tmp_path):
     plain = USE.partition("@pytest")[0]
 
     assert "3 passed" in run(tmp_path, plain, "-p", "no:anyio")
@@ -163,7 +163,7 @@ def test_fixtures_assign_partitions_in_a_tenth_of_a_second(tmp_path):
     assert max(seconds) < 1, seconds  # even on a slow machine: the defaults take 1.2
 
 
-def test_brokers_have_kafkas_intervals_outside_of_the_fixtures():
+def test_brokers_outside_fixtures_have_kafkas_intervals():
     with EmbeddedBroker() as broker:
         settings = broker.cluster.configs
 
@@ -183,7 +183,7 @@ def test_broker_fixtures_on_a_virtual_clock_fail_with_a_hint(tmp_path, backend):
     assert "Use `async with EmbeddedBroker(listen=False) as broker:`" in output
 
 
-def test_broker_fixtures_beside_the_clock_fail_with_a_hint(tmp_path):
+def test_broker_fixtures_with_virtual_clock_fixture_fail_with_a_hint(tmp_path):
     text = VIRTUAL.format(backend="", clock="virtual_clock")
 
     output = run(tmp_path, text, "-k", "first or last")
@@ -192,13 +192,13 @@ def test_broker_fixtures_beside_the_clock_fail_with_a_hint(tmp_path):
     assert output.count("share_broker cannot be used on a virtual clock") >= 8
 
 
-def test_broker_fixture_in_a_plain_test_works_beside_a_virtual_backend(tmp_path):
+def test_broker_fixture_in_sync_test_works_beside_a_virtual_backend(tmp_path):
     text = BY_FIXTURE + "def test_plain(share_broker): share_broker.create_topic('a')"
 
     assert "1 passed" in run(tmp_path, "import pytest\n" + text)
 
 
-def test_plugin_loads_nothing_before_a_test_asks():
+def test_plugin_imports_nothing_before_first_use():
     program = (
         f"import sys, pytest; before = set(sys.modules); import {PLUGIN}; "
         "print(*(set(sys.modules) - before))"
@@ -218,7 +218,7 @@ def test_plugin_loads_nothing_before_a_test_asks():
         ("test_all_orders_are_charged", 4),
     ],
 )
-def test_the_guides_tests_pass_as_they_stand(tmp_path, test, count):
+def test_tests_in_the_guide_pass_unchanged(tmp_path, test, count):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     (block,) = (each for each in blocks if f"def {test}(" in each)
 

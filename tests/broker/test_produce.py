@@ -74,7 +74,7 @@ DAMAGED = {
 @pytest.mark.parametrize(
     ("records", "error", "message"), DAMAGED.values(), ids=DAMAGED.keys()
 )
-def test_what_is_no_batch_is_refused(talk, records, error, message):
+def test_invalid_batches_are_rejected(talk, records, error, message):
     place = place_of(talk.either)
 
     told = talk.produce(place, records)
@@ -84,7 +84,7 @@ def test_what_is_no_batch_is_refused(talk, records, error, message):
     assert 0 == talk.wrote(place, batch())
 
 
-def test_what_is_nowhere_is_told_apart(talk):
+def test_unknown_topics_and_partitions_have_their_own_errors(talk):
     place = place_of(talk.either)
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", uuid.uuid4())
 
@@ -93,14 +93,14 @@ def test_what_is_nowhere_is_told_apart(talk):
     assert "unknown_topic_id" == talk.wrote(nowhere, batch())
 
 
-def test_only_some_acks_are_known(talk):
+def test_invalid_acks_are_rejected(talk):
     place = place_of(talk.either)
 
     assert "invalid_required_acks" == talk.wrote(place, batch(), acks=2)
     assert 0 == talk.wrote(place, batch(), acks=1)
 
 
-def test_old_clients_may_not_send_zstd(talk):
+def test_zstd_in_old_versions_is_rejected(talk):
     place = place_of(talk.either)
 
     error = talk.wrote(place, batch(attributes=4), 6)
@@ -108,14 +108,14 @@ def test_old_clients_may_not_send_zstd(talk):
     assert "unsupported_compression_type" == error
 
 
-def test_a_batch_larger_than_the_topic_allows_is_refused(talk):
+def test_too_large_batch_is_rejected(talk):
     place = place_of(talk.either, config={"max.message.bytes": "200"})
 
     assert "message_too_large" == talk.wrote(place, batch("x" * 200))
     assert 0 == talk.wrote(place, batch("x" * 100))
 
 
-def test_a_topic_may_give_records_its_own_time(talk):
+def test_log_append_time_is_returned(talk):
     place = place_of(talk.either, config={"message.timestamp.type": "LogAppendTime"})
 
     told = talk.produce(place, batch(timestamp=1000))
@@ -127,7 +127,7 @@ def test_a_topic_may_give_records_its_own_time(talk):
     assert (0x08, True) == (head.attributes, head.is_sound)
 
 
-def test_records_of_the_future_are_named_one_by_one(talk):
+def test_future_records_are_listed_as_record_errors(talk):
     place = place_of(talk.either)
 
     told = talk.produce(place, batch("a", "b", times=[NOW, NOW + 2 * 3_600_000]))
@@ -138,7 +138,7 @@ def test_records_of_the_future_are_named_one_by_one(talk):
     assert told.error_message.startswith("One or more records have been rejected")
 
 
-def test_a_compacted_topic_takes_no_record_without_a_key(talk):
+def test_compacted_topic_rejects_records_without_key(talk):
     place = place_of(talk.either, config={"cleanup.policy": "compact"})
 
     told = talk.produce(place, batch("a", "b", keys=[b"k", None]))
@@ -148,7 +148,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key(talk):
     assert 0 == talk.wrote(place, batch("a", keys=[b""]))
 
 
-def test_acks_of_all_wait_for_as_many_replicas_as_the_topic_wants():
+def test_acks_all_requires_min_insync_replicas():
     ours = Ours(brokers=2, settings={"min.insync.replicas": "2"})
     ours.cluster.add_topic("t", [[1, 2]], {})
     talk, place = Talk(ours), Place("t", ours.cluster.topics.by_name("t").topic_id)
@@ -159,7 +159,7 @@ def test_acks_of_all_wait_for_as_many_replicas_as_the_topic_wants():
     assert 1 == talk.wrote(place, batch(), acks=1)
 
 
-def test_an_idempotent_producer_writes_each_batch_once(talk):
+def test_idempotent_producer_writes_each_batch_once(talk):
     place = place_of(talk.either)
     producer_id, epoch = talk.producer()
 
@@ -175,7 +175,7 @@ def test_an_idempotent_producer_writes_each_batch_once(talk):
     assert "invalid_producer_epoch" == send(3, "d")
 
 
-def test_sequences_go_round_after_the_greatest(talk):
+def test_sequences_wrap_after_the_maximum(talk):
     place = place_of(talk.either)
     producer_id, epoch = talk.producer()
 
@@ -190,7 +190,7 @@ def test_sequences_go_round_after_the_greatest(talk):
     ]
 
 
-def test_transactional_records_need_an_id_of_somebody_known(talk):
+def test_transactional_records_need_a_known_producer(talk):
     place = place_of(talk.either)
     talk.begin()  # so that whoever is asked about ids is there
     stray = transactional(987654321, 0, 0)
@@ -201,7 +201,7 @@ def test_transactional_records_need_an_id_of_somebody_known(talk):
     assert "invalid_producer_id_mapping" == error
 
 
-def test_a_topic_that_is_denied_is_not_written_to():
+def test_denied_topic_is_not_written():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
     ours.cluster.authorizer.add(
@@ -223,7 +223,7 @@ def test_a_topic_that_is_denied_is_not_written_to():
     assert "topic_authorization_failed" == talk.delete(place, 0)
 
 
-def test_who_asks_the_wrong_broker_is_told_the_leader():
+def test_wrong_broker_returns_the_leader():
     ours = Ours(brokers=2)
     ours.cluster.add_topic("t", [[2, 1]], {})
     topic_id = ours.cluster.topics.by_name("t").topic_id
@@ -258,7 +258,7 @@ class Connection:
 
 
 @pytest.mark.parametrize(("partition", "cut"), [(0, False), (1, True)])
-def test_without_acks_nothing_is_answered_and_errors_end_the_connection(partition, cut):
+def test_acks_0_has_no_response_and_errors_close_the_connection(partition, cut):
     ours, connection = Ours(), Connection()
     partitions = [{"index": partition, "records": batch()}]
     topic = {"topic_id": place_of(ours).topic_id, "partition_data": partitions}
@@ -274,7 +274,7 @@ def test_without_acks_nothing_is_answered_and_errors_end_the_connection(partitio
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_ends_are_looked_up_in_every_version(talk, version):
+def test_ends_are_listed_in_every_version(talk, version):
     place = place_of(talk.either)
     talk.produce(place, batch("a", "b"))
 
@@ -286,7 +286,7 @@ def test_ends_are_looked_up_in_every_version(talk, version):
     ("timestamp", "since"),
     [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)],
 )
-def test_newer_ends_are_not_known_in_older_versions(talk, timestamp, since):
+def test_newer_timestamps_in_old_versions_are_rejected(talk, timestamp, since):
     place = place_of(talk.either)
 
     before = talk.look_up(place, timestamp, since - 1)
@@ -294,7 +294,7 @@ def test_newer_ends_are_not_known_in_older_versions(talk, timestamp, since):
     assert "none" == talk.look_up(place, timestamp, since).error_code.name
 
 
-def test_an_empty_log_has_ends_and_no_times(talk):
+def test_empty_log_has_ends_and_no_timestamps(talk):
     place = place_of(talk.either)
 
     def found(timestamp):
@@ -305,7 +305,7 @@ def test_an_empty_log_has_ends_and_no_times(talk):
     assert [(-1, -1, -1)] * 3 == [*map(found, (MAX_TIMESTAMP, LATEST_TIERED, 0))]
 
 
-def test_a_time_is_looked_up_to_the_record(talk):
+def test_timestamp_lookup_returns_the_record(talk):
     place = place_of(talk.either)
     t = 1_700_000_000_000
     talk.produce(place, batch("a", "b", "c", times=[t, t + 50, t + 20]))
@@ -320,7 +320,7 @@ def test_a_time_is_looked_up_to_the_record(talk):
     assert -1 == talk.look_up(place, t + 51).offset
 
 
-def test_a_partition_asked_for_twice_is_an_invalid_request(talk):
+def test_duplicate_partition_is_an_invalid_request(talk):
     place = place_of(talk.either)
     twice = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": LATEST}
 
@@ -350,7 +350,7 @@ def test_deleted_records_move_the_start_of_the_log(talk):
     assert 6 == talk.look_up(place, EARLIEST).offset
 
 
-def test_what_cannot_be_deleted_from(talk):
+def test_delete_records_errors(talk):
     place = place_of(talk.either)
     compacted = place_of(talk.either, config={"cleanup.policy": "compact"})
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", None)
@@ -360,7 +360,7 @@ def test_what_cannot_be_deleted_from(talk):
     assert "policy_violation" == talk.delete(compacted, 0)
 
 
-def test_records_that_cannot_be_read_have_no_times():
+def test_undecodable_records_have_no_timestamps():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
     content = batch("abc")

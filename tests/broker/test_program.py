@@ -31,7 +31,7 @@ def started(*arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_serves_until_a_signal_and_says_where(ending):
+def test_command_serves_until_a_signal(ending):
     with started("--port", "0", "--brokers", "2", "--topic", "orders:3") as process:
         try:
             first = process.stdout.readline()
@@ -48,7 +48,7 @@ def test_serves_until_a_signal_and_says_where(ending):
     assert (0, "") == (process.returncode, errors)
 
 
-def test_port_that_is_taken_is_one_line(capsys):
+def test_used_port_is_a_one_line_error(capsys):
     with EmbeddedBroker() as other:
         port = other.cluster.brokers[1].port
         code = main(["broker", "--port", str(port)])
@@ -59,7 +59,7 @@ def test_port_that_is_taken_is_one_line(capsys):
     )
 
 
-def test_topic_that_cannot_be_is_one_line(capsys):
+def test_invalid_topic_is_a_one_line_error(capsys):
     assert 1 == main(["broker", "--port", "0", "--topic", "a/b"])
     assert re.fullmatch("sharecons broker: .*'a/b'.*\n", capsys.readouterr().err)
 
@@ -68,7 +68,7 @@ def test_topic_that_cannot_be_is_one_line(capsys):
     "arguments",
     [[], ["nonsense"], ["broker", "--topic", "a:x"], ["broker", "--set", "a"]],
 )
-def test_words_that_make_no_sense_end_with_2(arguments, capsys):
+def test_usage_error_exits_with_2(arguments, capsys):
     assert 2 == main(arguments)
     assert re.fullmatch(
         "sharecons.*: .*; see sharecons.* --help\n", capsys.readouterr().err
@@ -76,7 +76,7 @@ def test_words_that_make_no_sense_end_with_2(arguments, capsys):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["broker", "--help"], ["--version"]])
-def test_help_loads_neither_client_nor_broker(arguments):
+def test_help_imports_neither_client_nor_broker(arguments):
     program = (
         "import sys\n"
         "from sharecons.cli import main\n"

@@ -72,12 +72,12 @@ def codes(answer):
 @pytest.mark.parametrize(
     ("api", "version"), EVERY, ids=[f"{a.name}-{v}" for a, v in EVERY]
 )
-def test_every_version_of_every_api_says_so_once(api, version):
+def test_every_api_version_has_the_error_once(api, version):
     assert [CODE] == list(codes(refused(api, version)))
     assert [CODE] == list(codes(refused(api, version, each=True)))
 
 
-def test_parts_are_refused_by_their_names():
+def test_each_part_gets_the_error():
     (topic,) = refused(APIS[0], 12).responses
     (partition,) = topic.partition_responses
     assert ("", 0) == (topic.name, partition.index)
@@ -86,7 +86,7 @@ def test_parts_are_refused_by_their_names():
     assert "x" == coordinator.key
 
 
-def test_share_fetch_is_refused_as_a_whole_or_in_its_parts():
+def test_share_fetch_error_is_at_the_top_or_in_parts():
     whole, parts = refused(APIS[78], 2), refused(APIS[78], 2, each=True)
     assert (CODE, ()) == (whole.error_code, whole.responses)
     assert ErrorCode.none is parts.error_code

@@ -194,7 +194,7 @@ def comparable(answer, name=""):
     return answer.name if isinstance(answer, Enum) else answer
 
 
-def test_the_same_dialogue_gives_the_same_answers(kafka3, embedded_kafka3):
+def test_same_requests_get_same_responses(kafka3, embedded_kafka3):
     for step in dialogue(f"admin-{uuid.uuid4().hex[:8]}"):
         ours = asked(embedded_kafka3.bootstrap_servers, step)
         real = asked(kafka3.bootstrap_servers, step)

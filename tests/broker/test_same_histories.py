@@ -71,9 +71,7 @@ histories = st.lists(steps, min_size=6, max_size=30).map(
     locks=st.sampled_from([100, 2000]),
     partitions=st.sampled_from([1, 3]),
 )
-def test_the_same_history_gives_the_same_answers(
-    kafka, history, limit, locks, partitions
-):
+def test_same_history_gets_same_responses(kafka, history, limit, locks, partitions):
     history = [within(step, partitions) for step in history]
     config = {
         "share.auto.offset.reset": "earliest",
@@ -114,7 +112,7 @@ def answers(kafka, history, config, partitions):
         )
 
 
-def test_aborted_records_are_left_out_alike(kafka):
+def test_aborted_records_are_skipped_alike(kafka):
     group, topic = f"committed-{uuid.uuid4().hex[:8]}", kafka.admin.create_topic()
     config = {
         "share.auto.offset.reset": "earliest",

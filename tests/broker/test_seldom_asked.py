@@ -41,7 +41,7 @@ def test_resources_of_a_kind_are_listed(broker):
     assert not resources(broker, 0)
 
 
-def test_resources_of_no_known_kind_are_refused(broker):
+def test_unknown_resource_types_are_rejected(broker):
     answer = broker.ask("list_config_resources", 1, resource_types=(TOPIC, 77))
 
     assert ("unsupported_version", ()) == (
@@ -63,7 +63,7 @@ def described(broker, *names, limit=2000, cursor=None):
     )
 
 
-def test_topics_are_described_with_all_of_their_replicas(broker):
+def test_topics_are_described_with_replicas(broker):
     topic = broker.create_topic(2)
     (answer,) = described(broker, topic).topics
 
@@ -105,7 +105,7 @@ def pages(broker, *names, limit):
     return found
 
 
-def test_a_page_that_is_full_is_gone_on_from(broker):
+def test_cursor_continues_a_full_page(broker):
     one, two = sorted(broker.create_topic(3) for _ in range(2))
 
     assert [[(one, [0, 1, 2]), (two, [0, 1, 2])]] == pages(broker, two, one, limit=6)
@@ -116,7 +116,7 @@ def test_a_page_that_is_full_is_gone_on_from(broker):
     assert 6 == len(pages(broker, one, two, limit=0))
 
 
-def test_topics_that_are_not_there(broker):
+def test_missing_topics_are_errors(broker):
     topic = broker.create_topic()
     answer = described(broker, "nowhere", "no/slash", topic)
 
@@ -128,7 +128,7 @@ def test_topics_that_are_not_there(broker):
     assert {None} == {each.topic_id for each in answer.topics if each.name != topic}
 
 
-def test_a_cursor_that_makes_no_sense_is_refused(broker):
+def test_invalid_cursor_is_rejected(broker):
     topic = broker.create_topic()
     cursor = {"topic_name": topic, "partition_index": -1}
     answer = described(broker, topic, cursor=cursor)
@@ -155,7 +155,7 @@ def end_of(broker, topic, epoch, known=-1, partition=0):
     return found.error_code.name, found.leader_epoch, found.end_offset
 
 
-def test_the_epoch_under_way_ends_at_the_end(broker):
+def test_current_epoch_ends_at_log_end(broker):
     topic = broker.create_topic()
 
     assert ("none", 0, 0) == end_of(broker, topic, 0)
@@ -164,7 +164,7 @@ def test_the_epoch_under_way_ends_at_the_end(broker):
     assert ("none", -1, -1) == end_of(broker, topic, -1)
 
 
-def test_epochs_are_asked_of_leaders_by_who_knows_them(broker):
+def test_epoch_lookup_checks_leader_and_current_epoch(broker):
     topic = broker.create_topic()
 
     assert ("unknown_leader_epoch", -1, -1) == end_of(broker, topic, 0, known=1)
@@ -173,7 +173,7 @@ def test_epochs_are_asked_of_leaders_by_who_knows_them(broker):
     assert unknown == end_of(broker, topic, 0, partition=9)
 
 
-def test_epochs_gone_by_end_where_the_next_one_begins():
+def test_past_epochs_end_where_the_next_begins():
     ours = Ours(brokers=2)
     topic = ours.cluster.add_topic("topic", [[1, 2]])
     log = topic.partitions[0].log
@@ -199,14 +199,14 @@ def test_epochs_gone_by_end_where_the_next_one_begins():
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_listener_that_asks_nobody_who_he_is_says_so(broker, version):
+def test_sasl_handshake_without_sasl_is_an_error(broker, version):
     answer = broker.ask("sasl_handshake", version, mechanism="PLAIN")
 
     assert ("illegal_sasl_state", ()) == (answer.error_code.name, answer.mechanisms)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_who_says_who_he_is_unasked_is_refused(broker, version):
+def test_sasl_authenticate_without_sasl_is_an_error(broker, version):
     answer = broker.ask("sasl_authenticate", version, auth_bytes=b"x")
 
     assert ("illegal_sasl_state", b"") == (answer.error_code.name, answer.auth_bytes)

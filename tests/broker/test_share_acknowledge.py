@@ -24,7 +24,7 @@ def anyio_backend(request):
     return virtual_time.backend(request.param)
 
 
-async def test_what_a_fetch_releases_it_does_not_get_itself():
+async def test_released_records_are_not_in_the_same_response():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
@@ -36,7 +36,7 @@ async def test_what_a_fetch_releases_it_does_not_get_itself():
         assert [(0, 4, 2)] == acquired(await ann.fetch())
 
 
-async def test_results_of_acknowledgements_come_with_the_records():
+async def test_acknowledgement_results_are_in_the_fetch_response():
     async with group_of(partitions=2) as group:
         group.produce()
         ann = group.member("ann")
@@ -50,7 +50,7 @@ async def test_results_of_acknowledgements_come_with_the_records():
     ]
 
 
-async def test_a_renewal_fetches_nothing():
+async def test_renewal_fetches_nothing():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
@@ -80,7 +80,7 @@ async def test_a_renewal_fetches_nothing():
         ([(0, 9, (1,) * 10)], ErrorCode.none),
     ],
 )
-async def test_acknowledgements_have_to_make_sense(batches, code):
+async def test_invalid_acknowledgements_are_rejected(batches, code):
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
@@ -89,7 +89,7 @@ async def test_acknowledgements_have_to_make_sense(batches, code):
         assert [code] == codes(await ann.say(*batches))
 
 
-async def test_acknowledgements_do_not_open_a_session():
+async def test_acknowledgements_cannot_open_a_session():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
@@ -105,7 +105,7 @@ async def test_acknowledgements_do_not_open_a_session():
     ] == [said.error_code, fetched.error_code, closed.error_code]
 
 
-async def test_a_closing_fetch_acknowledges_and_releases():
+async def test_final_fetch_acknowledges_and_releases():
     async with group_of() as group:
         group.produce()
         ann, bob = group.member("ann"), group.member("bob")
@@ -116,7 +116,7 @@ async def test_a_closing_fetch_acknowledges_and_releases():
         assert [(5, 9, 2)] == acquired(await bob.fetch())
 
 
-async def test_with_too_many_sessions_a_fetch_waits_and_is_refused():
+async def test_session_limit_rejects_after_the_wait():
     async with group_of() as group:
         group.kafka.cluster.share_sessions.limit = 1
         await group.member("ann").fetch()

@@ -57,7 +57,7 @@ def anyio_backend(request):
 # The machine.
 
 
-def test_what_is_rejected_is_archived_when_it_is_written():
+def test_rejected_record_is_archived_after_its_dead_letter():
     group = Group(4, dead_letters=True)
     group.fetch()
     assert not group.say((0, 3, REJECT))
@@ -73,7 +73,7 @@ def test_what_is_rejected_is_archived_when_it_is_written():
 
 
 @pytest.mark.parametrize("way", ["release", "session", "lock"])
-def test_what_was_delivered_too_often_is_given_up_too(way):
+def test_record_at_delivery_limit_becomes_dead_letter(way):
     group = Group(4, delivery_limit=2, dead_letters=True)
     group.fetch()
     group.release()
@@ -91,7 +91,7 @@ def test_what_was_delivered_too_often_is_given_up_too(way):
     assert not dead_letter_pending.run.delivery.is_rejected
 
 
-def test_gaps_aborted_records_and_those_that_the_log_lost_are_archived_at_once():
+def test_records_without_content_are_archived_at_once():
     group = Group(4, 4, delivery_limit=2, dead_letters=True)
     group.fetch(aborted=[(4, 7)])
     group.say((0, 0, GAP))
@@ -105,7 +105,7 @@ def test_gaps_aborted_records_and_those_that_the_log_lost_are_archived_at_once()
     ]
 
 
-def test_without_a_topic_all_is_archived_at_once():
+def test_without_dead_letter_topic_records_are_archived_at_once():
     group = Group(4)
     group.fetch()
 
@@ -114,7 +114,7 @@ def test_without_a_topic_all_is_archived_at_once():
     assert not group.partition.has_dead_letters
 
 
-def test_what_is_archiving_is_nobodys_and_holds_up_the_start_offset():
+def test_archiving_record_blocks_start_offset():
     group = Group(4, dead_letters=True)
     group.fetch()
     group.say((0, 1, REJECT), (2, 2, ACCEPT))
@@ -129,7 +129,7 @@ def test_what_is_archiving_is_nobodys_and_holds_up_the_start_offset():
     assert 3 == group.partition.start_offset
 
 
-def test_parts_of_a_batch_are_given_up_each_for_its_reason():
+def test_parts_of_a_batch_have_separate_reasons():
     group = Group(5, delivery_limit=2, dead_letters=True)
     group.fetch()
     group.say((0, 4, RELEASE))
@@ -144,7 +144,7 @@ def test_parts_of_a_batch_are_given_up_each_for_its_reason():
     assert 5 == group.partition.start_offset
 
 
-def test_a_new_leader_takes_up_what_is_archiving():
+def test_new_leader_resumes_archiving_records():
     group = Group(4, 4, delivery_limit=2, dead_letters=True)
     group.fetch(most=4)
     group.release()
@@ -163,7 +163,7 @@ def test_a_new_leader_takes_up_what_is_archiving():
     assert [(0, 3, ARCHIVED, 2), (4, 7, ARCHIVED, 1)] == group.written
 
 
-def test_what_cannot_be_written_yet_is_tried_again_for_half_a_minute():
+def test_dead_letter_is_retried_for_half_a_minute():
     group = Group(4, dead_letters=True, lock_duration=60.0)
     group.fetch()
     group.say((0, 3, REJECT))
@@ -187,7 +187,7 @@ def test_what_cannot_be_written_yet_is_tried_again_for_half_a_minute():
     assert [12.0, 16.0, 24.0, 40.0] == due
 
 
-def test_tries_that_nobody_made_are_over():
+def test_missed_tries_count():
     group = Group(4, dead_letters=True)
     group.fetch()
     group.say((0, 3, REJECT))
@@ -241,7 +241,7 @@ def states(group, partition=0):
     return [tuple(each) for each in group.partitions.state(key).batches]
 
 
-async def test_a_rejected_record_is_told_of_without_its_content():
+async def test_dead_letter_of_rejected_record_has_no_content():
     async with group_of(partitions=3) as group:
         asked_for(group, partitions=2)
         group.produce(3, partition=2, headers=[("h", b"1")], keys=["k"] * 3)
@@ -257,7 +257,7 @@ async def test_a_rejected_record_is_told_of_without_its_content():
         assert [(1, 2, ARCHIVED, 1)] == states(group, 2)[-1:]
 
 
-async def test_a_record_that_was_delivered_too_often_is_told_of():
+async def test_record_at_delivery_limit_is_written():
     async with group_of(delivery_count_limit=2) as group:
         asked_for(group)
         group.produce(2)
@@ -273,7 +273,7 @@ async def test_a_record_that_was_delivered_too_often_is_told_of():
         ] == letters(group)
 
 
-async def test_a_connection_that_ends_gives_up_as_well():
+async def test_closed_connection_writes_dead_letters():
     async with group_of(delivery_count_limit=2) as group:
         asked_for(group)
         group.produce(1)
@@ -285,7 +285,7 @@ async def test_a_connection_that_ends_gives_up_as_well():
         assert [(0, None, None, headers_of(0, SPENT, count=2))] == letters(group)
 
 
-async def test_with_a_fetch_records_are_rejected_too():
+async def test_fetch_with_reject_writes_dead_letters():
     async with group_of() as group:
         asked_for(group)
         group.produce(2)
@@ -298,7 +298,7 @@ async def test_with_a_fetch_records_are_rejected_too():
         assert [(2, 2, 1)] == acquired(await ann.fetch())
 
 
-async def test_a_copy_has_key_and_value_but_no_headers_of_its_own():
+async def test_copy_has_key_and_value_but_no_source_headers():
     async with group_of() as group:
         asked_for(group)
         group.kafka.set_group_config("g", {COPY: "true"})
@@ -315,7 +315,7 @@ async def test_a_copy_has_key_and_value_but_no_headers_of_its_own():
 
 
 @pytest.mark.parametrize("is_compressed", [True, False])
-async def test_what_the_topic_would_not_take_is_not_copied(is_compressed):
+async def test_too_large_records_are_not_copied(is_compressed):
     """Of a compressed batch it is all or nothing."""
     async with group_of() as group:
         asked_for(group, max_message_bytes="400")
@@ -332,7 +332,7 @@ async def test_what_the_topic_would_not_take_is_not_copied(is_compressed):
         assert [None, small, b"fits"] == [value for _, _, value, _ in letters(group)]
 
 
-async def test_what_the_log_has_lost_is_told_of_without_its_content():
+async def test_deleted_records_are_written_without_content():
     async with group_of() as group:
         asked_for(group)
         group.kafka.set_group_config("g", {COPY: "true"})
@@ -345,7 +345,7 @@ async def test_what_the_log_has_lost_is_told_of_without_its_content():
         assert [None, b"x"] == [value for _, _, value, _ in letters(group)]
 
 
-async def test_many_letters_fill_several_batches():
+async def test_many_dead_letters_fill_several_batches():
     async with group_of() as group:
         asked_for(group, max_message_bytes="1000")
         group.produce(100)
@@ -367,7 +367,7 @@ async def test_many_letters_fill_several_batches():
         {"cleanup_policy": "compact"},
     ],
 )
-async def test_what_a_topic_may_not_have_is_archived_all_the_same(config):
+async def test_unwritable_dead_letters_are_archived(config):
     async with group_of() as group:
         asked_for(group, **config)
         group.produce(2)
@@ -379,7 +379,7 @@ async def test_what_a_topic_may_not_have_is_archived_all_the_same(config):
         assert [(0, 0, ARCHIVED, 1)] == states(group)
 
 
-async def test_a_topic_that_is_missing_is_created_if_that_is_allowed():
+async def test_missing_dead_letter_topic_is_created_if_allowed():
     async with group_of() as group:
         topics, configs = group.kafka.cluster.topics, group.kafka.cluster.configs
         group.kafka.set_group_config("g", {NAME: LETTERS})
@@ -401,7 +401,7 @@ async def test_a_topic_that_is_missing_is_created_if_that_is_allowed():
 
 
 @pytest.mark.parametrize("name", ["no topic", ".", "dlq_orders"])
-async def test_no_topic_is_created_that_cannot_be(name):
+async def test_invalid_dead_letter_topic_is_not_created(name):
     async with group_of() as group:
         configs = group.kafka.cluster.configs
         configs.alter_broker("", [Change(CREATE, 0, "true")])
@@ -416,7 +416,7 @@ async def test_no_topic_is_created_that_cannot_be(name):
         assert group.kafka.cluster.topics.by_name(name) is None
 
 
-async def test_who_reads_the_topic_need_not_wait_for_the_group_to_look():
+async def test_fetch_of_dead_letter_topic_advances_the_group():
     async with group_of(delivery_count_limit=2) as group:
         asked_for(group)
         group.produce(1)
@@ -452,7 +452,7 @@ def plain_fetch(topic, seconds):
     return built(load_request_schema(KEYS["fetch"], 11), values)
 
 
-async def test_where_nobody_leads_the_topic_records_are_archiving_meanwhile():
+async def test_without_leader_records_stay_archiving():
     async with group_of() as group:
         asked_for(group)
         group.produce(3)
@@ -471,7 +471,7 @@ async def test_where_nobody_leads_the_topic_records_are_archiving_meanwhile():
         assert [(0, None, None, headers_of(0))] == letters(group)
 
 
-async def test_where_nobody_leads_it_for_long_records_are_lost():
+async def test_without_leader_for_long_records_are_archived():
     async with group_of(record_lock_duration_ms=60000) as group:
         asked_for(group)
         group.produce(2)
@@ -490,7 +490,7 @@ async def test_where_nobody_leads_it_for_long_records_are_lost():
         assert [] == letters(group)
 
 
-async def test_a_leader_that_moves_leaves_archiving_records_to_the_next():
+async def test_moved_leader_hands_over_archiving_records():
     async with group_of(brokers=2) as group:
         asked_for(group)
         group.produce(2)
@@ -508,7 +508,7 @@ async def test_a_leader_that_moves_leaves_archiving_records_to_the_next():
 # Settings.
 
 
-def test_settings_of_a_later_kafka_are_shown_where_they_are_set():
+def test_kafka_4_4_settings_are_shown_where_set():
     configs = Configs()
     shown = {each.name for each in configs.describe_group("g", 1)}
     assert not {NAME, COPY} & shown
@@ -526,7 +526,7 @@ def test_settings_of_a_later_kafka_are_shown_where_they_are_set():
 
 
 @pytest.mark.parametrize("name", ["dlq.x", "no prefix", "x" * 300, "", "."])
-def test_a_group_may_name_nearly_any_topic(name):
+def test_dead_letter_topic_name_is_accepted(name):
     configs = Configs()
     configs.set_group("g", {NAME: name})
 
@@ -545,7 +545,7 @@ def test_a_group_may_name_nearly_any_topic(name):
         ),
     ],
 )
-def test_a_group_is_refused_what_makes_no_sense(name, value, message):
+def test_invalid_dead_letter_settings_are_rejected(name, value, message):
     with pytest.raises(ConfigError) as refused:
         Configs().set_group("g", {name: value})
 
@@ -572,7 +572,7 @@ def test_a_group_is_refused_what_makes_no_sense(name, value, message):
         ),
     ],
 )
-def test_kafka_writes_the_same(which, request):
+def test_kafka_writes_equal_dead_letters(which, request):
     kafka = request.getfixturevalue(which)
     topic, letters, group = (
         new_name(f"{kind}topic") for kind in ("", "dlq.", "group-of-")

@@ -29,7 +29,7 @@ def anyio_backend(request):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_first_fetch_opens_a_session_and_names_every_partition(version):
+async def test_first_fetch_opens_a_session_with_every_partition(version):
     async with group_of(partitions=2) as group:
         group.produce()
         answer = await group.member("ann", version=version).fetch(0, 1)
@@ -40,7 +40,7 @@ async def test_first_fetch_opens_a_session_and_names_every_partition(version):
     assert parts(answer)[0].records
 
 
-async def test_later_answers_name_only_what_has_news():
+async def test_later_responses_have_only_changed_partitions():
     async with group_of(partitions=3) as group:
         ann = group.member("ann")
         await ann.fetch(0, 1)
@@ -52,7 +52,7 @@ async def test_later_answers_name_only_what_has_news():
         assert [2] == [part.partition_index for part in parts(await ann.fetch(2))]
 
 
-async def test_forgotten_partitions_are_fetched_no_more():
+async def test_forgotten_partitions_are_not_fetched():
     async with group_of(partitions=2) as group:
         ann = group.member("ann")
         await ann.fetch(0, 1)
@@ -62,7 +62,7 @@ async def test_forgotten_partitions_are_fetched_no_more():
         assert [] == parts(await ann.fetch(forgotten_topics_data=gone))
 
 
-async def test_records_limit_spans_partitions():
+async def test_max_records_spans_partitions():
     async with group_of(partitions=2) as group:
         group.produce(5, partition=0, batch=1)
         group.produce(5, partition=1, batch=1)
@@ -83,7 +83,7 @@ async def test_records_are_cut_to_the_batches_acquired():
     assert 2 * one == len(parts(rest)[0].records)
 
 
-async def test_at_least_one_batch_is_given_whatever_its_size():
+async def test_at_least_one_batch_is_returned():
     async with group_of() as group:
         group.produce(30, batch=10)
         answer = await group.member("ann").fetch(max_bytes=1)
@@ -91,7 +91,7 @@ async def test_at_least_one_batch_is_given_whatever_its_size():
     assert [(0, 9, 1)] == acquired(answer)
 
 
-async def test_partitions_looked_at_before_have_a_first_batch_of_their_own():
+async def test_checked_partitions_have_their_own_first_batch():
     async with group_of(partitions=2) as group:
         ann = group.member("ann")
         await ann.fetch(0, 1)
@@ -110,14 +110,14 @@ async def test_partitions_looked_at_before_have_a_first_batch_of_their_own():
 @pytest.mark.parametrize(
     "who", [{"group_id": None}, {"member_id": ""}, {"member_id": "m" * 37}]
 )
-async def test_a_request_says_who_asks(who):
+async def test_request_without_member_is_rejected(who):
     async with group_of() as group:
         answer = await group.member("ann").ask("share_fetch", **who)
 
     assert answer.error_code is ErrorCode.invalid_request
 
 
-async def test_a_topic_id_that_nobody_knows_is_an_error_of_the_server():
+async def test_unknown_topic_id_is_a_server_error():
     async with group_of() as group:
         group.produce()
         ann, bob = group.member("ann"), group.member("bob")
@@ -128,7 +128,7 @@ async def test_a_topic_id_that_nobody_knows_is_an_error_of_the_server():
         assert [(0, 9, 1)] == acquired(await bob.fetch())
 
 
-async def test_a_session_with_a_topic_that_was_deleted_may_still_be_closed():
+async def test_session_with_deleted_topic_can_be_closed():
     async with group_of() as group:
         ann = group.member("ann")
         await ann.fetch()
@@ -141,7 +141,7 @@ async def test_a_session_with_a_topic_that_was_deleted_may_still_be_closed():
     assert closed.error_code is ErrorCode.none
 
 
-async def test_a_partition_that_is_not_there_gets_its_own_error():
+async def test_unknown_partition_has_its_own_error():
     async with group_of() as group:
         group.produce()
         answer = await group.member("ann").fetch(0, 7)
@@ -153,7 +153,7 @@ async def test_a_partition_that_is_not_there_gets_its_own_error():
     } == by_partition
 
 
-async def test_nobody_has_subscribed_to_a_share_partition_yet():
+async def test_uninitialised_share_partition_is_a_server_error():
     async with group_of(subscribed=False) as group:
         answer = await group.member("ann").fetch()
 
@@ -161,7 +161,7 @@ async def test_nobody_has_subscribed_to_a_share_partition_yet():
 
 
 @pytest.mark.parametrize("resource", ["GROUP", "TOPIC"])
-async def test_who_is_denied_gets_nothing(resource):
+async def test_denied_client_gets_errors(resource):
     async with group_of() as group:
         group.produce()
         group.denied(resource, "g" if resource == "GROUP" else TOPIC)
@@ -175,7 +175,7 @@ async def test_who_is_denied_gets_nothing(resource):
         assert [] == acquired(fetched)
 
 
-async def test_another_broker_says_who_leads():
+async def test_another_broker_returns_the_leader():
     async with group_of(brokers=2) as group:
         group.kafka.move_leader(TOPIC, 0, 2)
         answer = await group.member("ann", node=1).fetch()
@@ -187,7 +187,7 @@ async def test_another_broker_says_who_leads():
     assert [(2, address.port)] == [(n.node_id, n.port) for n in answer.node_endpoints]
 
 
-async def test_locks_are_lost_with_the_leader_and_deliveries_are_not():
+async def test_leader_move_loses_locks_but_not_deliveries():
     async with group_of(brokers=2) as group:
         group.kafka.move_leader(TOPIC, 0, 1)
         group.produce(10)
@@ -202,7 +202,7 @@ async def test_locks_are_lost_with_the_leader_and_deliveries_are_not():
     assert [(0, 4, 2), (5, 9, 1)] == acquired(answer)
 
 
-async def test_a_group_begins_where_its_setting_says():
+async def test_group_starts_by_auto_offset_reset():
     async with group_of(auto_offset_reset="latest") as group:
         group.produce()
         ann = group.member("ann")
@@ -212,7 +212,7 @@ async def test_a_group_begins_where_its_setting_says():
         assert [(10, 12, 1)] == acquired(await ann.fetch())
 
 
-async def test_a_group_may_begin_so_long_ago():
+async def test_group_may_start_by_duration():
     async with group_of(auto_offset_reset="by_duration:PT1H") as group:
         group.produce(timestamp=1)
         group.produce(5)
@@ -220,7 +220,7 @@ async def test_a_group_may_begin_so_long_ago():
         assert [(10, 14, 1)] == acquired(await group.member("ann").fetch())
 
 
-async def test_records_that_were_deleted_are_passed_over():
+async def test_deleted_records_are_skipped():
     async with group_of() as group:
         group.produce(30, batch=10)
         ann = group.member("ann")

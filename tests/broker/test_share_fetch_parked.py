@@ -29,7 +29,7 @@ def anyio_backend(request):
 
 
 @pytest.mark.parametrize("nothing", ["max_bytes", "max_records"])
-async def test_who_wants_nothing_gets_nothing_at_once(nothing):
+async def test_fetch_of_zero_records_returns_at_once(nothing):
     async with group_of() as group:
         group.produce()
         answer = group.member("ann").fetch(wait=5.0, **{nothing: 0})
@@ -41,7 +41,7 @@ async def _parts_of(answer):
     return parts(await answer)
 
 
-async def test_fetch_waits_for_enough_bytes_and_takes_what_there_is_in_the_end():
+async def test_fetch_waits_for_min_bytes_or_max_wait():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
@@ -63,21 +63,21 @@ async def parked(happening, **config):
     return seconds, acquired(answer)
 
 
-async def test_new_records_wake_a_parked_fetch():
+async def test_new_records_wake_a_waiting_fetch():
     async def produce(group, ann):
         group.produce(3)
 
     assert (0.5, [(10, 12, 1)]) == await parked(produce)
 
 
-async def test_a_start_offset_that_moves_wakes_a_parked_fetch():
+async def test_moved_start_offset_wakes_a_waiting_fetch():
     async def accept_some(group, ann):
         await ann.say((0, 3, ACCEPT), (4, 9, RELEASE))
 
     assert (0.5, [(4, 9, 2)]) == await parked(accept_some)
 
 
-async def test_the_end_of_a_lock_wakes_a_parked_fetch():
+async def test_lock_expiry_wakes_a_waiting_fetch():
     async def nothing(group, ann):
         pass
 
@@ -85,7 +85,7 @@ async def test_the_end_of_a_lock_wakes_a_parked_fetch():
     assert (1.0, [(0, 9, 2)]) == await parked(nothing, **lock)
 
 
-async def test_locks_that_a_test_ends_wake_a_parked_fetch():
+async def test_expire_locks_wakes_a_waiting_fetch():
     async def expire(group, ann):
         group.kafka.expire_locks("g", TOPIC, 0)
 
@@ -93,7 +93,7 @@ async def test_locks_that_a_test_ends_wake_a_parked_fetch():
 
 
 @pytest.mark.parametrize("way", ["release", "close", "cut"])
-async def test_what_is_let_go_is_fetched_when_time_is_up(way):
+async def test_released_records_are_fetched_at_the_end_of_the_wait(way):
     async def let_go(group, ann):
         if way == "release":
             await ann.say((0, 9, RELEASE))
@@ -105,7 +105,7 @@ async def test_what_is_let_go_is_fetched_when_time_is_up(way):
     assert (3.0, [(0, 9, 2)]) == await parked(let_go)
 
 
-async def test_a_parked_fetch_whose_client_goes_leaves_nothing_behind():
+async def test_disconnected_fetch_acquires_nothing():
     async with group_of() as group:
         ann, bob = group.member("ann"), group.member("bob")
         await ann.fetch()
@@ -117,7 +117,7 @@ async def test_a_parked_fetch_whose_client_goes_leaves_nothing_behind():
         assert [(0, 9, 1)] == acquired(await bob.fetch())
 
 
-async def test_an_acknowledgement_from_elsewhere_ends_a_parked_fetch_in_an_error():
+async def test_later_request_fails_a_waiting_fetch():
     async with group_of() as group:
         group.produce(1)
         ann, other = group.member("ann"), group.member("ann")

@@ -49,13 +49,13 @@ def code_of(error):
     return error.value.code
 
 
-def test_group_that_nobody_joined_is_empty():
+def test_group_without_members_is_empty():
     group = ShareGroup("g")
 
     assert ("Empty", 1, 1) == (group.state, group.epoch, group.assignment_epoch)
 
 
-def test_first_answer_initialises_and_the_second_assigns():
+def test_first_heartbeat_initialises_and_second_assigns():
     play = Play(t=2)
     first = play.beat("A", 0, ["t"])
     second = play.beat("A")
@@ -67,7 +67,7 @@ def test_first_answer_initialises_and_the_second_assigns():
     assert "Stable" == play.group.state
 
 
-def test_joining_again_at_epoch_0_has_its_assignment_at_once():
+def test_rejoin_at_epoch_0_returns_assignment():
     play = Play(t=3)
     play.join("A", "t")
     again = play.beat("A", 0, ["t"])
@@ -77,7 +77,7 @@ def test_joining_again_at_epoch_0_has_its_assignment_at_once():
     assert again.member_epoch == play.group.epoch
 
 
-def test_silent_member_keeps_its_partitions_until_its_session_ends():
+def test_silent_member_keeps_partitions_until_session_ends():
     play = Play(t=2)
     play.join("A", "t")
     play.join("B", "t")
@@ -94,7 +94,7 @@ def test_silent_member_keeps_its_partitions_until_its_session_ends():
     assert ErrorCode.unknown_member_id is code_of(error)
 
 
-def test_next_deadline_is_that_of_the_member_longest_unheard():
+def test_next_deadline_is_the_earliest_session_end():
     play = Play(t=1)
     assert float("inf") == play.group.next_deadline
     play.beat("A", 0, ["t"])
@@ -107,7 +107,7 @@ def test_next_deadline_is_that_of_the_member_longest_unheard():
     assert 55.0 == play.group.next_deadline
 
 
-def test_each_member_that_dies_raises_the_epoch():
+def test_each_expired_member_raises_the_epoch():
     play = Play(t=1)
     play.beat("A", 0, ["t"])
     play.beat("B", 0, ["t"])
@@ -117,7 +117,7 @@ def test_each_member_that_dies_raises_the_epoch():
     assert ("Empty", before + 2) == (play.group.state, play.group.epoch)
 
 
-def test_fenced_heartbeat_does_not_keep_the_session_alive():
+def test_fenced_heartbeat_does_not_extend_the_session():
     play = Play(t=1)
     play.join("A", "t")
     play.now = 40.0
@@ -129,7 +129,7 @@ def test_fenced_heartbeat_does_not_keep_the_session_alive():
     assert not play.group.members
 
 
-def test_full_group_takes_nobody_else():
+def test_full_group_rejects_members():
     play = Play(Limits(max_size=1), t=1)
     play.beat("A", 0, ["t"])
     with pytest.raises(GroupError) as error:
@@ -141,7 +141,7 @@ def test_full_group_takes_nobody_else():
     assert ["A"] == list(play.group.members)
 
 
-def test_topic_is_awaited_and_assigned_once_it_is_there():
+def test_missing_topic_is_assigned_once_it_exists():
     play = Play()
     play.join("A", "later")
     assert {} == play.has("A")
@@ -155,7 +155,7 @@ def test_topic_is_awaited_and_assigned_once_it_is_there():
     assert epoch + 2 == play.group.epoch
 
 
-def test_partitions_that_are_added_are_assigned():
+def test_added_partitions_are_assigned():
     play = Play(t=1)
     play.join("A", "t")
     play.topics.by_name("t").add_partitions([[1], [1]])
@@ -165,7 +165,7 @@ def test_partitions_that_are_added_are_assigned():
     assert {"t": [0, 1, 2]} == play.has("A")
 
 
-def test_topic_that_is_deleted_goes_at_the_next_heartbeat():
+def test_deleted_topic_is_removed_at_next_heartbeat():
     play = Play(Limits(assignment_interval=1000.0), t=1, u=1)
     play.beat("A", 0, ["t", "u"])
     play.now = 1000.0
@@ -180,7 +180,7 @@ def test_topic_that_is_deleted_goes_at_the_next_heartbeat():
     assert 1 == len(standing.assignment)
 
 
-def test_topic_that_is_made_anew_is_another_topic():
+def test_recreated_topic_is_another_topic():
     play = Play(t=1)
     old = play.join("A", "t").assignment
     play.topics.delete(play.topics.by_name("t"))
@@ -193,7 +193,7 @@ def test_topic_that_is_made_anew_is_another_topic():
     assert old != play.group.members["A"].assigned
 
 
-def test_nothing_changes_as_long_as_nothing_happens():
+def test_heartbeats_without_changes_change_nothing():
     play = Play(t=2)
     play.join("A", "t")
     before = play.group.epoch, play.group.assignment_epoch
@@ -204,7 +204,7 @@ def test_nothing_changes_as_long_as_nothing_happens():
     assert before == (play.group.epoch, play.group.assignment_epoch)
 
 
-def test_leaving_alone_does_not_raise_the_epoch_twice():
+def test_leave_raises_the_epoch_once():
     play = Play(t=1, u=1)
     play.join("A", "t")
     play.join("B", "u")
@@ -216,7 +216,7 @@ def test_leaving_alone_does_not_raise_the_epoch_twice():
     assert before + 1 == play.group.epoch
 
 
-def test_member_that_left_does_not_come_back_to_its_old_partitions():
+def test_returning_member_does_not_get_old_partitions():
     play = Play(Limits(assignment_interval=1.0), t=2)
     play.beat("A", 0, ["t"])
     play.now = 1.0
@@ -229,7 +229,7 @@ def test_member_that_left_does_not_come_back_to_its_old_partitions():
     assert play.beat("A").assignment
 
 
-def test_rack_and_client_are_what_the_last_heartbeat_said():
+def test_rack_and_client_come_from_last_heartbeat():
     play = Play(t=1)
     play.beat("A", 0, ["t"], rack_id="r1", client_id="one", client_host="/h1")
     epoch = play.group.epoch
@@ -244,7 +244,7 @@ def test_rack_and_client_are_what_the_last_heartbeat_said():
     assert epoch + 1 == play.group.epoch  # for the partitions, not for the client
 
 
-def test_names_said_twice_are_one_subscription():
+def test_duplicate_names_are_one_subscription():
     play = Play(t=1, u=1)
     play.join("A", "t", "t", "u")
     epoch = play.group.epoch
@@ -254,7 +254,7 @@ def test_names_said_twice_are_one_subscription():
     assert epoch == play.group.epoch
 
 
-def test_member_that_wants_nothing_more_stays_without_partitions():
+def test_member_without_topics_has_no_partitions():
     play = Play(t=1)
     play.join("A", "t")
     standing = play.beat("A", topics=[])

@@ -13,7 +13,7 @@ def either(request):
     return either_broker(request)
 
 
-def test_members_are_told_what_was_recorded(either):
+def test_responses_equal_recorded_ones(either):
     heard = play(either, f"group-{uuid.uuid4().hex[:8]}")
 
     for number, (step, said) in enumerate(zip(STEPS, heard, strict=True)):
@@ -37,7 +37,7 @@ FIRST = {"member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]}
         ({"member_epoch": -1}, "Group {group} not found."),
     ],
 )
-def test_refusals_say_why(either, said, message):
+def test_errors_have_kafkas_messages(either, said, message):
     group = f"group-{uuid.uuid4().hex[:8]}"
     either.find(group)
     request = {"group_id": group, **FIRST, **said}
@@ -47,7 +47,7 @@ def test_refusals_say_why(either, said, message):
     assert message.format(group=group) == answer.error_message
 
 
-def test_members_hear_how_their_epoch_is_wrong(either):
+def test_fenced_member_epoch_has_kafkas_message(either):
     group, topic = f"group-{uuid.uuid4().hex[:8]}", either.create_topic()
     either.find(group)
 
@@ -72,7 +72,7 @@ def test_members_hear_how_their_epoch_is_wrong(either):
     assert f"Member n is not a member of group {group}." == unknown.error_message
 
 
-def test_describing_shows_members_and_what_may_be_done(either):
+def test_describe_returns_members_and_operations(either):
     group, topic = f"group-{uuid.uuid4().hex[:8]}", either.create_topic(2)
     either.find(group)
     either.ask(

@@ -50,7 +50,7 @@ def deny(ours, resource, name, operation=Operation.ALL):
     )
 
 
-def test_one_denied_topic_refuses_the_heartbeat_and_makes_no_group(ours):
+def test_denied_topic_rejects_heartbeat_without_creating_group(ours):
     topic, other = ours.create_topic(), ours.create_topic()
     deny(ours, Resource.TOPIC, topic, Operation.DESCRIBE)
     answer = beat(ours, topics=[other, topic])
@@ -68,7 +68,7 @@ def test_denied_group_cannot_be_joined_or_described(ours):
     assert "group_authorization_failed" == found.error_code.name
 
 
-def test_group_with_a_topic_that_is_hidden_is_not_described(ours):
+def test_group_with_hidden_topic_is_not_described(ours):
     topic = ours.create_topic()
     beat(ours, topics=[topic])
     deny(ours, Resource.TOPIC, topic, Operation.DESCRIBE)
@@ -78,7 +78,7 @@ def test_group_with_a_topic_that_is_hidden_is_not_described(ours):
     assert not found.members
 
 
-def test_other_brokers_do_not_coordinate():
+def test_other_brokers_return_not_coordinator():
     ours = Ours(brokers=2)
     right = ours.cluster.coordinators.node_for(0, "g", ours.cluster.running)
     answer = beat(ours, topics=["t"], node_id=3 - right)
@@ -97,7 +97,7 @@ def test_id_of_a_classic_group_is_not_found(ours):
     assert "Group g is not a share group." == found.error_message
 
 
-def test_intervals_are_the_groups_own(ours):
+def test_intervals_come_from_group_settings(ours):
     topic = ours.create_topic()
     ours.cluster.configs.set_group(
         "g",
@@ -114,14 +114,14 @@ def test_intervals_are_the_groups_own(ours):
     assert "unknown_member_id" == beat(ours, epoch=3).error_code.name
 
 
-def test_members_are_limited_by_the_brokers_setting():
+def test_max_size_limits_members():
     ours = Ours(settings={"group.share.max.size": "1"})
     beat(ours, "a", topics=["t"])
 
     assert "group_max_size_reached" == beat(ours, "b", topics=["t"]).error_code.name
 
 
-def test_description_sees_that_a_member_is_dead(ours):
+def test_describe_removes_expired_members(ours):
     beat(ours, topics=[ours.create_topic()])
     ours.sleep(45)
     (found,) = describe(ours, "g")
@@ -129,7 +129,7 @@ def test_description_sees_that_a_member_is_dead(ours):
     assert ("Empty", 3) == (found.group_state, found.group_epoch)
 
 
-def test_topic_that_is_gone_is_not_described(ours):
+def test_deleted_topic_is_not_described(ours):
     topic = ours.create_topic()
     beat(ours, topics=[topic])
     ours.sleep(1)
@@ -141,7 +141,7 @@ def test_topic_that_is_gone_is_not_described(ours):
     assert () == found.members[0].assignment.topic_partitions
 
 
-def test_assignment_is_spelt_by_topic_id(ours):
+def test_assignment_has_topic_ids(ours):
     topic = ours.create_topic(3)
     beat(ours, topics=[topic])
     ours.sleep(1)

@@ -104,7 +104,7 @@ def results(altered):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_group_that_nobody_knows_is_nowhere(either, group, version):
+def test_unknown_group_has_no_offsets(either, group, version):
     topic = either.create_topic()
     lag = -1 if version else None
 
@@ -114,14 +114,14 @@ def test_group_that_nobody_knows_is_nowhere(either, group, version):
     )
 
 
-def test_partitions_of_a_member_are_known_before_anything_is_fetched(either, group):
+def test_assigned_partitions_are_listed_before_first_fetch(either, group):
     topic = either.create_topic(2)
     beat(either, group, 0, [topic])
 
     assert {(topic, 0): (-1, -1), (topic, 1): (-1, -1)} == described(either, group)
 
 
-def test_altering_makes_a_group_that_begins_there(either, group):
+def test_alter_creates_group_at_offset(either, group):
     topic = either.create_topic(3)
     altered = alter(either, group, **{topic: {0: 0, 1: 7}})
 
@@ -136,7 +136,7 @@ def test_altering_makes_a_group_that_begins_there(either, group):
     )
 
 
-def test_altering_fails_for_each_partition_that_is_not_there(either, group):
+def test_alter_fails_for_unknown_partitions(either, group):
     topic = either.create_topic()
     altered = alter(either, group, nothing={0: 1}, **{topic: {0: 5, 9: 5}})
     absent = ("unknown_topic_or_partition", ABSENT)
@@ -161,7 +161,7 @@ def test_group_with_a_member_keeps_its_offsets(either, group):
     assert not alter(either, group, **{topic: {0: 5}}).error_code
 
 
-def test_deleting_forgets_topics_one_by_one(either, group):
+def test_delete_removes_offsets_by_topic(either, group):
     topic, other, third = (either.create_topic() for _ in range(3))
     alter(either, group, **{topic: {0: 1}, other: {0: 2}})
     deleted = delete(either, group, topic, third, "nothing").responses
@@ -181,7 +181,7 @@ def test_deleting_forgets_topics_one_by_one(either, group):
     assert {(other, 0): (2, -2)} == described(either, group)
 
 
-def test_nothing_is_deleted_of_a_group_that_is_not_there(either, group):
+def test_delete_of_missing_group_is_an_error(either, group):
     answer = delete(either, group, "t")
 
     assert "group_id_not_found" == answer.error_code.name
@@ -207,7 +207,7 @@ def test_deleted_topic_is_initialised_again_for_the_next_member():
     assert {(topic, 0): (-1, -1)} == described(ours, "g")
 
 
-def test_topic_that_is_gone_is_left_out_of_all():
+def test_deleted_topic_is_omitted_from_all():
     ours = Ours()
     topic, other = ours.create_topic(), ours.create_topic()
     alter(ours, "g", **{topic: {0: 1}, other: {0: 2}})
@@ -235,7 +235,7 @@ def deny(ours, resource, name, denied):
         )
 
 
-def test_denied_topics_are_refused_by_name_and_left_out_of_all():
+def test_denied_topics_are_errors_by_name_and_omitted_from_all():
     ours = Ours()
     topic = ours.create_topic()
     alter(ours, "g", **{topic: {0: 1}})
@@ -260,7 +260,7 @@ def test_denied_topics_are_refused_by_name_and_left_out_of_all():
 @pytest.mark.parametrize(
     "operation", [Operation.READ, Operation.DELETE, Operation.DESCRIBE]
 )
-def test_each_api_asks_for_its_own_right_to_the_group(operation):
+def test_each_api_requires_its_group_permission(operation):
     ours = Ours()
     topic = ours.create_topic()
     alter(ours, "g", **{topic: {0: 1}})
@@ -278,7 +278,7 @@ def test_each_api_asks_for_its_own_right_to_the_group(operation):
     assert not any(refused.values())
 
 
-def test_other_brokers_do_not_coordinate():
+def test_other_brokers_return_not_coordinator():
     ours = Ours(brokers=2)
     other = 3 - ours.cluster.coordinators.node_for(0, "g", ours.cluster.running)
     (found,) = ours.ask(

@@ -27,7 +27,7 @@ from tests.broker.share_groups import (
 
 
 @pytest.mark.parametrize("way", ["release", "session", "lock"])
-def test_letting_go_at_the_limit_archives(way):
+def test_release_at_delivery_limit_archives(way):
     group = Group(4, delivery_limit=2)
     group.fetch()
     group.release()
@@ -43,7 +43,7 @@ def test_letting_go_at_the_limit_archives(way):
     assert 4 == group.partition.start_offset
 
 
-def test_a_state_is_written_as_it_was_measured():
+def test_written_state_equals_kafkas():
     group = Group(100)
     group.fetch()
     group.say((0, 9, ACCEPT), (10, 14, RELEASE), (15, 19, REJECT))
@@ -57,7 +57,7 @@ def test_a_state_is_written_as_it_was_measured():
     assert 10 == group.partition.start_offset
 
 
-def test_the_start_offset_is_written_with_the_next_change():
+def test_start_offset_is_written_with_the_next_change():
     group = Group(10)
     group.fetch()
     group.say((0, 3, ACCEPT))
@@ -67,7 +67,7 @@ def test_the_start_offset_is_written_with_the_next_change():
     assert 1 == group.state.delivery_complete
 
 
-def test_types_may_be_given_for_each_offset():
+def test_each_offset_may_have_its_own_type():
     group = Group(4)
     group.fetch()
     group.say((0, 3, ACCEPT, RELEASE, REJECT, GAP))
@@ -79,7 +79,7 @@ def test_types_may_be_given_for_each_offset():
     ] == group.written
 
 
-def test_of_acknowledgements_all_or_none_are_applied():
+def test_acknowledgements_are_applied_all_or_none():
     group = Group(10)
     group.fetch(most=5, record_limit=True)
     with pytest.raises(AcknowledgeError) as refused:
@@ -90,7 +90,7 @@ def test_of_acknowledgements_all_or_none_are_applied():
     assert [(0, 4, 1)] == group.partition.acquired_by("ann")
 
 
-def test_offsets_before_the_start_are_passed_over():
+def test_offsets_before_the_start_are_ignored():
     group = Group(10)
     group.fetch()
     group.say((0, 4, ACCEPT))
@@ -107,7 +107,7 @@ def test_offsets_before_the_start_are_passed_over():
         (20, 30, ErrorCode.invalid_request),
     ],
 )
-def test_what_a_member_does_not_hold_it_may_not_acknowledge(first, last, code):
+def test_unacquired_offsets_cannot_be_acknowledged(first, last, code):
     group = Group(10)
     group.fetch("bob")
     group.say((5, 9, RELEASE), member="bob")
@@ -118,7 +118,7 @@ def test_what_a_member_does_not_hold_it_may_not_acknowledge(first, last, code):
     assert refused.value.code is code
 
 
-def test_an_offset_named_twice_is_refused():
+def test_duplicate_offset_is_rejected():
     group = Group(10)
     group.fetch()
     with pytest.raises(AcknowledgeError):
@@ -127,7 +127,7 @@ def test_an_offset_named_twice_is_refused():
     assert [] == group.written
 
 
-def test_nothing_is_changed_until_it_is_settled():
+def test_changes_take_effect_when_applied():
     group = Group(10)
     group.fetch()
     said = [AcknowledgementBatch(0, 9, (RELEASE,))]
@@ -138,7 +138,7 @@ def test_nothing_is_changed_until_it_is_settled():
     assert [(0, 9, 2)] == group.fetch("bob")
 
 
-def test_a_lock_ends_after_its_time_and_not_before():
+def test_lock_expires_after_its_duration():
     group = Group(10, lock_duration=30.0)
     group.fetch(now=100.0)
 
@@ -148,7 +148,7 @@ def test_a_lock_ends_after_its_time_and_not_before():
     assert [(0, 9, 2)] == group.fetch("bob", now=130.0)
 
 
-def test_each_acquisition_has_its_own_lock():
+def test_each_acquisition_has_a_separate_lock():
     group = Group(5, 5, lock_duration=30.0)
     group.fetch(most=1, now=0.0)
     group.fetch(now=10.0)
@@ -158,7 +158,7 @@ def test_each_acquisition_has_its_own_lock():
     assert 40.0 == group.partition.next_deadline()
 
 
-def test_renewing_begins_a_lock_anew():
+def test_renew_restarts_the_lock():
     group = Group(10, lock_duration=30.0)
     group.fetch(now=0.0)
     group.say((0, 4, RENEW), now=20.0)
@@ -170,7 +170,7 @@ def test_renewing_begins_a_lock_anew():
     assert [] == group.partition.acquired_by("ann")
 
 
-def test_a_group_may_forbid_renewal():
+def test_group_may_disable_renewal():
     group = Group(10, may_renew=False)
     group.fetch()
     with pytest.raises(AcknowledgeError) as refused:
@@ -179,7 +179,7 @@ def test_a_group_may_forbid_renewal():
     assert refused.value.code is ErrorCode.invalid_record_state
 
 
-def test_the_log_may_lose_records_in_flight():
+def test_truncated_records_in_flight_are_removed():
     group = Group(10, 10)
     group.fetch(most=1)
     group.say((6, 9, RELEASE))
@@ -190,7 +190,7 @@ def test_the_log_may_lose_records_in_flight():
     assert [(8, 9, 2), (10, 19, 1)] == group.fetch("bob")
 
 
-def test_records_that_the_log_has_lost_are_archived_when_their_lock_ends():
+def test_truncated_acquired_records_are_archived_at_lock_end():
     group = Group(10, 10)
     group.fetch(now=0.0)
     group.partition.log_start_moved(5)
@@ -200,7 +200,7 @@ def test_records_that_the_log_has_lost_are_archived_when_their_lock_ends():
     assert [(5, 19, 2)] == group.fetch("bob", now=30.0)
 
 
-def test_batches_that_compaction_took_away_are_archived():
+def test_compacted_batches_are_archived():
     group = Group(5, 5, 5)
     group.fetch(batch_size=1)
     group.release()
@@ -218,7 +218,7 @@ def test_aborted_records_are_archived_instead_of_acquired():
     assert 9 == group.partition.start_offset
 
 
-def test_a_new_leader_knows_only_what_was_written():
+def test_new_leader_loads_only_written_state():
     group = Group(5, 5, 5)
     group.fetch(batch_size=1)
     group.say((5, 9, RELEASE))
@@ -227,7 +227,7 @@ def test_a_new_leader_knows_only_what_was_written():
     assert [(0, 4, 1), (5, 9, 2), (10, 14, 1)] == group.fetch("bob", batch_size=1)
 
 
-def test_a_hole_is_filled_before_what_comes_after():
+def test_gap_is_filled_first():
     group = Group(5, 5, 5)
     group.fetch()
     group.say((5, 9, ACCEPT))
@@ -240,7 +240,7 @@ def test_a_hole_is_filled_before_what_comes_after():
     assert 10 == group.partition.start_offset
 
 
-def test_a_hole_ends_where_the_state_goes_on():
+def test_gap_ends_at_the_next_state():
     group = Group(10)
     group.fetch()
     group.say((5, 9, RELEASE))
@@ -249,7 +249,7 @@ def test_a_hole_ends_where_the_state_goes_on():
     assert [(0, 4, 1)] == group.fetch("bob", most=1)
 
 
-def test_all_locks_may_be_ended_at_once():
+def test_expire_locks_releases_all_records():
     group = Group(10)
     group.fetch()
 
@@ -258,7 +258,7 @@ def test_all_locks_may_be_ended_at_once():
     assert not Group(10).partition.expire_locks(group.settings)
 
 
-def test_of_overlapping_ranges_the_one_delivered_more_often_wins():
+def test_overlapping_range_with_more_deliveries_wins():
     def batch(first, last, state, count):
         return StateBatch(first, last, State(state), count)
 
@@ -273,7 +273,7 @@ def test_of_overlapping_ranges_the_one_delivered_more_often_wins():
     ] == merge(old, new, 2)
 
 
-def test_neighbours_that_are_alike_become_one():
+def test_equal_neighbours_are_merged():
     old = [StateBatch(0, 4, State.ACKNOWLEDGED, 1)]
     new = [StateBatch(5, 9, State.ACKNOWLEDGED, 1)]
 

@@ -9,19 +9,19 @@ from sharecons.testing.broker.share.acquire import AcquireRequest
 from tests.broker.share_groups import ACCEPT, RELEASE, Group
 
 
-def test_whole_batches_are_acquired_as_far_as_they_begin_within_the_limit():
+def test_whole_batches_are_acquired_up_to_max_records():
     group = Group(10, 10, 10)
 
     assert [(0, 19, 1)] == group.fetch(most=11)
 
 
-def test_acquired_ranges_begin_anew_at_a_batch_once_they_are_long_enough():
+def test_acquired_ranges_are_split_at_batch_size():
     group = Group(4, 4, 4, 4)
 
     assert [(0, 7, 1), (8, 15, 1)] == group.fetch(batch_size=5)
 
 
-def test_a_record_limit_is_kept_to_the_record():
+def test_record_limit_is_exact():
     group = Group(10, 10)
 
     assert [(0, 6, 1)] == group.fetch(most=7, record_limit=True)
@@ -29,7 +29,7 @@ def test_a_record_limit_is_kept_to_the_record():
     assert [(10, 14, 1)] == group.fetch(most=5, record_limit=True)
 
 
-def test_others_get_what_comes_after():
+def test_next_member_acquires_following_records():
     group = Group(10, 10)
     group.fetch("ann", most=1)
 
@@ -37,7 +37,7 @@ def test_others_get_what_comes_after():
     assert [] == group.fetch("cy")
 
 
-def test_the_window_is_counted_from_the_start_offset():
+def test_record_locks_count_from_the_start_offset():
     group = Group(*[1] * 3000, record_locks=2000)
     acquired = []
     while got := group.fetch():
@@ -51,14 +51,14 @@ def test_the_window_is_counted_from_the_start_offset():
     assert [(2000, 2499, 1)] == group.fetch()
 
 
-def test_no_more_is_acquired_than_there_are_locks():
+def test_acquisition_is_limited_by_record_locks():
     group = Group(*[10] * 20, record_locks=100)
     group.fetch(most=50)
 
     assert [(50, 99, 1)] == group.fetch(most=500)
 
 
-def test_with_no_lock_left_what_was_released_is_still_handed_out():
+def test_released_records_are_acquired_without_free_locks():
     group = Group(50, 50, 50, record_locks=100)
     group.fetch()
     group.say((20, 29, RELEASE))
@@ -67,7 +67,7 @@ def test_with_no_lock_left_what_was_released_is_still_handed_out():
     assert [] == group.fetch("bob")
 
 
-def test_released_records_are_handed_out_before_new_ones():
+def test_released_records_are_acquired_before_new_ones():
     group = Group(10, 10)
     group.fetch(most=1)
     group.say((3, 5, RELEASE))
@@ -75,7 +75,7 @@ def test_released_records_are_handed_out_before_new_ones():
     assert [(3, 5, 2), (10, 19, 1)] == group.fetch("bob")
 
 
-def test_near_the_limit_deliveries_are_isolated():
+def test_records_near_the_delivery_limit_are_isolated():
     group = Group(30, delivery_limit=5)
     for count in (1, 2, 3):
         assert [(0, 29, count)] == group.fetch()
@@ -88,7 +88,7 @@ def test_near_the_limit_deliveries_are_isolated():
     assert [(1, 1, 5)] == group.fetch()
 
 
-def test_what_has_failed_often_goes_with_nothing_else():
+def test_throttled_records_are_acquired_alone():
     group = Group(10, 10, delivery_limit=5)
     for _ in range(3):
         group.fetch(most=1)
@@ -99,7 +99,7 @@ def test_what_has_failed_often_goes_with_nothing_else():
     assert [(10, 19, 1)] == group.fetch()
 
 
-def test_a_record_on_its_last_delivery_comes_after_those_before_it():
+def test_record_on_last_delivery_is_acquired_alone():
     group = Group(4, delivery_limit=4)
     group.fetch()
     for _ in range(2):
@@ -112,7 +112,7 @@ def test_a_record_on_its_last_delivery_comes_after_those_before_it():
     assert [(3, 3, 2)] == group.fetch()
 
 
-def test_a_limit_of_two_isolates_only_by_halves():
+def test_delivery_limit_of_two_only_halves_batches():
     group = Group(8, delivery_limit=2)
     group.fetch()
     group.release()
@@ -120,7 +120,7 @@ def test_a_limit_of_two_isolates_only_by_halves():
     assert [(0, 7, 2)] == group.fetch()
 
 
-def test_a_hundred_thousand_records_pass_in_well_under_a_second():
+def test_hundred_thousand_records_take_under_a_second():
     group = Group(*[100] * 1000)
     began = process_time()
     passed = 0

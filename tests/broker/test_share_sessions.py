@@ -61,7 +61,7 @@ def code(error):
     return error.value.code
 
 
-def test_each_request_is_the_next_of_its_session(broker):
+def test_session_requires_the_next_epoch(broker):
     broker.open("ann", "wire")
     broker.sessions.next_request(1, "g", "ann", 1)
     broker.sessions.next_request(1, "g", "ann", 2)
@@ -71,7 +71,7 @@ def test_each_request_is_the_next_of_its_session(broker):
     assert code(error) is ErrorCode.invalid_share_session_epoch
 
 
-def test_after_the_last_epoch_comes_the_first(broker):
+def test_epoch_wraps_to_1(broker):
     broker.open("ann", "wire").epoch = 2**31 - 1
     broker.sessions.next_request(1, "g", "ann", 2**31 - 1)
 
@@ -79,7 +79,7 @@ def test_after_the_last_epoch_comes_the_first(broker):
 
 
 @pytest.mark.parametrize("who", [(2, "g", "ann"), (1, "h", "ann"), (1, "g", "bob")])
-def test_a_session_is_one_members_on_one_broker(broker, who):
+def test_session_belongs_to_one_member_and_broker(broker, who):
     broker.open("ann", "wire")
     with pytest.raises(SessionError) as error:
         broker.sessions.next_request(*who, 1)
@@ -87,7 +87,7 @@ def test_a_session_is_one_members_on_one_broker(broker, who):
     assert code(error) is ErrorCode.share_session_not_found
 
 
-def test_closing_releases_what_is_acquired(broker):
+def test_close_releases_acquired_records(broker):
     session = broker.open("ann", "wire")
     broker.acquire("ann")
     broker.sessions.close(session)
@@ -95,7 +95,7 @@ def test_closing_releases_what_is_acquired(broker):
     assert [(0, 9, 2)] == [tuple(part) for part in broker.acquire("bob")]
 
 
-def test_the_end_of_the_connection_releases_what_is_acquired(broker):
+def test_closed_connection_releases_acquired_records(broker):
     broker.open("ann", "ann's")
     broker.open("bob", "bob's")
     broker.acquire("ann")
@@ -107,7 +107,7 @@ def test_the_end_of_the_connection_releases_what_is_acquired(broker):
     assert code(error) is ErrorCode.share_session_not_found
 
 
-def test_a_session_in_place_of_another_releases_nothing(broker):
+def test_replaced_session_releases_nothing(broker):
     broker.open("ann", "wire")
     broker.acquire("ann")
     broker.open("ann", "wire")
@@ -115,7 +115,7 @@ def test_a_session_in_place_of_another_releases_nothing(broker):
     assert [(0, 9, 1)] == broker.held("ann")
 
 
-def test_an_old_connection_does_not_end_a_session_that_moved_to_another(broker):
+def test_old_connection_does_not_end_a_moved_session(broker):
     broker.open("ann", "old")
     session = broker.open("ann", "new")
     broker.acquire("ann")
@@ -125,7 +125,7 @@ def test_an_old_connection_does_not_end_a_session_that_moved_to_another(broker):
     assert [(0, 9, 1)] == broker.held("ann")
 
 
-def test_with_its_last_connection_a_group_is_forgotten_by_the_leader(broker):
+def test_last_closed_connection_unloads_the_group(broker):
     broker.open("ann", "wire")
     broker.acquire("ann", 5, 5)
     before = broker.partition
@@ -135,7 +135,7 @@ def test_with_its_last_connection_a_group_is_forgotten_by_the_leader(broker):
     assert [(0, 9, 2)] == [tuple(part) for part in broker.acquire("bob", 5, 5)]
 
 
-def test_what_a_replaced_session_held_is_lost_to_a_leader_that_forgets(broker):
+def test_unloaded_leader_loses_locks_of_replaced_session(broker):
     broker.open("ann", "wire", SECOND)
     broker.acquire("ann")
     broker.sessions.connection_closed("wire")
@@ -144,7 +144,7 @@ def test_what_a_replaced_session_held_is_lost_to_a_leader_that_forgets(broker):
     assert [(0, 9, 1)] == [tuple(part) for part in broker.acquire("bob")]
 
 
-def test_a_broker_takes_so_many_sessions_and_no_more(broker):
+def test_number_of_sessions_is_limited(broker):
     broker.sessions.limit = 1
     broker.open("ann", "wire")
     broker.open("ann", "wire")
@@ -155,14 +155,14 @@ def test_a_broker_takes_so_many_sessions_and_no_more(broker):
     assert code(error) is ErrorCode.share_session_limit_reached
 
 
-def test_partitions_are_added_and_forgotten(broker):
+def test_partitions_are_added_and_removed(broker):
     session = broker.open("ann", "wire", FIRST, SECOND)
     session.update([THIRD, FIRST], [SECOND])
 
     assert [FIRST, THIRD] == session.rotated(0)
 
 
-def test_partitions_take_turns(broker):
+def test_partitions_are_rotated(broker):
     session = broker.open("ann", "wire", FIRST, SECOND, THIRD)
 
     assert [FIRST, SECOND, THIRD] == session.rotated(0)
@@ -170,14 +170,14 @@ def test_partitions_take_turns(broker):
     assert [FIRST, SECOND, THIRD] == session.rotated(3)
 
 
-def test_what_has_given_records_is_the_last_to_be_asked_again(broker):
+def test_partition_with_records_moves_to_the_end(broker):
     session = broker.open("ann", "wire", FIRST, SECOND, THIRD)
     session.must_respond(FIRST, has_error=False, has_records=True)
 
     assert [SECOND, THIRD, FIRST] == session.rotated(3)
 
 
-def test_an_answer_names_what_is_new_or_has_something_to_say(broker):
+def test_response_has_new_or_changed_partitions(broker):
     session = broker.open("ann", "wire", FIRST)
     session.update([SECOND], [])
 
@@ -194,7 +194,7 @@ def test_an_answer_names_what_is_new_or_has_something_to_say(broker):
     assert not named(SECOND)
 
 
-def test_a_test_may_have_a_session_forgotten(broker):
+def test_close_member_ends_its_sessions(broker):
     broker.open("ann", "wire")
     broker.acquire("ann")
     broker.sessions.close_member("g", "ann")

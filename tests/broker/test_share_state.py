@@ -32,7 +32,7 @@ async def read_state(member, leader_epoch=0, **values):
     return answer.results[0].partitions[0]
 
 
-async def test_the_coordinator_tells_what_was_written():
+async def test_coordinator_returns_written_state():
     async with group_of() as group:
         group.produce(100)
         ann = group.member("ann")
@@ -47,7 +47,7 @@ async def test_the_coordinator_tells_what_was_written():
     assert (0, 0) == (state.start_offset, state.state_epoch)
 
 
-async def test_the_coordinator_has_noticed_locks_that_ended():
+async def test_coordinator_state_includes_expired_locks():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
@@ -60,7 +60,7 @@ async def test_the_coordinator_has_noticed_locks_that_ended():
     ]
 
 
-async def test_the_coordinator_fences_older_leaders():
+async def test_coordinator_fences_older_leaders():
     async with group_of() as group:
         ann = group.member("ann")
         newer = await read_state(ann, leader_epoch=3)
@@ -70,7 +70,7 @@ async def test_the_coordinator_fences_older_leaders():
     assert older.error_code is ErrorCode.fenced_leader_epoch
 
 
-async def test_another_broker_is_not_the_coordinator():
+async def test_other_broker_is_not_the_coordinator():
     async with group_of(brokers=2) as group:
         cluster = group.kafka.cluster
         key = f"g:{spelt(group.topic_id)}:0"
@@ -80,7 +80,7 @@ async def test_another_broker_is_not_the_coordinator():
     assert state.error_code is ErrorCode.not_coordinator
 
 
-async def test_offsets_may_be_altered_and_deleted():
+async def test_offsets_can_be_altered_and_deleted():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")

@@ -60,7 +60,7 @@ def test_topic_is_created_in_every_version(version):
         assert cluster.topics.by_id(result.topic_id).name == "t"
 
 
-def test_validation_alone_creates_nothing():
+def test_validate_only_creates_nothing():
     cluster = cluster_of()
     result = create(cluster, name="t", num_partitions=4, validate_only=True)
 
@@ -68,14 +68,14 @@ def test_validation_alone_creates_nothing():
     assert cluster.topics.by_name("t") is None
 
 
-def test_numbers_left_out_are_the_brokers_defaults():
+def test_omitted_numbers_are_broker_defaults():
     cluster = cluster_of(num_partitions="5", default_replication_factor="2")
     result = create(cluster, name="t", num_partitions=-1, replication_factor=-1)
 
     assert (5, 2) == (result.num_partitions, result.replication_factor)
 
 
-def test_assignment_by_hand_is_followed():
+def test_manual_assignment_is_used():
     cluster = cluster_of()
     create(cluster, **BY_HAND, name="t", assignments=by_hand((1, [2, 3]), (0, [3, 1])))
 
@@ -170,7 +170,7 @@ def test_assignment_by_hand_is_followed():
         ),
     ],
 )
-def test_topic_that_cannot_be_is_refused_with_the_reason(wanted, code, message):
+def test_invalid_topic_is_rejected_with_reason(wanted, code, message):
     cluster = cluster_of()
     result = create(cluster, **{"name": "t", **wanted})
 
@@ -195,7 +195,7 @@ def test_topic_that_cannot_be_is_refused_with_the_reason(wanted, code, message):
          "length 249"),
     ],
 )  # fmt: skip
-def test_name_that_no_topic_can_have(name, reason):
+def test_invalid_topic_name(name, reason):
     result = create(cluster_of(), name=name)
 
     wanted = ("invalid_topic_exception", f"Topic name is invalid: {reason}")
@@ -203,11 +203,11 @@ def test_name_that_no_topic_can_have(name, reason):
 
 
 @pytest.mark.parametrize("name", ["a", "A-1", "...", "x" * 249, "_._", "__x"])
-def test_name_that_a_topic_can_have(name):
+def test_valid_topic_name(name):
     assert topic_name_error(name) is None
 
 
-def test_names_that_metrics_would_confuse_collide():
+def test_names_with_equal_metrics_collide():
     topics = Topics()
     topics.create("a.b_c", [[1]])
     topics.create("abc", [[1]])
@@ -217,7 +217,7 @@ def test_names_that_metrics_would_confuse_collide():
     assert topics.find_collision("a_bc") is None
 
 
-def test_topic_is_not_created_twice():
+def test_existing_topic_is_not_created():
     cluster = cluster_of()
     created = create(cluster, name="t")
     again = create(cluster, name="t")
@@ -226,7 +226,7 @@ def test_topic_is_not_created_twice():
     assert created.topic_id == cluster.topics.by_name("t").topic_id
 
 
-def test_name_that_comes_twice_in_one_request_is_not_created():
+def test_duplicate_name_in_request_is_rejected():
     cluster = cluster_of()
     twice = [{**ALONE, "name": "t"}, {**ALONE, "name": "t"}]
     results = ask(cluster, "create_topics", 7, topics=twice).topics
@@ -235,7 +235,7 @@ def test_name_that_comes_twice_in_one_request_is_not_created():
     assert not list(cluster.topics)
 
 
-def test_created_topic_tells_its_settings():
+def test_created_topic_returns_its_settings():
     result = create(
         cluster_of(), name="t", configs=[{"name": "retention.ms", "value": "77"}]
     )
@@ -247,7 +247,7 @@ def test_created_topic_tells_its_settings():
     assert 5 == configs["cleanup.policy"].config_source  # the default
 
 
-def test_partitions_are_added_after_those_that_are_there():
+def test_partitions_are_appended():
     cluster = cluster_of()
     create(cluster, name="t", num_partitions=2, replication_factor=2)
     before = list(cluster.topics.by_name("t").partitions)
@@ -258,7 +258,7 @@ def test_partitions_are_added_after_those_that_are_there():
     assert [[1, 2], [2, 3], [3, 1], [1, 2]] == replicas(cluster, "t")
 
 
-def test_added_partition_goes_where_it_is_told():
+def test_added_partition_uses_manual_assignment():
     cluster = cluster_of()
     create(cluster, name="t")
     grow(cluster, name="t", count=2, assignments=[{"broker_ids": [3]}])
@@ -266,7 +266,7 @@ def test_added_partition_goes_where_it_is_told():
     assert [[1], [3]] == replicas(cluster, "t")
 
 
-def test_validation_alone_adds_no_partition():
+def test_validate_only_adds_no_partition():
     cluster = cluster_of()
     create(cluster, name="t")
 
@@ -299,7 +299,7 @@ def test_validation_alone_adds_no_partition():
         ),
     ],
 )
-def test_partitions_that_cannot_be_added_are_refused(wanted, code, message):
+def test_invalid_partition_count_or_assignment_is_rejected(wanted, code, message):
     cluster = cluster_of()
     create(cluster, name="t", num_partitions=2)
     result = grow(cluster, **{"name": "t", **wanted})
@@ -335,7 +335,7 @@ def test_topics_are_deleted_by_name_and_by_id():
     assert ["kept"] == [topic.name for topic in cluster.topics]
 
 
-def test_deletion_that_names_nothing_or_too_much_is_refused():
+def test_delete_needs_exactly_one_of_name_and_id():
     cluster = cluster_of()
     topic_id = create(cluster, name="t").topic_id
     named, known = {"name": "t", "topic_id": None}, {"name": None, "topic_id": topic_id}
@@ -361,7 +361,7 @@ def test_deletion_that_names_nothing_or_too_much_is_refused():
     assert cluster.topics.by_name("t") is not None
 
 
-def test_deletion_can_be_turned_off():
+def test_deletion_can_be_disabled():
     cluster = cluster_of(delete_topic_enable="false")
     create(cluster, name="t")
 
@@ -372,7 +372,7 @@ def test_deletion_can_be_turned_off():
     assert cluster.topics.by_name("t") is not None
 
 
-def test_topic_made_again_under_its_name_is_another():
+def test_recreated_topic_has_another_id():
     cluster = cluster_of()
     first = create(cluster, name="t").topic_id
     delete(cluster, 5, topic_names=["t"])

@@ -54,13 +54,13 @@ def later(producer, epochs=1):
     return Producer(producer.producer_id, producer.epoch + epochs)
 
 
-def test_producer_ids_are_each_given_once():
+def test_producer_ids_are_unique():
     transactions = Transactions()
 
     assert [0, 1, 2] == [transactions.new_producer_id() for _ in range(3)]
 
 
-def test_a_producer_that_comes_again_gets_the_next_epoch_and_fences_the_old_one():
+def test_returning_producer_gets_next_epoch_and_fences_old_one():
     old = Client()
     new = Client(old.transactions)
 
@@ -79,11 +79,11 @@ def test_a_producer_that_comes_again_gets_the_next_epoch_and_fences_the_old_one(
         ("tx", 900.0, NONE),
     ],
 )
-def test_what_cannot_be_initialised(name, timeout, error):
+def test_invalid_initialisation_is_rejected(name, timeout, error):
     assert error is Transactions().initialise(name, timeout, None).error
 
 
-def test_a_transaction_under_way_is_aborted_before_somebody_else_begins():
+def test_open_transaction_is_aborted_before_next_producer():
     old = Client()
     old.write(("t", 0), ("u", 3))
     fencing = Client.__new__(Client)
@@ -101,7 +101,7 @@ def test_a_transaction_under_way_is_aborted_before_somebody_else_begins():
     assert FENCED is old.write()
 
 
-def test_a_producer_that_says_who_it_was_goes_on():
+def test_producer_with_expected_epoch_continues():
     client = Client()
     before = client.producer
 
@@ -110,7 +110,7 @@ def test_a_producer_that_says_who_it_was_goes_on():
     assert later(before) == client.init(expected=before).producer
 
 
-def test_a_producer_that_was_fenced_does_not_go_on():
+def test_fenced_producer_cannot_continue():
     old = Client()
     new = Client(old.transactions)
 
@@ -118,7 +118,7 @@ def test_a_producer_that_was_fenced_does_not_go_on():
     assert FENCED is new.init(expected=Producer(99, 0)).error
 
 
-def test_nobody_writes_in_a_transaction_without_being_known():
+def test_unknown_producer_cannot_add_partitions():
     client = Client()
     add = client.transactions.add_partitions
 
@@ -129,7 +129,7 @@ def test_nobody_writes_in_a_transaction_without_being_known():
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_an_end_of_version_2_bumps_the_epoch_and_marks_with_it(committed):
+def test_version_2_end_bumps_the_epoch(committed):
     client = Client()
     client.write(("t", 0), ("t", 1))
     client.transactions.add_group("tx", client.producer, "g", 0.0)
@@ -144,7 +144,7 @@ def test_an_end_of_version_2_bumps_the_epoch_and_marks_with_it(committed):
     assert later(before).epoch == done.ended.marker_epoch
 
 
-def test_an_end_of_version_1_keeps_the_epoch():
+def test_version_1_end_keeps_the_epoch():
     client = Client()
     client.write()
     before = client.producer
@@ -168,7 +168,7 @@ ENDS_AGAIN = {
 
 
 @pytest.mark.parametrize(("case", "errors"), ENDS_AGAIN.items())
-def test_an_end_that_comes_again_in_version_2(case, errors):
+def test_repeated_end_in_version_2(case, errors):
     before, committed = case
     again, anew = errors
     client = Client()
@@ -192,7 +192,7 @@ def test_an_end_that_comes_again_in_version_2(case, errors):
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_an_end_that_comes_again_in_version_1(ended):
+def test_repeated_end_in_version_1(ended):
     client = Client()
     assert INVALID_STATE is client.end(ended, version=1).error
 
@@ -204,7 +204,7 @@ def test_an_end_that_comes_again_in_version_1(ended):
     assert INVALID_STATE is client.end(not ended, version=1).error
 
 
-def test_nobody_ends_what_is_not_its_own():
+def test_other_producer_cannot_end_a_transaction():
     client = Client()
     client.write()
     end = client.transactions.end
@@ -215,7 +215,7 @@ def test_nobody_ends_what_is_not_its_own():
     assert ErrorCode.invalid_request is end("", client.producer, True, 2).error
 
 
-def test_a_transaction_is_aborted_when_its_time_is_up():
+def test_transaction_is_aborted_at_its_timeout():
     client = Client()
     client.init(timeout=5.0)
     assert math.inf == client.transactions.next_deadline
@@ -236,7 +236,7 @@ def test_a_transaction_is_aborted_when_its_time_is_up():
     assert math.inf == client.transactions.next_deadline
 
 
-def test_a_transaction_that_has_ended_has_no_time_to_keep():
+def test_ended_transaction_has_no_deadline():
     client = Client()
     client.write(now=0.0)
     client.end()
@@ -252,7 +252,7 @@ def worn_out(client):
     return client
 
 
-def test_a_producer_without_epochs_gets_another_id():
+def test_exhausted_producer_gets_another_id():
     client = worn_out(Client())
     old = client.producer
 
@@ -263,7 +263,7 @@ def test_a_producer_without_epochs_gets_another_id():
     assert NONE is client.init(expected=old).error
 
 
-def test_an_end_with_the_last_epoch_gives_another_id_and_may_come_again():
+def test_end_with_last_epoch_returns_new_id_and_can_be_repeated():
     client = worn_out(Client())
     old = client.producer
     client.write()
@@ -276,7 +276,7 @@ def test_an_end_with_the_last_epoch_gives_another_id_and_may_come_again():
     assert (NONE, done.producer, None) == (again.error, again.producer, again.ended)
 
 
-def test_a_producer_with_the_last_epoch_can_still_be_fenced():
+def test_producer_with_last_epoch_can_be_fenced():
     client = worn_out(Client())
     client.write(now=0.0)
 
@@ -294,7 +294,7 @@ def test_a_producer_with_the_last_epoch_can_still_be_fenced():
         (TransactionSupport.ADD_PARTITION, NONE),
     ],
 )
-def test_what_was_not_added_is_added_or_refused(support, error):
+def test_unknown_partitions_are_added_or_rejected(support, error):
     client = Client()
     admit = client.transactions.verify_or_add
     pending = client.transactions.add_pending_offsets
@@ -308,7 +308,7 @@ def test_what_was_not_added_is_added_or_refused(support, error):
 
 
 @pytest.mark.parametrize("support", TransactionSupport)
-def test_leaders_say_of_an_old_producer_that_its_epoch_is_over(support):
+def test_leaders_return_invalid_producer_epoch(support):
     client = Client()
     old = client.producer
     client.init()

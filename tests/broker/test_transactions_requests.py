@@ -113,7 +113,7 @@ def markers(talk, place):
 
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
-def test_a_transaction_of_version_2_begins_with_a_write(talk, committed, kind):
+def test_version_2_transaction_begins_with_a_write(talk, committed, kind):
     place = place_of(talk.either)
     tx, producer = talk.begin()
 
@@ -131,7 +131,7 @@ def test_a_transaction_of_version_2_begins_with_a_write(talk, committed, kind):
 
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
-def test_a_transaction_of_version_1_begins_with_partitions(talk, committed, kind):
+def test_version_1_transaction_begins_with_add_partitions(talk, committed, kind):
     place = place_of(talk.either)
     tx, producer = talk.begin()
 
@@ -145,7 +145,7 @@ def test_a_transaction_of_version_1_begins_with_partitions(talk, committed, kind
     assert 2 == talk.wrote(place, transactional(*producer, 1), 10, tx=tx)
 
 
-def test_in_version_1_what_was_not_added_is_not_written(talk):
+def test_version_1_write_needs_added_partition(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
 
@@ -157,7 +157,7 @@ def test_in_version_1_what_was_not_added_is_not_written(talk):
     assert "Partition was not added to the transaction" == old.error_message
 
 
-def test_a_partition_that_is_not_there_keeps_the_others_out(talk):
+def test_unknown_partition_prevents_adding_others(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
 
@@ -195,7 +195,7 @@ def test_brokers_add_and_verify_in_batches(talk):
     assert {0: "none", 1: "transaction_abortable"} == asked([0, 1], verify_only=True)
 
 
-def test_old_clients_are_told_of_their_epoch_and_new_ones_that_they_are_fenced(talk):
+def test_fencing_error_depends_on_version(talk):
     place = place_of(talk.either)
     tx, old = talk.begin()
     new = talk.init(tx)
@@ -214,7 +214,7 @@ def test_old_clients_are_told_of_their_epoch_and_new_ones_that_they_are_fenced(t
     assert "producer_fenced" == talk.init(tx, producer=old, version=4)
 
 
-def test_who_comes_again_aborts_what_is_under_way_and_gets_the_epoch_after_next(talk):
+def test_returning_producer_aborts_and_skips_an_epoch(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
     assert 0 == talk.wrote(place, transactional(*producer, 0), tx=tx)
@@ -237,20 +237,20 @@ def test_who_comes_again_aborts_what_is_under_way_and_gets_the_epoch_after_next(
         ("x", 901.0, (-1, -1), "invalid_transaction_timeout"),
     ],
 )
-def test_nobody_is_initialised_like_this(talk, tx, timeout, producer, error):
+def test_invalid_init_producer_id_is_rejected(talk, tx, timeout, producer, error):
     talk.begin()  # so that a real one has coordinators
 
     assert error == talk.init(tx, timeout, producer)
 
 
-def test_producers_without_transactions_are_each_given_an_id(talk):
+def test_idempotent_producers_get_unique_ids(talk):
     first, second = talk.init(), talk.init()
 
     assert first[0] != second[0]
     assert [0, 0] == [first[1], second[1]]
 
 
-def test_an_end_that_comes_again_is_answered_as_before(talk):
+def test_repeated_end_gets_the_same_response(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)
@@ -261,7 +261,7 @@ def test_an_end_that_comes_again_is_answered_as_before(talk):
     assert later(producer, 2) == talk.end(tx, later(producer), committed=False)
 
 
-def test_the_marker_is_the_latest_record_of_its_log(talk):
+def test_marker_is_the_latest_record(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)
@@ -272,7 +272,7 @@ def test_the_marker_is_the_latest_record_of_its_log(talk):
 
 @pytest.mark.parametrize("committed", [True, False])
 @pytest.mark.parametrize("version", [3, 5])
-def test_offsets_wait_for_the_end_of_their_transaction(talk, version, committed):
+def test_offsets_are_pending_until_transaction_end(talk, version, committed):
     place = place_of(talk.either)
     group = f"g-{uuid.uuid4().hex[:8]}"
     talk.either.find(group)
@@ -292,7 +292,7 @@ def test_offsets_wait_for_the_end_of_their_transaction(talk, version, committed)
 @pytest.mark.parametrize(
     ("version", "error"), [(3, "invalid_txn_state"), (4, "transaction_abortable")]
 )
-def test_a_group_that_was_not_added_commits_nothing(talk, version, error):
+def test_group_not_added_cannot_commit(talk, version, error):
     place = place_of(talk.either)
     group = f"g-{uuid.uuid4().hex[:8]}"
     talk.either.find(group)
@@ -302,7 +302,7 @@ def test_a_group_that_was_not_added_commits_nothing(talk, version, error):
     assert -1 == committed_offset(talk, group, place)
 
 
-def test_only_the_coordinator_answers():
+def test_other_brokers_are_not_coordinator():
     ours = Ours(brokers=2)
     talk = Talk(ours)
     tx, producer = next(
@@ -324,7 +324,7 @@ def test_only_the_coordinator_answers():
     assert {("t", 0): "not_coordinator"} == add(talk, tx, producer, [("t", 0)])
 
 
-def test_a_transactional_id_that_is_denied_does_nothing():
+def test_denied_transactional_id_is_an_error():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
     tx, producer = talk.begin()
@@ -348,7 +348,7 @@ def test_a_transactional_id_that_is_denied_does_nothing():
     assert denied == talk.wrote(place, transactional(*producer, 0), tx=tx)
 
 
-def test_a_partition_that_has_gone_does_not_hold_up_the_end():
+def test_deleted_partition_does_not_block_the_end():
     ours = Ours()
     talk, kept, dropped = Talk(ours), place_of(ours), place_of(ours)
     tx, producer = talk.begin()
@@ -361,7 +361,7 @@ def test_a_partition_that_has_gone_does_not_hold_up_the_end():
     assert [(COMMIT, *later(producer))] == markers(talk, kept)
 
 
-def test_a_transaction_ends_by_itself_after_its_time():
+def test_transaction_times_out():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
     tx, producer = talk.begin(timeout=5.0)
@@ -376,7 +376,7 @@ def test_a_transaction_ends_by_itself_after_its_time():
     )
 
 
-def test_several_producers_do_not_write_in_one_request():
+def test_several_producers_in_one_request_are_rejected():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours, partitions=2)
     tx, (producer_id, epoch) = talk.begin()
@@ -401,7 +401,7 @@ def test_several_producers_do_not_write_in_one_request():
     assert {"invalid_producer_id_mapping"} == errors
 
 
-def test_plain_records_may_lie_between_those_of_a_transaction(talk):
+def test_plain_records_may_interleave_a_transaction(talk):
     place = place_of(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)

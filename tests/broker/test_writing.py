@@ -21,7 +21,7 @@ def read(batch):
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=200))
-def test_records_are_read_back_as_they_were_written(records):
+def test_encoded_records_are_decoded_unchanged(records):
     found = read(encode_batch(records, 1_700_000_000_000)).records
 
     assert [
@@ -38,7 +38,7 @@ def test_records_are_read_back_as_they_were_written(records):
     assert list(range(len(records))) == [record.offset for record in found]
 
 
-def test_batches_have_as_many_records_as_wanted_and_a_middling_size():
+def test_batches_have_max_records_and_target_size():
     few = [NewRecord(b"x") for _ in range(10)]
     large = [NewRecord(bytes(100_000)) for _ in range(10)]
 

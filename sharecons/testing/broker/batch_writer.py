@@ -51,7 +51,7 @@ def encode_batches(
     Args:
         records: the records to write, in order.
         timestamp: the timestamp of all records, in milliseconds.
-        most: the maximum number of records in a batch.
+        max_records: the maximum number of records in a batch.
         max_bytes: the maximum size of a batch with several records; a larger record
             gets its own batch.
     """
@@ -74,7 +74,7 @@ def encode_batches(
 def encode_batches_within(
     records: Iterable[NewRecord], timestamp: int, max_bytes: int
 ) -> Iterator[bytes]:
-    """Yield batches of at most `most` bytes, or of one larger record."""
+    """Yield batches of at most `max_bytes` bytes, or of one larger record."""
     pending: list[NewRecord] = []
     size = HEADER_SIZE
     for record in records:

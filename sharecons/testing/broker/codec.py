@@ -122,7 +122,7 @@ def encode_response(header: Header, response: Response, version: int) -> bytes:
     head = kind.__header_schema__
     _writer(head)(buffer, head(correlation_id=header.correlation_id))
     _writer(kind)(buffer, _entity(kind, response))
-    length = buffer.tell() - 4
+    length = buffer.tell() - 4  # prose: ok
     buffer.seek(0)
     buffer.write(length.to_bytes(4, "big"))
     return buffer.getvalue()

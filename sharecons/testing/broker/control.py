@@ -71,7 +71,7 @@ class Control:
 
         Raises:
             TypeError, ValueError: an argument is invalid; see `EmbeddedBroker.produce`.
-            Refusal: a broker would reject one of the batches; none is written.
+            RequestError: a broker would reject one of the batches; none is written.
         """
         found = self._topic(topic)
         values = check_produce(

@@ -43,7 +43,7 @@ def create_topic(cluster: Cluster, new_topic: NewTopic) -> Topic:
     """Create a topic.
 
     Raises:
-        Refusal: the request is invalid, or the topic exists.
+        RequestError: the request is invalid, or the topic exists.
     """
     replicas = plan_topic(cluster, new_topic)
     return cluster.add_topic(new_topic.name, replicas, new_topic.config_values)
@@ -53,7 +53,7 @@ def plan_topic(cluster: Cluster, new_topic: NewTopic) -> Replicas:
     """Return the replicas of a new topic's partitions.
 
     Raises:
-        Refusal: the request is invalid, or the topic exists.
+        RequestError: the request is invalid, or the topic exists.
     """
     _check_name(cluster, new_topic.name)
     _check_config(cluster, new_topic)
@@ -83,7 +83,7 @@ def add_partitions(
     """Add partitions to a topic until it has `count`.
 
     Raises:
-        Refusal: there is no such topic, or the request is invalid.
+        RequestError: there is no such topic, or the request is invalid.
     """
     topic = cluster.topics.by_name(name)
     if topic is None:
@@ -181,11 +181,10 @@ def _automatic_replicas(cluster: Cluster, new_topic: NewTopic) -> Replicas:
         replication = int(cluster.configs.broker_value("default.replication.factor"))
     try:
         return place_replicas(cluster.nodes, range(partitions), replication)
-    except RequestError as refusal:
+    except RequestError as error:
         raise RequestError(
-            refusal.code,
-            f"Unable to replicate the partition {replication} time(s): "
-            f"{refusal.message}",
+            error.code,
+            f"Unable to replicate the partition {replication} time(s): {error.message}",
         ) from None
 
 

@@ -22,7 +22,7 @@ def elect(cluster: Cluster, topic: str, index: int, election_type: int) -> None:
     """Make the first replica the leader (or any replica, if there is no leader).
 
     Raises:
-        Refusal: the election is not possible or not needed.
+        RequestError: the election is not possible or not needed.
     """
     place = _find_partition(
         cluster,
@@ -58,7 +58,7 @@ def reassign(
     """Move a partition to other brokers; None cancels a reassignment in progress.
 
     Raises:
-        Refusal: the partition is unknown, or the assignment is invalid.
+        RequestError: the partition is unknown, or the assignment is invalid.
     """
     place = _find_partition(
         cluster,

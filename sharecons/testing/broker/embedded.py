@@ -64,7 +64,7 @@ class EmbeddedBroker:
         SettingError: a broker setting is unknown, or its value is invalid.
         ValueError: `brokers`, `port` or `advertise` is out of range.
         OSError: when entered: a port is in use.
-        Refusal: when entered: a topic cannot be created.
+        RequestError: when entered: a topic cannot be created.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class EmbeddedBroker:
 
         Raises:
             SettingError: a topic setting is unknown, or its value is invalid.
-            Refusal: Kafka would not create the topic.
+            RequestError: Kafka would not create the topic.
         """
         create = self._control.create_topic
         self._call(partial(create, name, partitions, replication, config or {}))
@@ -187,8 +187,8 @@ class EmbeddedBroker:
         Raises:
             LookupError: there is no such topic or partition.
             TypeError, ValueError: an argument is invalid.
-            Refusal: the settings of the topic do not allow one of the records, or the
-                partition has no leader; nothing is written.
+            RequestError: the settings of the topic do not allow one of the records, or
+                the partition has no leader; nothing is written.
         """
         self._call(
             partial(
@@ -335,7 +335,7 @@ class EmbeddedBroker:
 
         Raises:
             OSError: a port is in use.
-            Refusal: Kafka would not create one of the topics.
+            RequestError: Kafka would not create one of the topics.
             RuntimeError: it is running already, or the event loop has a virtual clock
                 and `listen` is not False.
         """

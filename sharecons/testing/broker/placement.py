@@ -39,7 +39,7 @@ def place_replicas(
     """Return the replicas of each partition: running brokers first, in turn.
 
     Raises:
-        Refusal: there are too few brokers, or none that runs.
+        RequestError: there are too few brokers, or none that runs.
     """
     if error := _replication_error(nodes, replication):
         raise RequestError(ErrorCode.invalid_replication_factor, error)
@@ -55,7 +55,7 @@ def check_assignment(
     """Check a manual replica assignment of one partition.
 
     Raises:
-        Refusal: the assignment is invalid.
+        RequestError: the assignment is invalid.
     """
     if error := _assignment_error(nodes, replicas, replication):
         raise RequestError(ErrorCode.invalid_replica_assignment, error)

@@ -29,7 +29,8 @@ class BrokerRunner:
     """Runs the brokers and calls into their event loop from any thread.
 
     Args:
-        start: starts the brokers, given a task group; may raise OSError or Refusal.
+        start: starts the brokers, given a task group; may raise OSError or
+            RequestError.
         close: closes the brokers, but not their tasks.
     """
 
@@ -69,7 +70,7 @@ class BrokerRunner:
 
         Raises:
             RuntimeError: the brokers are running already.
-            OSError, Refusal: raised by `start`.
+            OSError, RequestError: raised by `start`.
         """
         if self._thread is not None:
             raise RuntimeError("the embedded broker is running already")

@@ -2,7 +2,7 @@
 
 Timeouts are lazy: callers of methods whose result an abort would change call `advance`
 first. The effects of an end outside this state, markers in logs and offsets of groups,
-are returned as an `Ending`; txn_markers.py applies it.
+are returned as an `TransactionEnd`; txn_markers.py applies it.
 """
 
 import enum

@@ -70,7 +70,7 @@ class Node:
 
 
 def stop_all(nodes: Collection[Node], timeout: float) -> None:
-    """Stop brokers together, and kill those that take longer than `grace` seconds."""
+    """Stop brokers together, and kill those that take longer than `timeout` seconds."""
     for node in nodes:
         node.terminate()
     deadline = time.monotonic() + timeout

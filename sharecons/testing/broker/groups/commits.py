@@ -33,8 +33,8 @@ def commit_each(
 
     Args:
         topics: the topics of the request.
-        allowed: returns the group, or raises GroupError.
-        keep: stores the offsets in the group.
+        get_group: returns the group, or raises GroupError.
+        store: stores the offsets in the group.
     """
     topics = list(topics)
     requested: dict[TopicPartition, Offset | None] = {}

@@ -22,7 +22,7 @@ TopicResults: TypeAlias = list[dict[str, Any]]
 def each_partition(
     context: Context, topics: Iterable[Request], handle: PartitionHandler
 ) -> TopicResults:
-    """Return an error code for every partition: from its checks, or from `judge`."""
+    """Return an error code for every partition: from its checks, or from `handle`."""
 
     def error_of(topic: Request) -> Callable[[Request], ErrorCode]:
         name, error = _find_name(context, topic)

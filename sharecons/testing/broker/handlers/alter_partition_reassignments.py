@@ -45,10 +45,10 @@ def _reassign(
     index = request.partition_index
     try:
         reassign(cluster, topic, index, request.replicas, may_resize=may_resize)
-    except RequestError as refusal:
+    except RequestError as error:
         return {
             "partition_index": index,
-            "error_code": refusal.code,
-            "error_message": refusal.message,
+            "error_code": error.code,
+            "error_message": error.message,
         }
     return {"partition_index": index}

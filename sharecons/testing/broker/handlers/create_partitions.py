@@ -20,12 +20,12 @@ async def handle(request: Request, context: Context) -> Response:
             _check(context.cluster, name, times[name])
             _add(context.cluster, topic, request.validate_only)
             results.append({"name": name})
-        except RequestError as refusal:
+        except RequestError as error:
             results.append(
                 {
                     "name": name,
-                    "error_code": refusal.code,
-                    "error_message": refusal.message,
+                    "error_code": error.code,
+                    "error_message": error.message,
                 }
             )
     return {"results": results}

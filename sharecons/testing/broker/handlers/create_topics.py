@@ -26,8 +26,8 @@ async def handle(request: Request, context: Context) -> Response:
         try:
             _check(context.cluster, name, times[name])
             results.append(_create(context, _new_topic(topic), request.validate_only))
-        except RequestError as refusal:
-            results.append(_error_result(name, refusal))
+        except RequestError as error:
+            results.append(_error_result(name, error))
     return {"topics": results}
 
 

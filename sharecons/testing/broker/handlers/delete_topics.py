@@ -37,8 +37,8 @@ async def handle(request: Request, context: Context) -> Response:
         try:
             _check_target(target, times[target])
             found.append(_find_topic(cluster, target, context.version))
-        except RequestError as refusal:
-            failed.append(_error_result(target, refusal))
+        except RequestError as error:
+            failed.append(_error_result(target, error))
     counts = Counter(topic.topic_id for topic in found)
     topics = {topic.topic_id: topic for topic in found}
     return {

@@ -82,6 +82,6 @@ def _partition(cluster: Cluster, kind: int, topic: str, index: int) -> Response:
     code, message = ErrorCode.none, None
     try:
         elect(cluster, topic, index, kind)
-    except RequestError as refusal:
-        code, message = refusal.code, refusal.message
+    except RequestError as error:
+        code, message = error.code, error.message
     return {"partition_id": index, "error_code": code, "error_message": message}

@@ -16,10 +16,8 @@ __all__ = ["handle"]
 
 
 async def handle(request: Request, context: Context) -> Response:
-    refusal = transaction_checks.transactional_id_error(
-        context, request.transactional_id
-    )
-    result = EndResult(refusal) if refusal else _end(request, context)
+    error = transaction_checks.transactional_id_error(context, request.transactional_id)
+    result = EndResult(error) if error else _end(request, context)
     error = result.error
     if error is ErrorCode.producer_fenced and context.version < 2:
         error = ErrorCode.invalid_producer_epoch

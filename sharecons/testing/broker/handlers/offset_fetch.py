@@ -45,14 +45,14 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _group(request: Request, context: Context, require_stable: bool) -> dict[str, Any]:
-    """Return the offsets of one group; `asked` has its `group_id` and `topics`."""
+    """Return the offsets of one group; `request` has its `group_id` and `topics`."""
     topics: list[dict[str, Any]] = []
-    error = ErrorCode.none
+    code = ErrorCode.none
     try:
         check_access(context, "DESCRIBE", request.group_id)
         check_coordinator(context, request.group_id)
-    except GroupError as refusal:
-        error = refusal.code
+    except GroupError as error:
+        code = error.code
     else:
         group = context.cluster.groups.classic(request.group_id)
         offsets = group.offsets if group else GroupOffsets()
@@ -63,7 +63,7 @@ def _group(request: Request, context: Context, require_stable: bool) -> dict[str
                 _topic(each, context, offsets, require_stable)
                 for each in request.topics
             ]
-    return {"group_id": request.group_id, "topics": topics, "error_code": error}
+    return {"group_id": request.group_id, "topics": topics, "error_code": code}
 
 
 def _all(

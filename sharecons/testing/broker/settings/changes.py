@@ -62,7 +62,7 @@ def apply_changes(
 def check_values(
     config: Mapping[str, str], settings: Mapping[str, Setting], resource: str
 ) -> None:
-    """Validate each value on its own; `what` is "topic" or "group".
+    """Validate each value on its own; `resource` is "topic" or "group".
 
     Raises:
         ConfigError: a setting is unknown, or a value is invalid.

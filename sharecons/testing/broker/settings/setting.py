@@ -38,7 +38,7 @@ class Setting:
     pattern: str = ""
     """A regular expression for valid values, where choices are not enough."""
     pattern_error: str = ""
-    """The message for a value that does not match `form`."""
+    """The message for a value that does not match `pattern`."""
     parents: tuple[str, ...] = ()
     """The broker settings that it falls back to, the nearest first."""
     min_setting: str = ""

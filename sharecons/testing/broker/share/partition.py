@@ -11,7 +11,7 @@ record is archived. Locks end without a request: callers first pass the time to
 `advance`.
 
 If the group has a dead letter topic (KIP-1191), records are first archiving:
-`take_given_up` returns those to write, and `archive` archives them.
+`take_due_dead_letters` returns those to write, and `archive` archives them.
 """
 
 from collections.abc import Callable, Sequence
@@ -115,7 +115,7 @@ class SharePartition:
         settings: GroupSettings,
         now: float,
     ) -> list[Change]:
-        """Validate and write a member's acknowledgements; `settle` applies them.
+        """Validate and write a member's acknowledgements; `apply` applies them.
 
         Raises:
             AcknowledgeError: one of them is invalid; none is applied.
@@ -151,7 +151,7 @@ class SharePartition:
     def take_due_dead_letters(self, now: float) -> list[DeadLetterPending]:
         """Return the records that are due for the dead letter topic.
 
-        The caller passes each of them to `archive` or `keep`.
+        The caller passes each of them to `archive` or `requeue`.
         """
         due = [each for each in self._dead_letters if each.due_at <= now]
         self._dead_letters = [each for each in self._dead_letters if each.due_at > now]

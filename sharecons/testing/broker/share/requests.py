@@ -163,7 +163,7 @@ def leader_if_moved(
 
 
 def leader_endpoints(context: Context, leaders: Iterable[Response]) -> list[Response]:
-    """Return the addresses of the brokers that `current_leader` has returned."""
+    """Return the addresses of the brokers that `leader_if_moved` has returned."""
     named = {leader["leader_id"] for leader in leaders if leader}
     return [
         context.endpoint(broker)
