@@ -43,7 +43,7 @@ def names(*given_):
 
 
 @given(held=st.lists(records, min_size=1, max_size=8), codec=st.sampled_from(Codec))
-def test_rows_are_what_was_written(held, codec):
+def test_record_batch_has_the_encoded_records(held, codec):
     batch = arrow(encode(held, base_offset=50, compression=codec))
 
     micros = batch["timestamp"].cast(pa.int64()).to_pylist()
@@ -65,7 +65,7 @@ def test_rows_are_what_was_written(held, codec):
     ] == rows
 
 
-def test_columns_are_those_of_the_schema_in_its_order():
+def test_columns_follow_the_schema():
     batch = encode([NewRecord(value=b"v")])
     few = pa.schema([SCHEMA.field(name) for name in ("offset", "value")])
 
@@ -75,11 +75,11 @@ def test_columns_are_those_of_the_schema_in_its_order():
     assert (*SCHEMA.names, "headers") == COLUMNS
 
 
-def test_names_that_are_no_text_have_a_sign_where_they_are_none():
+def test_header_names_replace_invalid_utf8():
     assert ["a", "\ufffd\ufffdb", "c"] == names("a", "\udcff\udcfeb", "c")
 
 
-def test_a_timestamp_that_the_broker_gave_is_marked_so():
+def test_timestamp_type_of_log_append_time_is_1():
     batch = encode([NewRecord(), NewRecord()], append_timestamp=77)
 
     rows = arrow(batch)
@@ -89,7 +89,7 @@ def test_a_timestamp_that_the_broker_gave_is_marked_so():
 
 
 @pytest.mark.parametrize("size", [1, 2, 100, 5000, 3])
-def test_batches_of_any_size_one_after_the_other(size):
+def test_batches_of_different_sizes_are_converted(size):
     held = [
         NewRecord(key=None if n % 3 else b"k", value=b"%d" % n) for n in range(size)
     ]
@@ -100,7 +100,7 @@ def test_batches_of_any_size_one_after_the_other(size):
     assert [record.key for record in held] == batch["key"].to_pylist()
 
 
-def test_values_are_copied_out_of_the_answer_once_and_alone():
+def test_values_are_copied_without_the_rest_of_the_response():
     # What lies around the wanted records is not kept with them.
     batch = encode([NewRecord(value=bytes(1000)) for _ in range(100)])
 

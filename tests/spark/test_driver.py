@@ -77,9 +77,7 @@ def produce(broker, count, partition=0):
     broker.produce("orders", [b"x"] * count, partition=partition)
 
 
-def test_what_the_group_gives_stands_in_the_ledger_and_is_accepted(
-    broker, options, opened
-):
+def test_acquired_records_are_in_the_ledger_and_accepted(broker, options, opened):
     produce(broker, 30)
     produce(broker, 20, partition=1)
     driver = opened(options())
@@ -97,7 +95,7 @@ def test_what_the_group_gives_stands_in_the_ledger_and_is_accepted(
 
 
 @pytest.mark.parametrize("point", ["acquired", "entered", "accepted"])
-def test_driver_comes_to_the_points_where_long_tests_kill_it(
+def test_driver_reaches_the_points_at_which_other_tests_kill_it(
     broker, options, opened, monkeypatch, point
 ):
     pytest.importorskip("pyspark", reason="needs sharecons[spark]")
@@ -117,7 +115,7 @@ def test_driver_comes_to_the_points_where_long_tests_kill_it(
     assert came
 
 
-def test_what_comes_later_wakes_who_waits(broker, options, opened):
+def test_wait_beyond_returns_when_records_arrive(broker, options, opened):
     driver = opened(options())
     produce(broker, 5)
 
@@ -128,7 +126,7 @@ def test_what_comes_later_wakes_who_waits(broker, options, opened):
     assert time.monotonic() - began < 2
 
 
-def test_who_waits_in_vain_is_answered_in_time(options, opened):
+def test_wait_beyond_returns_after_its_timeout(options, opened):
     driver = opened(options())
     began = time.monotonic()
 
@@ -136,7 +134,7 @@ def test_who_waits_in_vain_is_answered_in_time(options, opened):
     assert 0.09 < time.monotonic() - began < 1
 
 
-def test_nothing_is_accepted_that_could_not_be_written_down(
+def test_records_are_not_accepted_if_the_write_fails(
     broker, options, opened, monkeypatch
 ):
     produce(broker, 10)
@@ -157,7 +155,7 @@ def test_nothing_is_accepted_that_could_not_be_written_down(
     assert {count for _, _, count in held(again)} == {2}
 
 
-def test_driver_that_dies_before_it_accepts_leaves_nothing_out_and_nothing_twice(
+def test_driver_that_fails_before_accepting_loses_and_repeats_nothing(
     broker, options, opened, monkeypatch
 ):
     produce(broker, 10)
@@ -182,7 +180,7 @@ def test_driver_that_dies_before_it_accepts_leaves_nothing_out_and_nothing_twice
     assert again.wait_beyond(10, 10) == 11
 
 
-def test_graceful_stop_uses_up_no_delivery(broker, options, opened):
+def test_stop_uses_up_no_delivery(broker, options, opened):
     driver = opened(options(maxOffsetsAhead="100"))
     for _ in range(20):
         produce(broker, 100)
@@ -194,7 +192,7 @@ def test_graceful_stop_uses_up_no_delivery(broker, options, opened):
     assert {count for _, _, count in held(after)} == {1}
 
 
-def test_no_more_is_acquired_than_may_wait_for_spark(broker, options, opened):
+def test_acquiring_pauses_at_max_offsets_ahead(broker, options, opened):
     for _ in range(40):
         produce(broker, 100)
     driver = opened(
@@ -209,9 +207,7 @@ def test_no_more_is_acquired_than_may_wait_for_spark(broker, options, opened):
     assert driver.wait_beyond(waiting, 5) > waiting
 
 
-def test_batch_that_takes_long_is_not_the_end_of_an_available_now_query(
-    broker, options, opened
-):
+def test_available_now_continues_after_a_long_batch(broker, options, opened):
     for _ in range(20):
         produce(broker, 50)
     slow = {"maxOffsetsAhead": "100", "idleTimeout": "2s"}
@@ -231,7 +227,7 @@ def test_batch_that_takes_long_is_not_the_end_of_an_available_now_query(
     assert ends[-1]["position"] == 1000
 
 
-def test_committed_ranges_are_let_go_and_later_ones_kept(broker, options, opened):
+def test_trim_drops_committed_ranges_only(broker, options, opened):
     produce(broker, 10)
     driver = opened(options())
     assert until(lambda: driver.end == 10)
@@ -243,7 +239,7 @@ def test_committed_ranges_are_let_go_and_later_ones_kept(broker, options, opened
     assert driver.begin == 7
 
 
-def test_entries_of_what_is_committed_are_removed_meanwhile(broker, options, opened):
+def test_entries_are_removed_after_a_commit(broker, options, opened):
     kept = Path(options().ledger_location)
     driver = opened(options())
     for number in range(1, 4):
@@ -257,7 +253,7 @@ def test_entries_of_what_is_committed_are_removed_meanwhile(broker, options, ope
     assert until(lambda: len(list(kept.glob("*.jsonl"))) == 1)
 
 
-def test_second_driver_on_a_ledger_is_refused_at_once(options, opened, monkeypatch):
+def test_second_driver_on_a_ledger_is_rejected_at_once(options, opened, monkeypatch):
     monkeypatch.setattr("sharecons.spark.factory.TAKEOVER_TIMEOUT", 0.2)
     opened(options())
 
@@ -265,13 +261,13 @@ def test_second_driver_on_a_ledger_is_refused_at_once(options, opened, monkeypat
         open_driver(options())
 
 
-def test_ledger_is_free_again_when_its_driver_has_ended(options, opened):
+def test_ledger_is_unlocked_when_its_driver_has_ended(options, opened):
     opened(options()).stop()
 
     assert opened(options()).end == 0
 
 
-def test_topic_that_was_made_anew_is_not_taken_for_the_old_one(broker, options, opened):
+def test_recreated_topic_is_an_error_unless_loss_is_allowed(broker, options, opened):
     produce(broker, 10)
     driver = opened(options())
     assert until(lambda: driver.end == 10)
@@ -285,7 +281,7 @@ def test_topic_that_was_made_anew_is_not_taken_for_the_old_one(broker, options, 
     assert opened(options(failOnDataLoss="false")).end == 10
 
 
-def test_source_that_was_told_to_end_says_so(options, opened):
+def test_wait_after_request_stop_raises_closed_error(options, opened):
     driver = opened(options())
     driver.request_stop()
 
@@ -293,7 +289,7 @@ def test_source_that_was_told_to_end_says_so(options, opened):
         driver.wait_beyond(0, 10)
 
 
-def test_cluster_that_does_not_answer_is_named(options, unused_port):
+def test_unreachable_cluster_is_named_in_the_error(options, unused_port):
     where = f"127.0.0.1:{unused_port}"
 
     with pytest.raises(ConnectionFailedError) as caught:
@@ -310,7 +306,7 @@ def unused_port():
         return probe.getsockname()[1]
 
 
-def test_goal_is_reached_once_all_came_that_was_there(broker, options, opened):
+def test_target_is_reached_when_all_records_are_acquired(broker, options, opened):
     produce(broker, 30)
     produce(broker, 20, partition=1)
     driver = opened(options())
@@ -320,9 +316,7 @@ def test_goal_is_reached_once_all_came_that_was_there(broker, options, opened):
     assert driver.end == 50
 
 
-def test_leader_that_is_lost_and_comes_back_is_acquired_from_again(
-    broker, options, opened
-):
+def test_acquiring_continues_after_a_leader_has_restarted(broker, options, opened):
     produce(broker, 5)
     driver = opened(options())
     assert until(lambda: driver.end == 5)
@@ -335,9 +329,7 @@ def test_leader_that_is_lost_and_comes_back_is_acquired_from_again(
     assert [offset for _, offset, _ in held(driver)] == list(range(10))
 
 
-def test_record_that_comes_while_the_driver_ends_is_entered_and_not_let_go(
-    broker, options, opened
-):
+def test_record_that_arrives_during_stop_is_in_the_ledger(broker, options, opened):
     produce(broker, 5)
     driver = opened(options(**{"kafka.fetch.max.wait.ms": "1000"}))
     assert until(lambda: driver.end == 5)
@@ -351,7 +343,7 @@ def test_record_that_comes_while_the_driver_ends_is_entered_and_not_let_go(
     assert {count for _, _, count in held(after)} == {1}
 
 
-def test_driver_ends_with_the_process_that_started_it(
+def test_driver_ends_with_its_parent_process(
     broker, options, opened, monkeypatch, tmp_path
 ):
     produce(broker, 5)
@@ -389,7 +381,7 @@ os._exit(0)
     assert time.monotonic() - began < 15
 
 
-def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
+def test_idle_driver_notices_a_newer_one_on_a_storage_without_locks(
     broker, options, opened, monkeypatch
 ):
     monkeypatch.setattr("sharecons.spark.driver.LEDGER_CHECK_INTERVAL", 0.2)
@@ -408,7 +400,7 @@ def test_idle_driver_notices_a_newer_one_where_a_place_has_no_locks(
     assert older.end == 0
 
 
-def test_nothing_is_forgotten_while_an_entry_is_written(
+def test_start_offsets_are_not_applied_during_a_write(
     broker, options, opened, monkeypatch
 ):
     monkeypatch.setattr("sharecons.spark.watch.REFRESH_INTERVAL", 0.02)

@@ -31,7 +31,7 @@ def logs(any_kafka):
 # On a real Kafka, and on the embedded one.
 
 
-def test_rows_are_those_of_sparks_own_source_and_the_delivery_count(any_kafka, logs):
+def test_rows_have_the_columns_of_sparks_source_and_the_delivery_count(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, [b"v", None], keys=[b"k", None])
 
@@ -46,7 +46,7 @@ def test_rows_are_those_of_sparks_own_source_and_the_delivery_count(any_kafka, l
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_all_of_several_partitions_comes_in_order(any_kafka, logs, compression):
+def test_records_of_several_partitions_are_in_order(any_kafka, logs, compression):
     topic = any_kafka.admin.create_topic(partitions=3)
     for partition in range(3):
         any_kafka.admin.produce(
@@ -61,7 +61,7 @@ def test_all_of_several_partitions_comes_in_order(any_kafka, logs, compression):
         assert values(700) == [row["value"] for row in mine]
 
 
-def test_only_what_is_in_the_ranges_comes(any_kafka, logs):
+def test_only_records_of_the_ranges_are_read(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(300))
     wanted = [(3, 3), (10, 19), (21, 40), (250, 260), (299, 299)]
@@ -73,7 +73,7 @@ def test_only_what_is_in_the_ranges_comes(any_kafka, logs):
     assert [b"%d" % n for n in expected] == [row["value"] for row in rows]
 
 
-def test_reading_again_gives_the_same(any_kafka, logs):
+def test_reading_ranges_again_returns_the_same_rows(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(100))
     wanted = logs.taken(topic, 20, 79)
@@ -81,7 +81,7 @@ def test_reading_again_gives_the_same(any_kafka, logs):
     assert logs.rows(wanted) == logs.rows(wanted)
 
 
-def test_headers_are_rows_of_name_and_value(any_kafka, logs):
+def test_headers_are_rows_of_key_and_value(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     headers = [("a", b"1"), ("b", None), ("a", b"")]
     any_kafka.admin.produce(topic, [b"with"], headers=headers)
@@ -95,7 +95,7 @@ def test_headers_are_rows_of_name_and_value(any_kafka, logs):
     ] == [row["headers"] for row in rows]
 
 
-def test_what_a_transaction_ends_with_is_no_row(any_kafka, logs):
+def test_transaction_markers_are_not_rows(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     producer = any_kafka.admin.producer(transactional_id=topic)
     producer.init_transactions(30)
@@ -116,7 +116,7 @@ def test_what_a_transaction_ends_with_is_no_row(any_kafka, logs):
     assert committed == [row["offset"] for row in only_committed]
 
 
-def test_records_that_were_deleted_are_an_error_that_says_which(any_kafka, logs):
+def test_deleted_records_are_an_error_that_names_their_offsets(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(50))
     ranges = [logs.taken(topic, 5, 9), logs.taken(topic, 15, 29)]
@@ -130,7 +130,7 @@ def test_records_that_were_deleted_are_an_error_that_says_which(any_kafka, logs)
     assert "failOnDataLoss" in str(raised.value)
 
 
-def test_records_that_were_deleted_are_passed_over_if_so_asked(any_kafka, logs):
+def test_deleted_records_are_skipped_on_request(any_kafka, logs):
     topic = any_kafka.admin.create_topic(partitions=2)
     for partition in range(2):
         any_kafka.admin.produce(topic, values(50), partition=partition)
@@ -144,7 +144,7 @@ def test_records_that_were_deleted_are_passed_over_if_so_asked(any_kafka, logs):
     assert [(0, n) for n in range(20, 30)] == offsets(rows)
 
 
-def test_an_offset_beyond_the_log_is_lost(any_kafka, logs):
+def test_offset_beyond_the_log_is_lost(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(5))
 
@@ -153,7 +153,7 @@ def test_an_offset_beyond_the_log_is_lost(any_kafka, logs):
 
 
 @pytest.mark.slow
-def test_a_hole_that_nothing_follows_yet_is_waited_for(any_kafka, logs):
+def test_offset_at_the_end_of_the_log_is_awaited(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(5))
 
@@ -161,7 +161,7 @@ def test_a_hole_that_nothing_follows_yet_is_waited_for(any_kafka, logs):
         logs.rows(logs.taken(topic, 3, 5), timeout=0.5)
 
 
-def test_records_larger_than_what_is_asked_for_come(any_kafka, logs):
+def test_records_larger_than_the_fetch_size_are_read(any_kafka, logs):
     topic = any_kafka.admin.create_topic(partitions=3)
     large = [bytes(900_000) for _ in range(4)]
     for partition in range(3):
@@ -191,7 +191,7 @@ TROUBLES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["ApiVersions", "Metadata", "Fetch"])
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_troubles_that_end_by_themselves_cost_no_row(api, trouble):
+def test_temporary_faults_lose_no_row(api, trouble):
     with embedded(topics={"t": 2}) as (broker, logs):
         for partition in range(2):
             broker.produce("t", values(60), partition=partition, batch=10)
@@ -204,7 +204,7 @@ def test_troubles_that_end_by_themselves_cost_no_row(api, trouble):
     assert [(p, n) for p in range(2) for n in range(60)] == sorted(offsets(rows))
 
 
-def test_a_leader_that_moves_is_followed():
+def test_moved_leader_is_followed():
     with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(90), batch=10)
         wanted = logs.taken("t", 0, 89)
@@ -221,7 +221,7 @@ def test_a_leader_that_moves_is_followed():
     assert {old % 3 + 1} == asked
 
 
-def test_a_broker_that_dies_between_two_fetches_is_replaced(monkeypatch):
+def test_reading_continues_after_a_leader_has_stopped(monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_BYTES", 200_000)
     with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(1000)] * 2000, batch=50)
@@ -236,7 +236,7 @@ def test_a_broker_that_dies_between_two_fetches_is_replaced(monkeypatch):
 
 
 @pytest.mark.slow
-def test_brokers_that_are_gone_end_the_reading_in_bounded_time():
+def test_unreachable_brokers_fail_the_read_after_its_timeout():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(5))
         wanted = logs.taken("t", 0, 4)
@@ -249,7 +249,7 @@ def test_brokers_that_are_gone_end_the_reading_in_bounded_time():
 
 
 @pytest.mark.slow
-def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(monkeypatch):
+def test_recreated_topic_is_data_loss(monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.TOPIC_PATIENCE", 0.2)
     with embedded(topics={"t": 1}) as (broker, logs):
         wanted = logs.taken("t", 0, 4)
@@ -262,7 +262,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(monkeypatch):
         assert [] == logs.rows(wanted, fail_on_data_loss=False)
 
 
-def test_a_topic_that_may_not_be_read_ends_at_once():
+def test_forbidden_topic_fails_at_once():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(5))
         broker.faults.on("Fetch").refuse("TOPIC_AUTHORIZATION_FAILED", each=True)
@@ -271,7 +271,7 @@ def test_a_topic_that_may_not_be_read_ends_at_once():
             logs.rows(logs.taken("t", 0, 4))
 
 
-def test_a_damaged_batch_is_an_error_that_says_where():
+def test_damaged_batch_is_an_error_with_its_offset():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(20), batch=10)
         broker.corrupt_batch("t", 0, 12)
@@ -297,7 +297,7 @@ def test_partitions_of_one_leader_share_a_request():
 
 
 @pytest.mark.slow
-def test_what_nobody_takes_is_not_read_for_ever(monkeypatch):
+def test_fetching_pauses_while_the_queue_is_full(monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_BYTES", 100_000)
     monkeypatch.setattr("sharecons.spark.fetch_thread.MAX_QUEUED_BYTES", 200_000)
     with embedded(topics={"t": 1}) as (broker, logs):
@@ -314,7 +314,7 @@ def test_what_nobody_takes_is_not_read_for_ever(monkeypatch):
     assert 3000 == first.num_rows + rest
 
 
-def test_nothing_is_left_of_a_reading_that_ended():
+def test_no_thread_is_left_after_reading():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(50), batch=10)
         wanted = logs.taken("t", 0, 49)
@@ -340,7 +340,7 @@ print(next(batches).num_rows > 0)
 
 
 @pytest.mark.slow
-def test_a_process_that_leaves_rows_untaken_ends():
+def test_process_ends_though_rows_were_not_taken():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(10_000)] * 3000, batch=50)
         command = [sys.executable, "-c", LEAVES]
@@ -357,7 +357,7 @@ def test_a_process_that_leaves_rows_untaken_ends():
 
 
 @pytest.mark.slow
-def test_a_task_that_takes_its_time_loses_nothing():
+def test_slow_task_loses_no_row():
     with embedded(topics={"t": 2}) as (broker, logs):
         for partition in range(2):
             broker.produce("t", [bytes(5000)] * 2000, partition=partition, batch=20)
@@ -371,18 +371,18 @@ def test_a_task_that_takes_its_time_loses_nothing():
     assert 4000 == rows
 
 
-def test_no_ranges_are_no_rows_and_no_connection():
+def test_empty_ranges_open_no_connection():
     logs = Logs("127.0.0.1:1")
 
     assert [] == logs.rows()
 
 
-def test_an_isolation_that_nobody_knows_is_refused_before_anything_is_asked():
+def test_unknown_isolation_is_rejected_before_connecting():
     with pytest.raises(ConfigurationError, match="isolation must be 'read_unc"):
         Logs("127.0.0.1:1").batches([], isolation="serializable")
 
 
-def test_columns_are_what_was_asked_for():
+def test_columns_follow_the_requested_schema():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [b"x"])
         wanted = logs.taken("t", 0, 0)

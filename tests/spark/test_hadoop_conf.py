@@ -32,7 +32,7 @@ def url(environment):
     return None if found is None else found.url
 
 
-def test_without_files_nothing_is_known(tmp_path):
+def test_default_filesystem_without_files_is_unknown(tmp_path):
     assert url({}) is None
     assert url({"HADOOP_CONF_DIR": str(tmp_path), "SPARK_HOME": "/not/there"}) is None
 
@@ -42,19 +42,19 @@ def test_core_site_of_a_configuration_directory_is_read(tmp_path, name):
     assert url({name: core_site(tmp_path, "hdfs://one:8020")}) == "hdfs://one:8020"
 
 
-def test_older_name_of_the_property_is_known(tmp_path):
+def test_older_name_of_the_property_is_read(tmp_path):
     where = core_site(tmp_path, "hdfs://one", name="fs.default.name")
     assert url({"HADOOP_CONF_DIR": where}) == "hdfs://one"
 
 
-def test_classpath_that_spark_is_given_is_looked_through(tmp_path):
+def test_classpath_of_spark_is_searched(tmp_path):
     where = core_site(tmp_path / "etc", "hdfs://one")
     path = f"/jars/*:{where}:/more/*"
     assert url({"SPARK_DIST_CLASSPATH": path}) == "hdfs://one"
 
 
 @pytest.mark.parametrize("line", ["spark.hadoop.fs.defaultFS  {}", "{}={}", "{}: {}"])
-def test_sparks_own_defaults_come_first(tmp_path, line):
+def test_spark_defaults_precede_core_site(tmp_path, line):
     line = line.replace("{}", "spark.hadoop.fs.defaultFS", line.count("{}") - 1)
     defaults(tmp_path / "home/conf", "# a comment", "", line.format("s3a://b"))
     environment = {
@@ -64,7 +64,7 @@ def test_sparks_own_defaults_come_first(tmp_path, line):
     assert url(environment) == "s3a://b"
 
 
-def test_configuration_directory_of_spark_is_read_instead_of_its_homes(tmp_path):
+def test_spark_conf_dir_replaces_spark_home(tmp_path):
     environment = {
         "SPARK_HOME": str(tmp_path / "home"),
         "SPARK_CONF_DIR": str(tmp_path / "conf"),
@@ -76,12 +76,12 @@ def test_configuration_directory_of_spark_is_read_instead_of_its_homes(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["<configuration><prop", "", "\0"])
-def test_file_that_cannot_be_read_says_nothing(tmp_path, text):
+def test_invalid_core_site_is_ignored(tmp_path, text):
     (tmp_path / "core-site.xml").write_text(text)
     assert url({"HADOOP_CONF_DIR": str(tmp_path)}) is None
 
 
-def test_path_without_a_scheme_is_refused_where_the_default_is_not_local(tmp_path):
+def test_path_is_rejected_if_the_default_is_not_local(tmp_path):
     environment = {"HADOOP_CONF_DIR": core_site(tmp_path, "hdfs://one:8020/")}
 
     with pytest.raises(ConfigurationError) as caught:
@@ -95,16 +95,16 @@ def test_path_without_a_scheme_is_refused_where_the_default_is_not_local(tmp_pat
 
 
 @pytest.mark.parametrize("location", ["file:///data", "hdfs://two/data", "s3://b/data"])
-def test_location_with_a_scheme_is_taken_anywhere(tmp_path, location):
+def test_location_with_a_scheme_is_accepted(tmp_path, location):
     check_location(location, {"HADOOP_CONF_DIR": core_site(tmp_path, "hdfs://one")})
 
 
 @pytest.mark.parametrize("default", ["file:///", "local:///", "/", "${some.where}"])
-def test_path_is_taken_where_the_default_is_local_or_unknown(tmp_path, default):
+def test_path_is_accepted_if_the_default_is_local_or_unknown(tmp_path, default):
     check_location("/data", {"HADOOP_CONF_DIR": core_site(tmp_path, default)})
 
 
-def test_driver_is_not_opened_where_checkpoint_and_ledger_would_part(
+def test_driver_rejects_a_ledger_path_that_spark_resolves_elsewhere(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("HADOOP_CONF_DIR", core_site(tmp_path / "etc", "hdfs://one"))

@@ -301,7 +301,7 @@ LONG_RUN = pytest.mark.skipif(
 
 # The short run is to find what is broken, the long one what happens once in a while.
 @pytest.mark.parametrize("any_kafka3", HALVES if LONG else ["embedded"], indirect=True)
-def test_alone_in_its_group_a_query_has_every_record_exactly_once(any_kafka3, scene):
+def test_query_alone_in_its_group_has_every_record_exactly_once(any_kafka3, scene):
     table, _, missed = everything(scene, any_kafka3)
 
     assert missing(table) == []
@@ -311,7 +311,7 @@ def test_alone_in_its_group_a_query_has_every_record_exactly_once(any_kafka3, sc
 
 @LONG_RUN
 @pytest.mark.parametrize("any_kafka3", HALVES, indirect=True)
-def test_with_another_member_it_has_exactly_once_what_it_was_given(any_kafka3, scene):
+def test_query_beside_another_member_has_its_records_exactly_once(any_kafka3, scene):
     table, beside, missed = everything(scene, any_kafka3, Consuming)
 
     taken = beside[-1].taken
@@ -322,7 +322,7 @@ def test_with_another_member_it_has_exactly_once_what_it_was_given(any_kafka3, s
 
 # Of a query in a program that goes on, tests/spark/test_stream.py has the same.
 @LONG_RUN
-def test_query_that_is_stopped_and_started_uses_up_no_delivery(embedded_kafka, scene):
+def test_restarted_query_uses_up_no_delivery(embedded_kafka, scene):
     here = scene(embedded_kafka)
     producing = Producing(here, 2)
     producing.write()
@@ -343,9 +343,7 @@ JOINED = ["commits:2", *(f"{point}:2" for point in POINTS if LONG)]
 
 
 @pytest.mark.parametrize("dies", JOINED)
-def test_query_joined_with_itself_has_every_record_exactly_once(
-    embedded_kafka, scene, dies
-):
+def test_self_join_has_every_record_exactly_once(embedded_kafka, scene, dies):
     here = scene(embedded_kafka)
     producing = Producing(here, PIECES)
     program = here.program(dies=dies, joined=True)

@@ -27,24 +27,24 @@ def ledger_of(*segments):
 # What is new.
 
 
-def test_what_is_given_again_is_not_new():
+def test_redelivered_offsets_are_not_new():
     ledger = ledger_of([given(0, 9)])
 
     assert [] == ledger.select_new([given(0, 9, count=2)])
     assert [given(10, 12, 2)] == ledger.select_new([given(5, 12, count=2)])
 
 
-def test_what_a_redelivery_holds_on_both_sides_of_the_known_is_new():
+def test_offsets_on_both_sides_of_a_known_range_are_new():
     ledger = ledger_of([given(10, 19)])
 
     assert [given(5, 9), given(20, 24)] == ledger.select_new([given(5, 24)])
 
 
-def test_what_is_given_twice_at_once_is_entered_once():
+def test_offsets_acquired_twice_at_once_are_new_once():
     assert [given(0, 9)] == Ledger().select_new([given(0, 9), given(3, 7, count=2)])
 
 
-def test_asking_what_is_new_enters_nothing():
+def test_select_new_does_not_change_the_ledger():
     ledger = Ledger()
     ledger.select_new([given(0, 9)])
 
@@ -52,13 +52,13 @@ def test_asking_what_is_new_enters_nothing():
     assert [given(0, 9)] == ledger.select_new([given(0, 9)])
 
 
-def test_partitions_are_kept_apart():
+def test_partitions_are_independent():
     ledger = ledger_of([given(0, 9, partition=0)])
 
     assert [given(0, 9, partition=1)] == ledger.select_new([given(0, 9, partition=1)])
 
 
-def test_trimmed_offsets_are_remembered():
+def test_trimmed_offsets_are_redeliverable():
     ledger = ledger_of([given(0, 9)])
     ledger.trim(10)
 
@@ -66,7 +66,7 @@ def test_trimmed_offsets_are_remembered():
     assert {P0: [(0, 9)]} == ledger.redeliverable
 
 
-def test_offset_at_the_start_offset_is_still_remembered():
+def test_offset_at_the_start_offset_is_still_redeliverable():
     ledger = ledger_of([given(0, 9)])
     ledger.trim(10)
     ledger.set_start_offset(ORDERS, 0, 7)
@@ -74,7 +74,7 @@ def test_offset_at_the_start_offset_is_still_remembered():
     assert {P0: [(7, 9)]} == ledger.redeliverable
 
 
-def test_what_the_start_offset_passed_is_kept_until_it_is_committed():
+def test_offsets_before_the_start_offset_are_known_until_committed():
     ledger = ledger_of([given(0, 9)])
     ledger.set_start_offset(ORDERS, 0, 10)
 
@@ -85,7 +85,7 @@ def test_what_the_start_offset_passed_is_kept_until_it_is_committed():
     assert {} == ledger.redeliverable
 
 
-def test_group_that_is_set_back_gives_what_was_committed_once_more():
+def test_committed_offsets_before_the_start_offset_are_new():
     ledger = ledger_of([given(0, 9)])
     ledger.trim(10)
     ledger.set_start_offset(ORDERS, 0, 10)
@@ -93,7 +93,7 @@ def test_group_that_is_set_back_gives_what_was_committed_once_more():
     assert [given(0, 9)] == ledger.select_new([given(0, 9)])
 
 
-def test_start_offset_that_is_told_while_it_is_asked_what_is_new_disturbs_nobody():
+def test_set_start_offset_does_not_disturb_a_concurrent_reader():
     ledger = ledger_of(*[[given(n * 20, n * 20 + 9)] for n in range(50)])
     ledger.trim(500)
     missing = ledger._redeliverable[P0].missing
@@ -105,7 +105,7 @@ def test_start_offset_that_is_told_while_it_is_asked_what_is_new_disturbs_nobody
     )
 
 
-def test_memory_of_a_long_run_counts_holes_and_not_ranges():
+def test_memory_does_not_grow_with_trimmed_ranges():
     ledger = Ledger()
     for number in range(1000):
         ledger.append(
@@ -120,7 +120,7 @@ def test_memory_of_a_long_run_counts_holes_and_not_ranges():
 # Positions.
 
 
-def test_position_counts_offsets_in_the_order_in_which_they_came():
+def test_positions_count_offsets_in_order_of_acquisition():
     ledger = ledger_of([given(5, 9), given(0, 3, partition=1)], [given(10, 14)])
 
     assert 14 == ledger.end
@@ -129,20 +129,20 @@ def test_position_counts_offsets_in_the_order_in_which_they_came():
     assert [] == ledger.ranges_between(7, 7)
 
 
-def test_range_that_goes_on_is_joined():
+def test_adjacent_ranges_are_joined():
     ledger = ledger_of([given(0, 4)], [given(5, 9)])
 
     assert 1 == len(ledger)
     assert [given(0, 9)] == ledger.ranges_between(0, 10)
 
 
-def test_ranges_of_other_delivery_counts_stay_apart():
+def test_ranges_of_different_delivery_counts_are_not_joined():
     ledger = ledger_of([given(0, 4)], [given(5, 9, count=2)])
 
     assert [given(0, 4), given(5, 9, count=2)] == ledger.ranges_between(0, 10)
 
 
-def test_trim_inside_a_range_leaves_the_rest_as_it_was():
+def test_trim_within_a_range_keeps_the_rest():
     ledger = ledger_of([given(0, 9)], [given(0, 9, partition=1)])
     before = ledger.ranges_between(4, 20)
     ledger.trim(4)
@@ -152,7 +152,7 @@ def test_trim_inside_a_range_leaves_the_rest_as_it_was():
     assert [given(6, 7)] == ledger.ranges_between(6, 8)
 
 
-def test_trim_to_what_is_trimmed_changes_nothing():
+def test_trim_before_begin_changes_nothing():
     ledger = ledger_of([given(0, 9)])
     ledger.trim(5)
     ledger.trim(3)
@@ -160,7 +160,7 @@ def test_trim_to_what_is_trimmed_changes_nothing():
     assert 5 == ledger.begin
 
 
-def test_positions_go_on_after_all_was_trimmed():
+def test_positions_continue_after_everything_is_trimmed():
     ledger = ledger_of([given(0, 9)])
     ledger.trim(10)
     ledger.append([given(10, 12)])
@@ -168,7 +168,7 @@ def test_positions_go_on_after_all_was_trimmed():
     assert [given(10, 12)] == ledger.ranges_between(10, 13)
 
 
-def test_trimmed_position_is_refused():
+def test_trimmed_position_is_an_error():
     ledger = ledger_of([given(0, 9)])
     ledger.trim(5)
 
@@ -181,14 +181,14 @@ def test_trimmed_position_is_refused():
 @pytest.mark.parametrize(
     "ask", [lambda x: x.ranges_between(0, 11), lambda x: x.trim(11)]
 )
-def test_position_that_was_never_reached_is_refused(ask):
+def test_position_beyond_the_end_is_an_error(ask):
     with pytest.raises(
         LedgerLostError, match="ends at position 10, but 11 is requested"
     ):
         ask(ledger_of([given(0, 9)]))
 
 
-def test_positions_that_run_backwards_are_a_mistake():
+def test_start_after_end_is_a_value_error():
     with pytest.raises(ValueError, match="7 is after position 3"):
         ledger_of([given(0, 9)]).ranges_between(7, 3)
 
@@ -196,7 +196,7 @@ def test_positions_that_run_backwards_are_a_mistake():
 # Topics.
 
 
-def test_topic_made_anew_is_refused():
+def test_recreated_topic_is_an_error():
     ledger = ledger_of([given(0, 9)])
 
     with pytest.raises(
@@ -207,7 +207,7 @@ def test_topic_made_anew_is_refused():
         ledger.select_new([given(0, 9, topic_id=ORDERS_MADE_ANEW)])
 
 
-def test_topic_made_anew_is_adopted_and_its_offsets_are_others():
+def test_recreated_topic_is_accepted_with_offsets_of_its_own():
     ledger = ledger_of([given(0, 9)])
     ledger.trim(10)
     ledger.check_topics({"orders": ORDERS_MADE_ANEW}, allow_recreated=True)
@@ -218,7 +218,7 @@ def test_topic_made_anew_is_adopted_and_its_offsets_are_others():
     assert {} == ledger.redeliverable
 
 
-def test_topic_made_anew_is_adopted_with_what_is_given_of_it():
+def test_recreated_topic_is_accepted_with_its_first_records():
     ledger = ledger_of([given(0, 9)])
     anew = given(0, 4, topic_id=ORDERS_MADE_ANEW)
 
@@ -230,7 +230,7 @@ def test_topic_made_anew_is_adopted_with_what_is_given_of_it():
     assert [given(0, 9), anew] == ledger.ranges_between(0, 15)
 
 
-def test_what_still_comes_of_a_topic_that_was_replaced_is_not_new():
+def test_late_offsets_of_a_replaced_topic_are_not_new():
     ledger = ledger_of([given(0, 9)])
     anew = given(0, 4, topic_id=ORDERS_MADE_ANEW)
     ledger.append(ledger.select_new([anew], allow_recreated=True))
@@ -242,7 +242,7 @@ def test_what_still_comes_of_a_topic_that_was_replaced_is_not_new():
     assert {"orders": ORDERS_MADE_ANEW} == ledger.topics
 
 
-def test_committed_offsets_of_a_topic_that_is_gone_are_not_remembered():
+def test_committed_offsets_of_a_deleted_topic_are_not_redeliverable():
     ledger = ledger_of([given(0, 9)])
     ledger.append(
         ledger.select_new(
@@ -254,14 +254,14 @@ def test_committed_offsets_of_a_topic_that_is_gone_are_not_remembered():
     assert {SharePartition(ORDERS_MADE_ANEW, 0): [(0, 4)]} == ledger.redeliverable
 
 
-def test_topic_that_the_ledger_does_not_know_is_welcome():
+def test_check_topics_accepts_unknown_topics():
     ledger = ledger_of([given(0, 9)])
     ledger.check_topics({"orders": ORDERS, "returns": ORDERS_MADE_ANEW})
 
     assert {"orders": ORDERS} == ledger.topics
 
 
-def test_ranges_travel_to_executors():
+def test_ranges_are_picklable():
     taken = given(3, 9)
 
     assert taken == pickle.loads(pickle.dumps(taken))

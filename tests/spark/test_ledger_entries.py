@@ -44,7 +44,7 @@ parts = st.builds(
 
 @EXAMPLES
 @given(st.lists(parts, max_size=5, unique_by=lambda part: part.topic), int64s)
-def test_segment_is_read_as_it_was_written(segment, at):
+def test_acquired_entry_is_decoded_as_encoded(segment, at):
     entry = entries.parse_entry(entries.encode_acquired("d", at, segment), "here")
 
     assert "acquired" == entry.kind
@@ -53,7 +53,7 @@ def test_segment_is_read_as_it_was_written(segment, at):
     assert {part.topic: part.topic_id for part in segment} == entry.topics
 
 
-def test_topic_that_was_made_anew_within_a_segment_keeps_both_its_ids():
+def test_recreated_topic_in_a_segment_keeps_both_ids():
     segment = [AcquiredRange("a", bytes([i]) * 16, 0, 0, 9, 1) for i in (1, 2, 1)]
     entry = entries.parse_entry(entries.encode_acquired("d", 0, segment), "here")
 
@@ -70,7 +70,7 @@ def test_topic_that_was_made_anew_within_a_segment_keeps_both_its_ids():
     st.dictionaries(st.text(max_size=5), topic_ids, max_size=3),
     loads,
 )
-def test_snapshot_is_read_as_it_was_written(remembered, topics, known):
+def test_trimmed_entry_is_decoded_as_encoded(remembered, topics, known):
     data = entries.encode_trimmed(
         "d",
         IDENTITY,
@@ -89,7 +89,7 @@ def test_snapshot_is_read_as_it_was_written(remembered, topics, known):
     assert known == dict(entry.loads.items())
 
 
-def test_entry_that_is_cut_anywhere_is_damaged():
+def test_truncated_entry_is_damaged():
     data = entries.encode_acquired("d", 0, [AcquiredRange("a", bytes(16), 0, 0, 9, 1)])
     for length in range(len(data)):
         with pytest.raises(LedgerLostError, match="entry here is damaged"):
@@ -104,7 +104,7 @@ def test_entry_with_any_byte_changed_is_damaged():
             entries.parse_entry(changed, "here")
 
 
-def test_entry_of_a_newer_version_is_refused():
+def test_entry_of_a_newer_version_is_rejected():
     body, _, _ = entries.encode_opened("d", IDENTITY).rpartition(b'{"crc32":')
     body = body.replace(b'"version":1', b'"version":3')
     data = body + b'{"crc32":%d}\n' % zlib.crc32(body)
@@ -117,7 +117,7 @@ def version(data):
     return json.loads(data.splitlines()[0])["version"]
 
 
-def test_only_entries_with_loads_have_the_version_that_older_packages_refuse():
+def test_only_entries_with_loads_have_version_2():
     nothing = {"begin": 0, "first_kept": 0, "topics": {}, "redeliverable": {}}
     known = Loads({"one": Load(start=0, ledger_end=0)})
 
@@ -130,7 +130,7 @@ def test_only_entries_with_loads_have_the_version_that_older_packages_refuse():
     )
 
 
-def test_a_range_takes_some_twenty_five_bytes():
+def test_range_takes_less_than_30_bytes():
     segment = [
         AcquiredRange("orders", bytes(16), i % 6, i * 100, i * 100 + 99, 1)
         for i in range(100_000)

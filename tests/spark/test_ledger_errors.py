@@ -6,7 +6,7 @@ from sharecons.errors import Error
 from sharecons.spark import errors
 
 
-def test_drawing_is_the_tree_of_the_classes():
+def test_drawing_matches_the_error_classes():
     drawn = re.findall(r"^    ([│ └├─]*)(\w+Error)\b", errors.__doc__, re.MULTILINE)
     above = {0: Error}
     for branches, name in drawn:

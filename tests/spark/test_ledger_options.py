@@ -39,7 +39,7 @@ from tests.spark.test_options import NEEDED
         ("inf", "inf"),
     ],
 )
-def test_value_is_what_json_would_read_or_text(text, value):
+def test_option_value_is_json_or_text(text, value):
     parsed = parse_ledger_option("ledger.x", text)
 
     assert parsed == value
@@ -47,7 +47,7 @@ def test_value_is_what_json_would_read_or_text(text, value):
 
 
 @pytest.mark.parametrize("text", ['{"secret": hush}', '["hush', '"hush', "[" * 100_000])
-def test_broken_json_is_refused_without_its_text(text):
+def test_invalid_json_is_rejected_without_showing_it(text):
     with pytest.raises(ConfigurationError) as caught:
         read_options(NEEDED | {"ledger.client_kwargs": text})
 
@@ -78,7 +78,7 @@ def store(monkeypatch):
     return Kept
 
 
-def test_filesystem_is_made_with_what_the_options_mean(store):
+def test_filesystem_is_created_with_the_parsed_options(store):
     inner = {"endpoint_url": "http://store:9000", "maxAttempts": 3}
     options = read_options(
         NEEDED
@@ -94,7 +94,7 @@ def test_filesystem_is_made_with_what_the_options_mean(store):
     assert store.made_with == {"anon": True, "client_kwargs": inner, "key": "123"}
 
 
-def test_filesystems_complaint_is_shown_without_secrets(store):
+def test_filesystem_error_is_shown_without_secrets(store):
     given = {"secret": "hush-hush", "client_kwargs": {"aws_token": "hush"}}
 
     with pytest.raises(ConfigurationError) as caught:
@@ -104,7 +104,7 @@ def test_filesystems_complaint_is_shown_without_secrets(store):
     assert "hush" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_values_that_look_like_no_secret_stay_in_a_text():
+def test_hide_secrets_keeps_other_values():
     options = {"region": "north", "account_key": "abc", "nested": {"token": "abcdef"}}
 
     assert hide_secrets("abcdef and abc in north", options) == "*** and *** in north"

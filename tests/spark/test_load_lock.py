@@ -22,7 +22,7 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_second_lock_of_a_load_learns_who_holds_it():
+def test_try_acquire_returns_the_holder():
     first, second = LoadLock("one"), LoadLock("one")
     assert first.try_acquire() is None
 
@@ -33,7 +33,7 @@ def test_second_lock_of_a_load_learns_who_holds_it():
     assert second.try_acquire() == Holder(holder.name, Address(1234, "secret"))
 
 
-def test_file_of_a_lock_is_for_its_user_alone(directory):
+def test_lock_file_is_readable_by_its_user_only(directory):
     lock = LoadLock("one")
     lock.acquire()
     (file,) = directory.iterdir()
@@ -41,7 +41,7 @@ def test_file_of_a_lock_is_for_its_user_alone(directory):
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_lock_is_waited_for():
+def test_acquire_waits_for_the_lock():
     first, second = LoadLock("one"), LoadLock("one")
     first.acquire()
     threading.Timer(0.3, first.release).start()
@@ -51,13 +51,13 @@ def test_lock_is_waited_for():
     assert time.monotonic() - began >= 0.2
 
 
-def test_locks_of_two_loads_do_not_meet():
+def test_locks_of_two_loads_are_independent():
     LoadLock("one").acquire()
 
     assert LoadLock("two").try_acquire() is None
 
 
-def test_lock_that_is_released_leaves_no_file(directory):
+def test_release_removes_the_lock_file(directory):
     lock = LoadLock("one")
     lock.acquire()
     assert list(directory.iterdir())
@@ -68,7 +68,7 @@ def test_lock_that_is_released_leaves_no_file(directory):
     assert LoadLock("one").try_acquire() is None
 
 
-def test_lock_goes_to_one_at_a_time_however_many_wait():
+def test_lock_has_one_holder_at_a_time():
     inside, most, done = 0, 0, 0
     counting = threading.Lock()
 
@@ -95,7 +95,7 @@ def test_lock_goes_to_one_at_a_time_however_many_wait():
     assert (most, done) == (1, 12)
 
 
-def test_killed_process_lets_the_next_one_in(directory):
+def test_lock_of_a_killed_process_is_free(directory):
     program = """
 import sys, tempfile, time
 tempfile.tempdir = sys.argv[1]
@@ -116,7 +116,7 @@ time.sleep(60)
     assert LoadLock("one").try_acquire() is None
 
 
-def test_directory_that_takes_no_lock_is_done_without(directory, monkeypatch):
+def test_try_acquire_without_a_directory_succeeds(directory, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(directory / "missing"))
     lock = LoadLock("one")
     assert lock.try_acquire() is None
@@ -124,7 +124,7 @@ def test_directory_that_takes_no_lock_is_done_without(directory, monkeypatch):
     lock.release()
 
 
-def test_link_of_somebody_else_is_not_followed(directory):
+def test_symbolic_link_of_another_user_is_not_followed(directory):
     target = directory / "precious"
     target.write_text("mine")
     lock = LoadLock("one")
@@ -135,7 +135,7 @@ def test_link_of_somebody_else_is_not_followed(directory):
     assert target.read_text() == "mine"
 
 
-def test_place_without_locks_is_not_taken_over_by_another_process_of_the_load():
+def test_load_lock_excludes_processes_on_a_storage_without_locks():
     storage = MemoryStorage()
     store = Store(storage, lock=LoadLock("one"))
     store.open("billing")

@@ -58,7 +58,7 @@ def failure(running):
     return str(caught.value)
 
 
-def test_range_that_retention_removed_is_an_error_or_passed_over(spark, query, kafka):
+def test_range_removed_by_retention_is_an_error_or_skipped(spark, query, kafka):
     topic = query.options["subscribe"]
     kafka.admin.produce(topic, values(0, 100))
     leave_unread(spark, query)
@@ -71,7 +71,7 @@ def test_range_that_retention_removed_is_an_error_or_passed_over(spark, query, k
     assert numbers(query) == list(range(30, 100))
 
 
-def test_topic_that_was_made_anew_is_an_error_or_gone_on_with(spark, query, kafka):
+def test_recreated_topic_is_an_error_or_read(spark, query, kafka):
     topic = query.options["subscribe"]
     kafka.admin.produce(topic, values(0, 50))
     query.run(spark)
@@ -87,7 +87,7 @@ def test_topic_that_was_made_anew_is_an_error_or_gone_on_with(spark, query, kafk
     assert numbers(query) == [*range(50), *range(100, 120)]
 
 
-def test_topic_that_is_made_anew_under_a_query_is_gone_on_with(spark, query, kafka):
+def test_topic_recreated_during_a_query_is_read(spark, query, kafka):
     topic = query.options["subscribe"]
     kafka.admin.produce(topic, values(0, 50))
     running = query.start(query.read(spark, **SKIP), processingTime="0 seconds")
@@ -105,7 +105,7 @@ def test_topic_that_is_made_anew_under_a_query_is_gone_on_with(spark, query, kaf
     assert numbers(query) == [*range(50), *range(100, 130)]
 
 
-def test_topic_that_is_missing_or_forbidden_is_named(spark, query, kafka):
+def test_missing_or_forbidden_topic_is_named_in_the_error(spark, query, kafka):
     missing = query.options | {"subscribe": f"{query.options['subscribe']},ordres"}
     with pytest.raises(AnalysisException, match="topic 'ordres' does not exist"):
         spark.read.format("sharegroup").options(**missing).load().collect()

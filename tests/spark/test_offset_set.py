@@ -27,7 +27,7 @@ def offsets_of(parts):
 
 @EXAMPLES
 @given(changes)
-def test_ranges_are_those_of_a_set_ascending_and_apart(changes):
+def test_ranges_equal_a_set_and_are_sorted_and_disjoint(changes):
     held, plain = held_and_set(changes)
     parts = list(held)
 
@@ -42,7 +42,7 @@ def test_ranges_are_those_of_a_set_ascending_and_apart(changes):
 
 @EXAMPLES
 @given(changes, ranges)
-def test_missing_is_what_a_set_does_not_hold(changes, asked):
+def test_missing_returns_offsets_outside_the_set(changes, asked):
     held, plain = held_and_set(changes)
     first, last = asked
 
@@ -51,7 +51,7 @@ def test_missing_is_what_a_set_does_not_hold(changes, asked):
     )
 
 
-def test_a_partition_handed_out_in_order_is_one_range():
+def test_offsets_added_in_order_are_one_range():
     held = OffsetSet()
     for offset in range(0, 1000, 10):
         held.add(offset, offset + 9)
@@ -61,7 +61,7 @@ def test_a_partition_handed_out_in_order_is_one_range():
 
 @EXAMPLES
 @given(changes, ranges)
-def test_copy_without_a_range_leaves_the_first_as_it_was(changes, taken_out):
+def test_without_does_not_change_the_original(changes, taken_out):
     held, plain = held_and_set(changes)
     first, last = taken_out
     copy = held.without(first, last)

@@ -22,7 +22,7 @@ def refusal(streaming=True, without=(), **more):
     return str(caught.value)
 
 
-def test_what_is_needed_is_enough():
+def test_required_options_are_sufficient():
     options = read_options(NEEDED)
 
     assert options.bootstrap_servers == "localhost:9092"
@@ -33,7 +33,7 @@ def test_what_is_needed_is_enough():
     assert options.include_headers is False
 
 
-def test_names_are_read_in_whatever_case_spark_gives_them():
+def test_case_of_names_is_ignored():
     options = read_options(
         {name.lower(): value for name, value in NEEDED.items()}
         | {"MAXOFFSETSPERTRIGGER": "500", "failondataloss": "False"}
@@ -44,7 +44,7 @@ def test_names_are_read_in_whatever_case_spark_gives_them():
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_each_that_is_needed_is_missed_by_its_name(name):
+def test_missing_required_option_is_named(name):
     text = refusal(without=[name])
 
     assert text.startswith(f"{name} is missing: ")
@@ -68,7 +68,7 @@ def test_each_that_is_needed_is_missed_by_its_name(name):
         ({"ledger.anon": "true"}, "ledger_options", {"anon": True}),
     ],
 )
-def test_option_is_read(given, attribute, read):
+def test_option_is_parsed(given, attribute, read):
     assert getattr(read_options(NEEDED | given), attribute) == read
 
 
@@ -87,14 +87,14 @@ def test_option_is_read(given, attribute, read):
         "kafka.value.deserializer",
     ],
 )
-def test_what_has_no_meaning_for_a_share_group_is_refused_with_the_reason(name):
+def test_unsupported_option_is_rejected_with_a_reason(name):
     text = refusal(**{name.lower(): "anything"})
 
     assert text.startswith(f"{name} is not supported: ")
     assert len(text) > len(name) + 60
 
 
-def test_unknown_option_is_refused_and_its_neighbour_named():
+def test_unknown_option_is_rejected_with_a_suggestion():
     assert refusal(maxOffsetPerTrigger="5") == (
         "maxOffsetPerTrigger is not an option of sharegroup; did you mean "
         "maxOffsetsPerTrigger?"
@@ -125,7 +125,7 @@ def test_unknown_option_is_refused_and_its_neighbour_named():
         ("kafka.client.rack", "\ud800"),
     ],
 )
-def test_value_that_makes_no_sense_is_refused(name, value):
+def test_invalid_value_is_rejected(name, value):
     text = refusal(**{name: value})
 
     assert name in text
@@ -139,7 +139,7 @@ LOGIN = {
 }
 
 
-def test_security_is_what_kafkas_own_properties_say():
+def test_security_is_read_from_kafka_properties():
     options = read_options(NEEDED | LOGIN)
 
     security = load_security(options.security)
@@ -149,13 +149,13 @@ def test_security_is_what_kafkas_own_properties_say():
     assert load_security(read_options(NEEDED).security) is None
 
 
-def test_secrets_are_not_shown():
+def test_repr_of_options_hides_secrets():
     options = read_options(NEEDED | LOGIN | {"ledger.key": "ledger-Secret"})
 
     assert "Secret" not in repr(options)
 
 
-def test_tasks_get_the_keys_to_the_brokers_and_not_those_to_the_ledger():
+def test_tasks_get_credentials_of_the_brokers_only():
     pytest.importorskip("pyspark", reason="needs sharecons[spark]")
     from sharecons.spark.tasks import options_for_tasks
 
@@ -194,11 +194,11 @@ def test_tasks_get_the_keys_to_the_brokers_and_not_those_to_the_ledger():
         ),
     ],
 )
-def test_security_that_makes_no_sense_is_refused(more, text):
+def test_invalid_security_is_rejected(more, text):
     assert refusal(**more) == text
 
 
-def test_limits_that_contradict_each_other_are_refused():
+def test_contradictory_limits_are_rejected():
     text = refusal(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
 
     assert text == "minOffsetsPerTrigger (10) is more than maxOffsetsPerTrigger (5)"
@@ -223,7 +223,7 @@ def test_load_id_is_for_batches_that_acquire():
 
 
 @pytest.mark.parametrize("start", ["10", "new", "-1", "latest"])
-def test_positions_that_lead_nowhere_are_refused(start):
+def test_invalid_positions_are_rejected(start):
     text = refusal(streaming=False, startingPosition=start, endingPosition="9")
 
     assert "startingPosition" in text
@@ -233,5 +233,5 @@ def test_positions_that_lead_nowhere_are_refused(start):
     ("text", "seconds"),
     [("15m", 900), ("500ms", 0.5), ("30 s", 30), ("2H", 7200), ("250", 0.25)],
 )
-def test_durations_are_read_as_spark_writes_them(text, seconds):
+def test_durations_use_sparks_notation(text, seconds):
     assert parse_duration("x", text) == seconds

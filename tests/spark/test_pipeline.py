@@ -51,7 +51,7 @@ def figures(batch=0, **more):
 # The command line.
 
 
-def test_what_is_needed_is_enough():
+def test_required_options_are_sufficient():
     settings = parse_arguments(NEEDED)
 
     assert settings.topics == ("orders",)
@@ -61,7 +61,7 @@ def test_what_is_needed_is_enough():
     assert settings.path("rows") == "/x/rows"
 
 
-def test_schema_may_lie_in_a_file(tmp_path):
+def test_schema_is_read_from_a_file(tmp_path):
     (tmp_path / "orders.sql").write_text(SCHEMA)
     arguments = [*NEEDED[:4], "--schema", f"@{tmp_path}/orders.sql", "--into", "/x"]
 
@@ -79,7 +79,7 @@ def test_schema_may_lie_in_a_file(tmp_path):
         [*NEEDED, "--timestamp-unit", "h"],
     ],
 )
-def test_command_line_that_makes_no_sense_ends_the_program(arguments, capsys):
+def test_invalid_command_line_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         parse_arguments(arguments)
 
@@ -90,17 +90,17 @@ def test_command_line_that_makes_no_sense_ends_the_program(arguments, capsys):
 # Figures.
 
 
-def test_table_has_a_line_for_each_batch_and_one_for_all():
+def test_table_has_a_line_per_batch_and_a_total():
     lines = format_table([figures(0), figures(1, rows=500)]).splitlines()
 
     assert len(lines) == 4
     assert lines[1].split()[:2] == ["0", "1,000"]
     assert lines[-1].split() == ["all", "1,500", "6", "4"]
-    assert format_table([]) == "nothing was there\n"
+    assert format_table([]) == "no records\n"
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 40])
-def test_picture_has_a_point_for_each_batch_in_each_line(count):
+def test_chart_has_a_point_per_batch_and_line(count):
     drawn = ElementTree.fromstring(
         draw_chart([figures(n, rows=n * 10) for n in range(count)])
     )
@@ -120,7 +120,7 @@ def test_picture_has_a_point_for_each_batch_in_each_line(count):
         (41_234, ["0", "20,000", "40,000", "60,000"]),
     ],
 )
-def test_axes_go_by_round_numbers_and_say_what_they_show(rows, marks):
+def test_axes_have_round_numbers_and_labels(rows, marks):
     batches = [figures(7, rows=rows, quarantined=0), figures(8, rows=1, quarantined=0)]
     drawn = ElementTree.fromstring(draw_chart(batches))
 
@@ -162,7 +162,7 @@ def slowly(test):
 
 
 @slowly
-def test_valid_rows_are_kept_and_the_others_quarantined_with_the_reason(
+def test_valid_records_are_rows_and_others_are_quarantined(
     spark, share_broker, arguments, tmp_path, capsys
 ):
     good = [
@@ -201,7 +201,7 @@ def test_valid_rows_are_kept_and_the_others_quarantined_with_the_reason(
 
 
 @slowly
-def test_next_run_adds_what_is_new(spark, share_broker, arguments, tmp_path):
+def test_next_run_adds_new_records(spark, share_broker, arguments, tmp_path):
     share_broker.produce("orders", ['{"id": 1}'])
     program.main(arguments)
     share_broker.produce("orders", ['{"id": 2}'])
@@ -219,7 +219,7 @@ def test_next_run_adds_what_is_new(spark, share_broker, arguments, tmp_path):
 
 
 @slowly
-def test_avro_is_read_without_framing_and_with_columns_of_the_pipelines_names(
+def test_framed_avro_is_decoded_and_own_columns_are_prefixed(
     spark, share_broker, arguments, tmp_path
 ):
     schema = json.dumps(
@@ -247,7 +247,7 @@ def test_avro_is_read_without_framing_and_with_columns_of_the_pipelines_names(
 
 
 @slowly
-def test_columns_of_all_types_are_kept_as_they_were_sent_in_any_time_zone(
+def test_values_of_all_types_are_unchanged_in_any_time_zone(
     spark, share_broker, arguments, tmp_path
 ):
     schema = (
@@ -295,13 +295,13 @@ def test_columns_of_all_types_are_kept_as_they_were_sent_in_any_time_zone(
 
 
 @slowly
-def test_settings_that_make_no_sense_end_in_a_sentence(spark, arguments, capsys):
+def test_invalid_settings_print_one_line_and_exit_with_2(spark, arguments, capsys):
     for more, words in [
         (["--schema", "id WHATEVER"], "is not a list of columns"),
         (["--partition-by", "colour"], "no such column"),
         (["--schema", "id INT, BATCH STRING"], "column BATCH, and so has the pipeline"),
         (["--schema", "_offset INT"], "column _offset, and so has the pipeline"),
-        (["--schema", "id INT, Id INT"], "id and Id, which are one"),
+        (["--schema", "id INT, Id INT"], "id and Id, which are the same"),
         (["--schema", "a STRUCT<x: INT, X: INT>"], "a has the columns x and X"),
         (["--schema", "id INT, Day DATE"], "--partition-by Day"),
         (["--schema", "id INT, a ARRAY<INT>", "--partition-by", "a"], "of type ARRAY"),
@@ -321,7 +321,7 @@ def test_settings_that_make_no_sense_end_in_a_sentence(spark, arguments, capsys)
 
 
 @slowly
-def test_failures_end_in_a_sentence_and_their_exit_code(
+def test_failures_print_one_line_and_exit_with_their_code(
     spark, share_broker, arguments, tmp_path, capsys
 ):
     share_broker.produce("orders", ['{"id": 1}'])
@@ -343,9 +343,7 @@ def test_failures_end_in_a_sentence_and_their_exit_code(
 
 
 @slowly
-def test_home_directory_is_expanded_and_paths_lie_where_hadoop_says(
-    spark, tmp_path, monkeypatch
-):
+def test_locations_are_qualified_by_hadoop_configuration(spark, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
 
     assert qualify_location(spark, "~/lake") == f"file:{tmp_path}/lake"
@@ -406,7 +404,7 @@ def wait_until(condition, process):
         (signal.SIGTERM, "starting"),
     ],
 )
-def test_signal_ends_the_service_in_order(
+def test_signal_stops_the_service_without_loss(
     spark, share_broker, arguments, tmp_path, number, when
 ):
     base = tmp_path / "lake"

@@ -33,22 +33,22 @@ def offsets(ranges):
 # Admission.
 
 
-def test_without_limits_a_batch_covers_all_that_is_held():
+def test_batch_without_limits_ends_at_the_ledgers_end():
     assert BatchLimits().batch_end(10, 500, overdue=False) == 500
 
 
-def test_batch_covers_no_more_than_its_most():
+def test_batch_has_at_most_max_offsets():
     assert BatchLimits(max_offsets=100).batch_end(10, 500, overdue=False) == 110
     assert BatchLimits(max_offsets=100).batch_end(10, 60, overdue=False) == 60
 
 
-def test_less_than_the_least_waits_until_it_is_overdue():
+def test_batch_below_min_offsets_waits_until_overdue():
     assert BatchLimits(min_offsets=100).batch_end(10, 60, overdue=False) == 10
     assert BatchLimits(min_offsets=100).batch_end(10, 60, overdue=True) == 60
     assert BatchLimits(min_offsets=100).batch_end(10, 110, overdue=False) == 110
 
 
-def test_nothing_held_is_nothing_to_cover_however_overdue():
+def test_overdue_batch_without_offsets_is_empty():
     assert (
         BatchLimits(max_offsets=5, min_offsets=3).batch_end(10, 10, overdue=True) == 10
     )
@@ -61,13 +61,13 @@ def stands(start, lag=None):
     return GroupOffset(start_offset=start, leader_epoch=3, lag=lag)
 
 
-def test_goal_of_empty_topics_is_reached_at_once():
+def test_target_of_empty_topics_is_reached_at_once():
     assert AvailableNowTarget({}, {}, 7).is_reached
     assert AvailableNowTarget({P0: (0, 0)}, {}, 7).is_reached
     assert AvailableNowTarget({P0: (5, 5)}, {P0: stands(5)}, 7).is_reached
 
 
-def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
+def test_target_is_reached_at_the_last_offset_of_each_partition():
     goal = AvailableNowTarget({P0: (0, 10), P1: (0, 5)}, {}, 0)
     goal.mark_acquired([taken(0, 8)])
     goal.mark_acquired([taken(0, 4, partition=1)])
@@ -78,7 +78,7 @@ def test_goal_is_reached_when_the_last_offset_of_each_partition_came():
     assert goal.is_reached
 
 
-def test_goal_is_reached_when_the_group_has_passed_it_without_us():
+def test_target_is_reached_when_the_start_offset_has_passed_it():
     goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(3)}, 0)
     goal.mark_progress({P0: stands(9), P1: stands(50)})
     assert not goal.is_reached
@@ -86,7 +86,7 @@ def test_goal_is_reached_when_the_group_has_passed_it_without_us():
     assert goal.is_reached
 
 
-def test_goal_is_reached_when_the_group_has_no_lag_though_it_starts_before():
+def test_target_is_reached_when_the_group_has_no_lag():
     goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 4)}, 0)
     goal.mark_progress({P0: stands(0, 1)})
     assert not goal.is_reached
@@ -95,7 +95,7 @@ def test_goal_is_reached_when_the_group_has_no_lag_though_it_starts_before():
     assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 0)}, 0).is_reached
 
 
-def test_goal_names_the_position_that_what_is_lacking_leads_to():
+def test_expected_end_is_the_position_after_the_missing_offsets():
     # From where the group starts; where its log begins if that is unknown.
     assert AvailableNowTarget(
         {P0: (0, 10), P1: (2, 5)}, {P0: stands(4), P1: stands(None)}, 100
@@ -104,7 +104,7 @@ def test_goal_names_the_position_that_what_is_lacking_leads_to():
     assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(4, 2)}, 0).expected_end == 2
 
 
-def test_goal_is_not_reached_while_a_partition_has_no_leader():
+def test_target_is_not_reached_while_a_partition_has_no_leader():
     goal = AvailableNowTarget(
         {P0: (0, 10)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
     )
@@ -124,7 +124,7 @@ def test_goal_is_not_reached_while_a_partition_has_no_leader():
     assert goal.is_reached
 
 
-def test_goal_does_not_grow_by_partitions_that_hold_nothing_for_the_group():
+def test_target_does_not_grow_by_partitions_without_lag():
     goal = AvailableNowTarget(
         {P0: (0, 0)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
     )
@@ -133,7 +133,7 @@ def test_goal_does_not_grow_by_partitions_that_hold_nothing_for_the_group():
     assert goal.is_reached
 
 
-def test_goal_forgets_topics_that_are_gone_or_made_anew():
+def test_target_drops_deleted_and_recreated_topics():
     other = TopicPartition("bills", 0)
     ids = {"orders": ID, "bills": bytes(16)}
     goal = AvailableNowTarget({P0: (0, 10), other: (0, 5)}, {}, 0, topic_ids=ids)
@@ -149,7 +149,7 @@ def test_goal_forgets_topics_that_are_gone_or_made_anew():
     assert goal.expected_end == 3
 
 
-def test_patience_waits_again_when_the_goal_grows():
+def test_idle_timeout_restarts_when_the_target_grows():
     patience = IdleTimeout(10, expected_end=100)
     assert not patience.is_expired(100, idle_since=20.0, now=20.0)
     patience.expected_end = 150
@@ -159,7 +159,7 @@ def test_patience_waits_again_when_the_goal_grows():
     assert patience.is_expired(170, idle_since=50.0, now=50.0)
 
 
-def test_patience_ends_when_nothing_came_for_long():
+def test_idle_timeout_expires_without_new_offsets():
     patience = IdleTimeout(10, expected_end=100)
 
     assert not patience.is_expired(50, idle_since=5.0, now=14.9)
@@ -167,7 +167,7 @@ def test_patience_ends_when_nothing_came_for_long():
     assert patience.is_expired(60, idle_since=14.0, now=24.0)
 
 
-def test_patience_ends_long_after_enough_came_though_more_comes():
+def test_idle_timeout_expires_after_the_expected_end_though_more_arrives():
     patience = IdleTimeout(10, expected_end=100)
 
     assert not patience.is_expired(100, idle_since=20.0, now=20.0)
@@ -178,7 +178,7 @@ def test_patience_ends_long_after_enough_came_though_more_comes():
 # Tasks.
 
 
-def test_nothing_is_no_task():
+def test_empty_batch_has_no_task():
     assert plan_tasks([], min_tasks=8, max_records=None) == []
 
 
@@ -194,26 +194,26 @@ def test_large_batch_has_a_task_for_each_partition():
     assert len(plan_tasks(ranges, min_tasks=None, max_records=None)) == 3
 
 
-def test_one_partition_feeds_as_many_tasks_as_are_asked_for():
+def test_one_partition_is_divided_into_min_tasks():
     tasks = plan_tasks([taken(0, 99_999)], min_tasks=8, max_records=None)
 
     assert [sum(t.size for t in task) for task in tasks] == [12_500] * 8
 
 
-def test_no_task_has_more_than_the_most():
+def test_no_task_exceeds_max_records():
     tasks = plan_tasks([taken(0, 99), taken(0, 99, 1)], min_tasks=None, max_records=30)
 
     assert len(tasks) == 7
     assert max(sum(t.size for t in task) for task in tasks) <= 30
 
 
-def test_no_task_is_empty_though_more_are_asked_for_than_there_are_offsets():
+def test_no_task_is_empty_if_min_tasks_exceeds_the_offsets():
     tasks = plan_tasks([taken(0, 2)], min_tasks=8, max_records=None)
 
     assert [offsets(task) for task in tasks] == [[(0, 0, 1)], [(0, 1, 1)], [(0, 2, 1)]]
 
 
-def test_neighbours_in_the_log_are_read_as_one_range():
+def test_adjacent_ranges_of_a_batch_are_joined():
     ranges = [taken(5, 9), taken(0, 3, 1), taken(0, 4), taken(10, 12, count=2)]
 
     tasks = plan_tasks(ranges, min_tasks=None, max_records=None)
@@ -228,7 +228,7 @@ def test_neighbours_in_the_log_are_read_as_one_range():
     st.none() | st.integers(1, 30),
     st.none() | st.integers(1, 30),
 )
-def test_tasks_have_each_offset_once_and_about_as_many(parts, least, most):
+def test_tasks_have_each_offset_once_and_equal_sizes(parts, least, most):
     nexts = dict.fromkeys(range(4), 0)
     ranges = []
     for partition, size, count in parts:
@@ -249,5 +249,5 @@ def test_tasks_have_each_offset_once_and_about_as_many(parts, least, most):
 
 
 @pytest.mark.parametrize("least", [2, 5])
-def test_at_least_as_many_tasks_as_asked_for(least):
+def test_batch_has_at_least_min_tasks(least):
     assert len(plan_tasks([taken(0, 9)], min_tasks=least, max_records=None)) == least

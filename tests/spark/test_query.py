@@ -147,7 +147,7 @@ def latest(query, start, max_offsets=None, min_offsets=None):
 # Streams.
 
 
-def test_new_query_begins_at_what_nobody_committed():
+def test_new_query_starts_at_the_ledgers_begin():
     driver = FakeDriver()
     driver.give(10)
     driver.trim(4)
@@ -155,7 +155,7 @@ def test_new_query_begins_at_what_nobody_committed():
     assert stream(driver).initial_offset() == at(4)
 
 
-def test_batch_covers_what_came_up_to_its_limit():
+def test_batch_ends_at_the_ledgers_end_or_its_limit():
     driver = FakeDriver()
     driver.give(100)
     query = stream(driver)
@@ -166,7 +166,7 @@ def test_batch_covers_what_came_up_to_its_limit():
     assert latest(query, 90, max_offsets=30) == 100
 
 
-def test_nothing_new_is_answered_with_the_start_after_a_moment():
+def test_latest_offset_without_new_records_returns_the_start():
     driver = FakeDriver()
     driver.give(10)
 
@@ -174,7 +174,7 @@ def test_nothing_new_is_answered_with_the_start_after_a_moment():
     assert 0 < driver.now - 100 <= 0.2
 
 
-def test_few_records_wait_for_more_but_no_longer_than_the_delay():
+def test_small_batch_waits_for_max_trigger_delay():
     driver = FakeDriver()
     query = stream(driver, minOffsetsPerTrigger="50", maxTriggerDelay="20s")
     driver.give(10)
@@ -191,7 +191,7 @@ def test_few_records_wait_for_more_but_no_longer_than_the_delay():
     assert latest(query, 10, min_offsets=50) == 60
 
 
-def test_offset_of_another_ledger_is_refused():
+def test_offset_of_another_ledger_is_rejected():
     driver = FakeDriver()
     driver.give(10)
     query = stream(driver)
@@ -202,7 +202,7 @@ def test_offset_of_another_ledger_is_refused():
         )
 
 
-def test_position_beyond_the_ledger_is_refused():
+def test_position_beyond_the_ledger_is_rejected():
     driver = FakeDriver()
     driver.give(10)
 
@@ -210,7 +210,7 @@ def test_position_beyond_the_ledger_is_refused():
         stream(driver).plan_tasks(at(5), at(11))
 
 
-def test_replay_gives_the_same_tasks():
+def test_replayed_batch_has_the_same_tasks():
     driver = FakeDriver()
     driver.give(100)
     query = stream(driver, minPartitions="3")
@@ -221,7 +221,7 @@ def test_replay_gives_the_same_tasks():
     assert sum(t.size for task in first for t in task) == 50
 
 
-def test_commit_lets_go_what_stands_before():
+def test_commit_trims_the_ledger():
     driver = FakeDriver()
     driver.give(100)
     stream(driver).commit(at(40))
@@ -229,7 +229,7 @@ def test_commit_lets_go_what_stands_before():
     assert driver.begin == 40
 
 
-def test_progress_shows_where_the_ledger_ends_and_the_figures():
+def test_progress_has_the_ledgers_end_and_the_stats():
     driver = FakeDriver()
     driver.give(10)
 
@@ -250,7 +250,7 @@ def run_available_now(driver, max_offsets=None, **options):
     return ends[1:]
 
 
-def test_available_now_waits_for_all_that_was_there_and_ends():
+def test_available_now_ends_at_its_target():
     driver = FakeDriver(lacking=100)
     driver.coming = [(101, 60), (103, 40)]
 
@@ -261,14 +261,14 @@ def coming_every(seconds, count, times):
     return [(100 + n * seconds, count) for n in range(times)]
 
 
-def test_available_now_makes_a_batch_of_what_comes_without_a_pause():
+def test_available_now_waits_for_a_larger_batch():
     driver = FakeDriver(lacking=100)
     driver.coming = coming_every(0.04, 5, 20)
 
     assert run_available_now(driver) == [100]
 
 
-def test_available_now_runs_a_batch_once_it_is_as_large_as_allowed():
+def test_available_now_runs_a_batch_at_max_offsets():
     driver = FakeDriver(lacking=100)
     driver.coming = coming_every(0.04, 5, 20)
 
@@ -276,14 +276,14 @@ def test_available_now_runs_a_batch_once_it_is_as_large_as_allowed():
     assert driver.now < 101
 
 
-def test_available_now_gathers_no_more_than_may_stand_ahead():
+def test_available_now_batch_is_limited_by_max_offsets_ahead():
     driver = FakeDriver(lacking=100)
     driver.coming = coming_every(0.04, 5, 20)
 
     assert run_available_now(driver, maxOffsetsAhead="50") == [50, 100]
 
 
-def test_available_now_does_not_gather_for_long_what_comes_slowly():
+def test_available_now_batch_grows_for_a_limited_time():
     driver = FakeDriver(lacking=100)
     driver.coming = coming_every(0.2, 1, 100)
 
@@ -291,7 +291,7 @@ def test_available_now_does_not_gather_for_long_what_comes_slowly():
     assert 4 <= first <= 8
 
 
-def test_available_now_hands_out_at_once_what_a_member_that_ended_has_entered():
+def test_available_now_does_not_wait_after_the_member_has_ended():
     driver = FakeDriver(lacking=100)
     driver.give(60)
     driver.has_ended = True
@@ -302,28 +302,28 @@ def test_available_now_hands_out_at_once_what_a_member_that_ended_has_entered():
     assert driver.asked == 1
 
 
-def test_available_now_keeps_to_the_limit():
+def test_available_now_batches_have_at_most_max_offsets():
     driver = FakeDriver(lacking=100)
     driver.give(100)
 
     assert run_available_now(driver, max_offsets=40) == [40, 80, 100]
 
 
-def test_available_now_with_nothing_there_ends_at_once():
+def test_available_now_without_records_ends_at_once():
     driver = FakeDriver()
 
     assert run_available_now(driver) == []
     assert driver.now == 100
 
 
-def test_available_now_brings_first_what_the_ledger_held_already():
+def test_available_now_reads_older_ranges_of_the_ledger():
     ledger = Ledger()
     ledger.append([AcquiredRange("orders", ID, 0, 0, 29, 1)])
 
     assert run_available_now(FakeDriver(ledger)) == [30]
 
 
-def test_available_now_does_not_run_after_producers():
+def test_available_now_does_not_follow_producers():
     driver = FakeDriver(lacking=100)
     driver.give(90)
     driver.give(50)
@@ -332,7 +332,7 @@ def test_available_now_does_not_run_after_producers():
     assert run_available_now(driver) == [140]
 
 
-def test_available_now_ends_though_others_hold_what_is_lacking_and_producers_go_on():
+def test_available_now_ends_though_others_hold_records_and_producers_continue():
     driver = FakeDriver()
     places = {TopicPartition("orders", n): (0, 10) for n in (0, 1)}
     driver.target = AvailableNowTarget(places, {}, 0)
@@ -342,7 +342,7 @@ def test_available_now_ends_though_others_hold_what_is_lacking_and_producers_go_
     assert 110 <= driver.now < 115
 
 
-def test_available_now_gives_up_what_others_of_the_group_hold():
+def test_available_now_ends_though_others_hold_records():
     driver = FakeDriver(lacking=100)
     driver.coming = [(101, 60)]
 
@@ -406,7 +406,7 @@ def spans(tasks):
     return [(each.first_offset, each.last_offset) for task in tasks for each in task]
 
 
-def test_batch_reads_what_it_acquires():
+def test_batch_reads_the_records_it_acquires():
     driver = FakeDriver(lacking=100)
     driver.coming = [(101, 100)]
 
@@ -414,7 +414,7 @@ def test_batch_reads_what_it_acquires():
     assert driver.stopped == 1
 
 
-def test_batch_leaves_what_an_earlier_one_read():
+def test_batch_skips_records_of_an_earlier_one():
     place = Place()
     place.hold(30)
 
@@ -425,7 +425,7 @@ def test_batch_leaves_what_an_earlier_one_read():
     assert sizes(tenth.plan_tasks()) == 20
 
 
-def test_batch_reads_what_came_before_it_asked_too():
+def test_batch_reads_records_acquired_before_its_first_wait():
     driver = FakeDriver(lacking=100)
     # The member is quicker than who started it.
     driver.on_start = lambda: driver.give(100)
@@ -433,7 +433,7 @@ def test_batch_reads_what_came_before_it_asked_too():
     assert sizes(Place().load(driver).plan_tasks()) == 100
 
 
-def test_batch_of_given_positions_acquires_nothing():
+def test_batch_with_ending_position_acquires_nothing():
     place = Place()
     place.hold(30)
     before = dict(place.storage.files)
@@ -445,13 +445,13 @@ def test_batch_of_given_positions_acquires_nothing():
     assert place.storage.files == before
 
 
-def test_batch_ends_acquiring_at_its_limit():
+def test_batch_stops_acquiring_at_its_limit():
     driver = coming(40, 40, 20)
 
     assert sizes(Place().load(driver, maxOffsetsPerTrigger="50").plan_tasks()) == 80
 
 
-def test_batch_includes_what_came_while_its_member_left():
+def test_batch_includes_records_acquired_while_leaving():
     place = Place()
     place.hold(10)
     driver = FakeDriver()
@@ -461,7 +461,7 @@ def test_batch_includes_what_came_while_its_member_left():
 
 
 @pytest.mark.parametrize("position", ["11", "5"])
-def test_position_that_the_ledger_does_not_hold_is_refused(position):
+def test_position_outside_the_ledger_is_rejected(position):
     place = Place()
     place.hold(6)
     place.hold(4)
@@ -474,7 +474,7 @@ def test_position_that_the_ledger_does_not_hold_is_refused(position):
 # One load(), planned several times.
 
 
-def test_load_that_is_planned_again_reads_the_same_and_acquires_nothing():
+def test_load_planned_again_reads_the_same_and_acquires_nothing():
     place = Place()
     place.hold(10)
     first = place.load(coming(60, 40), minPartitions="3").plan_tasks()
@@ -496,7 +496,7 @@ def test_load_that_acquired_nothing_acquires_nothing_later():
 
 
 @pytest.mark.parametrize("start", ["earliest", "4"])
-def test_load_planned_again_reads_from_the_same_start_after_others_acquired(start):
+def test_load_planned_again_after_other_loads_reads_from_the_same_start(start):
     place = Place()
     place.hold(10)
     first = place.load(coming(5), startingPosition=start).plan_tasks()
@@ -505,7 +505,7 @@ def test_load_planned_again_reads_from_the_same_start_after_others_acquired(star
     assert place.load(coming(50), startingPosition=start).plan_tasks() == first
 
 
-def test_load_that_failed_while_it_acquired_is_continued():
+def test_load_that_failed_while_acquiring_is_continued():
     place = Place()
     place.hold(10)
     failing = coming(20, 30)
@@ -517,7 +517,7 @@ def test_load_that_failed_while_it_acquired_is_continued():
     assert spans(place.load(coming(50)).plan_tasks()) == [(10, 36)]
 
 
-def test_load_that_is_continued_counts_what_it_acquired_before_against_its_limit():
+def test_continued_load_counts_earlier_offsets_against_its_limit():
     place = Place()
     failing = coming(20, 30)
     failing.fails_at = 20
@@ -531,7 +531,7 @@ def test_load_that_is_continued_counts_what_it_acquired_before_against_its_limit
     ]
 
 
-def test_load_that_is_continued_leaves_what_others_acquired_meanwhile():
+def test_continued_load_skips_records_of_other_loads():
     place = Place()
     failing = coming(20, 30)
     failing.fails_at = 20
@@ -543,7 +543,7 @@ def test_load_that_is_continued_leaves_what_others_acquired_meanwhile():
 
 
 @pytest.mark.parametrize("fate", ["killed before", "killed after", "answer lost"])
-def test_load_killed_at_any_entry_is_continued_without_loss(fate):
+def test_load_killed_at_any_write_is_continued_without_loss(fate):
     for entry in range(10):
         place = Place()
         driver = coming(20, 30)
@@ -570,7 +570,7 @@ def test_load_killed_at_any_entry_is_continued_without_loss(fate):
         pytest.fail("never ended")
 
 
-def test_load_survives_a_snapshot_of_a_stream_on_its_ledger():
+def test_load_survives_a_snapshot_by_a_stream():
     place = Place()
     place.hold(10)
     first = place.load(coming(20)).plan_tasks()
@@ -582,7 +582,7 @@ def test_load_survives_a_snapshot_of_a_stream_on_its_ledger():
 
 
 @pytest.mark.parametrize("position", [5, 20, 30])
-def test_load_that_a_stream_has_committed_is_refused(position):
+def test_load_committed_by_a_stream_is_rejected(position):
     place = Place()
     place.load(coming(5, 15)).plan_tasks()
     place.hold(10)
@@ -592,7 +592,7 @@ def test_load_that_a_stream_has_committed_is_refused(position):
         place.load(coming(5)).plan_tasks()
 
 
-def test_load_that_was_begun_and_that_a_stream_has_committed_is_refused():
+def test_unfinished_load_committed_by_a_stream_is_rejected():
     place = Place()
     failing = coming(20, 30)
     failing.fails_at = 20
@@ -604,7 +604,7 @@ def test_load_that_was_begun_and_that_a_stream_has_committed_is_refused():
         place.load(coming(5)).plan_tasks()
 
 
-def test_load_that_another_process_has_just_planned_is_read():
+def test_load_planned_by_another_process_meanwhile_is_read():
     place = Place()
     made = place.load(coming(50))
     load = made._store.open

@@ -67,7 +67,7 @@ def opened():
         query.stop()
 
 
-def test_second_reader_attaches_and_both_are_answered_alike(opened):
+def test_second_reader_attaches_and_gets_the_same_results(opened):
     first, second = opened(), opened()
     assert isinstance(first, OwnedQuery)
     assert isinstance(second, AttachedQuery)
@@ -85,7 +85,7 @@ def test_second_reader_attaches_and_both_are_answered_alike(opened):
     assert first._query.trimmed == [10]
 
 
-def test_errors_are_raised_in_the_process_that_asks(opened):
+def test_errors_are_raised_in_the_calling_process(opened):
     first, second = opened(), opened()
     first.initial_offset()
 
@@ -107,7 +107,7 @@ def test_errors_are_raised_in_the_process_that_asks(opened):
         "another",
     ],
 )
-def test_reader_that_comes_later_is_refused(opened, ask):
+def test_late_reader_is_rejected(opened, ask):
     first = opened()
     if ask == "latest_offset":
         first.latest_offset(at(0), max_offsets=None, min_offsets=None)
@@ -126,7 +126,7 @@ def test_reader_that_comes_later_is_refused(opened, ask):
     assert isinstance(opened(), OwnedQuery)
 
 
-def test_query_with_one_reader_listens_no_more_once_it_is_asked(opened):
+def test_query_stops_listening_at_the_first_offset(opened):
     query = opened()
     query.initial_offset()
     deadline = time.monotonic() + 10
@@ -136,7 +136,7 @@ def test_query_with_one_reader_listens_no_more_once_it_is_asked(opened):
     assert query._listener.fileno() == -1
 
 
-def test_reader_that_comes_while_another_opens_the_ledger_is_another_querys(opened):
+def test_reader_is_rejected_while_another_opens_the_ledger(opened):
     # One query would wait for the first before it asks the second.
     refused = []
 
@@ -157,7 +157,7 @@ def test_reader_that_comes_while_another_opens_the_ledger_is_another_querys(open
     assert len(refused) == 1
 
 
-def test_reader_waits_for_the_query_before_to_end(opened):
+def test_reader_waits_for_the_previous_query(opened):
     first = opened()
     first.initial_offset()
     threading.Timer(0.3, first.stop).start()
@@ -165,7 +165,7 @@ def test_reader_waits_for_the_query_before_to_end(opened):
     assert isinstance(opened(timeout=10), OwnedQuery)
 
 
-def test_query_that_cannot_be_opened_lets_the_next_one_in(opened):
+def test_lock_is_released_if_opening_fails(opened):
     def fail(options, lock):
         raise LedgerLostError("on purpose")
 
@@ -186,7 +186,7 @@ time.sleep(60)
 """
 
 
-def test_call_ends_when_the_process_that_has_the_ledger_is_killed(opened, directory):
+def test_call_fails_when_the_owner_is_killed(opened, directory):
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(directory)], stdout=subprocess.PIPE
     )
@@ -206,7 +206,7 @@ def test_call_ends_when_the_process_that_has_the_ledger_is_killed(opened, direct
     assert isinstance(opened(), OwnedQuery)
 
 
-def test_call_that_is_under_way_ends_with_its_reader(opened):
+def test_request_stop_ends_a_running_call(opened):
     first, second = opened(), opened()
     asked, answer = threading.Event(), threading.Event()
     first._query.during = lambda: (asked.set(), answer.wait(30))
@@ -228,7 +228,7 @@ def test_call_that_is_under_way_ends_with_its_reader(opened):
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])
-def test_reader_with_a_wrong_token_is_not_let_in(opened, token):
+def test_reader_with_a_wrong_token_is_rejected(opened, token):
     first = opened()
     lock = LoadLock("one")
     address = lock.try_acquire().address

@@ -69,7 +69,7 @@ def test_readers_get_the_same_offsets_in_each_trigger(shared):
         assert [latest(shared, reader, start) for reader in readers] == [end] * 3
 
 
-def test_readers_at_two_offsets_are_answered_apart(shared):
+def test_readers_at_different_offsets_get_their_own_ends(shared):
     # So they are if a checkpoint says so.
     other = shared.attach()
 
@@ -79,7 +79,7 @@ def test_readers_at_two_offsets_are_answered_apart(shared):
     assert latest(shared, other, 10, max_offsets=10) == 20
 
 
-def test_nothing_is_trimmed_that_one_reader_has_not_committed(shared, query):
+def test_trim_waits_for_the_commits_of_all_readers(shared, query):
     one, two = shared.attach(), shared.attach()
     shared.commit(one, at(20))
     shared.commit(OWNER, at(10))
@@ -91,7 +91,7 @@ def test_nothing_is_trimmed_that_one_reader_has_not_committed(shared, query):
     assert query.trimmed == [10, 20, 30]
 
 
-def test_only_reader_trims_what_it_commits(shared, query):
+def test_single_reader_trims_at_its_commits(shared, query):
     shared.commit(OWNER, at(10))
     shared.commit(OWNER, at(20))
 
@@ -108,14 +108,14 @@ def test_only_reader_trims_what_it_commits(shared, query):
         lambda shared: shared.close(),
     ],
 )
-def test_no_reader_attaches_once_an_offset_was_asked_for(shared, ask):
+def test_no_reader_attaches_after_the_first_offset(shared, ask):
     assert shared.attach() is not None
     ask(shared)
 
     assert shared.attach() is None
 
 
-def test_calls_that_overlap_are_two_queries_and_the_first_goes_on(shared, query):
+def test_overlapping_calls_split_the_query_and_the_owner_continues(shared, query):
     other = shared.attach()
 
     def ask():
@@ -139,7 +139,7 @@ def test_calls_that_overlap_are_two_queries_and_the_first_goes_on(shared, query)
     assert query.trimmed == [10]
 
 
-def test_owner_that_overlaps_goes_on_alone(shared, query):
+def test_overlapping_owner_continues_alone(shared, query):
     other = shared.attach()
 
     def overlap():
@@ -153,7 +153,7 @@ def test_owner_that_overlaps_goes_on_alone(shared, query):
         latest(shared, other, 20)
 
 
-def test_planning_overlaps_with_anything(shared, query):
+def test_planning_may_overlap_with_other_calls(shared, query):
     # Spark plans two scans in two threads, with adaptive execution.
     other = shared.attach()
     query.during = lambda: shared.plan_tasks(other, at(0), at(0))
@@ -163,9 +163,7 @@ def test_planning_overlaps_with_anything(shared, query):
 
 
 @pytest.mark.parametrize("hasty", [0, 1])
-def test_reader_that_is_asked_twice_while_another_is_not_is_another_querys(
-    shared, hasty
-):
+def test_reader_called_twice_in_a_trigger_splits_the_query(shared, hasty):
     other = shared.attach()
     for start in (0, 10):
         latest(shared, OWNER, start)
@@ -181,7 +179,7 @@ def test_reader_that_is_asked_twice_while_another_is_not_is_another_querys(
     latest(shared, OWNER, 40)
 
 
-def test_calls_that_fail_do_not_count_as_under_way(shared, query):
+def test_failed_call_does_not_count_as_running(shared, query):
     other = shared.attach()
 
     def fail():

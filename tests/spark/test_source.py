@@ -43,7 +43,7 @@ def reader(**options):
     return made.streamReader(made.schema())
 
 
-def test_its_name_is_sharegroup():
+def test_name_is_sharegroup():
     assert ShareGroupDataSource.name() == "sharegroup"
 
 
@@ -56,7 +56,7 @@ def test_columns_follow_sparks_own_source():
     assert headers.simpleString() == "array<struct<key:string,value:binary>>"
 
 
-def test_schema_of_the_users_own_is_refused():
+def test_users_schema_is_rejected():
     made = source().streamReader(StructType().add("value", "string"))
     with pytest.raises(ConfigurationError, match="takes no schema"):
         made.initialOffset()
@@ -64,7 +64,7 @@ def test_schema_of_the_users_own_is_refused():
         source().reader(StructType().add("value", "string"))
 
 
-def test_schema_that_differs_in_what_may_be_null_is_the_same():
+def test_schema_that_differs_in_nullability_is_accepted():
     made = source(includeHeaders="true")
     given = StructType.fromJson(
         json.loads(made.schema().json().replace("true", "false"))
@@ -76,7 +76,7 @@ def test_schema_that_differs_in_what_may_be_null_is_the_same():
 
 
 @pytest.mark.parametrize("name", ["startingPosition", "colour"])
-def test_stream_whose_options_are_wrong_says_so_at_each_question(name):
+def test_stream_with_invalid_options_raises_at_each_call(name):
     made = ShareGroupDataSource(NEEDED | {name: "5"})
     copy = pickle.loads(pickle.dumps(made.streamReader(source().schema())))
 
@@ -94,7 +94,7 @@ def test_stream_whose_options_are_wrong_says_so_at_each_question(name):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_stream_with_a_schema_says_what_is_wrong(spark, tmp_path):
+def test_stream_with_a_schema_fails_with_a_clear_error(spark, tmp_path):
     reading = spark.readStream.schema("value STRING").format("sharegroup")
     writing = reading.options(**NEEDED).load().writeStream.format("noop")
     query = writing.option("checkpointLocation", str(tmp_path)).start()
@@ -107,7 +107,7 @@ def test_stream_with_a_schema_says_what_is_wrong(spark, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_tables_are_refused_and_views_are_not(spark):
+def test_tables_are_rejected_and_views_accepted(spark):
     options = ", ".join(f"'{name}' '{value}'" for name, value in NEEDED.items())
     with pytest.raises(AnalysisException, match="CREATE TEMPORARY VIEW"):
         spark.sql(f"CREATE TABLE t USING sharegroup OPTIONS ({options})")
@@ -118,7 +118,7 @@ def test_tables_are_refused_and_views_are_not(spark):
     spark.sql("DROP VIEW v")
 
 
-def test_table_whose_options_spark_keeps_to_itself_is_explained():
+def test_table_without_options_is_explained():
     with pytest.raises(ConfigurationError, match="CREATE TEMPORARY VIEW"):
         ShareGroupDataSource({}).reader(source().schema())
     with pytest.raises(ConfigurationError) as caught:
@@ -135,11 +135,11 @@ def test_table_whose_options_spark_keeps_to_itself_is_explained():
         ({"minOffsetsPerTrigger": "2", "maxOffsetsPerTrigger": "5"}, ReadMaxRows(5)),
     ],
 )
-def test_limit_is_what_the_options_say(options, limit):
+def test_default_limit_follows_the_options(options, limit):
     assert default_limit(reader(**options)._options) == limit
 
 
-def test_reader_is_made_and_pickled_without_a_broker_or_a_ledger():
+def test_reader_is_picklable_without_broker_and_ledger():
     made = reader()
 
     copy = pickle.loads(pickle.dumps(made))
@@ -172,7 +172,7 @@ def test_other_errors_are_reported_after_a_stop(monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("Traceback")
 
 
-def test_keys_to_the_ledgers_store_do_not_travel_to_tasks():
+def test_tasks_do_not_get_credentials_of_the_ledger():
     made = source(**{"ledger.secret": "hush"})
     for one in (made.streamReader(made.schema()), made.reader(made.schema())):
         assert b"hush" not in pickle.dumps(one)
@@ -189,12 +189,12 @@ def load_id(**options):
     return only
 
 
-def test_load_keeps_its_id_in_the_plan_and_shares_it_with_no_other():
+def test_load_id_is_unique_and_kept_in_the_plan():
     assert load_id() != load_id()
     assert load_id(loadId="monday") == "monday"
 
 
-def test_first_task_spares_the_collector_what_is_there():
+def test_first_task_freezes_existing_objects():
     gc.unfreeze()
     try:
         made = source().reader(source().schema())
@@ -208,7 +208,7 @@ def test_first_task_spares_the_collector_what_is_there():
         gc.unfreeze()
 
 
-def test_term_signal_does_not_end_a_process_before_its_member_has_left():
+def test_sigterm_stops_the_query_and_not_the_process():
     program = """
 import signal, sys, time
 from sharecons.spark import source

@@ -39,7 +39,7 @@ def test_file_is_read_as_it_was_created(location):
     assert b"first" == open_storage(location).read("a")
 
 
-def test_file_that_is_there_is_not_created(location):
+def test_existing_file_is_not_overwritten(location):
     place = open_storage(location)
     place.list_names()
     place.create("a", b"first")
@@ -50,11 +50,11 @@ def test_file_that_is_there_is_not_created(location):
     assert ["a"] == open_storage(location).list_names()
 
 
-def test_directory_that_is_not_there_is_empty(location):
+def test_missing_directory_is_empty(location):
     assert [] == open_storage(location).list_names()
 
 
-def test_file_that_is_not_there_is_removed_without_a_word(location):
+def test_removing_a_missing_file_is_no_error(location):
     place = open_storage(location)
     place.list_names()
     place.create("a", b"")
@@ -66,7 +66,7 @@ def test_file_that_is_not_there_is_removed_without_a_word(location):
         place.read("a")
 
 
-def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
+def test_concurrent_creates_of_a_file_succeed_once(tmp_path):
     place = open_storage(str(tmp_path / "ledger"))
     place.list_names()
 
@@ -95,12 +95,12 @@ def test_of_many_that_create_a_file_at_once_one_succeeds(tmp_path):
         ("hdfs://here/ledger", "needs pyarrow and a Hadoop client"),
     ],
 )
-def test_place_that_cannot_keep_a_ledger_is_refused(location, words):
+def test_unsupported_location_is_rejected(location, words):
     with pytest.raises(ConfigurationError, match=words):
         open_storage(location)
 
 
-def test_tilde_is_the_home_directory_in_a_path_only(tmp_path, monkeypatch):
+def test_tilde_is_expanded_in_paths_only(tmp_path, monkeypatch):
     pytest.importorskip("fsspec")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -115,7 +115,7 @@ def test_tilde_is_the_home_directory_in_a_path_only(tmp_path, monkeypatch):
         open_storage("~no-such-user/ledger")
 
 
-def test_object_store_that_overwrites_is_found_out(monkeypatch):
+def test_object_store_that_overwrites_is_rejected(monkeypatch):
     memory = pytest.importorskip("fsspec.implementations.memory")
     plain = memory.MemoryFileSystem.pipe_file
     monkeypatch.setattr(
@@ -152,7 +152,7 @@ def hdfs(tmp_path):
     return RenamingStorage(Hdfs(fs), str(tmp_path / "ledger"))
 
 
-def test_file_that_is_there_is_not_renamed_over(hdfs):
+def test_rename_does_not_overwrite_an_existing_file(hdfs):
     assert [] == hdfs.list_names()
     hdfs.create("a", b"first")
     with pytest.raises(FileExistsError):
@@ -162,7 +162,7 @@ def test_file_that_is_there_is_not_renamed_over(hdfs):
     assert ["a"] == hdfs.list_names()
 
 
-def test_rename_that_fails_for_another_reason_is_told(hdfs):
+def test_other_error_of_a_rename_is_raised(hdfs):
     def fail(source, target):
         raise OSError("no space left")
 
@@ -174,7 +174,7 @@ def test_rename_that_fails_for_another_reason_is_told(hdfs):
     assert [] == hdfs.list_names()
 
 
-def test_ledger_is_kept_where_files_are_renamed(hdfs):
+def test_ledger_works_on_a_renaming_storage(hdfs):
     store = Store(hdfs)
     ledger = store.open("billing")
     store.append(SEGMENT)
@@ -192,9 +192,7 @@ def test_ledger_is_kept_where_files_are_renamed(hdfs):
 # This machine's disk.
 
 
-def test_file_is_synced_before_it_has_its_name_and_the_name_after(
-    tmp_path, monkeypatch
-):
+def test_file_is_synced_before_and_its_name_after_linking(tmp_path, monkeypatch):
     done = []
     link, sync = os.link, os.fsync
 
@@ -213,7 +211,7 @@ def test_file_is_synced_before_it_has_its_name_and_the_name_after(
     assert ["file", "named", "directory"] == done
 
 
-def test_file_system_without_hard_links_is_told(tmp_path, monkeypatch):
+def test_file_system_without_hard_links_is_an_error(tmp_path, monkeypatch):
     def refuse(source, target):
         raise PermissionError(1, "Operation not permitted")
 
@@ -224,7 +222,7 @@ def test_file_system_without_hard_links_is_told(tmp_path, monkeypatch):
     assert [".driver"] == os.listdir(tmp_path)
 
 
-def test_second_driver_on_this_machine_is_refused_at_once(tmp_path):
+def test_second_driver_on_this_machine_is_rejected_at_once(tmp_path):
     first = Store(str(tmp_path))
     first.open("billing")
 
@@ -234,7 +232,7 @@ def test_second_driver_on_this_machine_is_refused_at_once(tmp_path):
     first.append(SEGMENT)
 
 
-def test_ledger_that_is_deleted_while_it_is_in_use_is_not_begun_anew(tmp_path):
+def test_deleted_ledger_is_not_created_again_by_a_write(tmp_path):
     store = Store(str(tmp_path / "ledger"))
     store.open("billing")
     shutil.rmtree(tmp_path / "ledger")
@@ -244,7 +242,7 @@ def test_ledger_that_is_deleted_while_it_is_in_use_is_not_begun_anew(tmp_path):
     assert not (tmp_path / "ledger").exists()
 
 
-def test_closed_ledger_is_free(tmp_path):
+def test_closed_ledger_is_unlocked(tmp_path):
     first = Store(str(tmp_path))
     first.open("billing")
     first.append(SEGMENT)
@@ -253,7 +251,7 @@ def test_closed_ledger_is_free(tmp_path):
     assert 10 == Store(str(tmp_path)).open("billing").end
 
 
-def test_store_is_loaded_again_by_who_has_it(tmp_path):
+def test_store_can_be_opened_again_by_its_owner(tmp_path):
     store = Store(str(tmp_path))
     store.open("billing")
     store.append(SEGMENT)
@@ -263,7 +261,7 @@ def test_store_is_loaded_again_by_who_has_it(tmp_path):
         Store(str(tmp_path)).open("billing")
 
 
-def test_load_that_fails_leaves_the_ledger_free(tmp_path):
+def test_failed_open_unlocks_the_ledger(tmp_path):
     store = Store(str(tmp_path))
     store.open("billing")
     store.close()
@@ -290,9 +288,7 @@ for number in range(10**9):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("appends", [1, 7, 40])
-def test_driver_killed_while_it_appends_leaves_all_that_it_answered_for(
-    tmp_path, appends
-):
+def test_killed_driver_leaves_all_appended_segments(tmp_path, appends):
     writer = [sys.executable, "-c", WRITER, str(tmp_path)]
     with subprocess.Popen(writer, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -308,7 +304,7 @@ def test_driver_killed_while_it_appends_leaves_all_that_it_answered_for(
 
 
 @pytest.mark.slow
-def test_driver_that_ends_soon_is_waited_for(tmp_path):
+def test_open_waits_for_a_driver_that_ends(tmp_path):
     context = multiprocessing.get_context("spawn")
     held = context.Event()
     process = context.Process(target=_hold, args=(str(tmp_path), held))
@@ -328,7 +324,7 @@ def _hold(location, held):
     # The process's end lets go.
 
 
-def test_draft_that_a_killed_driver_left_is_swept_away(tmp_path):
+def test_draft_of_a_killed_driver_is_removed(tmp_path):
     draft = tmp_path / ".00000000000000000007.jsonl.0123"
     draft.write_bytes(b"half of an en")
     Store(str(tmp_path)).open("billing")
@@ -336,7 +332,7 @@ def test_draft_that_a_killed_driver_left_is_swept_away(tmp_path):
     assert not draft.exists()
 
 
-def test_entries_can_be_read_by_people(tmp_path):
+def test_entries_are_lines_of_json(tmp_path):
     store = Store(str(tmp_path))
     store.open("billing")
     store.append(SEGMENT)

@@ -38,14 +38,14 @@ def everything(ledger):
 # What a restart finds.
 
 
-def test_new_ledger_is_empty_and_has_a_member_id_as_kafka_spells_them():
+def test_new_ledger_is_empty_and_has_a_member_id():
     store, ledger = opened(MemoryStorage())
 
     assert (0, 0) == (ledger.begin, ledger.end)
     assert 22 == len(store.member_id)
 
 
-def test_restart_finds_what_was_appended_and_the_same_member_id():
+def test_restart_finds_segments_and_member_id():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -65,7 +65,7 @@ def test_empty_segment_writes_nothing():
     assert 1 == len(storage.files)
 
 
-def test_restart_after_a_trim_finds_the_rest_and_what_may_come_back():
+def test_restart_after_a_trim_finds_kept_and_redeliverable_offsets():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -80,7 +80,7 @@ def test_restart_after_a_trim_finds_the_rest_and_what_may_come_back():
     assert [] == found.select_new([given(5, 9, 2), given(20, 29, 2)])
 
 
-def test_trim_removes_a_segment_when_its_last_offset_is_committed():
+def test_segment_is_removed_when_its_last_offset_is_committed():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -106,7 +106,7 @@ def kinds(storage):
     ]
 
 
-def test_sweep_that_was_killed_is_finished_by_the_next_driver():
+def test_interrupted_removal_is_finished_by_the_next_driver():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     for number in range(5):
@@ -126,7 +126,7 @@ def test_sweep_that_was_killed_is_finished_by_the_next_driver():
     assert [*["acquired"] * 2, "trimmed", "opened"] == kinds(storage)
 
 
-def test_sweep_may_be_ended_after_a_few():
+def test_removal_is_limited_per_call():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     for number in range(20):
@@ -140,7 +140,7 @@ def test_sweep_may_be_ended_after_a_few():
     assert ["trimmed"] == kinds(storage)
 
 
-def test_old_entries_that_cannot_be_removed_disturb_nothing():
+def test_failed_removal_of_old_entries_is_harmless():
     class Sticky(MemoryStorage):
         def remove(self, name):
             raise PermissionError("not allowed")
@@ -157,7 +157,7 @@ def test_old_entries_that_cannot_be_removed_disturb_nothing():
     assert [given(20, 29)] == everything(found)
 
 
-def test_id_that_was_adopted_outlives_a_restart():
+def test_id_of_a_recreated_topic_survives_a_restart():
     storage = MemoryStorage()
     anew = bytes(range(1, 17))
     store, ledger = opened(storage)
@@ -171,7 +171,7 @@ def test_id_that_was_adopted_outlives_a_restart():
     assert {"orders": anew} == found.topics
 
 
-def test_long_history_is_read_whole_and_in_order():
+def test_long_history_is_read_completely_and_in_order():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     for number in range(200):
@@ -181,7 +181,7 @@ def test_long_history_is_read_whole_and_in_order():
     assert everything(ledger) == everything(found)
 
 
-def test_entry_that_is_of_no_use_and_gone_while_it_is_read_is_not_missed():
+def test_unneeded_entry_removed_while_reading_is_not_missed():
     class Late(MemoryStorage):
         def list_names(self):
             return ["00000000000000000000.jsonl", *super().list_names()]
@@ -201,7 +201,7 @@ def test_entry_that_is_of_no_use_and_gone_while_it_is_read_is_not_missed():
 # What each load() acquires.
 
 
-def test_load_is_found_by_the_next_driver():
+def test_next_driver_finds_a_load():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -216,7 +216,7 @@ def test_load_is_found_by_the_next_driver():
     assert load == Store(storage).read("billing").loads.get("one")
 
 
-def test_nothing_is_appended_once_a_load_is_complete():
+def test_append_after_complete_load_is_an_error():
     store, ledger = opened(MemoryStorage())
     store.begin_load("one", 0)
     store.complete_load("one")
@@ -225,7 +225,7 @@ def test_nothing_is_appended_once_a_load_is_complete():
         enter(store, ledger, given(0, 9))
 
 
-def test_load_that_was_not_completed_ends_where_the_next_driver_begins():
+def test_unfinished_load_ends_where_the_next_driver_starts():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     store.begin_load("one", 0)
@@ -242,7 +242,7 @@ def test_load_that_was_not_completed_ends_where_the_next_driver_begins():
 
 
 @pytest.mark.parametrize("committed", [10, 30])
-def test_loads_survive_snapshots_and_the_removal_of_what_they_replace(committed):
+def test_loads_survive_snapshots_and_removals(committed):
     storage = MemoryStorage()
     store, ledger = opened(storage)
     store.begin_load("one", 0)
@@ -265,7 +265,7 @@ def test_loads_survive_snapshots_and_the_removal_of_what_they_replace(committed)
     assert again.get_load("three") is None
 
 
-def test_ledger_without_loads_is_written_as_older_versions_read_it():
+def test_ledger_without_loads_has_version_1():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -275,7 +275,7 @@ def test_ledger_without_loads_is_written_as_older_versions_read_it():
     assert all(b'{"version":1,' in data for data in storage.files.values())
 
 
-def test_reading_a_ledger_writes_nothing_and_leaves_its_driver_alone():
+def test_read_writes_nothing_and_does_not_affect_the_driver():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -287,7 +287,7 @@ def test_reading_a_ledger_writes_nothing_and_leaves_its_driver_alone():
     store.check_ownership()
 
 
-def test_entries_that_a_driver_removes_while_a_ledger_is_read_are_read_anew():
+def test_read_is_repeated_if_a_driver_removes_entries():
     class Moving(MemoryStorage):
         def list_names(self):
             names = super().list_names()
@@ -308,7 +308,7 @@ def test_entries_that_a_driver_removes_while_a_ledger_is_read_are_read_anew():
     assert [given(20, 24)] == everything(Store(moving).read("billing").ledger)
 
 
-def test_reading_the_ledger_of_another_group_is_refused():
+def test_read_of_another_groups_ledger_is_rejected():
     storage = MemoryStorage()
     opened(storage)
 
@@ -319,7 +319,7 @@ def test_reading_the_ledger_of_another_group_is_refused():
 # Who may write.
 
 
-def test_older_driver_is_turned_away_at_its_next_entry():
+def test_older_driver_fails_at_its_next_write():
     storage = MemoryStorage()
     old, ledger = opened(storage)
     opened(storage)
@@ -328,7 +328,7 @@ def test_older_driver_is_turned_away_at_its_next_entry():
         enter(old, ledger, given(0, 9))
 
 
-def test_older_driver_may_not_trim():
+def test_older_driver_cannot_trim():
     storage = MemoryStorage()
     old, ledger = opened(storage)
     enter(old, ledger, given(0, 9))
@@ -340,7 +340,7 @@ def test_older_driver_may_not_trim():
     assert [given(0, 9)] == everything(opened(storage)[1])
 
 
-def test_older_driver_with_nothing_to_write_finds_out_by_looking():
+def test_check_ownership_detects_a_newer_driver():
     storage = MemoryStorage()
     old, _ = opened(storage)
     old.check_ownership()
@@ -350,7 +350,7 @@ def test_older_driver_with_nothing_to_write_finds_out_by_looking():
         old.check_ownership()
 
 
-def test_of_two_that_open_at_once_one_is_turned_away():
+def test_concurrent_open_fails_for_one_driver():
     class Contended(MemoryStorage):
         def list_names(self):
             names = super().list_names()
@@ -363,7 +363,7 @@ def test_of_two_that_open_at_once_one_is_turned_away():
         opened(Contended())
 
 
-def test_entry_that_vanishes_while_it_is_read_was_trimmed_by_another_driver():
+def test_entry_removed_while_opening_means_another_driver():
     class Vanishing(MemoryStorage):
         def read(self, name):
             raise FileNotFoundError(name)
@@ -375,7 +375,7 @@ def test_entry_that_vanishes_while_it_is_read_was_trimmed_by_another_driver():
         opened(storage)
 
 
-def test_own_entry_that_an_object_store_was_sent_twice_is_no_other_driver():
+def test_own_entry_sent_twice_is_not_another_driver():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     storage.fate = "repeated"
@@ -386,7 +386,7 @@ def test_own_entry_that_an_object_store_was_sent_twice_is_no_other_driver():
 
 
 @pytest.mark.parametrize("fate", ["failed", "answer lost"])
-def test_after_a_failure_the_store_must_be_loaded(fate):
+def test_store_must_be_opened_again_after_an_error(fate):
     storage = MemoryStorage()
     store, ledger = opened(storage)
     storage.fate = fate
@@ -401,7 +401,7 @@ def test_after_a_failure_the_store_must_be_loaded(fate):
     assert [given(0, 9, count)] == everything(ledger)
 
 
-def test_closed_store_takes_nothing():
+def test_closed_store_rejects_writes():
     store, ledger = opened(MemoryStorage())
     store.close()
 
@@ -412,7 +412,7 @@ def test_closed_store_takes_nothing():
 # What is refused.
 
 
-def test_ledger_of_another_group_is_refused():
+def test_ledger_of_another_group_is_rejected():
     storage = MemoryStorage()
     opened(storage)
 
@@ -420,7 +420,7 @@ def test_ledger_of_another_group_is_refused():
         opened(storage, "shipping")
 
 
-def test_group_is_known_after_the_entry_that_named_it_first_is_gone():
+def test_group_is_known_after_the_first_entry_is_removed():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -434,7 +434,7 @@ def test_group_is_known_after_the_entry_that_named_it_first_is_gone():
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
-def test_missing_entry_is_told(lost):
+def test_missing_entry_is_named_in_the_error(lost):
     storage = MemoryStorage()
     store, ledger = opened(storage)
     for number in range(3):
@@ -448,7 +448,7 @@ def test_missing_entry_is_told(lost):
         opened(storage)
 
 
-def test_damaged_entry_is_told_by_its_name():
+def test_damaged_entry_is_named_in_the_error():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -459,7 +459,7 @@ def test_damaged_entry_is_told_by_its_name():
         opened(storage)
 
 
-def test_entry_that_belongs_to_another_place_in_the_ledger_is_told():
+def test_swapped_entries_are_an_error():
     storage = MemoryStorage()
     store, ledger = opened(storage)
     enter(store, ledger, given(0, 9))
@@ -472,7 +472,7 @@ def test_entry_that_belongs_to_another_place_in_the_ledger_is_told():
         opened(storage)
 
 
-def test_file_that_is_no_entry_is_passed_over():
+def test_other_files_are_ignored():
     storage = MemoryStorage()
     storage.files["README"] = b"what is this?"
     opened(storage)
@@ -480,7 +480,7 @@ def test_file_that_is_no_entry_is_passed_over():
     assert 2 == len(storage.files)
 
 
-def test_place_that_cannot_be_listed_is_told():
+def test_storage_that_cannot_be_listed_is_an_error():
     class Closed(MemoryStorage):
         def list_names(self):
             raise PermissionError("not yours")
@@ -489,6 +489,6 @@ def test_place_that_cannot_be_listed_is_told():
         opened(Closed())
 
 
-def test_group_must_have_a_name():
+def test_empty_group_id_is_rejected():
     with pytest.raises(ConfigurationError):
         opened(MemoryStorage(), "")

@@ -65,7 +65,7 @@ def failure(query):
     return str(caught.value)
 
 
-def test_available_now_brings_all_that_is_there_once_and_ends(spark, queue):
+def test_available_now_reads_all_records_once_and_ends(spark, queue):
     queue.produce(3000)
     queue.produce(2000, partition=1)
     query = queue.run(spark, maxOffsetsPerTrigger="2000")
@@ -77,7 +77,7 @@ def test_available_now_brings_all_that_is_there_once_and_ends(spark, queue):
     assert figures["position"] == figures["entered"] == 5000
 
 
-def test_columns_are_those_of_sparks_own_source(spark, queue):
+def test_columns_equal_those_of_sparks_source(spark, queue):
     queue.admin.produce(
         queue.topic,
         ["v"],
@@ -100,7 +100,7 @@ def test_columns_are_those_of_sparks_own_source(spark, queue):
     ]
 
 
-def test_query_goes_on_where_its_checkpoint_ended(spark, queue):
+def test_query_continues_from_its_checkpoint(spark, queue):
     queue.produce(100)
     queue.run(spark)
     queue.produce(50, partition=1)
@@ -110,7 +110,7 @@ def test_query_goes_on_where_its_checkpoint_ended(spark, queue):
     assert places(kept(queue.out)) == once({0: 100, 1: 50})
 
 
-def test_query_that_runs_brings_what_comes_and_stops_without_using_a_delivery(
+def test_running_query_reads_new_records_and_stops_without_using_a_delivery(
     spark, queue
 ):
     query = queue.start(queue.read(spark), processingTime="100 milliseconds")
@@ -143,7 +143,7 @@ def kept_so_far(queue):
         return kept(queue.out)
 
 
-def test_workers_have_the_sharecons_that_is_tested(spark):
+def test_workers_import_the_tested_sharecons(spark):
     def where(batches):
         import pyarrow as pa
 
@@ -191,7 +191,7 @@ def test_one_partition_is_read_by_four_tasks_at_once(spark, queue, tmp_path):
     assert len(list(meeting.iterdir())) == 4
 
 
-def test_failed_tasks_are_tried_again_with_the_same_records(spark, queue, tmp_path):
+def test_failed_tasks_are_retried_with_the_same_records(spark, queue, tmp_path):
     mark = str(tmp_path / "failed")
     queue.produce(2000)
     queue.produce(2000, partition=1)
@@ -229,7 +229,7 @@ def test_failed_batch_is_replayed_by_the_next_run(spark, queue):
     assert places(kept(queue.out)) == once({0: 500, 1: 20})
 
 
-def test_second_query_on_a_ledger_is_refused(spark, queue):
+def test_second_query_on_a_ledger_is_rejected(spark, queue):
     queue.produce(10)
     first = queue.start(queue.read(spark), processingTime="100 milliseconds")
     try:
@@ -243,7 +243,7 @@ def test_second_query_on_a_ledger_is_refused(spark, queue):
         first.stop()
 
 
-def test_stream_joined_with_itself_has_each_record_once_through_restarts(spark, queue):
+def test_self_join_has_each_record_once_after_restarts(spark, queue):
     for count in (300, 500):
         queue.produce(count - places(kept(queue.out)).total())
         frame = queue.read(spark, maxOffsetsPerTrigger="200")
@@ -252,7 +252,7 @@ def test_stream_joined_with_itself_has_each_record_once_through_restarts(spark, 
         assert places(kept(queue.out)) == once({0: count})
 
 
-def test_failed_batch_of_a_stream_joined_with_itself_is_replayed(spark, queue):
+def test_failed_batch_of_a_self_join_is_replayed(spark, queue):
     queue.produce(300)
     fails = udf(lambda value: 1 // 0, "long")
     joined = joined_with_itself(queue.read(spark))
@@ -265,7 +265,7 @@ def test_failed_batch_of_a_stream_joined_with_itself_is_replayed(spark, queue):
     assert places(kept(queue.out)) == once({0: 300, 1: 20})
 
 
-def test_stream_joined_with_itself_trims_what_both_sides_have_committed(spark, queue):
+def test_self_join_trims_ranges_that_both_sides_have_committed(spark, queue):
     joined = joined_with_itself(queue.read(spark))
     query = queue.start(joined, processingTime="100 milliseconds")
     for count in (100, 200, 300):
@@ -278,7 +278,7 @@ def test_stream_joined_with_itself_trims_what_both_sides_have_committed(spark, q
     assert 100 <= ledger.begin
 
 
-def test_two_queries_on_one_load_are_refused(spark, queue):
+def test_second_query_on_a_load_is_rejected(spark, queue):
     queue.produce(10)
     frame = queue.read(spark)
     first = queue.start(frame, processingTime="100 milliseconds")
@@ -296,7 +296,7 @@ def test_two_queries_on_one_load_are_refused(spark, queue):
         second.stop()
 
 
-def test_query_starts_again_on_the_load_of_one_that_was_stopped(spark, queue):
+def test_query_starts_on_the_load_of_a_stopped_one(spark, queue):
     frame = queue.read(spark)
     for count in (10, 20):
         queue.produce(10)
@@ -307,7 +307,7 @@ def test_query_starts_again_on_the_load_of_one_that_was_stopped(spark, queue):
         assert places(kept(queue.out)) == once({0: count})
 
 
-def test_checkpoint_without_its_ledger_is_refused(spark, queue):
+def test_checkpoint_without_its_ledger_is_rejected(spark, queue):
     queue.produce(10)
     queue.run(spark)
     shutil.rmtree(queue.base / "ledger")
@@ -316,7 +316,7 @@ def test_checkpoint_without_its_ledger_is_refused(spark, queue):
     assert "LedgerLostError: the checkpoint belongs to the ledger" in text
 
 
-def test_ledger_of_another_group_is_refused(spark, queue):
+def test_ledger_of_another_group_is_rejected(spark, queue):
     queue.produce(10)
     queue.run(spark)
 
@@ -326,7 +326,7 @@ def test_ledger_of_another_group_is_refused(spark, queue):
     assert "somebody-else" in text
 
 
-def test_options_are_refused_when_the_query_is_made(spark, queue):
+def test_invalid_options_are_rejected_when_the_query_is_created(spark, queue):
     with pytest.raises(Exception, match="startingOffsets is not supported"):
         queue.read(spark, startingOffsets="earliest")
     own = spark.readStream.format("sharegroup").schema("value string")
@@ -334,7 +334,7 @@ def test_options_are_refused_when_the_query_is_made(spark, queue):
     assert "takes no schema" in failure(query)
 
 
-def test_batch_reads_what_is_there_and_the_same_positions_again(spark, queue):
+def test_batch_reads_current_records_and_the_same_positions_again(spark, queue):
     queue.produce(300)
     queue.produce(200, partition=1)
 
@@ -367,7 +367,7 @@ def latest_of_each_key(frame):
     return {row.offset for row in joined.select("offset").collect()}
 
 
-def test_batch_joined_with_itself_acquires_once_and_reads_all_of_it(spark, queue):
+def test_batch_self_join_acquires_once(spark, queue):
     keys = [b"%d" % (n % 3) for n in range(10)]
     queue.admin.produce(queue.topic, keys, keys=keys, partition=0)
     frame = read_batch(spark, queue)

@@ -57,7 +57,7 @@ def no_topic(code):
     return Outcome(error=broker_error("describe", "topic", code, None))
 
 
-def test_topics_are_sorted_by_what_brokers_tell():
+def test_topics_are_classified_by_their_description():
     topics = classify_topics(
         Results(
             {
@@ -83,14 +83,14 @@ def test_topics_are_sorted_by_what_brokers_tell():
         topic("secret", [1], frozenset({"DESCRIBE"})),
     ],
 )
-def test_topic_that_may_not_be_read_is_an_error_whoever_describes_it(found):
+def test_topic_without_read_permission_is_an_error(found):
     described = Results({"orders": topic("orders", [1]), "secret": found})
 
     with pytest.raises(AuthorizationError, match="'secret' may not be read"):
         classify_topics(described)
 
 
-def test_standing_of_a_topic_that_was_replaced_is_not_that_of_the_new_one():
+def test_group_offsets_of_a_replaced_topic_are_ignored():
     new_id = bytes(range(1, 17))
     ledger = Ledger()
     ledger.append([AcquiredRange("orders", ID, 0, 0, 99, 1)])
@@ -238,7 +238,7 @@ def until(done, within=10.0):
 
 
 @both_ways
-def test_missing_topic_is_an_error_that_names_it(share_broker, place, soon, way):
+def test_missing_topic_is_named_in_the_error(share_broker, place, soon, way):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
 
@@ -251,7 +251,7 @@ def test_missing_topic_is_an_error_that_names_it(share_broker, place, soon, way)
 
 
 @both_ways
-def test_missing_topic_is_a_warning_where_losses_are_none(
+def test_missing_topic_is_a_warning_if_loss_is_allowed(
     share_broker, place, soon, caplog, way
 ):
     share_broker.create_topic("orders")
@@ -273,7 +273,7 @@ def test_missing_topic_is_read_once_it_exists(share_broker, place, soon):
     query.stop()
 
 
-def test_topic_that_is_made_a_moment_later_is_not_missing(share_broker, place):
+def test_topic_created_a_moment_later_is_not_missing(share_broker, place):
     share_broker.create_topic("orders")
     make = threading.Timer(0.7, share_broker.create_topic, ["bills"])
     make.start()
@@ -298,7 +298,7 @@ ALLOWING = {
 
 @pytest.mark.parametrize("what", FORBIDDING)
 @both_ways
-def test_forbidden_topic_is_an_error_that_names_it(any_kafka, acl_place, what, way):
+def test_forbidden_topic_is_named_in_the_error(any_kafka, acl_place, what, way):
     admin = any_kafka.admin
     orders, secret = admin.create_topic(), admin.create_topic()
     admin.produce(orders, [b"x"] * 5)
@@ -311,9 +311,7 @@ def test_forbidden_topic_is_an_error_that_names_it(any_kafka, acl_place, what, w
 
 
 @pytest.mark.parametrize("what", FORBIDDING)
-def test_topic_that_is_forbidden_while_it_is_read_ends_the_query(
-    any_kafka, acl_place, what
-):
+def test_topic_forbidden_during_a_query_ends_it(any_kafka, acl_place, what):
     admin = any_kafka.admin
     secret = admin.create_topic()
     admin.produce(secret, [b"x"] * 5)
@@ -328,7 +326,7 @@ def test_topic_that_is_forbidden_while_it_is_read_ends_the_query(
 
 
 @both_ways
-def test_forbidden_group_is_an_error_that_names_it(any_kafka, acl_place, way):
+def test_forbidden_group_is_an_authorization_error(any_kafka, acl_place, way):
     admin = any_kafka.admin
     orders = admin.create_topic()
     admin.produce(orders, [b"x"] * 5)
@@ -345,7 +343,7 @@ def test_forbidden_group_is_an_error_that_names_it(any_kafka, acl_place, way):
 # Topics that are deleted, or made anew.
 
 
-def test_topic_that_is_deleted_ends_a_query(share_broker, place, soon):
+def test_deleted_topic_ends_the_query(share_broker, place, soon):
     for name in ("orders", "bills"):
         share_broker.create_topic(name)
     query = place.stream("orders", "bills")
@@ -355,7 +353,7 @@ def test_topic_that_is_deleted_ends_a_query(share_broker, place, soon):
         end_of(query, at=0)
 
 
-def test_topic_that_is_deleted_is_a_warning_where_losses_are_none(
+def test_deleted_topic_is_a_warning_if_loss_is_allowed(
     share_broker, place, soon, caplog
 ):
     for name in ("orders", "bills"):
@@ -374,7 +372,7 @@ def test_topic_that_is_deleted_is_a_warning_where_losses_are_none(
 
 
 @both_ways
-def test_topic_that_is_deleted_before_the_end_is_no_success(
+def test_topic_deleted_before_the_end_fails_the_query(
     share_broker, place, soon, way, monkeypatch
 ):
     # Nothing looks, but what looks at the end.
@@ -392,7 +390,7 @@ def test_topic_that_is_deleted_before_the_end_is_no_success(
         place.read(way, "orders", "bills")
 
 
-def test_what_came_before_a_topic_was_deleted_is_handed_out_first(
+def test_records_acquired_before_a_topic_was_deleted_are_read_first(
     share_broker, place, soon
 ):
     share_broker.create_topic("orders")
@@ -411,7 +409,7 @@ def test_what_came_before_a_topic_was_deleted_is_handed_out_first(
         query.latest_offset(end, max_offsets=None, min_offsets=None)
 
 
-def test_topic_that_is_made_anew_ends_a_query(share_broker, place, soon):
+def test_recreated_topic_ends_the_query(share_broker, place, soon):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
     query = place.stream("orders")
@@ -433,9 +431,7 @@ def held(driver):
     ]
 
 
-def test_topic_that_is_made_anew_is_gone_on_with_where_losses_are_none(
-    share_broker, place, soon, caplog
-):
+def test_recreated_topic_is_read_if_loss_is_allowed(share_broker, place, soon, caplog):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 9)
     query = place.stream("orders", **SKIP)
@@ -467,9 +463,7 @@ def test_topic_that_is_made_anew_is_gone_on_with_where_losses_are_none(
 
 
 @both_ways
-def test_target_is_that_of_the_topic_that_was_made_anew(
-    share_broker, place, soon, way, monkeypatch
-):
+def test_target_includes_a_recreated_topic(share_broker, place, soon, way, monkeypatch):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
 
@@ -487,7 +481,7 @@ def test_target_is_that_of_the_topic_that_was_made_anew(
 
 
 @both_ways
-def test_partition_that_is_added_is_read_before_the_end(
+def test_added_partition_is_read_before_the_end(
     share_broker, place, soon, way, monkeypatch
 ):
     monkeypatch.setattr(watch, "REFRESH_INTERVAL", 60)
@@ -526,13 +520,13 @@ def part(any_kafka3, tmp_path):
 
 
 @both_ways
-def test_partition_without_a_leader_is_no_success(part, soon, way):
+def test_partition_without_a_leader_fails_the_query(part, soon, way):
     with pytest.raises(ConnectionFailedError, match=f"{part.topic}-1: no leader"):
         part.read(way, part.topic, idleTimeout="1s")
 
 
 @both_ways
-def test_partition_whose_leader_comes_back_is_waited_for(part, soon, way):
+def test_partition_is_awaited_until_its_leader_returns(part, soon, way):
     back = threading.Timer(2, part.restart)
     back.start()
 
@@ -540,9 +534,7 @@ def test_partition_whose_leader_comes_back_is_waited_for(part, soon, way):
     back.join()
 
 
-def test_partition_that_could_not_be_fetched_is_no_success(
-    share_broker, place, monkeypatch
-):
+def test_fetch_error_fails_the_query(share_broker, place, monkeypatch):
     monkeypatch.setattr(Acquirer, "on_acquired", lambda *_: False)
     monkeypatch.setattr(acquirer_module, "CLOSE_TIMEOUT", 0.5)
     share_broker.create_topic("orders")
@@ -558,7 +550,7 @@ def test_partition_that_could_not_be_fetched_is_no_success(
 
 
 @both_ways
-def test_query_that_was_assigned_nothing_is_no_success(share_broker, place, way):
+def test_query_without_assigned_partitions_fails(share_broker, place, way):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
     slow = {"share.assignment.interval.ms": "15000"}
@@ -569,7 +561,7 @@ def test_query_that_was_assigned_nothing_is_no_success(share_broker, place, way)
 
 
 @both_ways
-def test_query_that_cannot_join_is_no_success(share_broker, place, monkeypatch, way):
+def test_query_that_cannot_join_fails(share_broker, place, monkeypatch, way):
     async def fail(acquirer):
         raise ConnectionFailedError("the coordinator is away")
 

@@ -104,20 +104,20 @@ def reading(**more):
 # The tables of the page.
 
 
-def test_page_has_all_values():
+def test_page_has_all_tables():
     assert len(table("| value | becomes |")) == 44
     assert len(table("| value | with | becomes |")) == 11
 
 
 @pytest.mark.parametrize(("cell", "said"), table("| value | becomes |"))
-def test_json_value_becomes_what_the_page_says(cell, said):
+def test_json_value_is_converted_as_documented(cell, said):
     check(reading(), value_of(cell, json_bytes), said)
 
 
 @pytest.mark.parametrize(
     ("cell", "options", "said"), table("| value | with | becomes |")
 )
-def test_avro_value_becomes_what_the_page_says(cell, options, said):
+def test_avro_value_is_converted_as_documented(cell, options, said):
     needed = ["--topic", "t", "--group", "g", "--schema", AVRO, "--into", "/x"]
     settings = parse_arguments([*needed, *options.strip("`").split()])
     decoding = Decoding(format="avro", schema=AVRO, framing=settings.framing)
@@ -146,7 +146,7 @@ def test_number_with_too_many_digits_is_rounded_on_request(column, sent, stored)
     assert decoded(reading(), value)[0] is None
 
 
-def test_rounding_does_not_make_a_number_fit_that_is_out_of_range():
+def test_rounding_does_not_accept_a_number_out_of_range():
     _, reason = decoded(reading(rounds=True), b'{"id": 1, "amount": 999.995}')
 
     assert reason == "amount: out of range of DECIMAL(5,2)"
@@ -181,7 +181,7 @@ def test_numeric_timestamp_in_the_wrong_unit_is_not_a_row():
         ("2026-01-31", "2026-01-30 23:00:00"),
     ],
 )
-def test_timestamp_without_a_zone_is_in_the_sessions(text, utc):
+def test_timestamp_without_a_zone_is_in_the_session_time_zone(text, utc):
     value = json.dumps({"id": 1, "at": text}).encode()
     row, _ = decoded(reading(zone="Europe/Oslo"), value)
 
@@ -213,11 +213,11 @@ def test_zones_that_spark_accepts_are_known(zone):
         b'{"id": 1, "at": 1e999999999}',
     ],
 )
-def test_value_that_is_made_to_be_expensive_is_not_a_row(value):
+def test_maliciously_expensive_value_is_not_a_row(value):
     assert decoded(reading(timestamp_unit="s"), value)[0] is None
 
 
-def test_reason_shows_a_duplicate_key_that_cannot_be_printed():
+def test_reason_escapes_an_unprintable_duplicate_key():
     key = '"\\udcff' + "x" * 100 + '"'
     value = f'{{"id": 1, {key}: 1, {key}: 2}}'.encode()
 
@@ -225,7 +225,7 @@ def test_reason_shows_a_duplicate_key_that_cannot_be_printed():
     assert reason == f"the key ?{'x' * 59}… occurs more than once"
 
 
-def test_integers_keep_within_their_types():
+def test_integer_out_of_range_of_its_type_is_not_a_row():
     small = types.StructType([types.StructField("n", types.ByteType())])
     decoding = reading(schema=small.json())
 
@@ -233,7 +233,7 @@ def test_integers_keep_within_their_types():
     assert decoded(decoding, b'{"n": 128}')[1] == "n: out of range of TINYINT"
 
 
-def test_local_timestamp_takes_no_zone():
+def test_timestamp_ntz_with_a_zone_is_not_a_row():
     local = types.StructType([types.StructField("at", types.TimestampNTZType())])
     decoding = reading(schema=local.json())
 
@@ -243,7 +243,7 @@ def test_local_timestamp_takes_no_zone():
     assert reason == "at: has a time zone, which TIMESTAMP_NTZ cannot hold"
 
 
-def test_reason_names_the_place_within_arrays_and_maps():
+def test_reason_has_the_path_within_arrays_and_maps():
     inner = types.StructType([types.StructField("n", types.LongType(), False)])
     kind = types.ArrayType(types.MapType(types.StringType(), inner))
     schema = types.StructType([types.StructField("a", kind)])
@@ -260,7 +260,7 @@ def test_reason_names_the_place_within_arrays_and_maps():
         (types.StructType([]), "at least one field"),
     ],
 )
-def test_type_that_cannot_be_read_is_an_error_at_start(kind, words):
+def test_unsupported_type_is_an_error_at_the_start(kind, words):
     schema = types.StructType([types.StructField("x", kind)])
 
     with pytest.raises(ConfigurationError, match=words):
@@ -316,7 +316,7 @@ POINT = {
         ({"type": "int", "logicalType": "time-millis"}, 5, 5),
     ],
 )
-def test_avro_types_keep_their_values(kind, value, stored):
+def test_avro_values_of_all_types_are_unchanged(kind, value, stored):
     decoding = avro(field(kind))
     plain = json.loads(decoding.schema.replace('"logicalType"', '"ignored"'))
     data = encoded(avro(*plain["fields"]), {"x": value})
@@ -332,7 +332,7 @@ def test_avro_types_keep_their_values(kind, value, stored):
         ("local-timestamp-millis", 0, "1970-01-01 00:00:00"),
     ],
 )
-def test_avro_timestamps(logical, number, stored):
+def test_avro_timestamps_are_converted_to_microseconds(logical, number, stored):
     data = encoded(avro(field("long")), {"x": number})
     decoding = avro(field({"type": "long", "logicalType": logical}))
 
@@ -350,13 +350,13 @@ def test_avro_timestamps(logical, number, stored):
         ({"type": "int", "logicalType": "date"}, 1 << 30, "x: out of range"),
     ],
 )
-def test_avro_times_beyond_sparks_are_not_rows(kind, number, words):
+def test_avro_times_out_of_sparks_range_are_not_rows(kind, number, words):
     data = encoded(avro(field(kind["type"])), {"x": number})
 
     assert words in decoded(avro(field(kind)), data)[1]
 
 
-def test_avro_decimals_keep_their_digits():
+def test_avro_decimals_have_all_digits():
     kind = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
     decoding, plain = avro(field(kind)), avro(field("bytes"))
 
@@ -378,11 +378,11 @@ def test_avro_decimals_keep_their_digits():
         ("int", b"\x80\x80\x80\x80\x20"),
     ],
 )
-def test_avro_bytes_that_no_writer_makes_are_not_a_row(kind, data):
+def test_avro_bytes_that_no_writer_produces_are_not_a_row(kind, data):
     assert decoded(avro(field(kind)), data)[0] is None
 
 
-def test_avro_types_are_known_by_their_names():
+def test_avro_named_types_are_resolved():
     decoding = avro(field(POINT, "x"), field("P", "y"), field("n.P", "z"))
     point = {"a": 1, "b": 2}
     row = {"x": point, "y": point, "z": point}
@@ -408,7 +408,7 @@ def test_unframed_avro_that_begins_with_zero_is_a_row():
         ([field(["null", "R"])], "contains itself"),
         ([field({"type": "record", "name": "E", "fields": []})], "without fields"),
         ([field({"type": "fixed", "name": "F", "size": 0})], "no bytes"),
-        ([field("int"), field("int")], "x: the field is there twice"),
+        ([field("int"), field("int")], "x: the field is defined twice"),
         (
             [
                 field(
@@ -424,7 +424,7 @@ def test_unframed_avro_that_begins_with_zero_is_a_row():
         ),
     ],
 )
-def test_avro_schema_that_is_no_row_is_an_error_at_start(schema, words):
+def test_unsupported_avro_schema_is_an_error_at_the_start(schema, words):
     if not isinstance(schema, str):
         schema = avro(*schema).schema
 
@@ -432,7 +432,7 @@ def test_avro_schema_that_is_no_row_is_an_error_at_start(schema, words):
         decoder_of(Decoding(format="avro", schema=schema))
 
 
-def test_json_may_be_framed_too():
+def test_framed_json_is_decoded():
     framed = reading(framing=ConfluentFraming())
     value = b"\0\0\0\0\x07" + b'{"id": 1}'
 

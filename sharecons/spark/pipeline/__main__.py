@@ -1,4 +1,4 @@
-"""The program: `python -m sharecons.spark.pipeline`, or by spark-submit."""
+"""The program, for `python -m sharecons.spark.pipeline` and spark-submit."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ __all__ = ["main"]
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 POLL_INTERVAL: Final = 0.2
-"""Seconds between two looks for a signal."""
+"""Seconds between two checks for a signal."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,10 +82,10 @@ def _wait(run: Run, query: Any, stop: threading.Event) -> None:
 
 @contextmanager
 def _signals() -> Iterator[tuple[threading.Event, Callable[[], None]]]:
-    """Have SIGINT and SIGTERM set an event; a second signal ends the program.
+    """Make SIGINT and SIGTERM set an event; a second signal ends the program.
 
-    The handlers do nothing else. Calls to Spark are not reentrant, and one may be under
-    way in this thread. Returns the event, and a function that installs the handlers
+    The handlers do nothing else, because calls to Spark are not reentrant and this
+    thread may be in one. Yields the event, and a function that installs the handlers
     again.
     """
     stop = threading.Event()

@@ -1,9 +1,9 @@
-"""Decode Avro values: each is one record of the schema, or the reason why not.
+"""Decodes Avro values with fastavro; each must be one record of the schema.
 
-fastavro decodes. It accepts some bytes that no writer produces: negative indexes of
-unions and enums, booleans other than 0 and 1, numbers with superfluous bytes. So a
-decoded record is encoded again, and must give the same bytes. Arrays and maps may be
-written in several ways, so schemas that have them are not compared.
+fastavro accepts some bytes that no writer produces: negative indexes of unions and
+enums, booleans other than 0 and 1, numbers with superfluous bytes. So a decoded record
+is encoded again, and the bytes must be equal. Arrays and maps have several encodings,
+so values of schemas with these are not compared.
 """
 
 from io import BytesIO
@@ -22,7 +22,7 @@ _REASON: Final = "not Avro of this schema"
 
 
 class AvroDecoder:
-    """Decodes values of one schema, which is writer's and reader's schema.
+    """Decodes values of one schema, which is both the writer's and the reader's.
 
     Raises:
         ConfigurationError: fastavro rejects the schema.

@@ -1,10 +1,10 @@
-"""Spark's types for an Avro schema, as Spark's own Avro source maps them.
+"""Spark's types for an Avro schema, with the mapping of Spark's own Avro source.
 
-Logical types are removed from the schema that fastavro decodes by, and converted here:
-fastavro rounds a decimal to its precision, and knows no dates beyond Python's.
+Logical types are removed from the schema for fastavro, and converted here: fastavro
+rounds a decimal to its precision, and cannot decode dates beyond Python's.
 
-Spark has no type for `null` alone, for records within themselves, and for unions of
-several types (but int with long, and float with double). These are refused.
+Spark has no type for `null` alone, for recursive records, and for unions of several
+types (except int with long, and float with double). Such schemas are rejected.
 """
 
 import json
@@ -57,8 +57,8 @@ class AvroField:
 
     Attributes:
         kind: its Spark type.
-        column: converts what fastavro decodes by `plain`.
-        nullable: null is one of its types.
+        column: converts the values that fastavro decodes with `plain`.
+        nullable: whether null is one of its types.
         plain: the schema without logical types.
     """
 
@@ -84,7 +84,7 @@ def read_schema(text: str) -> AvroField:
 
 
 class _Reader:
-    """Reads one schema; knows the types that were named so far."""
+    """Reads one schema; keeps the named types that it has read."""
 
     def __init__(self) -> None:
         # None: a record whose fields are being read.
@@ -166,7 +166,7 @@ class _Reader:
         for each in schema.get("fields", ()):
             at = f"{prefix}{each.get('name')}"
             if each.get("name") in fields:
-                raise _schema_error(at, "the field is there twice")
+                raise _schema_error(at, "the field is defined twice")
             fields[str(each.get("name"))] = self.read(each.get("type"), at, space)
         if not fields:
             raise _schema_error(path, "Spark has no type for a record without fields")
@@ -194,7 +194,7 @@ def _record_of(name: str, fields: Mapping[str, AvroField]) -> AvroField:
 
 
 def _full_name(schema: Any, path: str, space: str) -> tuple[str, str]:
-    """Return a type's name with its namespace, and the namespace of what is inside."""
+    """Return a type's name with its namespace, and the namespace of nested types."""
     name = schema.get("name")
     if not isinstance(name, str) or not name:
         raise _schema_error(path, f"a {schema['type']} without a name")
@@ -244,7 +244,7 @@ def _decimal(schema: Any, path: str) -> AvroField:
 
 
 def _digits(number: int) -> tuple[int, ...]:
-    # Spark's decimals have 38 digits; Python refuses to print thousands of them.
+    # Spark's decimals have 38 digits; Python does not print thousands of them.
     if number.bit_length() > 512:
         raise InvalidValueError("out of range of DECIMAL")
     return tuple(int(digit) for digit in str(abs(number)))

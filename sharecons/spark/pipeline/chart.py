@@ -1,4 +1,4 @@
-"""A run's batches as a picture: rows above, latency below; SVG, from numbers alone."""
+"""Draws a chart of a run's batches as SVG: rows above, latency below."""
 
 from collections.abc import Sequence
 from math import ceil, floor, log10
@@ -17,16 +17,16 @@ GAP: Final = 52
 BOTTOM: Final = 14
 
 STEPS: Final = (1, 2, 2.5, 5, 10)
-"""What axes go by, times a power of ten."""
+"""Steps of the axes, to be multiplied by a power of ten."""
 
 ROWS, BAD, MEDIAN, TAIL = "#3b7dd8", "#d8573b", "#4c9f70", "#b08900"
 
 Lines = dict[tuple[str, str], Sequence[float]]
-"""Values by name and colour."""
+"""The values of lines, by name and colour."""
 
 
 def draw_chart(batches: Sequence[BatchStats]) -> str:
-    """Draw rows and quarantined records of each batch, and its latency."""
+    """Return an SVG with the rows, quarantined records and latency of each batch."""
     rows: Lines = {
         ("valid", ROWS): [b.rows for b in batches],
         ("quarantined", BAD): [b.quarantined for b in batches],
@@ -42,7 +42,7 @@ def draw_chart(batches: Sequence[BatchStats]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         'font-family="sans-serif" font-size="12">\n'
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>\n'
-        + _panel("rows a batch", TOP, rows, ids, min_step=1)
+        + _panel("rows per batch", TOP, rows, ids, min_step=1)
         + _panel("seconds from a record's timestamp to its batch", lower, seconds, ids)
         + _text((LEFT + RIGHT) / 2, height - BOTTOM, "batch", "middle")
         + "</svg>\n"
@@ -79,14 +79,14 @@ def _round_up(value: float) -> float:
 
 
 def _batch_labels(y: float, ids: Sequence[int]) -> str:
-    """The batches' ids, as many as are easily read."""
+    """Return labels with the ids of the batches, as many as are legible."""
     every = max(1, ceil(_round_up(len(ids) / 10)))
     shown = range(0, len(ids), every)
     return "".join(_text(_x(at, len(ids)), y, str(ids[at]), "middle") for at in shown)
 
 
 def _x(at: int, count: int) -> float:
-    """Where a batch stands; a single one in the middle."""
+    """Return the horizontal position of a batch; a single one is in the middle."""
     return LEFT + (RIGHT - LEFT) * (at / (count - 1) if count > 1 else 0.5)
 
 

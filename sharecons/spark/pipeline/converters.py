@@ -1,10 +1,10 @@
-"""Convert decoded JSON and Avro values to what a column of a Spark type holds.
+"""Converts decoded JSON and Avro values to values of Spark's types.
 
-A converter takes one Python value and returns one that Arrow stores without changing
-it. What the type cannot hold raises `InvalidValueError`; nothing is rounded, truncated
-or replaced by null, unless `Conversion` asks for it.
+A converter takes one Python value and returns one that Arrow stores unchanged. It
+raises `InvalidValueError` if the type cannot store the value. Nothing is truncated or
+replaced by null, and nothing is rounded unless `Conversion` requests it.
 
-The functions meet no Spark session: Spark's classes of types are all they use.
+Only Spark's classes of types are used here, and no Spark session.
 """
 
 import base64
@@ -42,12 +42,12 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What to do where a value and its column do not match exactly.
+    """Settings for values that do not match their column exactly.
 
     Attributes:
-        timestamps: reads timestamps, and knows the unit of numeric ones.
-        rounds: round numbers that have more digits than their column; they are invalid
-            otherwise.
+        timestamps: parses timestamps; has the unit of numeric ones.
+        rounds: whether to round numbers that have more digits than their column;
+            otherwise they are invalid.
     """
 
     timestamps: Timestamps
@@ -56,7 +56,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How to convert the values of one type, and the Arrow type of the results."""
+    """The converter for values of one type, and the Arrow type of its results."""
 
     convert: Convert
     arrow: Any

@@ -1,6 +1,6 @@
-"""Decode a column of values in Spark's Python workers: typed rows, and reasons.
+"""Decodes a column of values, in Spark's Python workers, to typed rows and reasons.
 
-Both are columns of one struct, of which exactly one is null for each value.
+Both are fields of one struct; for each value one of them is null.
 """
 
 import json
@@ -29,16 +29,16 @@ NO_VALUE: Final = "no value"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How to decode values; travels to the workers.
+    """Settings for decoding values; pickled for the workers.
 
     Attributes:
         format: "json" or "avro".
         schema: Spark's schema in JSON, or an Avro schema.
-        zone: name of the time zone of text without one.
-        timestamp_unit: of numeric timestamps in JSON: a key of `timestamps.UNITS`, or
-            None if they are invalid.
-        rounds: round numbers and timestamps that have too many digits.
-        framing: what to remove before decoding, or None.
+        zone: the name of the time zone for text without one.
+        timestamp_unit: the unit of numeric timestamps in JSON, a key of
+            `timestamps.UNITS`; None if they are invalid.
+        rounds: whether to round numbers and timestamps that have too many digits.
+        framing: the framing to remove before decoding, or None.
     """
 
     format: str

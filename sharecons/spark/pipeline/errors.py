@@ -1,13 +1,13 @@
-"""Why a value is not a row."""
+"""The error for a value that cannot become a row."""
 
 __all__ = ["InvalidValueError"]
 
 
 class InvalidValueError(Exception):
-    """A record's value does not have the schema.
+    """A record's value does not match the schema.
 
-    The text becomes the reason in quarantine. It has the column and what is wrong with
-    it, but not the value, so that reasons can be counted.
+    The text becomes the reason in quarantine. It contains the column and what is wrong
+    with it, but not the value, so that equal reasons can be counted.
     """
 
     def __init__(self, what: str, path: str = "") -> None:
@@ -16,7 +16,7 @@ class InvalidValueError(Exception):
         self._path = path
 
     def within(self, name: str) -> "InvalidValueError":
-        """Return the same error, of a value inside of the column `name`."""
+        """Return the same error for a value within the column `name`."""
         dot = "." if self._path and self._path[0] not in "[{" else ""
         return InvalidValueError(self._what, f"{name}{dot}{self._path}")
 

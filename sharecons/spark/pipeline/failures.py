@@ -1,7 +1,7 @@
-"""What a failed run says, in one sentence, and its exit code.
+"""Explains why a run failed: one sentence, and the exit code.
 
-Spark wraps an exception of the source's Python process into a Java exception, whose
-text has Python's traceback. The last line of that has the class and the message.
+Spark wraps an exception of the source's Python process in a Java exception whose text
+contains the Python traceback. Its last line has the class and the message.
 """
 
 import re
@@ -25,7 +25,7 @@ FORBIDDEN: Final = 4
 TOO_OLD: Final = 5
 
 MAX_LENGTH: Final = 500
-"""Characters of an error of Spark's that are shown."""
+"""Characters to show of an error that is not from sharecons."""
 
 _CODES: Final[Mapping[type[Error], int]] = {
     errors.ConfigurationError: INVALID,
@@ -48,7 +48,7 @@ class Failure:
     """Why a run failed.
 
     Attributes:
-        sentence: for the user.
+        sentence: the message for the user.
         code: the exit code.
         is_known: sharecons raised it; --verbose shows other errors in full.
     """

@@ -1,7 +1,7 @@
 """The bytes that Confluent's serializers write before a value: 0, and the schema's id.
 
-The pipeline asks no schema registry. It decodes by the schema it was given, so the user
-may name the ids that have this schema.
+The pipeline does not use a schema registry. It decodes all values with the user's
+schema, and the user may list the ids of that schema.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ def is_framed(value: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConfluentFraming:
-    """Removes the framing.
+    """Removes Confluent's framing.
 
     Attributes:
         schema_ids: the ids to accept; empty for all.
@@ -31,10 +31,10 @@ class ConfluentFraming:
     schema_ids: Collection[int] = ()
 
     def remove(self, value: bytes) -> bytes:
-        """Return what follows the framing.
+        """Return the bytes after the framing.
 
         Raises:
-            InvalidValueError: there is no framing, or another schema's id in it.
+            InvalidValueError: there is no framing, or it has the id of another schema.
         """
         if not is_framed(value):
             raise InvalidValueError("no Confluent framing")

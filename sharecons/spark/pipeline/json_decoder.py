@@ -1,8 +1,8 @@
-"""Decode JSON values: each is one object of the schema, or the reason why not.
+"""Decodes JSON values; each must be one object of the schema.
 
 Python's parser is stricter than Spark's. It accepts duplicate keys, NaN and Infinity;
-these are rejected here. Numbers with a fraction are read as decimals, so that a DECIMAL
-column gets the digits that were sent.
+these are rejected here. Numbers with a fraction are parsed as decimals, so that a
+DECIMAL column gets the digits that were sent.
 """
 
 import json
@@ -17,7 +17,7 @@ from sharecons.spark.pipeline.errors import InvalidValueError
 __all__ = ["JsonDecoder"]
 
 MAX_NAME_LENGTH: Final = 60
-"""Characters of a key that a reason shows."""
+"""Characters of a key to show in a reason."""
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 

@@ -1,7 +1,7 @@
-"""The columns that the pipeline adds to rows, and whether their names are free.
+"""The columns that the pipeline adds to rows, and checks for name conflicts.
 
-Spark compares names of columns without case by default, and so do most readers of
-Parquet: two columns that differ only in case count as one here.
+By default Spark ignores the case of column names, and so do most readers of Parquet. So
+two names that differ only in case are in conflict.
 """
 
 import re
@@ -14,7 +14,7 @@ from sharecons.errors import ConfigurationError
 __all__ = ["ORIGIN", "OwnColumns", "check_different", "partition_columns"]
 
 ORIGIN: Final = ("topic", "partition", "offset", "timestamp", "deliveryCount")
-"""Columns of the source that say where a row came from."""
+"""Columns of the source with the origin of a row."""
 
 _PREFIX: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -24,7 +24,8 @@ class OwnColumns:
     """Names of the pipeline's own columns.
 
     Attributes:
-        prefix: of all of them; without one the origin has `_`, the others nothing.
+        prefix: the prefix of all names. If it is None, the columns of `origin` have the
+            prefix `_`, and the others have none.
     """
 
     prefix: str | None = None
@@ -37,18 +38,18 @@ class OwnColumns:
 
     @property
     def origin(self) -> dict[str, str]:
-        """Columns of the source, and what they are called in rows."""
+        """The columns of the source, and their names in rows."""
         prefix = "_" if self.prefix is None else self.prefix
         return {name: f"{prefix}{name}" for name in ORIGIN}
 
     @property
     def batch(self) -> str:
-        """The directories of a batch."""
+        """The column of a batch's directories."""
         return f"{self.prefix or ''}batch"
 
     @property
     def day(self) -> str:
-        """The day of the record's timestamp."""
+        """The column of the day of the record's timestamp."""
         return f"{self.prefix or ''}day"
 
     def check(self, columns: Sequence[str]) -> None:
@@ -68,13 +69,13 @@ class OwnColumns:
 
 
 def check_different(columns: Sequence[str], where: str) -> None:
-    """Raise ConfigurationError if two columns differ in case only, or not at all."""
+    """Raise ConfigurationError if two names are equal, or differ in case only."""
     seen: dict[str, str] = {}
     for name in columns:
         if name.lower() in seen:
             raise ConfigurationError(
                 f"{where} has the columns {seen[name.lower()]} and {name}, which are "
-                "one for Spark; rename one of them"
+                "the same for Spark; rename one of them"
             )
         seen[name.lower()] = name
 
@@ -82,14 +83,14 @@ def check_different(columns: Sequence[str], where: str) -> None:
 def partition_columns(
     requested: Sequence[str], columns: Sequence[str], own: OwnColumns
 ) -> tuple[str, ...]:
-    """Return what rows are partitioned by, in the spelling of the columns.
+    """Return the columns to partition by, in the case of the schema.
 
     Args:
-        asked: what the user asked for; empty for the day of the record's timestamp.
+        requested: the user's columns; empty for the day of the record's timestamp.
         columns: the columns of the schema.
 
     Raises:
-        ConfigurationError: there is no such column, or it is there twice.
+        ConfigurationError: a column does not exist, or is requested twice.
     """
     names = {name.lower(): name for name in columns}
     if not requested:
@@ -112,5 +113,5 @@ def _find_column(name: str, requested: Sequence[str], names: dict[str, str]) -> 
             f"{', '.join(names.values())}"
         )
     if [each.lower() for each in requested].count(name.lower()) > 1:
-        raise ConfigurationError(f"--partition-by {name} is there twice")
+        raise ConfigurationError(f"--partition-by {name} is repeated; remove one")
     return names[name.lower()]

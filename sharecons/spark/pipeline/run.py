@@ -1,4 +1,4 @@
-"""One run of the pipeline: a query that writes rows, quarantine and figures."""
+"""One run of the pipeline: a query that writes rows, quarantine and statistics."""
 
 import json
 import threading
@@ -27,16 +27,16 @@ class StoppedError(Exception):
 
 
 class Run:
-    """One run of a pipeline: from the query's start to its figures.
+    """One run of a pipeline.
 
     Args:
-        settings: with `into` as Spark resolves it.
+        settings: `into` must be a qualified URL (`session.qualify_location`).
 
     Attributes:
-        batches: the figures of the batches that were written.
+        batches: the statistics of the batches that were written.
 
     Raises:
-        ConfigurationError: the schema, or a name of a column, is invalid.
+        ConfigurationError: the schema, or the name of a column, is invalid.
     """
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
@@ -64,10 +64,9 @@ class Run:
         return self._query
 
     def stop(self) -> None:
-        """Stop the query between two batches, or in a batch that outlasts GRACE.
+        """Stop the query between two batches, or after STOP_TIMEOUT within a batch.
 
-        Stopping interrupts a batch that Spark is writing. A batch that was not finished
-        is replayed by the next run, to the same rows.
+        The next run replays an interrupted batch, with the same rows.
         """
         self._stop_requested = True
         deadline = time.monotonic() + STOP_TIMEOUT
@@ -106,9 +105,10 @@ class Run:
         return self._spark.readStream.format("sharegroup").options(**options).load()
 
     def _write_batch(self, frame: DataFrame, batch: int) -> None:
-        """Write one batch; called again with the same records if the run fails.
+        """Write one batch.
 
-        The directories of a replayed batch are overwritten with the same rows.
+        After a failure Spark replays it, and its directories are overwritten with the
+        same rows.
         """
         # Spark may call this before `start` has the query.
         self._started.wait()
@@ -153,6 +153,6 @@ class Run:
         progress = self._query.lastProgress
         if not progress or not progress.sources:
             return -1
-        # Null in JSON, too: the query was stopped before it knew.
+        # JSON null if the query was stopped before its first progress.
         latest = json.loads(progress.sources[0].latestOffset or "null") or {}
         return int(latest.get("lag", -1))

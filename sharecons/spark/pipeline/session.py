@@ -23,7 +23,8 @@ SILENCED_LOGGERS: Final = (
     "org.apache.spark.util.Utils",
     "org.apache.hadoop.util.Shell",
 )
-"""Loggers that print the trace of an exception that ends the query as well."""
+"""Loggers that print a stack trace of the exception that ends the query, which the
+pipeline reports itself."""
 
 
 def start_session(*, verbose: bool) -> SparkSession:
@@ -31,10 +32,10 @@ def start_session(*, verbose: bool) -> SparkSession:
 
     Args:
         verbose: do not change Spark's log levels. Without this, loggers that repeat
-            the pipeline's own reports are off.
+            the pipeline's error messages are off.
     """
     _use_this_python()
-    # Where pandas 3 is installed, Spark warns of it; the pipeline does not use pandas.
+    # Spark warns if pandas 3 is installed; the pipeline does not use pandas.
     warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
     builder = SparkSession.builder.appName("sharecons pipeline")
     if not verbose:
@@ -47,10 +48,10 @@ def start_session(*, verbose: bool) -> SparkSession:
 
 
 def _use_this_python() -> None:
-    """Have workers run this Python.
+    """Make workers run this Python interpreter.
 
-    Spark would take the first python3 of the path, which may not have sharecons. With
-    spark-submit, its configuration names the Python of the executors.
+    By default Spark runs the first python3 of the path, which may not have sharecons.
+    With spark-submit, Spark's configuration sets the interpreter.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -64,10 +65,10 @@ def _silence(spark: Any) -> None:
 
 
 def qualify_location(spark: Any, location: str) -> str:
-    """Return a directory as a URL, by Hadoop's configuration.
+    """Return the URL of a directory, according to Hadoop's configuration.
 
-    A path without a scheme lies in the file system that `fs.defaultFS` names. `~` is
-    the home directory on this machine.
+    A path without a scheme is on the file system of `fs.defaultFS`; `~` is the home
+    directory on this machine.
 
     Raises:
         ConfigurationError: Hadoop does not know the file system.
@@ -80,7 +81,7 @@ def qualify_location(spark: Any, location: str) -> str:
         return str(files.makeQualified(path).toString())
     except Exception as error:
         raise ConfigurationError(
-            f"--into {location!r}: {_message(error)}; give a path, or a URL of a file "
+            f"--into {location!r}: {_message(error)}; use a path, or a URL of a file "
             "system that Spark knows"
         ) from error
 

@@ -13,15 +13,15 @@ __all__ = ["Settings", "parse_arguments"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What one run is to do.
+    """The settings of one run.
 
     Attributes:
-        schema: DDL for JSON, an Avro schema for Avro.
-        into: the directory, or its URL, that rows and everything else lie in.
+        schema: DDL for JSON, or an Avro schema in JSON.
+        into: the directory, or its URL, for rows and all other files.
         partition_by: columns; empty for the day of the record's timestamp.
-        prefix: of the pipeline's own columns; see `own_columns`.
+        prefix: the prefix of the pipeline's own columns; see `own_columns`.
         every: the interval of batches; None to end once everything was read.
-        options: of the source.
+        options: options of the source.
     """
 
     bootstrap_servers: str
@@ -45,7 +45,7 @@ class Settings:
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> Settings:
-    """Read the command line; end the program with a sentence if it is invalid."""
+    """Parse the command line; exit with an error message if it is invalid."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
     return Settings(
@@ -73,14 +73,14 @@ def _framing(
     if parsed.framing == "confluent":
         return ConfluentFraming(tuple(parsed.schema_id))
     if parsed.schema_id:
-        parser.error("--schema-id is for --framing confluent; give that too")
+        parser.error("--schema-id is for --framing confluent; add that option")
     return None
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m sharecons.spark.pipeline",
-        description="Read records of a share group; write the valid ones to Parquet as "
+        description="Read records of a share group. Write valid records to Parquet as "
         "typed rows, and the others to quarantine, with the reason.",
     )
     add = parser.add_argument
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--schema",
         required=True,
-        help="columns as in SQL, where NOT NULL makes a column required; for Avro the "
+        help="columns in SQL, where NOT NULL makes a column required; for Avro the "
         "schema in JSON; or @FILE",
         type=_text_or_file,
     )
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--timestamp-unit",
         choices=tuple(UNITS),
-        help="of numbers in TIMESTAMP columns; without it they are quarantined",
+        help="unit of numbers in TIMESTAMP columns; without it they are quarantined",
     )
     add(
         "--round",
@@ -127,18 +127,19 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="of the rows; repeat it for more columns (day, of the record's timestamp)",
+        help="partition rows by this column; repeat it for more columns (day, of the "
+        "record's timestamp)",
     )
     add(
         "--prefix",
-        help="of the columns that the pipeline adds (_topic, _partition, _offset, "
-        "_timestamp, _deliveryCount, batch, day)",
+        help="prefix of the columns that the pipeline adds (_topic, _partition, "
+        "_offset, _timestamp, _deliveryCount, batch, day)",
     )
     add(
         "--every",
         metavar="INTERVAL",
         help="run as a service, with one batch per interval ('10 seconds'), until "
-        "SIGTERM or Ctrl-C; without it, end once everything there was read",
+        "SIGTERM or Ctrl-C; without it, end once all current records were read",
     )
     add(
         "--option",
@@ -146,10 +147,10 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         type=_option,
         metavar="NAME=VALUE",
-        help="of the source, as in docs/spark.md; repeat it for more options",
+        help="option of the source, as in docs/spark.md; repeat it for more options",
     )
-    add("--picture", metavar="FILE", help="draw the run's batches into this SVG")
-    add("--verbose", action="store_true", help="show Spark's log, and errors in full")
+    add("--picture", metavar="FILE", help="write a chart of the batches to this SVG")
+    add("--verbose", action="store_true", help="show Spark's log, and complete errors")
     return parser
 
 

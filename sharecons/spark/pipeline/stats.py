@@ -1,4 +1,4 @@
-"""What a run's batches came to: one line each, and a few words at the end."""
+"""Statistics of a run's batches, and the table that a run prints at its end."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -20,12 +20,13 @@ SCHEMA = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStats:
-    """One batch. Latency is from a record's timestamp to its batch, in seconds.
+    """Statistics of one batch.
+
+    The latency of a record is the time from its timestamp to its batch, in seconds.
 
     Attributes:
-        lag: what the group had still to give when the batch before ended; -1 if nobody
-            knows.
-        seconds: what writing it took.
+        lag: the group's lag at the end of the previous batch; -1 if unknown.
+        seconds: the time for writing the batch.
     """
 
     batch: int
@@ -40,14 +41,14 @@ class BatchStats:
     seconds: float
 
     def as_row(self) -> tuple[Any, ...]:
-        """As a row of `SCHEMA`."""
+        """Return a row of `SCHEMA`."""
         return astuple(self)
 
 
 def measure_batch(
     validated: DataFrame, batch: int, lag: int, seconds: float
 ) -> BatchStats:
-    """Count one batch, in one pass over it."""
+    """Return the statistics of one batch, in one pass over its validated records."""
     latency = sql.unix_millis(sql.current_timestamp()) - sql.unix_millis("timestamp")
     quantiles = sql.percentile_approx(latency, list(QUANTILES)).alias("quantiles")
     found = validated.agg(
@@ -73,9 +74,9 @@ def measure_batch(
 
 
 def format_table(batches: Sequence[BatchStats]) -> str:
-    """A run in words and numbers, for a terminal."""
+    """Return a table of a run's batches, for a terminal."""
     if not batches:
-        return "nothing was there\n"
+        return "no records\n"
     head = "batch      rows  quarantined  redelivered  p50 s  p99 s  seconds\n"
     lines = [
         f"{b.batch:5}  {b.rows:8,}  {b.quarantined:11,}  {b.redelivered:11,}  "

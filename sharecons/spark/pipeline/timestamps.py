@@ -1,7 +1,7 @@
-"""Read timestamps from JSON: ISO 8601 text, and numbers whose unit is known.
+"""Parses timestamps from JSON: ISO 8601 text, and numbers whose unit is known.
 
-Results are microseconds since 1970, as Spark stores them: of UTC for a TIMESTAMP, of no
-time zone for a TIMESTAMP_NTZ. Both lie within the years 1 to 9999.
+Results are microseconds since 1970, as Spark stores them: in UTC for a TIMESTAMP, and
+without a time zone for a TIMESTAMP_NTZ. Both are within the years 1 to 9999.
 """
 
 import re
@@ -36,10 +36,10 @@ _RANGE: Final = "out of range: timestamps end with the year 9999"
 
 
 def zone_of(name: str) -> tzinfo:
-    """Return the time zone that Spark calls by this name.
+    """Return the time zone with Spark's name for it.
 
     Raises:
-        ConfigurationError: there is none of this name.
+        ConfigurationError: this machine has no time zone of this name.
     """
     if name in ("Z", "UTC"):
         return UTC
@@ -49,7 +49,7 @@ def zone_of(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise ConfigurationError(
-            f"spark.sql.session.timeZone is {name!r}, and this machine has no such "
+            f"spark.sql.session.timeZone is {name!r}, but this machine has no such "
             "time zone; install the package tzdata"
         ) from error
 
@@ -64,18 +64,18 @@ def _fixed(sign: str, hours: str, minutes: str | None) -> tzinfo:
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """How to read timestamps.
+    """Parser of timestamps.
 
     Attributes:
-        zone: of text without a time zone, in a TIMESTAMP.
-        unit: of numbers, in microseconds; None if numbers are invalid.
+        zone: the time zone for text without one, in a TIMESTAMP.
+        unit: the unit of numbers, in microseconds; None if numbers are invalid.
     """
 
     zone: tzinfo = UTC
     unit: int | None = None
 
     def instant(self, value: Any, rounds: bool) -> int:
-        """Read a TIMESTAMP: text, or a number of `unit` since 1970."""
+        """Parse a TIMESTAMP: text, or a number of `unit` since 1970."""
         kind = type(value)
         if kind is str:
             local, zone, extra = _parse(value, rounds)
@@ -85,7 +85,7 @@ class Timestamps:
         raise InvalidValueError("not a timestamp")
 
     def local(self, value: Any, rounds: bool) -> int:
-        """Read a TIMESTAMP_NTZ: text without a time zone."""
+        """Parse a TIMESTAMP_NTZ: text without a time zone."""
         if type(value) is not str:
             raise InvalidValueError("not a timestamp in ISO 8601")
         local, zone, extra = _parse(value, rounds)
@@ -109,7 +109,7 @@ class Timestamps:
 
 
 def _parse(text: str, rounds: bool) -> tuple[datetime, tzinfo | None, int]:
-    """Return a text's time, its zone, and a microsecond if its fraction rounds up."""
+    """Return the local time, the zone, and 1 if the fraction rounds up (else 0)."""
     match = _TEXT.fullmatch(text)
     if match is None:
         raise InvalidValueError("not a timestamp in ISO 8601")

@@ -1,7 +1,7 @@
-"""Divide records into rows and quarantined records.
+"""Divides records into rows and quarantined records.
 
 A validated frame has the source's columns, `row` (a struct with the columns of the
-schema) and `reason`. Of these two exactly one is null.
+schema) and `reason`. For each record one of these two is null.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,12 +29,12 @@ __all__ = ["Rows", "select_quarantined", "validate"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How valid records become rows.
+    """Settings for converting records to rows.
 
     Attributes:
-        own: names of the pipeline's own columns.
-        partition_by: the columns that directories are made by.
-        decoding: how values are decoded.
+        own: the names of the pipeline's own columns.
+        partition_by: the columns to partition by.
+        decoding: the settings for decoding values.
         schema: the columns of the schema.
     """
 
@@ -45,10 +45,10 @@ class Rows:
 
     @classmethod
     def from_settings(cls, settings: Settings, zone: str) -> "Rows":
-        """Read the settings; `zone` is Spark's session time zone.
+        """Check the settings; `zone` is Spark's session time zone.
 
         Raises:
-            ConfigurationError: the schema, or a name of a column, is invalid.
+            ConfigurationError: the schema, or the name of a column, is invalid.
         """
         schema, text = _schema(settings)
         decoding = Decoding(
@@ -68,7 +68,7 @@ class Rows:
         return cls(own, by, decoding, schema)
 
     def select(self, validated: DataFrame) -> DataFrame:
-        """Return the rows: columns of the schema, and where each came from."""
+        """Return the rows: the columns of the schema, and the origin of each row."""
         valid = validated.where(sql.col("reason").isNull())
         origin = [sql.col(name).alias(new) for name, new in self.own.origin.items()]
         day = self.own.day
@@ -78,7 +78,7 @@ class Rows:
 
 
 def validate(frame: DataFrame, rows: Rows) -> DataFrame:
-    """Decode the values of the source's frame."""
+    """Return the source's frame with the columns `row` and `reason`."""
     kind = spark.StructType(
         [
             spark.StructField("row", stored_type(rows.schema)),
@@ -101,12 +101,12 @@ def _decode(decoding: Decoding) -> Callable[[Any], Any]:
 
 
 def select_quarantined(validated: DataFrame) -> DataFrame:
-    """Return the other records: their bytes, where they came from, and the reason."""
+    """Return the other records: their bytes, their origin, and the reason."""
     return validated.where(sql.col("reason").isNotNull()).drop("row")
 
 
 def stored_type(kind: Any) -> Any:
-    """Return a type as rows store it: everything may be null, VARCHAR is STRING."""
+    """Return a type as stored in rows: all fields are nullable, VARCHAR is STRING."""
     if isinstance(kind, spark.StructType):
         fields = [spark.StructField(f.name, stored_type(f.dataType)) for f in kind]
         return spark.StructType(fields)
@@ -118,7 +118,7 @@ def stored_type(kind: Any) -> Any:
 
 
 def _schema(settings: Settings) -> tuple[spark.StructType, str]:
-    """Return the columns, and the schema as decoders read it."""
+    """Return the columns, and the schema as text for the decoders."""
     if settings.format == "avro":
         kind = read_schema(settings.schema).kind
         assert isinstance(kind, spark.StructType), "a record"
@@ -143,7 +143,7 @@ def _no_columns(ddl: str) -> str:
 
 
 def _check_nested(kind: Any, where: str) -> None:
-    """Check the names of fields within columns."""
+    """Check that the names of nested fields differ."""
     if isinstance(kind, spark.StructType):
         check_different(kind.names, where)
         for field in kind:
