@@ -55,7 +55,7 @@ class RedeliveryReason(Enum):
 
 
 class EventKind(Enum):
-    """What an event is about."""
+    """The kind of an event."""
 
     FAILED = "failed"
     REDELIVERED = "redelivered"
