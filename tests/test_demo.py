@@ -1,4 +1,4 @@
-"""The demo: its books, its drawing, and the whole of it on the embedded broker."""
+"""The demo: its job tracker, its views, and whole runs on the embedded broker."""
 
 import argparse
 import io
@@ -41,16 +41,16 @@ def new_tracker(jobs, *names):
     return tracker
 
 
-def settle(tracker, job, who, count=1, verdict=ACCEPT):
+def complete(tracker, job, who, count=1, verdict=ACCEPT):
     tracker.on_delivered(job, who, count, now=1.0)
     tracker.on_acknowledged(job, who, verdict, now=2.0)
     tracker.on_ack_confirmed(job, who, verdict, now=3.0)
 
 
-# The books.
+# The job tracker.
 
 
-def test_a_job_is_done_when_the_broker_confirmed_it_and_not_before():
+def test_job_is_done_once_broker_confirms():
     tracker = new_tracker(1)
     tracker.on_delivered(1, "ada", 1, now=1.0)
     tracker.on_acknowledged(1, "ada", ACCEPT, now=2.0)
@@ -66,10 +66,10 @@ def test_a_job_is_done_when_the_broker_confirmed_it_and_not_before():
     assert [] == tracker.discrepancies()
 
 
-def test_a_released_job_comes_again_for_a_reason():
+def test_released_job_is_redelivered_with_reason():
     tracker = new_tracker(1)
-    settle(tracker, 1, "bob", verdict=RELEASE)
-    settle(tracker, 1, "ada", count=2)
+    complete(tracker, 1, "bob", verdict=RELEASE)
+    complete(tracker, 1, "ada", count=2)
 
     assert [] == tracker.discrepancies()
     assert 1 == tracker.totals().redelivered
@@ -84,35 +84,35 @@ def test_a_released_job_comes_again_for_a_reason():
     )
 
 
-def test_a_delivery_more_than_was_let_go_is_a_complaint():
+def test_redelivery_without_reason_is_discrepancy():
     tracker = new_tracker(1)
-    settle(tracker, 1, "bob", verdict=RELEASE)
-    settle(tracker, 1, "ada", count=3)
+    complete(tracker, 1, "bob", verdict=RELEASE)
+    complete(tracker, 1, "ada", count=3)
 
     assert ["delivery count without matching reasons: job 1"] == tracker.discrepancies()
 
 
-def test_a_release_that_the_broker_does_not_count_is_a_complaint():
+def test_release_without_redelivery_is_discrepancy():
     tracker = new_tracker(1)
-    settle(tracker, 1, "bob", verdict=RELEASE)
-    settle(tracker, 1, "ada", count=1)
+    complete(tracker, 1, "bob", verdict=RELEASE)
+    complete(tracker, 1, "ada", count=1)
 
     assert ["delivery count without matching reasons: job 1"] == tracker.discrepancies()
 
 
-def test_a_job_accepted_twice_is_a_complaint():
+def test_job_accepted_twice_is_discrepancy():
     tracker = new_tracker(1)
-    settle(tracker, 1, "ada")
-    settle(tracker, 1, "bob")
+    complete(tracker, 1, "ada")
+    complete(tracker, 1, "bob")
 
     assert 1 == tracker.totals().accepted_twice
     assert "job 1 was delivered to bob after it was accepted" in tracker.discrepancies()
     assert "accepted more than once: job 1" in tracker.discrepancies()
 
 
-def test_jobs_never_delivered_are_complained_of_by_number():
+def test_undelivered_jobs_are_listed_by_number():
     tracker = new_tracker(12)
-    settle(tracker, 3, "ada")
+    complete(tracker, 3, "ada")
 
     numbers = "1, 2, 4, 5, 6, 7, 8, 9, 10, 11"
 
@@ -121,15 +121,15 @@ def test_jobs_never_delivered_are_complained_of_by_number():
     ] == tracker.discrepancies()
 
 
-def test_jobs_never_written_are_a_complaint():
+def test_jobs_never_produced_are_discrepancy():
     tracker = JobTracker(("ada",), expected=2)
-    settle(tracker, 1, "ada")
+    complete(tracker, 1, "ada")
 
     assert not tracker.is_finished
     assert ["jobs seen: 1 instead of 2"] == tracker.discrepancies()
 
 
-def test_what_the_killed_held_comes_again_and_is_told_so():
+def test_jobs_of_killed_consumer_are_redelivered_with_reason():
     tracker = new_tracker(2)
     tracker.on_delivered(1, "bob", 1, now=1.0)
     tracker.on_delivered(2, "bob", 1, now=1.0)
@@ -138,8 +138,8 @@ def test_what_the_killed_held_comes_again_and_is_told_so():
     assert [] == tracker.consumers["bob"].acquired
     assert 2 == tracker.count(JobState.WAITING)
 
-    settle(tracker, 1, "ada", count=2)
-    settle(tracker, 2, "ada", count=2)
+    complete(tracker, 1, "ada", count=2)
+    complete(tracker, 2, "ada", count=2)
 
     assert [] == tracker.discrepancies()
     assert 2 == tracker.totals().reasons[RedeliveryReason.KILLED]
@@ -150,44 +150,44 @@ def test_what_the_killed_held_comes_again_and_is_told_so():
     ] == [describe_event(event) for event in tracker.events]
 
 
-def test_what_the_killed_had_fetched_and_not_begun_is_reckoned_with_once():
+def test_jobs_prefetched_by_killed_consumer_count_once():
     tracker = new_tracker(2)
     tracker.on_killed("bob", now=2.0)
-    settle(tracker, 1, "ada", count=2)
-    settle(tracker, 2, "ada", count=3)
+    complete(tracker, 1, "ada", count=2)
+    complete(tracker, 2, "ada", count=3)
 
     assert 2 == tracker.totals().reasons[RedeliveryReason.PREFETCHED]
     assert ["delivery count without matching reasons: job 2"] == tracker.discrepancies()
 
 
-def test_nobody_was_killed_so_nothing_was_fetched_ahead():
+def test_unexplained_redelivery_without_killed_consumer_is_discrepancy():
     tracker = new_tracker(1)
-    settle(tracker, 1, "ada", count=2)
+    complete(tracker, 1, "ada", count=2)
 
     assert ["delivery count without matching reasons: job 1"] == tracker.discrepancies()
 
 
-def test_a_killing_at_the_very_start_counts_as_one():
+def test_consumer_killed_at_start_explains_redelivery():
     tracker = new_tracker(1)
     tracker.on_killed("bob", now=0.0)
-    settle(tracker, 1, "ada", count=2)
+    complete(tracker, 1, "ada", count=2)
 
     assert [] == tracker.discrepancies()
 
 
-def test_an_acceptance_after_the_lock_ended_leaves_the_job_to_the_next():
+def test_acceptance_after_lock_expired_counts_for_next_consumer():
     tracker = new_tracker(1)
     tracker.on_delivered(1, "ada", 1, now=1.0)
     tracker.on_acknowledged(1, "ada", ACCEPT, now=9.0)
     tracker.on_ack_rejected(1, "ada", ACCEPT, now=9.1)
-    settle(tracker, 1, "bob", count=2)
+    complete(tracker, 1, "bob", count=2)
 
     assert [] == tracker.discrepancies()
     assert 1 == tracker.totals().reasons[RedeliveryReason.LOCK_EXPIRED]
     assert 0 == tracker.consumers["ada"].accepted
 
 
-def test_a_job_that_somebody_else_gets_while_it_is_held_had_a_lock_that_ended():
+def test_job_delivered_to_other_consumer_had_expired_lock():
     tracker = new_tracker(1)
     tracker.on_delivered(1, "ada", 1, now=1.0)
     tracker.on_delivered(1, "bob", 2, now=9.0)
@@ -201,7 +201,7 @@ def test_a_job_that_somebody_else_gets_while_it_is_held_had_a_lock_that_ended():
     ]
 
 
-def test_a_release_that_came_too_late_is_a_lock_that_ended():
+def test_late_release_counts_as_expired_lock():
     tracker = new_tracker(1)
     tracker.on_delivered(1, "ada", 1, now=1.0)
     tracker.on_acknowledged(1, "ada", RELEASE, now=9.0)
@@ -216,12 +216,12 @@ def test_a_release_that_came_too_late_is_a_lock_that_ended():
     }
 
 
-def test_what_is_let_go_at_the_limit_is_archived_and_adds_up():
+def test_job_at_delivery_limit_is_archived():
     tracker = new_tracker(2)
     for count in range(1, DELIVERY_LIMIT + 1):
-        settle(tracker, 1, "bob", count, RELEASE)
+        complete(tracker, 1, "bob", count, RELEASE)
     for count in range(1, DELIVERY_LIMIT):
-        settle(tracker, 2, "bob", count, RELEASE)
+        complete(tracker, 2, "bob", count, RELEASE)
     tracker.on_delivered(2, "bob", DELIVERY_LIMIT, now=4.0)
     tracker.on_killed("bob", now=5.0)
 
@@ -231,9 +231,9 @@ def test_what_is_let_go_at_the_limit_is_archived_and_adds_up():
     assert 2 * (DELIVERY_LIMIT - 1) == tracker.totals().redelivered
 
 
-def test_a_job_may_be_worked_before_its_producer_hears_that_it_was_written():
+def test_job_may_be_delivered_before_produce_response():
     tracker = JobTracker(("ada",), expected=1)
-    settle(tracker, 1, "ada")
+    complete(tracker, 1, "ada")
     tracker.on_produced([1])
 
     assert tracker.is_finished
@@ -241,27 +241,27 @@ def test_a_job_may_be_worked_before_its_producer_hears_that_it_was_written():
 
 
 @given(st.integers(0, 1 << 30))
-def test_whatever_happens_at_a_right_broker_adds_up(seed):
-    """A queue of (job, count), of which anybody takes, says anything, or is killed."""
+def test_any_history_of_correct_broker_has_no_discrepancies(seed):
+    """Random deliveries, acknowledgements and killed consumers."""
     chance = Random(seed)
     tracker = new_tracker(5, "ada", "bob", "cleo")
     queue = [(job, 1) for job in range(1, 6)]
     alive, held = ["ada", "bob", "cleo"], []
     while queue or held:
-        does = chance.choices(["take", "say", "kill"], [5, 5, 1])[0]
-        if does == "take" and queue:
+        action = chance.choices(["take", "say", "kill"], [5, 5, 1])[0]
+        if action == "take" and queue:
             job, count = queue.pop(chance.randrange(len(queue)))
             who = chance.choice(alive)
             tracker.on_delivered(job, who, count, now=1.0)
             held.append((job, count, who))
-        elif does == "say" and held:
+        elif action == "say" and held:
             job, count, who = held.pop(chance.randrange(len(held)))
             verdict = chance.choice([RELEASE, RELEASE, ACCEPT, REJECT])
             tracker.on_acknowledged(job, who, verdict, now=2.0)
             tracker.on_ack_confirmed(job, who, verdict, now=3.0)
             if verdict is RELEASE and count < DELIVERY_LIMIT:
                 queue.append((job, count + 1))
-        elif does == "kill" and len(alive) > 1:
+        elif action == "kill" and len(alive) > 1:
             who = alive.pop(chance.randrange(len(alive)))
             tracker.on_killed(who, now=4.0)
             lost = [(job, count + 1) for job, count, whose in held if whose == who]
@@ -275,9 +275,9 @@ def test_whatever_happens_at_a_right_broker_adds_up(seed):
     assert sums.redelivered == sum(sums.reasons.values()) - sums.archived
 
 
-def test_what_the_broker_counts_as_open_must_be_nothing():
+def test_lag_at_broker_is_discrepancy():
     tracker = new_tracker(1)
-    settle(tracker, 1, "ada")
+    complete(tracker, 1, "ada")
     tracker.set_lag(0)
 
     assert [] == tracker.discrepancies()
@@ -290,7 +290,7 @@ def test_what_the_broker_counts_as_open_must_be_nothing():
 # The plan.
 
 
-def test_the_same_seed_makes_the_same_demo():
+def test_same_seed_gives_same_durations():
     one, same, other = (Plan(seed=seed) for seed in (7, 7, 8))
 
     def fares(plan):
@@ -301,7 +301,7 @@ def test_the_same_seed_makes_the_same_demo():
 
 
 @pytest.mark.parametrize("consumers", [1, 2, 3, 4, 12])
-def test_every_consumer_has_a_name_of_its_own_and_the_clumsy_one_lives(consumers):
+def test_consumer_names_are_unique_and_failing_consumer_is_not_killed(consumers):
     plan = Plan(consumers=consumers)
 
     assert consumers == len(set(plan.names))
@@ -311,17 +311,17 @@ def test_every_consumer_has_a_name_of_its_own_and_the_clumsy_one_lives(consumers
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 10, 240])
-def test_the_poison_is_one_of_the_jobs_and_is_rejected_in_the_end(jobs):
+def test_poison_job_is_rejected_at_last_delivery(jobs):
     plan = Plan(jobs=jobs)
-    verdicts = [
+    decisions = [
         plan.decide("ada", plan.poison_job, n) for n in range(1, MAX_DELIVERIES + 1)
     ]
 
     assert 1 <= plan.poison_job <= jobs
-    assert [RELEASE] * (MAX_DELIVERIES - 1) + [REJECT] == verdicts
+    assert [RELEASE] * (MAX_DELIVERIES - 1) + [REJECT] == decisions
 
 
-def test_only_the_clumsy_one_fails_and_never_at_the_last_try():
+def test_only_failing_consumer_fails_and_never_at_last_delivery():
     plan = Plan()
     jobs = [job for job in range(1, 241) if job != plan.poison_job]
     failing = {
@@ -336,30 +336,30 @@ def test_only_the_clumsy_one_fails_and_never_at_the_last_try():
     }
 
 
-# The drawing.
+# The views.
 
 
 def unfinished_tracker():
     tracker = new_tracker(40, "ada", "bob", "cleo", "dan")
     tracker.expected = 60
     for job in range(1, 20):
-        settle(tracker, job, ("ada", "dan")[job % 2])
-    settle(tracker, 20, "bob", verdict=RELEASE)
+        complete(tracker, job, ("ada", "dan")[job % 2])
+    complete(tracker, 20, "bob", verdict=RELEASE)
     tracker.on_delivered(20, "ada", 2, now=3.5)
     tracker.on_delivered(21, "cleo", 1, now=3.5)
     tracker.on_killed("cleo", now=4.0)
     return tracker
 
 
-def drawn(what, width):
+def render(what, width):
     console = Console(record=True, width=width, file=io.StringIO())
     console.print(what)
     return console.export_text()
 
 
 @pytest.mark.parametrize("width", [80, 110])
-def test_the_picture_shows_who_does_what_within_its_width(width):
-    text = drawn(draw_progress(unfinished_tracker(), 4.1, "here", width), width)
+def test_live_view_shows_consumers_within_width(width):
+    text = render(draw_progress(unfinished_tracker(), 4.1, "here", width), width)
     lines = text.splitlines()
 
     assert {True} == {len(line) <= width for line in lines}
@@ -375,27 +375,27 @@ def test_the_picture_shows_who_does_what_within_its_width(width):
 
 
 @pytest.mark.parametrize("fate", JobState)
-def test_the_bar_is_as_long_as_its_width_whatever_there_is(fate):
+def test_bar_fills_width_in_every_state(fate):
     tracker = new_tracker(3)
     for job in range(1, 4):
         tracker._set_state(tracker.jobs[job], fate)
-    text = drawn(draw_progress(tracker, 1.0, "here", 80), 80)
+    text = render(draw_progress(tracker, 1.0, "here", 80), 80)
     (bar,) = (line for line in text.splitlines() if "of 3" in line)
 
     assert 76 == len(bar.strip("│ ")) + bar.count("  " * 38)
 
 
-def test_the_account_names_what_does_not_add_up():
+def test_summary_lists_discrepancies():
     tracker = new_tracker(2)
-    settle(tracker, 1, "ada", verdict=REJECT)
-    text = drawn(draw_summary(tracker, 9.0, 80, interrupted=False), 80)
+    complete(tracker, 1, "ada", verdict=REJECT)
+    text = render(draw_summary(tracker, 9.0, 80, interrupted=False), 80)
 
     assert "= 0 accepted + 1 rejected (job 1) + 1 unfinished" in text
     assert "Check failed:" in text
     assert "neither accepted nor rejected: job 2" in text
 
 
-def test_an_interrupted_demo_is_not_said_to_be_wrong():
+def test_interrupted_demo_reports_no_discrepancies():
     tracker = new_tracker(2)
 
     assert ["Interrupted after 3.0 s; unfinished jobs were released."] == closing_lines(
@@ -403,9 +403,9 @@ def test_an_interrupted_demo_is_not_said_to_be_wrong():
     )
 
 
-def test_the_account_is_made_of_its_reasons():
+def test_summary_lists_redelivery_reasons():
     tracker = unfinished_tracker()
-    settle(tracker, 21, "dan", count=2)
+    complete(tracker, 21, "dan", count=2)
     rows = {
         what: (number, made_of)
         for what, number, made_of in summary_rows(tracker.totals())
@@ -416,11 +416,11 @@ def test_the_account_is_made_of_its_reasons():
     assert (2, "= 1 released + 1 after a consumer was killed") == rows["redelivered"]
 
 
-# Being killed.
+# Killed workers.
 
 
 class ScriptedTask:
-    """A record as a worker meets it; what is said of it is noted."""
+    """A record for a worker that notes its acknowledgements."""
 
     value, offset, delivery_count = b"job 1", 0, 1
 
@@ -431,15 +431,15 @@ class ScriptedTask:
         self.said.append("accept")
 
 
-def a_worker(tracker, plan):
+def new_worker(tracker, plan):
     place = Environment("localhost:1", "topic", "group", None)
     return Worker("ada", plan, place, tracker, DemoClock())
 
 
 @pytest.mark.anyio
-async def test_the_killed_take_nothing_that_was_on_its_way_to_them():
+async def test_killed_worker_ignores_later_records():
     tracker, task = new_tracker(1), ScriptedTask()
-    worker = a_worker(tracker, Plan(jobs=1, consumers=1, seconds=1))
+    worker = new_worker(tracker, Plan(jobs=1, consumers=1, seconds=1))
     worker.kill()
     await worker._work(task)
 
@@ -451,9 +451,9 @@ async def test_the_killed_take_nothing_that_was_on_its_way_to_them():
 @pytest.mark.parametrize(
     "anyio_backend", [virtual_time.backend(name) for name in virtual_time.BACKENDS]
 )
-async def test_the_killed_say_nothing_of_work_that_just_ended():
+async def test_killed_worker_does_not_acknowledge_finished_job():
     tracker, task = new_tracker(1), ScriptedTask()
-    worker = a_worker(tracker, Plan(jobs=1000, consumers=1, seconds=1))
+    worker = new_worker(tracker, Plan(jobs=1000, consumers=1, seconds=1))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker._work, task)
         while not tracker.consumers["ada"].acquired:
@@ -465,7 +465,7 @@ async def test_the_killed_say_nothing_of_work_that_just_ended():
     assert 1 == tracker.totals().reasons[RedeliveryReason.KILLED]
 
 
-# The whole of it.
+# Whole runs.
 
 
 def options(*arguments):
@@ -476,7 +476,7 @@ def options(*arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_demo_adds_up_on_the_embedded_broker(backend, capsys):
+def test_demo_passes_check_on_embedded_broker(backend, capsys):
     given = ("--plain", "--jobs", "60", "--seconds", "3", "--backend", backend)
     chosen = options(*given)
     code = chosen.run(chosen)
@@ -494,7 +494,7 @@ def test_the_demo_adds_up_on_the_embedded_broker(backend, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("consumers", ["1", "2"])
-def test_few_consumers_will_do(consumers, capsys):
+def test_demo_passes_check_with_few_consumers(consumers, capsys):
     chosen = options(
         "--plain", "--jobs", "12", "--seconds", "1", "--consumers", consumers
     )
@@ -504,8 +504,8 @@ def test_few_consumers_will_do(consumers, capsys):
 
 
 @contextmanager
-def played(plan, *, patience=30.0, on_line=lambda kafka, line: None, **settings):
-    """The outcome of a demo, and what it said; the broker still runs."""
+def finished_demo(plan, *, patience=30.0, on_line=lambda kafka, line: None, **settings):
+    """Yield the result of a demo and its lines while the broker still runs."""
     said = []
     settings = {name.replace("_", "."): value for name, value in settings.items()}
     with EmbeddedBroker(settings=settings) as kafka:
@@ -514,14 +514,14 @@ def played(plan, *, patience=30.0, on_line=lambda kafka, line: None, **settings)
             said.append(line)
             on_line(kafka, line)
 
-        play = partial(run_demo, idle_timeout=patience)
+        run = partial(run_demo, idle_timeout=patience)
         where = kafka.bootstrap_servers
-        yield anyio.run(play, plan, where, TextView(write), said.append), said
+        yield anyio.run(run, plan, where, TextView(write), said.append), said
 
 
 @pytest.mark.parametrize(("lowest", "taken"), [("1000", "5000"), ("15000", "15000")])
 @pytest.mark.slow
-def test_locks_are_as_short_as_the_broker_allows(lowest, taken):
+def test_lock_duration_is_as_short_as_broker_allows(lowest, taken):
     seen = set()
 
     def look(kafka, line):
@@ -530,18 +530,24 @@ def test_locks_are_as_short_as_the_broker_allows(lowest, taken):
             seen.add(kafka.cluster.configs.group_value(group.group_id, name))
 
     settings = {"group_share_min_record_lock_duration_ms": lowest}
-    with played(Plan(jobs=12, seconds=1), on_line=look, **settings) as (outcome, _):
+    with finished_demo(Plan(jobs=12, seconds=1), on_line=look, **settings) as (
+        outcome,
+        _,
+    ):
         assert [] == outcome.tracker.discrepancies()
         assert {taken} == seen
 
 
 @pytest.mark.slow
-def test_a_standstill_ends_it_and_is_complained_of():
+def test_idle_timeout_ends_demo_with_discrepancies():
     def refuse(kafka, line):
         if not kafka.faults.active:
             kafka.faults.on("Produce", times=None).stall()
 
-    with played(Plan(seconds=1), patience=2.0, on_line=refuse) as (outcome, said):
+    with finished_demo(Plan(seconds=1), patience=2.0, on_line=refuse) as (
+        outcome,
+        said,
+    ):
         assert not outcome.interrupted
         assert not outcome.tracker.is_finished
         assert "Check failed:" in said
@@ -549,25 +555,25 @@ def test_a_standstill_ends_it_and_is_complained_of():
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.slow
-def test_a_signal_ends_it_in_order(signal_number):
+def test_signal_interrupts_demo(signal_number):
     def interrupt(kafka, line):
         if " failed to process " in line:
             signal.raise_signal(signal_number)
 
-    with played(Plan(seconds=20), on_line=interrupt) as (outcome, said):
+    with finished_demo(Plan(seconds=20), on_line=interrupt) as (outcome, said):
         assert outcome.interrupted
         assert outcome.tracker.done_count < 100
         assert said[-1].startswith("Interrupted after ")
 
 
-def play(kafka, *arguments):
+def run_command(kafka, *arguments):
     chosen = options(
         "--plain", "--bootstrap-server", kafka.bootstrap_servers, *arguments
     )
     return chosen.run(chosen)
 
 
-def test_a_broker_without_share_groups_is_one_line(capsys):
+def test_broker_without_share_groups_is_one_error_line(capsys):
     def old(request, context):
         served = [(3, 12, 12), (10, 4, 4), (32, 4, 4)]
         keys = ("api_key", "min_version", "max_version")
@@ -575,7 +581,7 @@ def test_a_broker_without_share_groups_is_one_line(capsys):
 
     with EmbeddedBroker() as kafka:
         kafka.faults.on("ApiVersions", times=None).respond(old)
-        code = play(kafka)
+        code = run_command(kafka)
     said = capsys.readouterr()
 
     assert 2 == code
@@ -584,10 +590,10 @@ def test_a_broker_without_share_groups_is_one_line(capsys):
     assert "does not support ShareGroupHeartbeat" in said.err
 
 
-def test_what_fails_later_is_one_line_too(capsys):
+def test_error_while_running_is_one_error_line(capsys):
     with EmbeddedBroker() as kafka:
         kafka.faults.on("Produce", after=2).refuse("TOPIC_AUTHORIZATION_FAILED")
-        code = play(kafka, "--seconds", "5")
+        code = run_command(kafka, "--seconds", "5")
     said = capsys.readouterr()
 
     assert 2 == code
@@ -596,10 +602,10 @@ def test_what_fails_later_is_one_line_too(capsys):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_deleted_is_named(capsys):
+def test_topic_that_cannot_be_deleted_is_named(capsys):
     with EmbeddedBroker() as kafka:
         kafka.faults.on("DeleteTopics").refuse("TOPIC_AUTHORIZATION_FAILED")
-        code = play(kafka, "--jobs", "12", "--seconds", "1")
+        code = run_command(kafka, "--jobs", "12", "--seconds", "1")
         (topic,) = (topic for topic in kafka.cluster.topics if not topic.internal)
 
     assert 0 == code
@@ -608,15 +614,15 @@ def test_what_cannot_be_deleted_is_named(capsys):
 
 
 @pytest.mark.slow
-def test_nothing_is_left_at_the_broker():
+def test_demo_deletes_its_group_and_topic():
     with EmbeddedBroker() as kafka:
-        play(kafka, "--jobs", "20", "--seconds", "1")
+        run_command(kafka, "--jobs", "20", "--seconds", "1")
 
         assert [] == list(kafka.cluster.groups)
         assert [] == [topic for topic in kafka.cluster.topics if not topic.internal]
 
 
-def test_no_broker_at_the_address_is_one_line(capsys):
+def test_unreachable_broker_is_one_error_line(capsys):
     chosen = options("--bootstrap-server", "127.0.0.1:1", "--plain")
     code = chosen.run(chosen)
     said = capsys.readouterr()
@@ -631,7 +637,7 @@ def test_no_broker_at_the_address_is_one_line(capsys):
 @pytest.mark.parametrize(
     "wrong", [("--jobs", "0"), ("--seconds", "0.5"), ("--consumers", "none")]
 )
-def test_options_that_make_no_sense_are_refused(wrong, capsys):
+def test_invalid_options_are_usage_errors(wrong, capsys):
     with pytest.raises(SystemExit) as raised:
         options(*wrong)
 

@@ -1,4 +1,4 @@
-"""An embedded broker for each module: commands may do to it what they like."""
+"""An embedded broker for each test module."""
 
 import pytest
 

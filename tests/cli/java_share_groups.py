@@ -1,4 +1,4 @@
-"""kafka-share-groups, asked many questions by one Java."""
+"""Run Kafka's kafka-share-groups tool many times in one Java process."""
 
 import subprocess
 from contextlib import suppress
@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent / "Tools.java"
 
 
 class JavaShareGroups:
-    """Runs kafka-share-groups; a Java that cannot compile runs it anew each time."""
+    """Runs kafka-share-groups; a Java without a compiler starts a process each time."""
 
     def __init__(self, bootstrap_servers):
         self._tools = JavaTools(bootstrap_servers)
@@ -31,14 +31,14 @@ class JavaShareGroups:
 
     def __exit__(self, *_):
         self._process.kill()
-        # A Java without a compiler has ended: closing writes what it did not read.
+        # A Java without a compiler has exited; closing flushes to its broken pipe.
         with suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait()
 
     def ask(self, *args):
-        """Give the exit code and all that is said."""
+        """Run the tool; return its exit code and its output."""
         try:
             return self._asked(args)
         except (BrokenPipeError, ValueError):

@@ -1,4 +1,4 @@
-"""`sharecons`, asked as in a shell, but in this process; and what it answers."""
+"""Run `sharecons` in this process, and parse its tables."""
 
 import io
 import re
@@ -19,12 +19,12 @@ class CliResult:
 
     @property
     def lines(self):
-        """What is said on stderr, line by line."""
+        """The lines on stderr."""
         return self.err.splitlines()
 
 
 def run_cli(*args):
-    """Run a command; give its exit code and what it says."""
+    """Run a command; return its exit code, stdout and stderr."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -33,12 +33,15 @@ def run_cli(*args):
             code = ended.code
         sys.stdout.flush()
         sys.stderr.flush()
-    said = [each.buffer.getvalue().decode() for each in (out, err)]
-    return CliResult(int(code or 0), *said)
+    texts = [each.buffer.getvalue().decode() for each in (out, err)]
+    return CliResult(int(code or 0), *texts)
 
 
 def parse_tables(text):
-    """Read a table, ours or Java's; a table begins where a line begins with GROUP."""
+    """Return the rows of tables of `sharecons` or of Kafka's tool.
+
+    A table starts at a line that starts with GROUP or TOPIC.
+    """
     found = []
     head = []
     for line in text.replace("COORDINATOR (ID)", "COORDINATOR ID").splitlines():

@@ -1,4 +1,4 @@
-"""What goes wrong before or on the way: one clear line each, and an exit code of it."""
+"""Errors of commands: one clear line on stderr and a matching exit code."""
 
 import os
 import signal
@@ -29,61 +29,61 @@ from tests.cli.run_cli import run_cli
 NOON = ["--to-datetime", "noon"]
 
 
-def the_line(answer):
-    assert "Traceback" not in answer.err
-    assert 1 == len(answer.lines), answer.err
-    return answer.lines[0]
+def only_error_line(result):
+    assert "Traceback" not in result.err
+    assert 1 == len(result.lines), result.err
+    return result.lines[0]
 
 
-def test_a_broker_that_cannot_be_reached():
+def test_unreachable_broker_is_named_in_one_line():
     (port,) = free_ports(1)
 
-    answer = run_cli(
+    result = run_cli(
         "groups", "list", "--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "300"
     )
 
-    assert ExitCode.UNREACHABLE == answer.code
-    assert f"127.0.0.1:{port}" in the_line(answer)
+    assert ExitCode.UNREACHABLE == result.code
+    assert f"127.0.0.1:{port}" in only_error_line(result)
 
 
-def test_a_closed_port_ends_a_command_after_three_seconds():
+def test_closed_port_ends_command_after_three_seconds():
     (port,) = free_ports(1)
     began = time.monotonic()
 
-    answer = run_cli("groups", "list", "--bootstrap-server", f"127.0.0.1:{port}")
+    result = run_cli("groups", "list", "--bootstrap-server", f"127.0.0.1:{port}")
 
-    assert ExitCode.UNREACHABLE == answer.code
-    assert "tried for 3." in the_line(answer)
+    assert ExitCode.UNREACHABLE == result.code
+    assert "tried for 3." in only_error_line(result)
     assert time.monotonic() - began < 10
 
 
-def test_a_broker_that_starts_a_second_later_is_waited_for():
+def test_command_waits_for_broker_that_starts_later():
     (port,) = free_ports(1)
     where = f"127.0.0.1:{port}"
     with ThreadPoolExecutor() as threads:
         pending = threads.submit(run_cli, "groups", "list", "--bootstrap-server", where)
         time.sleep(1.5)
         with EmbeddedBroker(port=port):
-            answer = pending.result()
+            result = pending.result()
 
-    assert ExitCode.SUCCESS == answer.code, answer.err
+    assert ExitCode.SUCCESS == result.code, result.err
 
 
-def test_no_broker_named(monkeypatch):
+def test_missing_bootstrap_server_names_the_option(monkeypatch):
     for name in [name for name in os.environ if name.startswith("SHARECONS_")]:
         monkeypatch.delenv(name)
 
-    answer = run_cli("groups", "list")
+    result = run_cli("groups", "list")
 
-    assert ExitCode.USAGE == answer.code
-    assert "set --bootstrap-server HOST:PORT" in the_line(answer)
+    assert ExitCode.USAGE == result.code
+    assert "set --bootstrap-server HOST:PORT" in only_error_line(result)
 
 
-def test_an_address_that_is_none():
-    answer = run_cli("groups", "list", "--bootstrap-server", "localhost:port")
+def test_invalid_bootstrap_server_is_named():
+    result = run_cli("groups", "list", "--bootstrap-server", "localhost:port")
 
-    assert ExitCode.USAGE == answer.code
-    assert "localhost:port" in the_line(answer)
+    assert ExitCode.USAGE == result.code
+    assert "localhost:port" in only_error_line(result)
 
 
 @pytest.mark.parametrize(
@@ -94,29 +94,29 @@ def test_an_address_that_is_none():
         ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SECRET\n", "SECRET"),
     ],
 )
-def test_a_broken_properties_file(tmp_path, content, words):
+def test_invalid_properties_file_is_named_with_line(tmp_path, content, words):
     file = tmp_path / "admin.properties"
     file.write_text(content)
 
-    answer = run_cli(
+    result = run_cli(
         *("groups", "list", "--bootstrap-server", "127.0.0.1:1"),
         *("--command-config", file),
     )
 
-    assert ExitCode.USAGE == answer.code
-    line = the_line(answer)
+    assert ExitCode.USAGE == result.code
+    line = only_error_line(result)
     assert str(file) in line
     assert words in line
 
 
-def test_a_properties_file_that_is_not_there(tmp_path):
-    answer = run_cli(
+def test_missing_properties_file_is_named(tmp_path):
+    result = run_cli(
         *("groups", "list", "--bootstrap-server", "127.0.0.1:1"),
         *("--command-config", tmp_path / "none"),
     )
 
-    assert ExitCode.USAGE == answer.code
-    assert str(tmp_path / "none") in the_line(answer)
+    assert ExitCode.USAGE == result.code
+    assert str(tmp_path / "none") in only_error_line(result)
 
 
 @pytest.mark.parametrize(
@@ -150,18 +150,18 @@ def test_a_properties_file_that_is_not_there(tmp_path):
         (["bogus"], "'bogus'"),
     ],
 )
-def test_options_that_make_no_sense(args, words):
-    answer = run_cli(*args)
+def test_invalid_options_are_one_line(args, words):
+    result = run_cli(*args)
 
-    assert ExitCode.USAGE == answer.code
-    assert words in the_line(answer)
+    assert ExitCode.USAGE == result.code
+    assert words in only_error_line(result)
 
 
-def test_a_topic_without_rights(any_kafka):
+def test_denied_topic_exits_with_forbidden(any_kafka):
     topic = any_kafka.admin.create_topic(1, new_name("secret"))
     any_kafka.admin.deny_topic(topic)
     try:
-        answer = run_cli(
+        result = run_cli(
             *("groups", "reset-offsets", new_name("group"), "--topic", topic),
             *("--to-latest", "--dry-run"),
             *("--bootstrap-server", any_kafka.bootstrap_servers),
@@ -169,28 +169,28 @@ def test_a_topic_without_rights(any_kafka):
     finally:
         any_kafka.admin.allow_topic(topic)
 
-    assert ExitCode.FORBIDDEN == answer.code
-    line = answer.lines[0]
+    assert ExitCode.FORBIDDEN == result.code
+    line = result.lines[0]
     assert f"'{topic}': TOPIC_AUTHORIZATION_FAILED" in line
     assert "no right to the topic" in line
 
 
-def test_a_reader_that_goes_away_is_no_trouble():
+def test_closed_pipe_exits_without_message():
     command = [sys.executable, "-m", "sharecons", "completion", "bash"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     process.stdout.close()
-    said = process.stderr.read()
+    output = process.stderr.read()
 
     assert ExitCode.PIPE_CLOSED == process.wait()
-    assert "" == said
+    assert "" == output
     process.stderr.close()
 
 
 @contextmanager
-def denied(kafka, group):
-    """Forbids a group to all clients, for as long as it lasts."""
+def denied_group(kafka, group):
+    """Deny all operations on a group to all clients."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     which = (ResourceType.GROUP, group, ResourcePatternType.LITERAL)
     what = ("User:ANONYMOUS", "*", AclOperation.ALL, AclPermissionType.DENY)
@@ -207,12 +207,12 @@ def is_denied(group, where):
     return run_cli("groups", "offsets", group, *where).code == ExitCode.FORBIDDEN
 
 
-def test_a_group_without_rights(any_kafka):
+def test_denied_group_exits_with_forbidden(any_kafka):
     group = new_name("secret-group")
     where = ("--bootstrap-server", any_kafka.bootstrap_servers)
-    with denied(any_kafka, group):
+    with denied_group(any_kafka, group):
         until("it is denied", lambda: is_denied(group, where))
-        answers = [
+        results = [
             run_cli("groups", *action, *where)
             for action in (
                 ("offsets", group),
@@ -222,12 +222,12 @@ def test_a_group_without_rights(any_kafka):
             )
         ]
 
-    assert [ExitCode.FORBIDDEN] * 4 == [answer.code for answer in answers]
-    for answer in answers:
-        assert f"group '{group}': GROUP_AUTHORIZATION_FAILED" in the_line(answer)
+    assert [ExitCode.FORBIDDEN] * 4 == [result.code for result in results]
+    for result in results:
+        assert f"group '{group}': GROUP_AUTHORIZATION_FAILED" in only_error_line(result)
 
 
-def test_ctrl_c_ends_a_command_that_waits():
+def test_ctrl_c_ends_waiting_command():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         command = ["groups", "list", "--bootstrap-server", f"127.0.0.1:{port}"]
@@ -236,13 +236,13 @@ def test_ctrl_c_ends_a_command_that_waits():
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Who runs the tests in the background has Ctrl-C ignored.
+            # A shell that runs the tests in the background ignores SIGINT.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         connection, _ = silent.accept()
         with connection:
             connection.recv(1)
             process.send_signal(signal.SIGINT)
-            said = process.communicate()
+            output = process.communicate()
 
-    assert (ExitCode.INTERRUPTED, ("", "")) == (process.returncode, said)
+    assert (ExitCode.INTERRUPTED, ("", "")) == (process.returncode, output)

@@ -1,4 +1,4 @@
-"""What `sharecons completion` writes is what shells take."""
+"""Shells accept the scripts of `sharecons completion`."""
 
 import shutil
 import subprocess
@@ -11,16 +11,16 @@ CHECKS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "-n"]}
 
 
 @pytest.mark.parametrize("shell", CHECKS)
-def test_every_shell_knows_commands_and_options(shell):
-    answer = run_cli("completion", shell)
+def test_script_contains_commands_and_options(shell):
+    result = run_cli("completion", shell)
 
-    assert 0 == answer.code
+    assert 0 == result.code
     for word in ("groups", "reset-offsets", "to-datetime", "all-topics", "completion"):
-        assert word in answer.out
+        assert word in result.out
 
 
 @pytest.mark.parametrize("shell", CHECKS)
-def test_the_shell_itself_takes_it(shell, tmp_path):
+def test_script_is_valid_shell_syntax(shell, tmp_path):
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
     file = tmp_path / "sharecons"
@@ -29,7 +29,7 @@ def test_the_shell_itself_takes_it(shell, tmp_path):
     subprocess.run([*CHECKS[shell], str(file)], check=True)
 
 
-def completed(tmp_path, *words):
+def completions(tmp_path, *words):
     file = tmp_path / "sharecons.bash"
     file.write_text(run_cli("completion", "bash").out)
     script = f"""
@@ -45,8 +45,8 @@ def completed(tmp_path, *words):
     return ended.stdout.split()
 
 
-def test_bash_completes_a_command_and_an_option(tmp_path):
-    assert ["reset-offsets"] == completed(tmp_path, "sharecons", "groups", "res")
+def test_bash_completes_commands_and_options(tmp_path):
+    assert ["reset-offsets"] == completions(tmp_path, "sharecons", "groups", "res")
     assert {"--to-earliest", "--to-latest", "--to-datetime"} <= set(
-        completed(tmp_path, "sharecons", "groups", "reset-offsets", "--to-")
+        completions(tmp_path, "sharecons", "groups", "reset-offsets", "--to-")
     )

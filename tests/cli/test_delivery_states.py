@@ -55,14 +55,14 @@ def with_batches(*batches):
 def broker():
     with EmbeddedBroker(topics={"orders": 1}) as broker:
         broker.produce("orders", [b"x"] * 20)
-        anyio.run(stand, broker.bootstrap_servers)
+        anyio.run(set_start_offset, broker.bootstrap_servers)
         broker.faults.on("ReadShareGroupState", times=None).respond(
             with_batches(*BATCHES)
         )
         yield broker
 
 
-async def stand(servers):
+async def set_start_offset(servers):
     async with ShareGroupAdmin(servers) as admin:
         (await admin.alter_share_group_offsets(GROUP, {ORDERS: 0})).check()
 
@@ -127,7 +127,7 @@ def test_inspect_lists_every_state(run):
 
 
 @pytest.mark.parametrize("form", ["html", "png"])
-def test_pictures_draw_every_state(run, tmp_path, form):
+def test_html_and_png_show_every_state(run, tmp_path, form):
     path = tmp_path / f"group.{form}"
 
     run("groups", "inspect", GROUP, f"--{form}", path)
@@ -150,8 +150,8 @@ def test_exporter_counts_every_state(broker):
     shown = scrape(metrics)
 
     counts = shown.by("standing", f"{PREFIX}records_by_delivery_count", group=GROUP)
-    told = {name: count for name, count in COUNTS.items() if name != "above"}
-    assert told == counts
+    expected = {name: count for name, count in COUNTS.items() if name != "above"}
+    assert expected == counts
     assert 3 == shown.value(f"{PREFIX}available_or_locked_records", group=GROUP)
 
 

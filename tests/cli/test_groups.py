@@ -1,4 +1,4 @@
-"""`sharecons groups` on the embedded broker: what it shows, and what it does."""
+"""The commands of `sharecons groups` on the embedded broker."""
 
 import json
 import re
@@ -28,32 +28,32 @@ def topic(admin):
 
 
 @pytest.fixture
-def stand(broker):
-    """Makes an empty group that stands somewhere."""
+def group_at(broker):
+    """Return a function that creates an empty group with start offsets."""
 
-    def made(offsets):
+    def create(offsets):
         group = new_name("group")
         wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
 
-        async def alter():
+        async def set_offsets():
             async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
                 (await admin.alter_share_group_offsets(group, wanted)).check()
 
-        anyio.run(alter)
+        anyio.run(set_offsets)
         return group
 
-    return made
+    return create
 
 
 @pytest.fixture
-def group(stand, topic):
-    return stand({(topic, 0): 4})
+def group(group_at, topic):
+    return group_at({(topic, 0): 4})
 
 
-def test_offsets_in_json(ask, topic, group):
-    answer = ask("offsets", group, "--json")
+def test_offsets_json_has_all_keys(ask, topic, group):
+    result = ask("offsets", group, "--json")
 
-    assert 0 == answer.code
+    assert 0 == result.code
     row = {
         "group": group,
         "topic": topic,
@@ -62,10 +62,10 @@ def test_offsets_in_json(ask, topic, group):
         "leader_epoch": 0,
         "lag": 6,
     }
-    assert [row] == json.loads(answer.out)
+    assert [row] == json.loads(result.out)
 
 
-def test_bootstrap_servers_in_either_spelling_before_or_behind(broker, group):
+def test_bootstrap_server_option_is_accepted_in_all_forms(broker, group):
     where = broker.bootstrap_servers
     ways = [
         ("groups", "--bootstrap-server", where, "offsets", group),
@@ -74,25 +74,25 @@ def test_bootstrap_servers_in_either_spelling_before_or_behind(broker, group):
         ("groups", f"--bootstrap-server={where}", "--describe", "--group", group),
     ]
 
-    answers = [run_cli(*way) for way in ways]
+    results = [run_cli(*way) for way in ways]
 
-    assert 1 == len({answer.out for answer in answers})
-    assert [0] * 4 == [answer.code for answer in answers]
-    assert group in answers[0].out
+    assert 1 == len({result.out for result in results})
+    assert [0] * 4 == [result.code for result in results]
+    assert group in results[0].out
 
 
-def test_bootstrap_servers_from_the_environment(broker, group, monkeypatch):
+def test_bootstrap_servers_come_from_environment(broker, group, monkeypatch):
     monkeypatch.setenv("SHARECONS_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
 
-    answer = run_cli("groups", "list")
+    result = run_cli("groups", "list")
 
-    assert group in answer.out.splitlines()
+    assert group in result.out.splitlines()
 
 
 def test_describe_shows_state_and_offsets(ask, topic, group):
-    answer = ask("describe", group)
+    result = ask("describe", group)
 
-    state, offsets = parse_tables(answer.out)
+    state, offsets = parse_tables(result.out)
     assert ("Empty", "0") == (state["STATE"], state["#MEMBERS"])
     assert (topic, "4", "6") == (
         offsets["TOPIC"],
@@ -101,30 +101,30 @@ def test_describe_shows_state_and_offsets(ask, topic, group):
     )
 
 
-def test_describe_nests_all_in_json(ask, topic, group):
+def test_describe_json_nests_members_and_offsets(ask, topic, group):
     (found,) = json.loads(ask("describe", group, "--json").out)
 
     assert (group, "Empty", []) == (found["group"], found["state"], found["members"])
     assert [4] == [each["start_offset"] for each in found["offsets"]]
 
 
-def test_one_group_that_is_not_there_hides_no_other(ask, group):
-    answer = ask("offsets", group, f"{group}x")
+def test_unknown_group_does_not_hide_others(ask, group):
+    result = ask("offsets", group, f"{group}x")
 
-    assert 1 == answer.code
-    assert [group] == [row["GROUP"] for row in parse_tables(answer.out)]
-    (line,) = answer.lines
+    assert 1 == result.code
+    assert [group] == [row["GROUP"] for row in parse_tables(result.out)]
+    (line,) = result.lines
     assert line.startswith(f"sharecons groups: cannot describe share group '{group}x'")
     assert line.endswith(f"; did you mean '{group}'?")
 
 
-def test_an_empty_listing_is_an_empty_list(ask):
-    answer = ask("list", "--state", "Dead", "--json")
+def test_list_without_groups_is_empty_json_list(ask):
+    result = ask("list", "--state", "Dead", "--json")
 
-    assert (0, []) == (answer.code, json.loads(answer.out))
+    assert (0, []) == (result.code, json.loads(result.out))
 
 
-def test_groups_of_other_types_are_listed_when_asked_for(broker, ask, topic, group):
+def test_list_type_shows_groups_of_other_types(broker, ask, topic, group):
     classic = new_name("classic")
 
     async def commit():
@@ -136,26 +136,26 @@ def test_groups_of_other_types_are_listed_when_asked_for(broker, ask, topic, gro
             ).check()
 
     anyio.run(commit)
-    every = {
+    types = {
         row["GROUP"]: row["TYPE"]
         for row in parse_tables(ask("list", "--type", "all").out)
     }
-    refused = ask("offsets", classic)
+    failed = ask("offsets", classic)
 
-    assert ("classic", "share") == (every[classic], every[group])
+    assert ("classic", "share") == (types[classic], types[group])
     assert classic not in ask("list").out
-    assert 1 == refused.code
-    assert refused.lines[0].endswith("it is a classic group")
+    assert 1 == failed.code
+    assert failed.lines[0].endswith("it is a classic group")
 
 
-def test_configs_are_set_shown_and_set_back(ask, group):
+def test_configure_sets_shows_and_unsets_config(ask, group):
     name = "share.record.lock.duration.ms"
 
     def shown():
-        answer = ask("configure", group, "--json")
+        result = ask("configure", group, "--json")
         return {
             row["config"]: (row["value"], row["is_default"])
-            for row in json.loads(answer.out)
+            for row in json.loads(result.out)
         }
 
     assert ("30000", True) == shown()[name]
@@ -165,7 +165,7 @@ def test_configs_are_set_shown_and_set_back(ask, group):
     assert ("30000", True) == shown()[name]
 
 
-def test_configs_of_a_dry_run_are_checked_and_not_set(ask, group):
+def test_configure_dry_run_validates_without_setting(ask, group):
     name = "share.record.lock.duration.ms"
 
     good = ask("configure", group, "--set", f"{name}=15000", "--dry-run")
@@ -181,7 +181,7 @@ def test_configs_of_a_dry_run_are_checked_and_not_set(ask, group):
     assert f"{name} must be from" in line
 
 
-def test_a_reset_shows_where_it_was(ask, topic, group):
+def test_reset_shows_new_and_old_offset(ask, topic, group):
     dry = ask(
         "reset-offsets", group, "--topic", f"{topic}:0", "--to-latest", "--dry-run"
     )
@@ -197,31 +197,31 @@ def test_a_reset_shows_where_it_was(ask, topic, group):
     assert ("10", "0") == (after["START-OFFSET"], after["LAG"])
 
 
-def test_a_reset_with_one_bad_partition_changes_nothing(ask, topic, group):
-    answer = ask(
+def test_reset_with_unknown_partition_changes_nothing(ask, topic, group):
+    result = ask(
         "reset-offsets", group, "--topic", f"{topic}:0,7", "--to-latest", "--execute"
     )
     (after,) = parse_tables(ask("offsets", group).out)
 
-    assert (1, "") == (answer.code, answer.out)
-    assert f"the partitions of topic '{topic}' are 0 to 1" in answer.lines[0]
+    assert (1, "") == (result.code, result.out)
+    assert f"the partitions of topic '{topic}' are 0 to 1" in result.lines[0]
     assert "4" == after["START-OFFSET"]
 
 
-def test_a_misspelt_topic_is_guessed(ask, topic, group):
-    answer = ask(
+def test_misspelled_topic_gets_a_suggestion(ask, topic, group):
+    result = ask(
         "reset-offsets", group, "--topic", topic[1:], "--to-latest", "--execute"
     )
 
-    assert 1 == answer.code
-    assert answer.lines[0].endswith(f"did you mean '{topic}'?")
+    assert 1 == result.code
+    assert result.lines[0].endswith(f"did you mean '{topic}'?")
 
 
-def new_offsets(answer):
-    assert 0 == answer.code, answer.err
+def new_offsets(result):
+    assert 0 == result.code, result.err
     return {
         (row["TOPIC"], int(row["PARTITION"])): int(row["NEW-OFFSET"])
-        for row in parse_tables(answer.out)
+        for row in parse_tables(result.out)
     }
 
 
@@ -249,35 +249,35 @@ def test_reset_to_offset_stays_within_the_logs(
     ask, topic, group, offset, expected, note
 ):
     how = ("--topic", topic, "--to-offset", offset, "--dry-run")
-    answer = ask("reset-offsets", group, *how)
+    result = ask("reset-offsets", group, *how)
 
     expected = {(topic, key): value for key, value in expected.items()}
-    assert expected == new_offsets(answer)
-    assert note.format(t=topic) in answer.err
+    assert expected == new_offsets(result)
+    assert note.format(t=topic) in result.err
 
 
 def test_reset_to_current_keeps_start_offsets(ask, topic, group):
     how = ("--topic", topic, "--to-current", "--execute")
-    answer = ask("reset-offsets", group, *how)
+    result = ask("reset-offsets", group, *how)
 
-    assert {(topic, 0): 4, (topic, 1): 0} == new_offsets(answer)
+    assert {(topic, 0): 4, (topic, 1): 0} == new_offsets(result)
     assert (
         f"the group has no start offset, so the log end offset is used: {topic}-1"
-        in (answer.err)
+        in (result.err)
     )
     assert "4" == parse_tables(ask("offsets", group).out)[0]["START-OFFSET"]
 
 
-def test_exported_offsets_are_read_back(ask, topic, group, tmp_path):
+def test_exported_offsets_can_be_imported(ask, topic, group, tmp_path):
     how = ("--topic", topic, "--to-latest")
     exported = ask("reset-offsets", group, *how, "--export", "--dry-run")
     path = tmp_path / "offsets.csv"
     path.write_text(exported.out)
 
-    answer = ask("reset-offsets", group, "--from-file", path, "--execute")
+    result = ask("reset-offsets", group, "--from-file", path, "--execute")
 
     assert f"{topic},0,10\n{topic},1,0\n" == exported.out
-    assert {(topic, 0): 10, (topic, 1): 0} == new_offsets(answer)
+    assert {(topic, 0): 10, (topic, 1): 0} == new_offsets(result)
 
 
 @pytest.mark.parametrize(
@@ -289,15 +289,15 @@ def test_exported_offsets_are_read_back(ask, topic, group, tmp_path):
         '"{t}","0","5"\n{g},{t},1,0\n',
     ],
 )
-def test_offsets_files_may_be_written_by_other_programs(
+def test_offsets_file_is_accepted_in_other_csv_styles(
     ask, topic, group, tmp_path, text
 ):
     path = tmp_path / "offsets.csv"
     path.write_bytes(text.format(t=topic, g=group).encode())
 
-    answer = ask("reset-offsets", group, "--from-file", path, "--dry-run")
+    result = ask("reset-offsets", group, "--from-file", path, "--dry-run")
 
-    assert {(topic, 0): 5, (topic, 1): 0} == new_offsets(answer)
+    assert {(topic, 0): 5, (topic, 1): 0} == new_offsets(result)
 
 
 @pytest.mark.parametrize(
@@ -323,17 +323,17 @@ def test_offsets_files_may_be_written_by_other_programs(
         (None, "cannot read"),
     ],
 )
-def test_offsets_file_with_a_mistake_names_the_line(ask, group, tmp_path, text, error):
+def test_invalid_offsets_file_is_named_with_line(ask, group, tmp_path, text, error):
     path = tmp_path / "offsets.csv"
     if text is not None:
         path.write_bytes(text)
 
-    answer = ask("reset-offsets", group, "--from-file", path, "--execute")
+    result = ask("reset-offsets", group, "--from-file", path, "--execute")
 
-    assert 2 == answer.code
-    assert 1 == len(answer.lines), answer.err
-    assert str(path) in answer.err
-    assert error in answer.err
+    assert 2 == result.code
+    assert 1 == len(result.lines), result.err
+    assert str(path) in result.err
+    assert error in result.err
 
 
 def test_offsets_file_with_a_missing_partition_changes_nothing(
@@ -342,11 +342,11 @@ def test_offsets_file_with_a_missing_partition_changes_nothing(
     path = tmp_path / "offsets.csv"
     path.write_text(f"{topic},0,1\n{topic},7,1\nno-such-topic,0,1\n")
 
-    answer = ask("reset-offsets", group, "--from-file", path, "--execute")
+    result = ask("reset-offsets", group, "--from-file", path, "--execute")
 
-    assert 1 == answer.code
-    assert f"the partitions of topic '{topic}' are 0 to 1" in answer.err
-    assert "no-such-topic" in answer.err
+    assert 1 == result.code
+    assert f"the partitions of topic '{topic}' are 0 to 1" in result.err
+    assert "no-such-topic" in result.err
     assert "4" == parse_tables(ask("offsets", group).out)[0]["START-OFFSET"]
 
 
@@ -372,24 +372,26 @@ def test_offsets_file_with_a_missing_partition_changes_nothing(
         ),
     ],
 )
-def test_reset_options_that_exclude_each_other(ask, group, args, error, tmp_path):
+def test_reset_with_conflicting_options_is_usage_error(
+    ask, group, args, error, tmp_path
+):
     path = tmp_path / "offsets.csv"
     path.write_text("t,0,1\n")
     args = [str(path) if each == "f" else each for each in args]
 
-    answer = ask("reset-offsets", group, *args, "--dry-run")
+    result = ask("reset-offsets", group, *args, "--dry-run")
 
-    assert 2 == answer.code
-    assert error in answer.err
-
-
-def test_groups_has_a_version(ask):
-    answer = ask("--version")
-
-    assert (0, f"sharecons {VERSION}\n") == (answer.code, answer.out)
+    assert 2 == result.code
+    assert error in result.err
 
 
-def test_a_group_of_another_type_is_not_reset(broker, ask, topic):
+def test_groups_prints_version(ask):
+    result = ask("--version")
+
+    assert (0, f"sharecons {VERSION}\n") == (result.code, result.out)
+
+
+def test_reset_of_classic_group_fails(broker, ask, topic):
     classic = new_name("classic")
 
     async def commit():
@@ -401,36 +403,39 @@ def test_a_group_of_another_type_is_not_reset(broker, ask, topic):
             ).check()
 
     anyio.run(commit)
-    answer = ask("reset-offsets", classic, "--topic", topic, "--to-latest", "--dry-run")
+    result = ask("reset-offsets", classic, "--topic", topic, "--to-latest", "--dry-run")
 
-    assert 1 == answer.code
-    assert answer.lines[0].endswith("it is a classic group")
+    assert 1 == result.code
+    assert result.lines[0].endswith("it is a classic group")
 
 
-def test_topics_are_forgotten_each_for_itself(ask, topic, group):
-    answer = ask("delete-offsets", group, "--topic", topic, "--topic", f"{topic}x")
+def test_delete_offsets_with_unknown_topic_deletes_the_others(ask, topic, group):
+    result = ask("delete-offsets", group, "--topic", topic, "--topic", f"{topic}x")
 
-    assert 1 == answer.code
+    assert 1 == result.code
     assert ["deleted", "UNKNOWN_TOPIC_OR_PARTITION"] == [
-        row["STATUS"] for row in parse_tables(answer.out)
+        row["STATUS"] for row in parse_tables(result.out)
     ]
-    assert 1 == len(answer.lines)
+    assert 1 == len(result.lines)
     assert "has no offset information" in ask("offsets", group).err
 
 
-def test_deleting_says_of_each_group_what_became_of_it(ask, group):
-    dry = ask("delete", group, "nobody", "--dry-run")
-    done = ask("delete", group, "nobody", "--json")
+def test_delete_reports_status_of_each_group(ask, group):
+    dry = ask("delete", group, "unknown-group", "--dry-run")
+    done = ask("delete", group, "unknown-group", "--json")
 
     assert (1, 1) == (dry.code, done.code)
     assert group not in ask("list").out
     deleted, missing = json.loads(done.out)
     assert {"group": group, "status": "deleted", "error": None} == deleted
-    assert ("nobody", "GROUP_ID_NOT_FOUND") == (missing["group"], missing["status"])
+    assert ("unknown-group", "GROUP_ID_NOT_FOUND") == (
+        missing["group"],
+        missing["status"],
+    )
 
 
-def test_all_groups_are_deleted_when_all_are_named(ask, stand, topic):
-    groups = {stand({(topic, 0): 1}), stand({(topic, 0): 2})}
+def test_delete_all_groups_deletes_every_group(ask, group_at, topic):
+    groups = {group_at({(topic, 0): 1}), group_at({(topic, 0): 2})}
 
     assert groups <= {
         row["GROUP"] for row in parse_tables(ask("delete", "--all-groups").out)
@@ -439,11 +444,11 @@ def test_all_groups_are_deleted_when_all_are_named(ask, stand, topic):
     assert 0 == ask("delete", "--all-groups").code
 
 
-def test_many_groups_that_lack_something_are_told_of_in_one_line(ask, stand, topic):
+def test_note_about_many_groups_is_one_line(ask, group_at, topic):
     for _ in range(6):
-        stand({(topic, 0): 1})
+        group_at({(topic, 0): 1})
 
-    answer = ask("members", "--all-groups")
+    result = ask("members", "--all-groups")
 
-    (line,) = answer.lines
+    (line,) = result.lines
     assert re.fullmatch(r"note: \d+ share groups have no active members", line)

@@ -1,4 +1,4 @@
-"""Names and records that attack a terminal: no command writes them as they are."""
+"""Commands escape names and records that attack a terminal."""
 
 import json
 from html.parser import HTMLParser
@@ -33,7 +33,7 @@ VALUES = (
 
 
 async def consume(servers):
-    """Give GROUP a member with a hostile client id, that leaves one record open."""
+    """Join GROUP with a hostile client id; leave one record unacknowledged."""
     consumer = ShareConsumer(
         "jobs",
         group_id=GROUP,
@@ -62,18 +62,18 @@ def hostile():
         yield broker
 
 
-def replaced(answer, changes):
-    """Change strings anywhere in an answer."""
+def replace_strings(answer, changes):
+    """Replace strings anywhere in a response."""
     if isinstance(answer, dict):
-        return {key: replaced(each, changes) for key, each in answer.items()}
+        return {key: replace_strings(each, changes) for key, each in answer.items()}
     if isinstance(answer, list | tuple):
-        return [replaced(each, changes) for each in answer]
+        return [replace_strings(each, changes) for each in answer]
     return changes.get(answer, answer) if isinstance(answer, str) else answer
 
 
-def lying(handler, changes):
+def with_replacements(handler, changes):
     async def respond(request, context):
-        return replaced(await handler.handle(request, context), changes)
+        return replace_strings(await handler.handle(request, context), changes)
 
     return respond
 
@@ -123,19 +123,19 @@ COMMANDS = [
     ("exporter", "--interval", ATTACK),
     ("exporter", "--host", HOST),
 ]
-READING = [
+COMMANDS_WITH_JSON = [
     command
     for command in COMMANDS
     if command[0] in ("groups", "migrate", "preflight", "peek")
 ]
 
 
-def asked(broker, command):
+def run_on(broker, command):
     servers = ("--bootstrap-server", broker.bootstrap_servers, "--timeout", "5s")
     return run_cli(*command, *servers)
 
 
-def is_clean(answer):
+def is_safe(answer):
     assert set() == unsafe_characters(answer.out)
     assert set() == unsafe_characters(answer.err)
     assert "Traceback" not in answer.err
@@ -143,37 +143,41 @@ def is_clean(answer):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: " ".join(map(ascii, c)))
-def test_a_command_escapes_hostile_names_and_records(hostile, command):
-    answer = asked(hostile, command)
+def test_command_escapes_hostile_names_and_records(hostile, command):
+    answer = run_on(hostile, command)
 
-    assert is_clean(answer)
+    assert is_safe(answer)
     assert answer.out or answer.err
 
 
-@pytest.mark.parametrize("command", READING, ids=lambda c: " ".join(map(ascii, c)))
-def test_json_is_valid_and_has_no_hostile_character(hostile, command):
+@pytest.mark.parametrize(
+    "command", COMMANDS_WITH_JSON, ids=lambda c: " ".join(map(ascii, c))
+)
+def test_json_is_valid_and_escaped(hostile, command):
     def refuse(constant):
         raise AssertionError(f"{constant} is not JSON")
 
-    answer = asked(hostile, (*command, "--json"))
+    answer = run_on(hostile, (*command, "--json"))
 
-    assert is_clean(answer)
+    assert is_safe(answer)
     if answer.out:
         json.loads(answer.out, parse_constant=refuse)
 
 
-LIES = {
-    "Metadata": lying(metadata, {"127.0.0.1": HOST}),
-    "ListGroups": lying(list_groups, {"Empty": f"state{ATTACK}"}),
-    "ShareGroupDescribe": lying(
+HOSTILE_RESPONSES = {
+    "Metadata": with_replacements(metadata, {"127.0.0.1": HOST}),
+    "ListGroups": with_replacements(list_groups, {"Empty": f"state{ATTACK}"}),
+    "ShareGroupDescribe": with_replacements(
         share_group_describe,
         {"simple": f"assignor{ATTACK}", "Empty": f"state{ATTACK}"},
     ),
-    "DescribeShareGroupOffsets": lying(describe_share_group_offsets, {"jobs": TOPIC}),
+    "DescribeShareGroupOffsets": with_replacements(
+        describe_share_group_offsets, {"jobs": TOPIC}
+    ),
 }
 
 
-@pytest.mark.parametrize("api", LIES)
+@pytest.mark.parametrize("api", HOSTILE_RESPONSES)
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 @pytest.mark.parametrize(
     "command",
@@ -187,17 +191,15 @@ LIES = {
     ],
     ids=lambda c: c[1] if c[:1] == ("groups",) else c[0] if c else "",
 )
-def test_a_command_escapes_what_a_hostile_broker_returns(
-    hostile, api, command, as_json
-):
-    with hostile.faults.on(api, times=None).respond(LIES[api]):
-        answer = asked(hostile, (*command, *as_json))
+def test_command_escapes_hostile_responses(hostile, api, command, as_json):
+    with hostile.faults.on(api, times=None).respond(HOSTILE_RESPONSES[api]):
+        answer = run_on(hostile, (*command, *as_json))
 
-    assert is_clean(answer)
+    assert is_safe(answer)
 
 
 @pytest.mark.parametrize("message", [f"no{ATTACK}", "two\nlines\r\n"])
-def test_an_error_message_of_a_broker_is_one_escaped_line(hostile, message):
+def test_broker_error_message_is_one_escaped_line(hostile, message):
     def refuse(request, context):
         return {
             "groups": [
@@ -207,15 +209,15 @@ def test_an_error_message_of_a_broker_is_one_escaped_line(hostile, message):
         }
 
     with hostile.faults.on("ShareGroupDescribe", times=None).respond(refuse):
-        answer = asked(hostile, ("groups", "state", GROUP))
+        answer = run_on(hostile, ("groups", "state", GROUP))
 
-    assert is_clean(answer)
+    assert is_safe(answer)
     assert 4 == answer.code
     (line,) = answer.lines
     assert ascii(message)[1:4] in line
 
 
-def test_members_are_escaped_while_they_are_there(hostile):
+def test_client_ids_of_members_are_escaped(hostile):
     async def look():
         consumer = ShareConsumer(
             "jobs",
@@ -226,7 +228,7 @@ def test_members_are_escaped_while_they_are_there(hostile):
         )
         async with consumer:
             return [
-                await anyio.to_thread.run_sync(asked, hostile, command)
+                await anyio.to_thread.run_sync(run_on, hostile, command)
                 for command in (
                     ("groups", "members", GROUP, "--verbose"),
                     ("groups", "members", GROUP, "--json"),
@@ -236,14 +238,14 @@ def test_members_are_escaped_while_they_are_there(hostile):
 
     answers = anyio.run(look)
 
-    assert all(is_clean(answer) for answer in answers)
+    assert all(is_safe(answer) for answer in answers)
     assert r"client\x1b]0;pwned\x07" in answers[0].out
     assert CLIENT == json.loads(answers[1].out)[0]["client_id"]
 
 
-def test_json_keeps_names_and_values(hostile):
-    listed = json.loads(asked(hostile, ("groups", "list", "--json")).out)
-    peeked = asked(hostile, ("peek", "jobs", "--json", "--format", "json"))
+def test_json_preserves_names_and_values(hostile):
+    listed = json.loads(run_on(hostile, ("groups", "list", "--json")).out)
+    peeked = run_on(hostile, ("peek", "jobs", "--json", "--format", "json"))
     records = json.loads(peeked.out)
 
     assert [GROUP] == [each["group"] for each in listed]
@@ -253,15 +255,15 @@ def test_json_keeps_names_and_values(hostile):
     assert f"header{ATTACK}" == records[0]["headers"][0]["name"]
 
 
-def test_json_values_in_lines_are_valid_json(hostile):
-    out = asked(hostile, ("peek", "jobs", "--format", "json")).out.splitlines()
+def test_json_format_writes_valid_json_values(hostile):
+    out = run_on(hostile, ("peek", "jobs", "--format", "json")).out.splitlines()
 
     assert 4 == len(out)
     value = json.loads(out[1].rpartition("  value=")[2])
     assert {ATTACK: ATTACK} == value
 
 
-class Words(HTMLParser):
+class TextParser(HTMLParser):
     def __init__(self):
         super().__init__()
         self.found = []
@@ -270,23 +272,23 @@ class Words(HTMLParser):
         self.found.append(data)
 
 
-def test_a_page_escapes_names(hostile, tmp_path):
+def test_html_page_escapes_names(hostile, tmp_path):
     path = tmp_path / "inside.html"
-    answer = asked(hostile, ("groups", "inspect", GROUP, "--html", str(path)))
-    words = Words()
-    words.feed(path.read_text(encoding="utf-8"))
+    answer = run_on(hostile, ("groups", "inspect", GROUP, "--html", str(path)))
+    text = TextParser()
+    text.feed(path.read_text(encoding="utf-8"))
 
     assert 0 == answer.code
-    assert set() == unsafe_characters("".join(words.found))
-    assert r"group\x1b]0;pwned" in "".join(words.found)
+    assert set() == unsafe_characters("".join(text.found))
+    assert r"group\x1b]0;pwned" in "".join(text.found)
 
 
 @pytest.mark.slow
-def test_a_picture_of_a_hostile_group_is_drawn(hostile, tmp_path):
+def test_png_of_hostile_group_is_written(hostile, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "inside.png"
 
-    answer = asked(hostile, ("groups", "inspect", GROUP, "--png", str(path)))
+    answer = run_on(hostile, ("groups", "inspect", GROUP, "--png", str(path)))
 
     assert (0, "") == (answer.code, answer.err)
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -15,7 +15,7 @@ SHARECONS = (sys.executable, "-m", "sharecons")
 UNREACHABLE = ("--bootstrap-server", "localhost:1", "--timeout", "300")
 
 
-def give_a_start(broker, group):
+def set_start_offset(broker, group):
     where = ("--topic", "jobs", "--to-earliest", "--execute")
     servers = ("--bootstrap-server", broker.bootstrap_servers)
     answer = run_cli("groups", "reset-offsets", group, *where, *servers)
@@ -26,7 +26,7 @@ def give_a_start(broker, group):
 def broker():
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         broker.produce("jobs", ["one"])
-        give_a_start(broker, "workers")
+        set_start_offset(broker, "workers")
         yield broker
 
 
@@ -54,10 +54,10 @@ def run(*args, **options):
     ],
     ids=" ".join,
 )
-def test_output_that_cannot_be_encoded_is_escaped(encoding, command):
+def test_unencodable_output_is_escaped(encoding, command):
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         broker.produce("jobs", ['{"日本": "\U0001f600\u20ac"}'], keys=["\u0416"])
-        give_a_start(broker, "日本\u0416")
+        set_start_offset(broker, "日本\u0416")
         ended = run(
             *(*command, "--bootstrap-server", broker.bootstrap_servers),
             env={**os.environ, "PYTHONIOENCODING": encoding},
@@ -91,7 +91,7 @@ def test_output_that_cannot_be_encoded_is_escaped(encoding, command):
     ids=lambda command: " ".join(map(ascii, command[:3])),
 )
 @pytest.mark.parametrize("where", ["full", "closed"])
-def test_output_that_cannot_be_written_is_one_line(broker, command, where):
+def test_unwritable_stdout_is_one_error_line(broker, command, where):
     servers = ("--bootstrap-server", broker.bootstrap_servers)
     if command[0] not in ("completion", "--help", "--version", "broker"):
         command = (*command, *servers)
@@ -116,7 +116,7 @@ def test_output_that_cannot_be_written_is_one_line(broker, command, where):
     ],
     ids=lambda command: " ".join(map(ascii, command[:2])),
 )
-def test_a_reader_that_goes_away_ends_the_command_quietly(broker, command):
+def test_closed_pipe_ends_command_without_message(broker, command):
     with subprocess.Popen(
         [*SHARECONS, *command, "--bootstrap-server", broker.bootstrap_servers],
         stdout=subprocess.PIPE,
@@ -125,13 +125,13 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(broker, command):
         if command[-1] != "list":
             process.stdout.readline()
         process.stdout.close()
-        said = process.stderr.read()
+        stderr = process.stderr.read()
 
-    assert (141, b"") == (process.returncode, said)
+    assert (141, b"") == (process.returncode, stderr)
 
 
 @pytest.mark.slow
-def test_complaints_that_cannot_be_written_leave_the_exit_code():
+def test_unwritable_stderr_keeps_exit_code():
     for stderr in ("/dev/full", None):
         options = {"preexec_fn": lambda: os.close(2)} if stderr is None else {}
         with open(stderr or os.devnull, "w") as file:
@@ -151,7 +151,7 @@ def test_complaints_that_cannot_be_written_leave_the_exit_code():
 @pytest.mark.parametrize(
     "command", [(b"groups", b"describe", b"\xe9clair"), (b"peek", b"\xff\x1b[31m")]
 )
-def test_arguments_that_are_not_utf_8_are_refused(command):
+def test_non_utf_8_argument_is_usage_error(command):
     ended = subprocess.run(
         [os.fsencode(sys.executable), b"-m", b"sharecons", *command],
         capture_output=True,
@@ -170,7 +170,7 @@ def test_arguments_that_are_not_utf_8_are_refused(command):
 @pytest.mark.parametrize(
     "name", [b"SHARECONS_BOOTSTRAP_SERVERS", b"SHARECONS_CLIENT_ID"]
 )
-def test_environment_variables_that_are_not_utf_8_are_refused(name):
+def test_non_utf_8_environment_variable_is_usage_error(name):
     ended = subprocess.run(
         [os.fsencode(sys.executable), b"-m", b"sharecons", b"groups", b"list"],
         capture_output=True,

@@ -1,10 +1,10 @@
-"""The same questions to kafka-share-groups and to `sharecons groups`, on one Kafka.
+"""Run kafka-share-groups and `sharecons groups` on one Kafka and compare them.
 
-Facts are compared row by row, in Java's columns. Where something is refused, both must
-refuse it, and for the same reason; Java's exit code is 0 all the same, ours is not.
+Rows are compared in the columns of Kafka's tool. If one tool fails, the other must fail
+for the same reason; the exit code of Kafka's tool is 0 even then.
 
-A question that changes something is asked by each of its own group, the one's name
-ending in -j, the other's in -o.
+For commands that change something, each tool has its own groups, whose names end in -j
+for Kafka's tool and in -o for sharecons.
 """
 
 import re
@@ -33,7 +33,7 @@ NO_PARTITION = f"{NO_TOPIC}|(?i:partitions? .* not|is 0 to)"
 
 @dataclass
 class CommonNames:
-    """Names that questions are about."""
+    """The names of groups, topics and files that the commands use."""
 
     bootstrap_servers: str
     topic: str
@@ -43,8 +43,8 @@ class CommonNames:
     stem: str
     file: str
 
-    def named(self, args, side):
-        names = {
+    def fill_in(self, args, side):
+        values = {
             "{t}": self.topic,
             "{u}": self.other,
             "{busy}": self.busy,
@@ -55,13 +55,13 @@ class CommonNames:
             "{file}": self.file,
         }
         text = "\t".join(args.split())
-        for short, name in names.items():
-            text = text.replace(short, name)
+        for placeholder, name in values.items():
+            text = text.replace(placeholder, name)
         return text.split("\t")
 
 
 @pytest.fixture(scope="module")
-def ground(kafka, tmp_path_factory):
+def names(kafka, tmp_path_factory):
     admin = kafka.admin
     topic, other = (admin.create_topic(n, new_name("same")) for n in (3, 2))
     for partition, count in ((0, 30), (1, 7)):
@@ -72,54 +72,54 @@ def ground(kafka, tmp_path_factory):
     file = tmp_path_factory.mktemp("offsets") / "offsets.csv"
     file.write_text(f"{topic},0,12\n{topic},1,1000\n{other},1,2\n")
     busy, classic = f"{stem}-busy", f"{stem}-classic"
-    made = CommonNames(where, topic, other, busy, classic, stem, str(file))
+    names = CommonNames(where, topic, other, busy, classic, stem, str(file))
     with ExitStack() as stack:
-        _start_members(stack, kafka, made)
-        _commit_classic(made)
-        yield made
-    anyio.run(_delete_groups, made)
+        _start_members(stack, kafka, names)
+        _commit_classic(names)
+        yield names
+    anyio.run(_delete_groups, names)
 
 
-async def _delete_groups(made):
-    """Leave a Kafka that is not ours without our groups."""
-    names = [made.named(name, side)[0] for name in ("{g}", "{h}") for side in "jo"]
-    async with ours.ShareGroupAdmin(made.bootstrap_servers) as admin:
-        await admin.delete_share_groups(made.busy, made.classic, *names)
+async def _delete_groups(names):
+    """Delete the groups of these tests from the Kafka."""
+    groups = [names.fill_in(name, side)[0] for name in ("{g}", "{h}") for side in "jo"]
+    async with ours.ShareGroupAdmin(names.bootstrap_servers) as admin:
+        await admin.delete_share_groups(names.busy, names.classic, *groups)
 
 
-def _start_members(stack, kafka, made):
-    """Two members of one group, and something read by them."""
+def _start_members(stack, kafka, names):
+    """Start two members of a group that acknowledge all records."""
     config = {
         "share.auto.offset.reset": "earliest",
         "share.heartbeat.interval.ms": 100,
         "share.assignment.interval.ms": 0,
     }
-    kafka.admin.set_group_config(made.busy, config)
+    kafka.admin.set_group_config(names.busy, config)
     settings = {
-        "bootstrap.servers": made.bootstrap_servers,
-        "group.id": made.busy,
+        "bootstrap.servers": names.bootstrap_servers,
+        "group.id": names.busy,
         "log_level": 0,
     }
     consumers = []
     for name in ("first", "second"):
         consumer = ShareConsumer({**settings, "client.id": name})
         stack.callback(consumer.close)
-        consumer.subscribe([made.topic])
+        consumer.subscribe([names.topic])
         consumers.append(consumer)
-    taken = []
+    records = []
 
     def poll():
         for consumer in consumers:
-            taken.extend(consumer.poll(0.1))
+            records.extend(consumer.poll(0.1))
 
-    until("37 records", lambda: len(taken) >= 37, poll)
+    until("37 records", lambda: len(records) >= 37, poll)
     for consumer in consumers:
         consumer.commit_sync(20.0)
 
     async def settled():
-        async with ours.ShareGroupAdmin(made.bootstrap_servers) as admin:
+        async with ours.ShareGroupAdmin(names.bootstrap_servers) as admin:
             with anyio.fail_after(20):
-                while not await _is_settled(admin, made.busy):
+                while not await _is_settled(admin, names.busy):
                     await anyio.sleep(0.05)
 
     anyio.run(settled)
@@ -133,27 +133,27 @@ async def _is_settled(admin, group):
     )
 
 
-def _commit_classic(made):
-    settings = {"bootstrap.servers": made.bootstrap_servers, "group.id": made.classic}
+def _commit_classic(names):
+    settings = {"bootstrap.servers": names.bootstrap_servers, "group.id": names.classic}
     consumer = Consumer(settings)
-    consumer.commit(offsets=[TopicPartition(made.topic, 0, 3)], asynchronous=False)
+    consumer.commit(offsets=[TopicPartition(names.topic, 0, 3)], asynchronous=False)
     consumer.close()
 
 
 @pytest.fixture(autouse=True)
-def fresh(ground):
-    """Before each question: the groups that it may change, as they were."""
+def fresh(names):
+    """Create the groups that a command may change again before each test."""
 
     async def prepare():
-        async with ours.ShareGroupAdmin(ground.bootstrap_servers) as admin:
+        async with ours.ShareGroupAdmin(names.bootstrap_servers) as admin:
             for side in ("j", "o"):
-                (g,), (h,) = (ground.named(name, side) for name in ("{g}", "{h}"))
+                (g,), (h,) = (names.fill_in(name, side) for name in ("{g}", "{h}"))
                 await admin.delete_share_groups(g, h)
                 await _set_start_offsets(
-                    admin, g, {(ground.topic, 0): 10, (ground.topic, 1): 2}
+                    admin, g, {(names.topic, 0): 10, (names.topic, 1): 2}
                 )
                 await _set_start_offsets(
-                    admin, h, {(ground.topic, 0): 5, (ground.other, 1): 1}
+                    admin, h, {(names.topic, 0): 5, (names.other, 1): 1}
                 )
 
     anyio.run(prepare)
@@ -165,8 +165,8 @@ async def _set_start_offsets(admin, group, offsets):
 
 
 @pytest.fixture(scope="module")
-def java(ground):
-    with JavaShareGroups(ground.bootstrap_servers) as tool:
+def java(names):
+    with JavaShareGroups(names.bootstrap_servers) as tool:
         yield tool
 
 
@@ -238,7 +238,7 @@ QUERIES_SINCE_4_4 = {
 }
 
 EMPTY_RESULTS = ("--list --state Dead", QUERIES["members of an empty group"])
-"""What has no rows on either side."""
+"""Commands for which neither tool shows rows."""
 
 FAILURES = {
     "describing a group that is not there": (
@@ -314,25 +314,25 @@ USAGE_ERRORS = {
 }
 
 
-def run_both(ground, java, args):
-    """Ask both; give what Java says, and our answer."""
-    code, said = java.ask(*ground.named(args, "j"))
-    return (code, said), run_cli(
+def run_both(names, java, args):
+    """Run both tools; return exit code and output of Kafka's, and our result."""
+    code, java_output = java.ask(*names.fill_in(args, "j"))
+    return (code, java_output), run_cli(
         "groups",
         "--bootstrap-server",
-        ground.bootstrap_servers,
-        *ground.named(args, "o"),
+        names.bootstrap_servers,
+        *names.fill_in(args, "o"),
     )
 
 
-def own_rows(ground, text):
-    """Rows that are about this test's groups, in an order of their own.
+def own_rows(names, text):
+    """Return the rows of this test's groups, without the differences of the tools.
 
-    A topic's rows have no group; those of Java end in what ours calls otherwise.
+    Rows about topics have no group. Kafka's tool has another word for deleted.
     """
     found = []
     for row in parse_tables(text):
-        if not row.get("GROUP", ground.stem).startswith(ground.stem):
+        if not row.get("GROUP", names.stem).startswith(names.stem):
             continue
         row = {key: re.sub("-[jo]$", "", value) for key, value in row.items()}
         row["ASSIGNMENT"] = row.get("ASSIGNMENT", "-")
@@ -347,67 +347,69 @@ def sorted_values(found, columns):
 
 
 @pytest.mark.parametrize("args", QUERIES.values(), ids=QUERIES.keys())
-def test_the_same_facts(ground, java, args):
-    (_, said), answer = run_both(ground, java, args)
+def test_query_has_same_rows(names, java, args):
+    (_, java_output), answer = run_both(names, java, args)
 
     assert 0 == answer.code, answer.err
-    theirs, own = own_rows(ground, said), own_rows(ground, answer.out)
-    assert bool(theirs) == (args not in EMPTY_RESULTS), said
-    columns = theirs[0] if theirs else ()
-    assert sorted_values(theirs, columns) == sorted_values(own, columns)
+    java_rows, own = own_rows(names, java_output), own_rows(names, answer.out)
+    assert bool(java_rows) == (args not in EMPTY_RESULTS), java_output
+    columns = java_rows[0] if java_rows else ()
+    assert sorted_values(java_rows, columns) == sorted_values(own, columns)
 
 
 @since_4_4
 @pytest.mark.parametrize(
     "args", QUERIES_SINCE_4_4.values(), ids=QUERIES_SINCE_4_4.keys()
 )
-def test_the_same_facts_since_4_4(ground, java, args):
-    test_the_same_facts(ground, java, args)
+def test_query_since_4_4_has_same_rows(names, java, args):
+    test_query_has_same_rows(names, java, args)
 
 
 @since_4_4
-def test_the_same_export(ground, java):
+def test_export_has_same_lines(names, java):
     args = "--reset-offsets --group {g} --from-file {file} --export --dry-run"
-    (_, said), answer = run_both(ground, java, args)
+    (_, java_output), answer = run_both(names, java, args)
 
-    lines = [line for line in said.splitlines() if line.count(",") == 2]
-    assert 3 == len(lines), said
+    lines = [line for line in java_output.splitlines() if line.count(",") == 2]
+    assert 3 == len(lines), java_output
     assert sorted(lines) == answer.out.splitlines()
 
 
-def test_the_same_names(ground, java):
-    (_, said), answer = run_both(ground, java, "--list")
+def test_list_has_same_names(names, java):
+    (_, java_output), answer = run_both(names, java, "--list")
 
     assert 0 == answer.code
-    theirs = {name for name in said.split() if name.startswith(ground.stem)}
-    assert 5 == len(theirs)
-    assert theirs == {n for n in answer.out.split() if n.startswith(ground.stem)}
+    java_rows = {name for name in java_output.split() if name.startswith(names.stem)}
+    assert 5 == len(java_rows)
+    assert java_rows == {n for n in answer.out.split() if n.startswith(names.stem)}
 
 
-def test_the_same_after_a_deletion(ground, java):
-    (_, said), answer = run_both(ground, java, "--delete --group {g} --group {h}")
+def test_delete_has_same_effect(names, java):
+    (_, java_output), answer = run_both(names, java, "--delete --group {g} --group {h}")
 
-    assert "was successful" in said
+    assert "was successful" in java_output
     assert 0 == answer.code
     _, left = java.ask("--list")
-    assert [ground.busy] == [n for n in left.split() if n.startswith(ground.stem)]
+    assert [names.busy] == [n for n in left.split() if n.startswith(names.stem)]
 
 
-def test_the_same_after_a_reset(ground, java):
+def test_reset_has_same_effect(names, java):
     args = "--reset-offsets --group {g} --topic {t} --to-latest --execute"
-    run_both(ground, java, args)
+    run_both(names, java, args)
 
-    _, said = java.ask("--describe", *ground.named("--group {g} --group {g}", "j"))
-    _, own = java.ask("--describe", *ground.named("--group {g}", "o"))
+    _, java_output = java.ask(
+        "--describe", *names.fill_in("--group {g} --group {g}", "j")
+    )
+    _, own = java.ask("--describe", *names.fill_in("--group {g}", "o"))
     assert 3 == len(parse_tables(own))
-    assert own_rows(ground, own) == own_rows(ground, said)
+    assert own_rows(names, own) == own_rows(names, java_output)
 
 
 @pytest.mark.parametrize(("args", "why"), FAILURES.values(), ids=FAILURES.keys())
-def test_the_same_refusals(ground, java, args, why):
-    (_, said), answer = run_both(ground, java, args)
+def test_failure_has_same_reason(names, java, args, why):
+    (_, java_output), answer = run_both(names, java, args)
 
-    assert re.search(why, said), said
+    assert re.search(why, java_output), java_output
     assert 1 == answer.code
     lines = [line for line in answer.lines if not line.startswith("note: ")]
     assert 1 == len(lines), answer.err
@@ -416,9 +418,9 @@ def test_the_same_refusals(ground, java, args, why):
 
 
 @pytest.mark.parametrize("args", USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
-def test_the_same_mistakes(ground, java, args):
-    (code, said), answer = run_both(ground, java, args)
+def test_usage_error_is_the_same(names, java, args):
+    (code, java_output), answer = run_both(names, java, args)
 
-    assert code or "Error: " in said, said
+    assert code or "Error: " in java_output, java_output
     assert 2 == answer.code
     assert 1 == len(answer.lines), answer.err

@@ -1,4 +1,4 @@
-"""Commands start fast: what they do not need is not loaded."""
+"""Commands start fast: they import only the modules that they need."""
 
 import subprocess
 import sys
@@ -8,8 +8,8 @@ import pytest
 from sharecons.cli import parser
 
 
-def loaded(*args):
-    """Run a command; give the modules that it loaded."""
+def loaded_modules(*args):
+    """Run a command; return the names of the modules that it imports."""
     script = (
         "import sys; from sharecons.cli import main\n"
         "try: main(sys.argv[1:])\n"
@@ -24,16 +24,18 @@ def loaded(*args):
 @pytest.mark.parametrize(
     "args", [["--help"], ["groups", "--help"], ["groups", "delete", "--help"]]
 )
-def test_help_loads_no_client(args):
-    modules = loaded(*args)
+def test_help_imports_no_client(args):
+    modules = loaded_modules(*args)
 
     heavy = ("kio", "anyio", "asyncio", "rich", "ssl", "structlog", "shtab", "difflib")
     assert [] == [name for name in heavy if name in modules]
     assert "sharecons.admin" not in modules
 
 
-def test_a_command_loads_what_it_asks_and_no_more(broker):
-    modules = loaded("groups", "list", "--bootstrap-server", broker.bootstrap_servers)
+def test_command_imports_only_needed_modules(broker):
+    modules = loaded_modules(
+        "groups", "list", "--bootstrap-server", broker.bootstrap_servers
+    )
 
     heavy = ("rich", "hypothesis", "trio", "structlog", "confluent_kafka")
     assert [] == [name for name in heavy if name in modules]
@@ -45,7 +47,7 @@ def test_a_command_loads_what_it_asks_and_no_more(broker):
 @pytest.mark.parametrize(
     "command", [("groups", "reset-offsets"), ("groups", "list"), ("migrate", "a", "b")]
 )
-def test_an_unknown_option_points_to_the_help_of_its_command(command, capsys):
+def test_unknown_option_names_help_of_its_command(command, capsys):
     name = " ".join(("sharecons", *(w for w in command if len(w) > 1)))
     with pytest.raises(SystemExit) as stopped:
         parser().parse_args([*command, "--foo"])

@@ -1,4 +1,4 @@
-"""Tables as people see them, on wide and narrow terminals and in pipes."""
+"""Tables on wide and narrow terminals and in pipes."""
 
 import io
 import json
@@ -45,7 +45,7 @@ def shown(monkeypatch):
     return show
 
 
-def test_a_wide_terminal_shows_a_row_a_line(shown):
+def test_wide_terminal_shows_one_row_per_line(shown):
     assert [
         "GROUP  MEMBER-ID  LAG  ASSIGNMENT",
         f"g      one          7  {LONG}",
@@ -53,7 +53,7 @@ def test_a_wide_terminal_shows_a_row_a_line(shown):
     ] == shown(200)
 
 
-def test_lists_break_at_their_commas(shown):
+def test_lists_break_after_commas(shown):
     lines = shown(60)
 
     assert "GROUP  MEMBER-ID  LAG  ASSIGNMENT" == lines[0]
@@ -61,13 +61,13 @@ def test_lists_break_at_their_commas(shown):
     assert LONG == "".join(line.split()[-1] for line in lines[1:-1])
 
 
-def test_what_rows_have_in_common_goes_above_them(shown):
+def test_section_columns_move_above_their_rows(shown):
     lines = shown(44)
 
     assert ["GROUP g", "MEMBER-ID  LAG  ASSIGNMENT"] == lines[:2]
 
 
-def test_a_row_becomes_a_block_where_nothing_else_fits(shown):
+def test_narrow_terminal_shows_rows_as_blocks(shown):
     lines = shown(30)
 
     assert ["GROUP       g", "MEMBER-ID   one", "LAG         7"] == lines[:3]
@@ -76,7 +76,7 @@ def test_a_row_becomes_a_block_where_nothing_else_fits(shown):
 
 
 @pytest.mark.parametrize("width", range(28, 120, 7))
-def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(shown, width):
+def test_lines_fit_the_terminal_and_keep_all_text(shown, width):
     lines = shown(width)
 
     assert max(cell_len(line) for line in lines) <= width
@@ -93,13 +93,13 @@ def test_wide_characters_are_aligned(shown):
     assert ["日本       -", "abcde      -"] == lines[1:]
 
 
-def test_no_name_reaches_the_terminal_as_a_command(shown):
+def test_escape_sequences_in_names_are_escaped(shown):
     rows = [{"member_id": "\x1b[31m[bold]\n:smile:"}]
 
     assert r"\x1b[31m[bold]\n:smile:" == shown(80, rows, (Column("member_id"),))[1]
 
 
-def test_a_pipe_gets_one_line_a_row_however_narrow_the_terminal(capsys, monkeypatch):
+def test_pipe_gets_one_line_per_row(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     tables.write(ROWS, COLUMNS, as_json=False)
 
@@ -107,13 +107,13 @@ def test_a_pipe_gets_one_line_a_row_however_narrow_the_terminal(capsys, monkeypa
     assert (LONG, "-") == (first["ASSIGNMENT"], second["LAG"])
 
 
-def test_json_has_all_of_a_row(capsys):
+def test_json_has_all_keys_of_a_row(capsys):
     tables.write(ROWS, COLUMNS[:1], as_json=True)
 
     assert ROWS == json.loads(capsys.readouterr().out)
 
 
-def test_no_rows_are_no_table_but_an_empty_list(capsys):
+def test_no_rows_write_no_table_but_empty_json_list(capsys):
     tables.write([], COLUMNS, as_json=False)
     tables.write([], COLUMNS, as_json=True)
 

@@ -1,4 +1,4 @@
-"""Characters that no command may write."""
+"""Characters that no command may write to a terminal."""
 
 import unicodedata
 
@@ -8,7 +8,7 @@ INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 
 
 def unsafe_characters(text):
-    """Give the characters that a terminal may act on, or that nobody can see."""
+    """Return the control characters and invisible characters in a text."""
     return {
         c
         for c in text
