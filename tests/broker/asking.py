@@ -1,4 +1,4 @@
-"""A client that blocks and takes mappings: any request of kio's, in any version."""
+"""A blocking client that sends any request of kio's, given as mappings."""
 
 import io
 import socket
@@ -17,7 +17,7 @@ KEYS = {name: key for key, name in api_key_map.items()}
 
 
 class Asker:
-    """One connection; times are in milliseconds, as they are on the wire."""
+    """One connection; times are in milliseconds, as in the protocol."""
 
     def __init__(self, bootstrap_servers, client_id="test"):
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
@@ -52,7 +52,7 @@ class Asker:
         self._asked.append((KEYS[api], version))
 
     def answer(self):
-        """The answer to what was sent first of what has none yet."""
+        """Return the response to the oldest unanswered request."""
         kind = load_response_schema(*self._asked.pop(0))
         frame = self._read(int.from_bytes(self._read(4), "big"))
         _, size = entity_reader(kind.__header_schema__)(frame, 0)
@@ -60,7 +60,7 @@ class Asker:
         return answer
 
     def is_answered(self):
-        """Whether an answer is there already."""
+        """Return whether a response has arrived."""
         self._socket.setblocking(False)
         try:
             return bool(self._socket.recv(1, socket.MSG_PEEK))
@@ -79,7 +79,7 @@ class Asker:
 
 
 def built(kind, values):
-    """An entity of what it has fields for in its version."""
+    """Return an entity with the values that its version has fields for."""
     module = import_module(kind.__module__)
     hints = typing.get_type_hints(kind, vars(module))
     return kind(

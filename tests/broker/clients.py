@@ -1,4 +1,4 @@
-"""librdkafka's clients for tests that hold of a real Kafka and of the embedded one."""
+"""librdkafka's clients, for tests on a real Kafka and on the embedded one."""
 
 import logging
 import time
@@ -19,7 +19,7 @@ def new_name(kind):
 
 
 def until(what, holds, step=lambda: time.sleep(0.02), patience=PATIENCE):
-    """Take one step after the other until something holds; give what it is."""
+    """Repeat a step until `holds()` returns something true; return that."""
     deadline = time.monotonic() + patience
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not so in {patience:g} s: {what}"
@@ -28,7 +28,7 @@ def until(what, holds, step=lambda: time.sleep(0.02), patience=PATIENCE):
 
 
 def read(consumer, count, patience=PATIENCE):
-    """Poll until so many records have come; give them."""
+    """Poll until `count` records have arrived; return them."""
     records = []
 
     def poll():
@@ -41,10 +41,10 @@ def read(consumer, count, patience=PATIENCE):
 
 
 class Clients:
-    """Makes clients of one Kafka, and closes them.
+    """Creates clients of one Kafka, and closes them.
 
-    What they log is a complaint. A real Kafka that has just come up gives cause for
-    some, as its coordinators are still loading; the embedded one may give none.
+    Their log messages are kept as complaints. A real Kafka that has just started causes
+    some, while its coordinators load; the embedded one must cause none.
     """
 
     def __init__(self, kafka):

@@ -1,4 +1,4 @@
-"""Asking for settings, and changing them."""
+"""Requests that describe and alter settings."""
 
 __all__ = [
     "APPEND",
@@ -63,7 +63,7 @@ def describe(broker, kind, name, *names, version=4, **options):
 
 
 def shown(broker, kind, name, *names, **options):
-    """What was set where: name, value, and the places it is from."""
+    """Return the settings: name, value, and the sources of the value."""
     result = describe(broker, kind, name, *names, **options)
     assert not result.error_code
     return {

@@ -1,4 +1,4 @@
-"""Record batches made by hand, with anything wrong that a test wants."""
+"""Record batches made by hand, valid or invalid."""
 
 import struct
 import time
@@ -18,8 +18,8 @@ __all__ = [
 HEAD = struct.Struct(">qiibIhiqqqhii")
 TRANSACTIONAL = 0x10
 
-# Of today: a real log begins a new file behind a batch that is a week old, and a fetch
-# does not go on in the next file.
+# Now: Kafka starts a new file after a batch that is a week old, and a fetch does not
+# continue in the next file.
 NOW = time.time_ns() // 1_000_000
 
 
@@ -33,7 +33,7 @@ def batch(
     compress=bytes,
     **wrong,
 ):
-    """A batch; `producer` is an id, an epoch and the first sequence.
+    """Return a batch; `producer` is an id, an epoch and the first sequence.
 
     `wrong` takes base_offset, last_offset_delta and record_count.
     """
@@ -90,18 +90,18 @@ def varint(number):
 
 
 def sealed(content):
-    """The batch with a CRC that is right."""
+    """Return the batch with a correct CRC."""
     crc = struct.pack(">I", crc32c(content[21:]))
     return content[:17] + crc + content[21:]
 
 
 def patched(content, at, *written):
-    """The batch with other bytes in one place."""
+    """Return the batch with other bytes at one position."""
     return content[:at] + bytes(written) + content[at + len(written) :]
 
 
 class BatchHead:
-    """What is in a batch, as whoever reads it sees it."""
+    """The header and body of a batch, decoded."""
 
     def __init__(self, content):
         fields = HEAD.unpack_from(content)
@@ -114,7 +114,7 @@ class BatchHead:
 
 
 def batches_in(records):
-    """The heads of whole batches, and how many bytes of another there are."""
+    """Return the headers of whole batches, and the number of remaining bytes."""
     heads, at = [], 0
     while len(records) - at >= HEAD.size:
         head = BatchHead(records[at:])

@@ -1,4 +1,6 @@
-"""Ours and a real Kafka, asked alike; ours by itself, on a clock that only tests move.
+"""The embedded broker and a real Kafka behind one interface.
+
+The embedded broker runs without an event loop, on a clock that only tests move.
 
 @pytest.fixture(params=BOTH)
 def either(request):
@@ -58,7 +60,7 @@ class Ours:
         return name
 
     def find(self, group):
-        """There is a coordinator anyway."""
+        """Do nothing: a coordinator always exists."""
 
     def ask(self, api, version, node_id=1, **values):
         header = Header(KEYS[api], version, 1, "test")
@@ -73,7 +75,7 @@ class Ours:
 
 
 class Theirs:
-    """A real Kafka, which takes its time before it says what it thinks."""
+    """A real Kafka, which takes time until its state is visible."""
 
     def __init__(self, kafka):
         self._kafka = kafka
@@ -86,11 +88,11 @@ class Theirs:
 
     def create_topic(self, partitions=1, config=None):
         name = self._kafka.admin.create_topic(partitions, config=config)
-        time.sleep(0.3)  # the coordinator may hear of it later than others
+        time.sleep(0.3)  # the coordinator may learn of it later than other brokers
         return name
 
     def find(self, group):
-        """Wait until the group has a coordinator, and that has read its log."""
+        """Wait until the group has a coordinator that has loaded its log."""
         self._kafka.admin.group_coordinator(group)
         while self._beat(group, 5).error_code.name != "group_id_not_found":
             time.sleep(0.1)
@@ -104,7 +106,7 @@ class Theirs:
         return read(api, version, frame)
 
     def _warm_up(self):
-        """Make it make its own topics: the first share group waits for them."""
+        """Make it create its internal topics: the first share group waits for them."""
         topic, group = self.create_topic(), f"group-{uuid.uuid4().hex[:8]}"
         self.find(group)
         while not (answer := self._beat(group, 0, [topic])).assignment.topic_partitions:
@@ -139,7 +141,7 @@ def request_of(api, version, values):
 
 
 def built(kind, values):
-    """An entity of kio's from mappings; what is left out is null, false or nothing."""
+    """Return an entity from mappings; absent fields are null, false or empty."""
     return kind(
         **{
             field.name: converted(field.type, values.get(field.name))

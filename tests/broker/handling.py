@@ -1,4 +1,4 @@
-"""Asks a handler by itself: no connection, no loop, only a cluster's state."""
+"""Calls a handler directly: no connection, no loop, only a cluster's state."""
 
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import timedelta
@@ -21,7 +21,7 @@ SETTINGS = {"auto.create.topics.enable": "false"}
 
 
 def cluster_of(brokers=3, **settings):
-    """A cluster whose brokers all run."""
+    """Return a cluster whose brokers all run."""
     dotted = {name.replace("_", "."): value for name, value in settings.items()}
     nodes = [
         Broker(node_id, "localhost", 9091 + node_id)
@@ -34,9 +34,9 @@ def cluster_of(brokers=3, **settings):
 
 
 def ask(cluster, api, version, **values):
-    """Ask with what is given, and nothing for the rest; the answer has been on a wire.
+    """Call a handler, and return its response after encoding and decoding.
 
-    Only for handlers that never wait: they are run to their end in one go.
+    Absent fields of the request are empty. Only for handlers that never wait.
     """
     key = KEYS[api]
     header = Header(key, version, 1, "test")
@@ -57,7 +57,7 @@ def on_the_wire(header, response):
 
 
 def built(kind, values):
-    """An entity of kio's from plain mappings."""
+    """Return an entity from mappings."""
     known = {field.name: field for field in fields(kind)}
     assert values.keys() <= known.keys(), f"{kind.__name__} has no {values.keys()}"
     return kind(
@@ -94,5 +94,5 @@ def struct_in(declared):
 
 
 def failures(results):
-    """Codes by name, and messages, as tables of tests have them."""
+    """Return error codes by name, with messages."""
     return [(each.error_code.name, each.error_message) for each in results]

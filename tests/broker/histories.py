@@ -1,10 +1,9 @@
-"""Plays the same history on any Kafka, and tells what it has answered.
+"""Plays the same history on any Kafka, and returns its responses.
 
-A history is a list of steps: records written, fetches, acknowledgements, locks that
-end, sessions that close, connections that are cut. It is played by raw requests, one
-connection for each member, one step after the other. What is acknowledged is chosen by
-chance out of what a member holds, with a seed: the same on every Kafka, as long as they
-answer the same.
+A history is a list of steps: writes, fetches, acknowledgements, expired locks, closed
+sessions, cut connections. It is played by raw requests, with one connection for each
+member, step by step. Acknowledgements are chosen at random, with a seed, from the
+records that a member has acquired: they are equal on every Kafka with equal responses.
 """
 
 import time
@@ -30,12 +29,12 @@ from tests.broker.steps import (
 
 __all__ = ["Player"]
 
-SETTLED = 0.15  # seconds in which a broker notices an end, and writes what it must
+SETTLED = 0.15  # seconds in which a broker notices a closed connection and writes state
 PATIENCE = 20.0
 
 
 class Member:
-    """A share session, and what was acquired on it."""
+    """A share session, and its acquired records."""
 
     def __init__(self, address, name):
         self._address = address
@@ -43,7 +42,7 @@ class Member:
         self.client = None
         self.epoch = 0
         self.held = []
-        """Partitions and offsets acquired, and not acknowledged since."""
+        """Partitions and offsets that are acquired and not acknowledged."""
 
     def ask(self, api, version, **values):
         if self.client is None:
@@ -63,10 +62,10 @@ class Member:
 
 
 class Player:
-    """One group, and one topic, on one Kafka.
+    """Plays histories with one group and one topic on one Kafka.
 
-    `lock` is the group's lock duration in seconds; topic and group are there already,
-    and nobody else has to do with them.
+    `lock` is the group's lock duration in seconds. The topic and the group exist, and
+    are not used otherwise.
     """
 
     def __init__(self, address, topic, group, lock, members=3):
@@ -82,7 +81,7 @@ class Player:
         self._idle = Member(address, spelt(uuid.uuid4()))
 
     def join(self):
-        """Let the coordinator know the group, and the share partition by that."""
+        """Create the group and its share partitions."""
         self._until_done(
             lambda: self._admin.ask(
                 "find_coordinator", 4, key_type=0, coordinator_keys=(self.group,)
@@ -108,21 +107,21 @@ class Player:
         raise AssertionError("nothing was assigned")
 
     def _stay(self):
-        """Have several partitions ready, and keep them so.
+        """Initialise all partitions, and keep them initialised.
 
-        A leader reads their states one by one, each time that it has no session of the
-        group any more; which of them is ready first is chance.
+        A leader without a session of the group reads their states one by one, and which
+        of them is ready first is random.
         """
         if len(self._partitions) > 1:
             self._fetch(self._idle, Fetch(0))
             time.sleep(SETTLED)
 
     def play(self, steps):
-        """Give what was answered to each step."""
+        """Return the responses to the steps."""
         return [(step, self._step(step)) for step in steps]
 
     def state(self):
-        """What the share coordinator has."""
+        """Return the share coordinator's state."""
         return [self._state(partition) for partition in self._partitions]
 
     def _state(self, partition):
@@ -144,9 +143,9 @@ class Player:
             ),
         )
         (found,) = answer.results[0].partitions
-        # Timers let go of records one by one, and what they write overlaps: whether
-        # neighbours that are alike are joined, and whether those at the start that are
-        # done with are there still, is chance.
+        # Timers release records one by one, with overlapping writes. It is random
+        # whether equal neighbours are merged, and whether final records at the start
+        # are still part of the state.
         batches = []
         for each in found.state_batches:
             if not batches and each.delivery_state in (2, 4):
@@ -246,7 +245,7 @@ class Player:
                 member.held += [(where, o) for o in range(first, last + 1)]
             codes = part.error_code.name, part.acknowledge_error_code
             told.append((where, *codes, ranges))
-        # What goes with a fetch is written to the coordinator while it is answered.
+        # Kafka writes a fetch's acknowledgements while it responds.
         time.sleep(SETTLED if batches else 0)
         return answer.error_code.name, len(batches), sorted(told)
 

@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, by the names that they have in its bin directory."""
+"""Kafka's command line tools, by their names in its bin directory."""
 
 import subprocess
 
@@ -22,7 +22,7 @@ MAIN = {
     "kafka-verifiable-producer": f"{PACKAGE}.VerifiableProducer",
     "kafka-verifiable-share-consumer": f"{PACKAGE}.VerifiableShareConsumer",
 }
-# The compiler for long runs costs more than it gains within a second.
+# Compilation for long runs takes more time than it saves within a second.
 QUICK = ("-Xmx256m", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 PATIENCE = 60.0
 
@@ -35,7 +35,7 @@ class JavaTools:
         self._jars = KafkaCluster(VERSION)
 
     def run(self, tool, *args, stdin=None):
-        """Run a tool that is to do well; give the lines that it prints."""
+        """Run a tool that should succeed; return its lines."""
         ended = self._ended(tool, args, stdin)
         everything = ended.stdout + ended.stderr
         assert 0 == ended.returncode, everything
@@ -44,12 +44,12 @@ class JavaTools:
         return [line for line in ended.stdout.splitlines() if line.strip()]
 
     def refused(self, tool, *args):
-        """Run a tool that is not to do its work; give what it says."""
+        """Run a tool that should fail; return its output."""
         ended = self._ended(tool, args)
         return ended.stdout + ended.stderr
 
     def table(self, tool, *args):
-        """Run a tool that prints a table; give its rows, by the names in its head."""
+        """Run a tool that prints a table; return its rows as mappings."""
         head, *rows = (line.split() for line in self.run(tool, *args))
         return [dict(zip(head, row, strict=False)) for row in rows]
 

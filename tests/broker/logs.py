@@ -1,4 +1,4 @@
-"""A log that has offsets only."""
+"""A log that only has offsets."""
 
 from typing import NamedTuple
 
@@ -19,5 +19,5 @@ class Log:
             self.end += size
 
     def read(self, offset, most=1000):
-        """Whole batches, from the one that has the offset."""
+        """Return whole batches from the one that contains the offset."""
         return [batch for batch in self.batches if batch.last_offset >= offset][:most]

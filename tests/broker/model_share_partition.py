@@ -1,6 +1,6 @@
-"""What a share partition is to be, by a dict with an entry for each offset.
+"""A model of a share partition: a dict with an entry for each offset.
 
-It does not say which records a fetch is given: it holds against the rules what was.
+It does not predict which records a fetch acquires, but checks them by the rules.
 """
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
@@ -16,7 +16,7 @@ class Model:
 
     @property
     def start(self):
-        """The first offset that is not done with."""
+        """The first offset that is not final."""
         offset = self.log_start
         while self.known.get(offset, [None])[0] in (ACKNOWLEDGED, ARCHIVED):
             offset += 1
@@ -61,7 +61,7 @@ class Model:
         self._let_all_go(lambda held: held[3] <= now)
 
     def leader_moved(self):
-        """Only what was written is known to the next one."""
+        """Keep only the written state, as the next leader does."""
         self.known = {
             offset: [state, count, "", None]
             for offset, (count, state) in self.written.items()

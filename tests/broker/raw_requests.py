@@ -1,4 +1,4 @@
-"""Any request of kio's, out of mappings, to any Kafka; one after the other."""
+"""Any request of kio's, from mappings, to any Kafka; one at a time."""
 
 import base64
 import socket
@@ -41,7 +41,7 @@ class RawClient:
 
 
 def built(kind, values):
-    """A request of kio's out of mappings; what is not given is nothing."""
+    """Return an entity from mappings; absent fields are empty."""
     return kind(
         **{
             each.name: part(each, values[each.name])

@@ -1,9 +1,9 @@
-"""What a Kafka 4.3.0 said to the members of a share group, word by word.
+"""The responses of Kafka 4.3.0 to the members of a share group, recorded.
 
-Topic t has 4 partitions, u has 2. A step is the seconds that went by before it, who
-speaks, the epoch (None: the last it was told), the topics, and what came of it: the
-error; or the member's epoch, how many partitions of which topics it was assigned (None:
-as before), and then the group's epoch and the assignment's.
+Topic t has 4 partitions, u has 2. A step has the seconds before it, the member, the
+epoch (None: the last one received), the topics, and the expected response: an error; or
+the member epoch, the number of assigned partitions by topic (None: unchanged), the
+group epoch and the assignment epoch.
 """
 
 from typing import Any, NamedTuple
@@ -51,11 +51,11 @@ STEPS = [
     Step(1.2, "A", None, ["t", "u"], (5, {"t": 2}, 5, 5)),
     Step(0, "A", None, ["u", "t"], (5, {"t": 2}, None, 5)),
     Step(0.4, "A", None, None, (5, None, 6, 5)),
-    # What is not subscribed to any more goes before the next assignment.
+    # Unsubscribed topics are removed before the next assignment.
     Step(0, "A", None, ["u"], (5, {}, 7, 5)),
     Step(0.9, "A", None, None, (7, {"u": 2}, 7, 7)),
     Step(0, "B", None, None, (7, {"t": 4}, 7, 7)),
-    # Leaving, and coming back to what nobody has.
+    # Leave, and rejoin with unassigned partitions.
     Step(0, "B", -1, None, (-1, None, 8, 7)),
     Step(0, "B", -1, None, "unknown_member_id"),
     Step(1.2, "A", None, None, (8, None, 8, 8)),
@@ -67,7 +67,7 @@ STEPS = [
 
 
 def play(broker, group):
-    """Say all of it to a broker, and give what it said, in the words of STEPS."""
+    """Send all heartbeats to a broker; return its responses in the form of STEPS."""
     names = {short: broker.create_topic(count) for short, count in PARTITIONS.items()}
     broker.find(group)
     epochs, heard = {}, []
@@ -80,7 +80,7 @@ def play(broker, group):
         epochs[step.member] = answer.member_epoch
         (described,) = broker.ask("share_group_describe", 1, group_ids=[group]).groups
         counts = counted(answer.assignment, described, names)
-        # Whether a topic is initialised at this very moment is luck on a real broker.
+        # On a real broker it is random whether a topic is initialised at this moment.
         expects_epoch = isinstance(step.said, tuple) and step.said[2] is not None
         epoch = described.group_epoch if expects_epoch else None
         heard.append((answer.member_epoch, counts, epoch, described.assignment_epoch))

@@ -1,4 +1,4 @@
-"""A share partition, its log and its group's settings, for tests of the machine."""
+"""A share partition with a log and settings, for tests without requests."""
 
 from sharecons.testing.broker.share.acquire import AcquireRequest
 from sharecons.testing.broker.share.coordinator_state import CoordinatorState

@@ -1,4 +1,4 @@
-"""Members of a share group who say what they are told, over memory streams."""
+"""Scripted members of a share group, over memory streams."""
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -32,7 +32,7 @@ TOPIC = "orders"
 
 
 class Group:
-    """Members of group g, and the brokers that they ask."""
+    """Members of group g, and their brokers."""
 
     def __init__(self, kafka):
         self.kafka = kafka
@@ -74,7 +74,7 @@ class Member:
         self._client = Client(stream)
 
     async def fetch(self, *partitions, wait=0.0, **values):
-        """Fetch from what is named, or from partition 0 to begin with."""
+        """Fetch from these partitions, or from partition 0 in the first request."""
         named = {}
         if not partitions and not self.epoch:
             partitions = (0,)
@@ -176,7 +176,7 @@ async def took(work):
 
 
 async def together(*works):
-    """Do several things, each after so many seconds; give their results."""
+    """Run several functions, each after some seconds; return their results."""
     results = [None] * len(works)
 
     async def one(index, after, work):

@@ -1,4 +1,4 @@
-"""The steps of a history, and what a member says of what it holds."""
+"""The steps of a history, and the choice of acknowledgements."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ __all__ = [
     "paced",
 ]
 
-POLL = 0.1  # seconds that a fetch may take: a leader reads its state meanwhile
+POLL = 0.1  # seconds that a fetch may wait, while a leader reads its state
 
 
 @dataclass(frozen=True)
 class Produce:
-    """Batches, of so many records each."""
+    """Write batches of these numbers of records."""
 
     sizes: tuple
     partition: int = 0
@@ -35,7 +35,7 @@ class Fetch:
     batch_size: int = 500
     max_bytes: int = 1 << 20
     acknowledge: int | None = None
-    """The seed of acknowledgements that go with it."""
+    """The seed of acknowledgements in the same request."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Acknowledge:
     member: int
     seed: int
     is_honest: bool = True
-    """Otherwise of records that others may have, or nobody."""
+    """Otherwise also acknowledge records that the member has not acquired."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Until all locks have ended."""
+    """Wait until all locks have expired."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Close:
 
 @dataclass(frozen=True)
 class Reopen:
-    """Another session in place of the one that is there."""
+    """Open a session in place of the present one."""
 
     member: int
 
@@ -70,14 +70,14 @@ class Cut:
 
 @dataclass(frozen=True)
 class Trim:
-    """Delete the records in the first part of the log."""
+    """Delete the first part of the log."""
 
     part: float
     partition: int = 0
 
 
 def paced(steps, most):
-    """Let all locks end before any ends by itself, after so many seconds."""
+    """Insert waits for all locks, so that no lock expires in between."""
     passed, history = 0.0, []
     for step in steps:
         passed += POLL if isinstance(step, Produce | Acknowledge | Trim) else 2.5 * POLL
@@ -90,7 +90,7 @@ def paced(steps, most):
 
 
 def chosen(held, random, may_renew=False):
-    """Acknowledge some of what is held: ranges in order, of one type or of several."""
+    """Choose acknowledgements of acquired records: ranges of one type or several."""
     said = {}
     for partition in sorted({partition for partition, _ in held}):
         offsets = sorted({offset for where, offset in held if where == partition})

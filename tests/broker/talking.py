@@ -1,4 +1,4 @@
-"""A client with no mind of its own: any request of kio's, in any version."""
+"""An async client that sends any request, in any version."""
 
 import io
 from dataclasses import fields
@@ -12,7 +12,7 @@ __all__ = ["Client", "entity", "request_bytes"]
 
 
 def entity(api, version, **values):
-    """A request, by its API's name in kio: `entity("metadata", 12, topics=None)`."""
+    """Return a request by its API's name: `entity("metadata", 12, topics=None)`."""
     module = import_module(f"kio.schema.{api}.v{version}.request")
     (kind,) = (
         made
@@ -41,7 +41,7 @@ def request_bytes(request, correlation_id=1, client_id="test"):
 
 
 class Client:
-    """Asks over a byte stream; one question at a time, or sent ahead."""
+    """Sends requests over a byte stream, one at a time or pipelined."""
 
     def __init__(self, stream, client_id="test"):
         self.stream = stream
@@ -75,7 +75,7 @@ class Client:
         return frame
 
     async def ended(self):
-        """Whether the broker closes the connection, and says nothing before."""
+        """Return whether the broker closes the connection without a response."""
         try:
             await self.stream.receive()
         except (anyio.EndOfStream, anyio.BrokenResourceError):

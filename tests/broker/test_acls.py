@@ -1,4 +1,4 @@
-"""ACLs: what they mean, and how they are made, found and taken away."""
+"""ACLs: their rules, creation, search and deletion."""
 
 import pytest
 from hypothesis import given
@@ -118,7 +118,7 @@ def test_acl_applies_to_its_resource_only():
 
 
 def test_deny_rule_alone_allows_no_other_operation():
-    """A resource that has ACLs is closed to whom none of them allows."""
+    """A resource with ACLs is closed to clients without an ALLOW rule."""
     assert set() == allowed_on(access_with(acl(operation=Operation.READ)))
 
 

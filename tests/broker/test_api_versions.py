@@ -1,4 +1,4 @@
-"""ApiVersions: what is announced can be read, written and handled."""
+"""ApiVersions: announced versions can be decoded, encoded and handled."""
 
 import pytest
 

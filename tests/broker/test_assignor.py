@@ -1,4 +1,4 @@
-"""The assignor's promises: everything is held, nobody has much more than others."""
+"""The assignor: every partition is assigned, and members are balanced."""
 
 import uuid
 from collections import Counter

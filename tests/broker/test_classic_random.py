@@ -1,4 +1,4 @@
-"""Whatever members do, in whatever order: what must hold of a classic group."""
+"""A classic group under random requests."""
 
 import math
 
@@ -108,7 +108,7 @@ class Group(RuleBasedStateMachine):
 
     @rule()
     def all_go(self):
-        """Members that say nothing any more are gone after a while."""
+        """Silent members expire."""
         self.now += 1000.0
         self.group.advance(self.now)
         assert State.EMPTY is self.group.state
@@ -142,7 +142,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def every_member_is_waited_for_or_watched(self):
-        """Nobody can stay for ever without a sign of life."""
+        """No member stays without heartbeats for ever."""
         if hasattr(self, "group") and len(self.group.members):
             assert self.group.next_deadline < math.inf
 

@@ -1,4 +1,4 @@
-"""Joining, syncing, leaving: a group goes from generation to generation."""
+"""Rebalances of a classic group: join, sync, leave."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def request(member_id="", **asked):
 
 
 def joins(group, name, now=0.0, **asked):
-    """Somebody new joins, under the id that it is given."""
+    """Join as a new member, with its assigned id."""
     return group.join(request(new_id=name, **asked), now)
 
 
@@ -46,7 +46,7 @@ def syncs(group, name, now=0.0, assignments=None, **asked):
 
 
 def stable(*names, now=0.0, **asked):
-    """A group of these members, the first of which leads."""
+    """Return a group of these members; the first one is the leader."""
     group = ClassicGroup("g")
     for name in names:
         joins(group, name, now, **asked)

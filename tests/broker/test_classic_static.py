@@ -1,4 +1,4 @@
-"""Static members (KIP-345): whoever comes back takes its old place."""
+"""Static members (KIP-345) that rejoin a classic group."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.broker.test_classic_rebalance import joins, refused, rejoins, syncs
 
 
 def static_group(session_timeout=10.0):
-    """A stable group of two static members, of which the first leads."""
+    """Return a stable group of two static members; the first one is the leader."""
     group = ClassicGroup("g")
     asked = {"session_timeout": session_timeout}
     joins(group, "one", group_instance_id="i1", **asked)

@@ -46,7 +46,7 @@ def admin(clients):
 
 @pytest.fixture
 def topic(any_kafka):
-    """Three partitions, with three records in each."""
+    """Return a topic with three partitions of three records each."""
     topic = any_kafka.admin.create_topic(3)
     for partition in range(3):
         any_kafka.admin.produce(topic, ["a", "b", "c"], partition)
@@ -54,14 +54,14 @@ def topic(any_kafka):
 
 
 def done(futures):
-    """Wait for what AdminClient gives: a future, or one for each thing."""
+    """Wait for the results of AdminClient: a future, or several."""
     if isinstance(futures, dict):
         return {key: future.result(PATIENCE) for key, future in futures.items()}
     return futures.result(PATIENCE)
 
 
 def refusal(futures):
-    """Give the code that one thing was refused with."""
+    """Return the error code of a failed request."""
     (future,) = futures.values()
     with pytest.raises(KafkaException) as refused:
         future.result(PATIENCE)
@@ -214,7 +214,7 @@ def test_records_are_deleted_up_to_an_offset(admin, clients, topic):
     consumer.assign([TopicPartition(topic, 1, 0)])
     (record,) = read(consumer, 1)
     assert (2, b"c") == (record.offset(), record.value())
-    clients.complaints.clear()  # it has logged that it was sent elsewhere
+    clients.complaints.clear()  # librdkafka logs the redirect
     beyond = [TopicPartition(topic, 1, 9)]
     assert KafkaError.OFFSET_OUT_OF_RANGE == refusal(admin.delete_records(beyond))
 
@@ -294,7 +294,7 @@ def test_unknown_groups_are_described_and_deleted_with_errors(admin):
     assert [] == offsets.topic_partitions
 
 
-# Who may do what.
+# ACLs.
 
 
 def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
@@ -350,7 +350,7 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
     consumer.subscribe([topic])
     message = until("an error", lambda: consumer.poll(0.1))
     assert KafkaError.GROUP_AUTHORIZATION_FAILED == message.error().code()
-    clients.complaints.clear()  # librdkafka logs it as well
+    clients.complaints.clear()  # librdkafka logs the error
 
     (deleted,) = done(admin.delete_acls([everything])).values()
     assert sorted(map(str, wanted)) == sorted(map(str, deleted))

@@ -191,7 +191,7 @@ async def test_admin_client_creates_and_deletes_topics(any_kafka):
             (described,) = await admin.describe_topics([name])
             await admin.delete_topics([name])
             while name in await admin.list_topics():
-                # Kafka answers before every broker knows; the time limit is above.
+                # Kafka responds before every broker knows; the time limit is above.
                 await anyio.sleep(0.05)
         finally:
             await admin.close()

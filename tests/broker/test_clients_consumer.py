@@ -25,7 +25,7 @@ def topic(admin):
 
 
 def polled(consumers, until_so, records=None):
-    """Poll all of them until something holds; give what came."""
+    """Poll all consumers until a condition holds; return their records."""
     records = [] if records is None else records
 
     def poll():
@@ -61,8 +61,8 @@ def test_second_member_gets_half_and_returns_it(clients, admin, topic, strategy)
     polled([one], lambda: sizes(one) == [PARTITIONS])
     two = member()
     polled([one, two], lambda: sizes(one, two) == [2, 2])
-    # Some for each: without keys, all of a burst may go to one partition, and who has
-    # read nothing has nothing to commit.
+    # Both get records: without keys, all of a burst may go to one partition, and a
+    # consumer without records has nothing to commit.
     for partition in range(PARTITIONS):
         values = map(str, range(10 * partition, 10 * (partition + 1)))
         admin.produce(topic, values, partition=partition)
@@ -105,7 +105,7 @@ def test_group_without_offsets_starts_by_auto_offset_reset(clients, admin, topic
         consumer.subscribe([topic])
     (record,) = read(earliest, 1)
     polled([latest], lambda: sizes(latest) == [PARTITIONS])
-    # Assigned is not yet fetching: it has to find the end first.
+    # An assigned consumer still has to look up the end offset.
     produce = lambda: admin.produce(topic, ["new"], partition=0)  # noqa: E731
     first = until("one that is new", lambda: latest.poll(0.1), produce)
 
@@ -126,7 +126,7 @@ def test_static_member_fences_its_previous_instance(clients, topic):
 
     assert KafkaError._FATAL == message.error().code()
     assert "fenced" in message.error().str()
-    clients.complaints.clear()  # it has logged it, too
+    clients.complaints.clear()  # librdkafka logs it, too
 
 
 def test_added_partitions_are_assigned(clients, admin, topic):

@@ -1,7 +1,7 @@
 """Kafka's own command line tools at work on the embedded broker.
 
-SHARECONS_TEST_BROKER=kafka lets them work on a real one, to see whether what is
-expected of ours is what happens there.
+With SHARECONS_TEST_BROKER=kafka they run on a real Kafka, which checks the expected
+results.
 """
 
 import json
@@ -14,7 +14,7 @@ from tests.broker.clients import new_name, until
 from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import BROKERS
 
-# The tools need a Java, whichever Kafka they work on.
+# The tools need a Java, on either Kafka.
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 LINES = [f"line {number}" for number in range(30)]
@@ -43,7 +43,7 @@ def topic(admin):
 
 @pytest.fixture
 def share_group(admin):
-    """A share group that begins with what is there already, without delay."""
+    """Return a share group that starts at the earliest offset, without delay."""
     group = new_name("group")
     config = {
         "share.auto.offset.reset": "earliest",
@@ -56,7 +56,7 @@ def share_group(admin):
 
 @contextmanager
 def member(kafka, group, topic):
-    """A member of a share group that takes all that there is."""
+    """Run a member of a share group."""
     settings = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": group,
@@ -94,7 +94,7 @@ def test_topics_are_created_extended_described_and_deleted(tools):
         f"\tTopic: {name}\tPartition: {number}\tLeader: 1\tReplicas: 1\tIsr: 1"
         for number in range(4)
     ] == [line.partition("\tElr: ")[0] for line in partitions]
-    # Nobody is fit to be the leader but who is in sync; older Kafkas cannot tell.
+    # Only in-sync replicas are eligible leaders; older Kafkas do not list them.
     assert {"\tLastKnownElr: "} == {line.partition("\tElr: ")[2] for line in partitions}
     assert name not in tools.run("kafka-topics", "--list")
 
@@ -230,7 +230,7 @@ def test_a_share_group_with_a_member_is_described(tools, kafka, topic, share_gro
     assert [share_group, kafka.bootstrap_servers, "(1)", "Stable", "1"] == (
         state.split()
     )
-    # The start offset is the one last written, so it may be behind; the lag is not.
+    # The start offset is the last one written, and may lag; the lag is exact.
     assert [(topic, "0")] == [
         (row["TOPIC"], row["LAG"]) for row in offsets if row["PARTITION"] == "1"
     ]

@@ -1,4 +1,4 @@
-"""Our own ShareConsumer at work on the embedded broker, on both event loops."""
+"""sharecons' own ShareConsumer on the embedded broker, on both event loops."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 GROUP = "workers"
 MANY = 100_000
-LONGEST = 5.0  # seconds for them, on two cores, one of which is the broker's
+LONGEST = 5.0  # seconds for MANY records on two cores, one of them the broker's
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def produce(broker, numbers):
 
 
 async def left_over(broker):
-    """Give what the group would deliver to somebody new."""
+    """Return the records that the group would deliver to a new member."""
     found = []
     with anyio.move_on_after(0.6):
         async with consumer(broker, acknowledgement="explicit") as somebody:
@@ -160,7 +160,7 @@ async def test_three_consumers_share_the_records(cluster):
                 tasks.start_soon(work, name)
             produced = 0
             while len(shares) < 3 or len(seen) < produced:
-                if len(seen) == produced:  # all done, but not by all of them
+                if len(seen) == produced:  # all consumed, but not by all consumers
                     produced += 2_000
                     new = range(produced - 2_000, produced)
                     await anyio.to_thread.run_sync(produce, cluster, new)

@@ -29,7 +29,7 @@ def admin(any_kafka):
 
 
 def sent(producer, topic, values, **what):
-    """Produce values; give where each of them is."""
+    """Produce values; return the position of each."""
     places, errors = [], []
 
     def delivered(error, message):
@@ -117,7 +117,7 @@ def test_too_large_record_is_rejected(clients, admin):
 
 
 def test_unknown_topic_is_an_error_for_producer_and_consumer(clients):
-    # How long a topic may be unknown, since it may be new.
+    # The time for which a topic may be unknown, since it may be new.
     at_once = {"topic_metadata_propagation_max_ms": 0}
     producer, errors = clients.producer(**at_once), []
     producer.produce("nowhere", b"x", on_delivery=lambda error, _: errors.append(error))
@@ -293,7 +293,7 @@ def test_second_producer_of_a_transactional_id_fences_the_first(clients, admin):
     second.commit_transaction(PATIENCE)
 
     assert KafkaError._FENCED == fenced.value.args[0].code()
-    clients.complaints.clear()  # the first has said so in its log as well
+    clients.complaints.clear()  # the fenced producer has logged it
     reader = assigned(clients.consumer(isolation_level="read_committed"), topic)
     assert [b"from the second"] == [record.value() for record in read(reader, 1)]
     assert reader.poll(0.2) is None

@@ -10,7 +10,7 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 from tests.broker.clients import PATIENCE, new_name, until
 
 POLL = 0.2
-LOCK = 1000  # milliseconds, the least that the brokers of our tests allow
+LOCK = 1000  # milliseconds, the minimum of the test brokers
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def topic(any_kafka):
 
 @pytest.fixture
 def group(any_kafka):
-    """A group that begins with what is there already.
+    """Return a group that starts at the earliest offset.
 
-    Its heartbeats are quick: a member has its partitions with the second.
+    Its heartbeat interval is short: the second heartbeat returns the partitions.
     """
     group = new_name("group")
     config = {
@@ -36,7 +36,7 @@ def group(any_kafka):
 
 @pytest.fixture
 def member(any_kafka, topic, group):
-    """Makes a member of the group; leaving the block closes it."""
+    """Run a member of the group, closed at the end of the block."""
 
     @contextmanager
     def member(mode="implicit", **config):
@@ -55,7 +55,7 @@ def member(any_kafka, topic, group):
 
 
 def taken(consumer, count):
-    """Poll until so many have come; give them."""
+    """Poll until `count` records have arrived; return them."""
     records = []
     poll = lambda: records.extend(consumer.poll(POLL))  # noqa: E731
     until(f"{count} records", lambda: len(records) >= count, poll)
@@ -83,7 +83,7 @@ def test_next_poll_accepts_previous_records(any_kafka, topic, member):
         any_kafka.admin.produce(topic, ["2"])
         taken(consumer, 1)
 
-    # Closing accepts nothing: what the last poll of all gave is let go.
+    # Closing accepts nothing: the records of the last poll are released.
     with member() as consumer:
         assert [2] == values(taken(consumer, 1))
         assert not len(consumer.poll(POLL))

@@ -1,4 +1,4 @@
-"""Other people's clients while brokers go, leaders move and answers are lost."""
+"""Other clients during broker restarts, leader moves and lost responses."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ from tests.broker.clients import PATIENCE, Clients, new_name, read, until
 from tests.broker.java_tools import JavaTools
 
 PARTITIONS = 3
-QUICK = {  # seconds of backing off would be the most of each test
+QUICK = {  # otherwise the backoff takes most of each test
     "reconnect_backoff_ms": 20,
     "reconnect_backoff_max_ms": 100,
     "retry_backoff_ms": 20,
@@ -57,7 +57,7 @@ def sent(producer, numbers, topic="jobs"):
 
 
 def written(clients, count, **config):
-    """Read the topic from its beginning, and see that there is no more."""
+    """Read the topic from the beginning, and check that there are no more records."""
     consumer = clients.consumer(**config, **QUICK)
     everywhere = [
         TopicPartition("jobs", partition, OFFSET_BEGINNING)
@@ -83,8 +83,8 @@ def test_idempotent_producer_writes_once_despite_lost_responses(
         batch_num_messages=10,
         request_timeout_ms=500,
         socket_timeout_ms=1000,
-        # An answer that is lost while later ones come is nothing that TCP could do,
-        # and a batch that comes again behind five others is none that Kafka remembers.
+        # TCP cannot lose a response before later ones, and Kafka does not recognise a
+        # duplicate after five other batches.
         max_in_flight=1 if trouble == "lose" else 5,
         **QUICK,
     )
@@ -240,8 +240,8 @@ def test_kafka_share_consumer_continues_while_brokers_restart(brokers, clients):
                 if node_id:
                     brokers.start_broker(node_id)
         finally:
-            # Its close waits 30 s for the broker that it has a session on and does not
-            # find among those that run; with real brokers it is the same.
+            # Its close waits 30 s for the broker of its session, which does not run;
+            # with real brokers it does the same.
             java.kill()
             reader.join()
 

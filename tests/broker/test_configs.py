@@ -1,4 +1,4 @@
-"""Settings changed and described, by ours and by a real Kafka."""
+"""Settings are described and altered as by a real Kafka."""
 
 import uuid
 
@@ -176,7 +176,7 @@ def test_topic_and_group_settings_equal_kafkas(kafka, kind):
                 ],
             )
             for each in result.configs
-            if each.name != "min.insync.replicas"  # set on all brokers by itself
+            if each.name != "min.insync.replicas"  # Kafka sets it on all brokers
         }
 
     ours = Ours()
@@ -187,7 +187,7 @@ def test_topic_and_group_settings_equal_kafkas(kafka, kind):
 
 
 class Chosen:
-    """What a fixture is asked by, for one that is not parametrised."""
+    """A stand-in for pytest's request in a test without parameters."""
 
     param = "kafka"
 

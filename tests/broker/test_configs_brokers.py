@@ -1,4 +1,4 @@
-"""Settings of brokers, and who may see any; a real one would not forget them."""
+"""Broker settings, and ACLs for settings; these would stay set on a real Kafka."""
 
 import pytest
 

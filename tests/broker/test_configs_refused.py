@@ -1,4 +1,4 @@
-"""Settings that are refused; by ours and by a real Kafka, with the same words."""
+"""Invalid settings are rejected with the messages of a real Kafka."""
 
 import uuid
 

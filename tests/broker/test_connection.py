@@ -1,4 +1,4 @@
-"""Connections to embedded brokers: frames in turn, garbage, and how they end."""
+"""Connections of the embedded broker: order of responses, invalid frames, closing."""
 
 import anyio
 import pytest
@@ -15,7 +15,7 @@ VERSIONS = entity(
 
 @pytest.fixture(params=["tcp", "memory"])
 async def connected(request):
-    """A broker, and a client of it."""
+    """Connect a client to a broker."""
     async with EmbeddedBroker(listen=request.param == "tcp") as kafka:
         broker = kafka.cluster.brokers[1]
         if request.param == "tcp":

@@ -1,4 +1,4 @@
-"""What a test tells the brokers by hand, as a consumer sees it; on a virtual clock."""
+"""Direct changes to the brokers, as a consumer sees them; on a virtual clock."""
 
 import anyio
 import pytest
@@ -35,7 +35,7 @@ def consumer(kafka, **options):
 
 
 async def take(consumer, count, within=20.0):
-    """The next records, and how many seconds they took."""
+    """Return the next records, and the seconds that they took."""
     began = anyio.current_time()
     records = []
     with anyio.fail_after(within):

@@ -1,4 +1,4 @@
-"""What a client that is denied a topic, or the cluster, is told of it."""
+"""Responses to clients that an ACL denies a topic or the cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`EmbeddedBroker` from the outside: its life, its threads, what it can be told."""
+"""`EmbeddedBroker` from outside: start and stop, threads, control methods."""
 
 import socket
 import threading
@@ -38,7 +38,7 @@ def log_of(kafka, topic, partition=0):
 
 def test_second_start_takes_under_fifty_milliseconds():
     with EmbeddedBroker():
-        pass  # imports are done now
+        pass  # now all modules are imported
     took = []
     for _ in range(5):
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Where embedded brokers listen, and by which address clients reach them."""
+"""The addresses that embedded brokers bind and advertise."""
 
 import multiprocessing
 import os
@@ -42,7 +42,7 @@ def listens(host, port):
 
 
 def advertised(bootstrap):
-    """The addresses that librdkafka gets, by node id."""
+    """Return the addresses that librdkafka gets, by node id."""
     brokers = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10)
     return {node: (each.host, each.port) for node, each in brokers.brokers.items()}
 

@@ -1,4 +1,4 @@
-"""`EmbeddedBroker.produce()` keeps to the settings of the topic, as any producer."""
+"""`EmbeddedBroker.produce()` follows the settings of the topic, as any producer."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Settings that tests give by wrong names are refused, with suggestions."""
+"""Unknown settings passed by tests are rejected with suggestions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a broker does wrong when it is told to."""
+"""Fault injection of the embedded broker."""
 
 import threading
 from datetime import timedelta

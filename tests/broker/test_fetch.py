@@ -1,4 +1,4 @@
-"""Fetch: what is read, and from whom; of ours and of a real one."""
+"""Fetch, on the embedded broker and on a real Kafka."""
 
 import uuid
 
@@ -172,7 +172,7 @@ def test_old_leader_returns_the_new_leader():
     assert (2, 1) == (leader.leader_id, leader.leader_epoch)
     assert [(2, 9093)] == [(node.node_id, node.port) for node in answer.node_endpoints]
 
-    # Who knows no epochs may read from any replica, as of version 11 (KIP-392).
+    # Without a leader epoch, any replica may be read from version 11 on (KIP-392).
     assert [(0, "none", [])] == parts(talk.fetch((place, 0, 0)))
     old = talk.fetch((place, 0, 0), version=10)
     assert [(0, "not_leader_or_follower", [])] == parts(old)

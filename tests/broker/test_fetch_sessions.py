@@ -1,4 +1,4 @@
-"""Fetch sessions: what is told again, and when there is none; ours and a real one's."""
+"""Fetch sessions, on the embedded broker and on a real Kafka."""
 
 import pytest
 
@@ -115,7 +115,7 @@ def test_number_of_sessions_is_limited():
     sessions.begin(1, (first, 1), [], (), by_id=False)
     opened()
 
-    # The one that was used last is kept.
+    # The session used last is kept.
     sessions.begin(1, (first, 2), [], (), by_id=False)
     with pytest.raises(FetchSessionError):
         sessions.begin(1, (second, 1), [], (), by_id=False)

@@ -1,4 +1,4 @@
-"""How long a fetch waits, and what wakes it."""
+"""The wait of a fetch, and the changes that end it."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ LONG = 1000.0  # seconds
 
 
 class Connection:
-    """A client's, which may end."""
+    """A client's connection that can be closed."""
 
     def __init__(self):
         self.is_closed = False
@@ -31,7 +31,7 @@ class Connection:
 
 
 class Waiter:
-    """A cluster of ours with one topic, and a fetch that may take its time."""
+    """A cluster with one topic, and a fetch that may wait."""
 
     def __init__(self):
         self.cluster = Cluster([Broker(1, "localhost", 9092)], {})
@@ -67,7 +67,7 @@ class Waiter:
 
 
 async def woken(waiter, change, **values):
-    """What a fetch gives that waits until something changes."""
+    """Return the response of a fetch that waits until something changes."""
     found = []
 
     async def wait():

@@ -1,4 +1,4 @@
-"""Consumers that people use, as members of classic groups of the embedded broker."""
+"""Popular clients' consumers as members of classic groups of the embedded broker."""
 
 import time
 import uuid
@@ -35,7 +35,7 @@ def group():
 
 @pytest.fixture
 def consumers(broker, group):
-    """Makes librdkafka's consumers of one group, and closes them."""
+    """Create librdkafka consumers of one group, and close them."""
     made = []
 
     def consumer(topic, **config):
@@ -60,7 +60,7 @@ def consumers(broker, group):
 
 
 def until(consumers, holds):
-    """Poll consumers until something holds of them; give what they received."""
+    """Poll consumers until a condition holds; return their records."""
     received = []
     deadline = time.monotonic() + PATIENCE
     while not holds(received):
@@ -138,7 +138,7 @@ def test_waiting_join_follows_moved_coordinator(consumers, broker, topic, group)
     until([one], lambda _: sizes(one) == [PARTITIONS])
     two = consumers(topic)
     members = broker.cluster.groups.classic(group).members
-    # It does not poll, so the first does not join again, and the second waits.
+    # The first one is not polled, so it does not rejoin, and the second one waits.
     until([two], lambda _: members.joining == 1)
 
     broker.move_coordinator(group, 3 - broker.coordinator(group))

@@ -1,6 +1,7 @@
-"""What members of classic groups, and administrators, ask: a real Kafka, and ours.
+"""Requests of members and administrators of classic groups.
 
-Each test is a dialogue that both must answer alike.
+Each test is a dialogue with the same responses from the embedded broker and a real
+Kafka.
 """
 
 import struct
@@ -24,7 +25,7 @@ LOADING = {
 
 
 def settled(ask, code_of, not_yet=LOADING):
-    """Ask until the real one is ready, which loads coordinators, or writes markers."""
+    """Retry while a real Kafka loads coordinators or writes markers."""
     deadline = time.monotonic() + PATIENCE
     while code_of(answer := ask()) in not_yet:
         assert time.monotonic() < deadline, answer
@@ -38,7 +39,7 @@ def subscription(*topics):
 
 
 class Talk:
-    """A group and a topic of its own, and connections to ask about them."""
+    """A group and a topic, with connections for their requests."""
 
     def __init__(self, kafka):
         self._kafka = kafka
@@ -103,7 +104,7 @@ class Talk:
         return answer.topics[0].partitions[0].error_code
 
     def fetch(self, *partitions, version=9, group=None, stable=False, topics=...):
-        """Offsets, notes and errors of partitions, by partition."""
+        """Return offsets, metadata and errors by partition."""
         if topics is ...:
             wanted = {"name": self.topic, "topic_id": self.topic_id}
             topics = [{**wanted, "partition_indexes": partitions}]
@@ -129,7 +130,7 @@ class Talk:
 
 
 class Member:
-    """A member on a connection of its own."""
+    """A member with its own connection."""
 
     def __init__(self, talk, instance=None, version=9):
         self.client = talk.client()
@@ -164,7 +165,7 @@ class Member:
         return answer
 
     def join(self, **asked):
-        """Join, coming again with the id that it is given if it has to."""
+        """Join; rejoin with the assigned id if required."""
         self.send_join(**asked)
         answer = self.joined()
         if answer.error_code is not ErrorCode.member_id_required:
@@ -173,7 +174,7 @@ class Member:
         return self.joined()
 
     def knock(self):
-        """Get an id, and send the join without waiting for its answer."""
+        """Get a member id, and send the join without waiting for its response."""
         self.send_join()
         assert ErrorCode.member_id_required is self.joined().error_code
         self.send_join()
@@ -236,7 +237,7 @@ def talk(any_kafka):
 
 
 def stable(talk, count=2, instances=(None, None), version=9):
-    """Members of a stable group, the leader first."""
+    """Return the members of a stable group, the leader first."""
     members = []
     for _, instance in zip(range(count), instances, strict=True):
         new = Member(talk, instance, version)
@@ -254,7 +255,7 @@ def stable(talk, count=2, instances=(None, None), version=9):
 
 
 def grow(leader, new):
-    """Let a member into a group of one."""
+    """Add a member to a group of one."""
     new.send_join() if new.is_static else new.knock()
     until_rebalancing(leader)
     leader.send_join()
@@ -263,7 +264,7 @@ def grow(leader, new):
 
 
 def until_rebalancing(member):
-    """Connections are not in step: what was sent by another one may come later."""
+    """Retry: requests of different connections may arrive in another order."""
     while member.beat() is not ErrorCode.rebalance_in_progress:
         pass
 
@@ -279,7 +280,7 @@ def test_one_member(talk):
     sent_away = member.joined()
     assert ErrorCode.member_id_required is sent_away.error_code
     assert sent_away.member_id.startswith("test-")
-    # A real one shows the group once it has written it down, and answers before.
+    # A real Kafka responds before the group is written, and lists it after.
     until_described(talk, "Empty")
     joined = member.join()
 
@@ -478,7 +479,7 @@ def test_waiting_sync_of_removed_member_is_never_answered(talk):
 
 
 def is_answered_to_who_is_taken_out(talk):
-    """Connections are not in step: where the leave comes first, none is parked."""
+    """Return whether the response came; it does if the leave request arrived first."""
     one, two = stable(talk, instances=("i1", "i2"))
     one.send_join()
     until_rebalancing(two)
@@ -677,7 +678,7 @@ def test_deleting_groups(talk):
 
 
 class Producer:
-    """A transactional producer that commits offsets, in old and new ways."""
+    """A transactional producer that commits offsets, with old or new requests."""
 
     def __init__(self, talk, version):
         self._talk = talk
@@ -771,7 +772,7 @@ def test_transaction_offsets_become_visible_on_commit(talk, version):
 
 
 def fetch_settled(talk):
-    """What is there once the real one has written its markers."""
+    """Return the offsets once a real Kafka has written its markers."""
     unstable = {ErrorCode.unstable_offset_commit}
     return settled(lambda: talk.fetch(0, stable=True), lambda f: f[0][2], unstable)
 

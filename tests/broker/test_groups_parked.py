@@ -1,4 +1,4 @@
-"""Requests of members that wait for others, and what ends their waiting."""
+"""Member requests that wait for other members, and the events that end the wait."""
 
 import anyio
 import pytest
@@ -29,7 +29,7 @@ class Connection:
 
 
 class Parked:
-    """A group of one member that is stable, and a second whose join is parked."""
+    """A stable group of one member, and a second one whose join waits."""
 
     def __init__(self, **asked):
         self.cluster = Cluster([Broker(HERE, "h", 1), Broker(ELSEWHERE, "h", 2)])
@@ -54,7 +54,7 @@ class Parked:
             self.ended = error
 
     async def waited(self, happens):
-        """Let something happen while it waits, and give what ends it."""
+        """Let something happen during the wait, and return the result of the wait."""
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self.wait)

@@ -1,4 +1,4 @@
-"""What groups are refused for, whatever their members: the wrong broker, or an ACL."""
+"""Requests that a group rejects for any member: wrong broker, or an ACL."""
 
 from datetime import timedelta
 
@@ -170,7 +170,7 @@ def test_denied_group_is_an_error_in_every_request(ours, api, version, asked, er
 )
 def test_operations_are_denied_separately(ours, operation, apis):
     deny(ours, operation, Resource.GROUP, "g")
-    # Whoever is denied one thing is not allowed the others, unless an ACL says so.
+    # A resource with ACLs denies all operations that no ACL allows.
     ours.cluster.authorizer.add(
         Acl(
             resource=Resource.GROUP,
@@ -315,7 +315,7 @@ def test_broker_settings_limit_groups():
 
 
 def test_members_expire(ours):
-    version = 3  # joins in one round
+    version = 3  # without the round for a member id
     ours.ask("join_group", version, HERE, **join("g"))
 
     def state():

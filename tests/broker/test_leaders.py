@@ -1,6 +1,6 @@
-"""Who leads what: brokers that go and come, elections, reassignments.
+"""Leaders: broker restarts, elections, reassignments.
 
-Leaders and their epochs are those that three brokers of Kafka 4.3.0 had.
+Leaders and epochs are those of three brokers of Kafka 4.3.0.
 """
 
 import anyio
@@ -18,7 +18,7 @@ def cluster():
 
 
 def led(cluster, topic="t"):
-    """Leaders and leader epochs."""
+    """Return leaders and leader epochs."""
     places = cluster.topics.by_name(topic).partitions
     return [(place.leader, place.leader_epoch) for place in places]
 
@@ -43,7 +43,7 @@ def reassign(cluster, replicas, *, topic="t", index=0, version=1, **values):
 
 
 class Woken:
-    """Whether who waits for changes of the cluster is woken."""
+    """Records whether a task that waits for changes of the cluster is woken."""
 
     def __init__(self, cluster):
         self._event = anyio.Event()

@@ -1,4 +1,4 @@
-"""The log of a partition: what is written, what can be read, what is deleted."""
+"""The log of a partition: append, read, truncate."""
 
 import pytest
 
@@ -15,7 +15,7 @@ END = 1 << 40
 
 
 def log_of(*sizes):
-    """A log with batches of so many records each."""
+    """Return a log with batches of these numbers of records."""
     log = PartitionLog()
     for size in sizes:
         log.append(batch(*("v" for _ in range(size))), NOW)
@@ -36,7 +36,7 @@ def begin(log, producer_id, epoch=0, sequence=0):
 
 
 class Bell:
-    """Stands in for the event of somebody who waits."""
+    """Stands in for the event of a waiting task."""
 
     rung = False
 

@@ -1,4 +1,4 @@
-"""The bytes of batches: cut apart, checked, stamped, and written as markers."""
+"""Encoded batches: splitting, validation, finalization, markers."""
 
 import zlib
 

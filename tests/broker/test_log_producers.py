@@ -1,4 +1,4 @@
-"""Idempotent producers: each batch once, in order, and none of an older epoch."""
+"""Idempotent producers: each batch once, in order, no older epochs."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ OLD_EPOCH = ErrorCode.invalid_producer_epoch
 
 
 def send(log, sequence, size=1, epoch=0, producer_id=7):
-    """Write a batch; the offset, or the error."""
+    """Append a batch; return the offset, or the error."""
     content = batch(*"v" * size, producer=(producer_id, epoch, sequence))
     try:
         return log.append(content, NOW).base_offset
@@ -130,7 +130,7 @@ def test_plain_batch_in_open_transaction_is_rejected():
     )
 )
 def test_records_are_written_once_and_in_order(sends):
-    """A naive model: everything that was ever written, and a search through it."""
+    """Compare with a naive model that keeps all batches and searches them."""
     log, written, end = PartitionLog(), [], 0
     for sequence, size, epoch in sends:
         of_epoch = [each for each in written if each[2] == epoch]

@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster, as Kafka 4.3.0 answers them."""
+"""Metadata and DescribeCluster, with the responses of Kafka 4.3.0."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Offsets that groups commit, and who may commit them."""
+"""Offsets of groups, and the members that may commit them."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Which brokers new partitions are put on."""
+"""Replica placement of new partitions."""
 
 import pytest
 from hypothesis import given

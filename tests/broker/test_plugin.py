@@ -1,4 +1,4 @@
-"""The fixtures that pytest finds once the package is installed."""
+"""The fixtures of the installed pytest plugin."""
 
 import re
 import subprocess
@@ -125,7 +125,7 @@ def anyio_backend(request):
 
 
 def run(tmp_path, text, *options):
-    """Run tests in a pytest of their own."""
+    """Run tests in another pytest process."""
     (tmp_path / "test_user.py").write_text(text)
     plugin = [] if INSTALLED else ["-p", PLUGIN]
     done = subprocess.run(
@@ -160,7 +160,7 @@ def test_fixtures_assign_partitions_in_a_tenth_of_a_second(tmp_path):
     assert len(seconds) == 8
     assert min(seconds[::2]) < 0.2  # the first record
     assert min(seconds[1::2]) < 0.2  # a second member
-    assert max(seconds) < 1, seconds  # even on a slow machine: the defaults take 1.2
+    assert max(seconds) < 1, seconds  # even on a slow machine; the defaults take 1.2
 
 
 def test_brokers_outside_fixtures_have_kafkas_intervals():

@@ -1,4 +1,4 @@
-"""Produce, DeleteRecords, ListOffsets: what clients see, of ours and of a real one."""
+"""Produce, DeleteRecords, ListOffsets, on the embedded broker and on a real Kafka."""
 
 import time
 import uuid
@@ -192,7 +192,7 @@ def test_sequences_wrap_after_the_maximum(talk):
 
 def test_transactional_records_need_a_known_producer(talk):
     place = place_of(talk.either)
-    talk.begin()  # so that whoever is asked about ids is there
+    talk.begin()  # so that the transaction coordinator has loaded
     stray = transactional(987654321, 0, 0)
 
     error = talk.wrote(place, stray)
@@ -248,7 +248,7 @@ def test_wrong_broker_returns_the_leader():
 
 
 class Connection:
-    """A client's, which the broker may close."""
+    """A client's connection that the broker may close."""
 
     now = 0.0
     was_cut = False
@@ -364,7 +364,7 @@ def test_undecodable_records_have_no_timestamps():
     ours = Ours()
     talk, place = Talk(ours), place_of(ours)
     content = batch("abc")
-    # One record that says it is longer than the batch; its CRC is right.
+    # One record with a length greater than the batch, and a valid CRC.
     talk.produce(place, sealed(patched(content, 61, 0x7E)))
 
     assert -1 == talk.look_up(place, 0).offset

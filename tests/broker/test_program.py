@@ -1,4 +1,4 @@
-"""`python -m sharecons broker`, as a user runs it."""
+"""`python -m sharecons broker` as a subprocess."""
 
 import os
 import re
@@ -15,11 +15,11 @@ from sharecons.testing import EmbeddedBroker
 
 COMMAND = [sys.executable, "-m", "sharecons"]
 CPU = {"user": 0.5}
-"""Seconds of CPU that help may take on a slow machine; it takes 0.04."""
+"""Seconds of CPU for the help on a slow machine; normally 0.04."""
 
 
 def started(*arguments):
-    # Who runs the tests in the background has Ctrl-C ignored, for all its children.
+    # In a background shell, Ctrl-C is ignored by all child processes.
     return subprocess.Popen(
         [*COMMAND, "broker", *arguments],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Answers that refuse: each API in each version, read back."""
+"""Error responses: each API in each version, decoded again."""
 
 from dataclasses import fields, is_dataclass
 from typing import get_args, get_origin
@@ -15,7 +15,7 @@ from sharecons.testing.broker.error_responses import error_response
 
 CODE = ErrorCode.not_coordinator
 SAYS_NOTHING = [("DescribeLogDirs", 1), ("DescribeLogDirs", 2)]
-"""An error has no place there but in a directory's part, which nobody asks for."""
+"""The error is only in the part of a log directory, which requests do not name."""
 
 EVERY = [
     (api, version)
@@ -26,7 +26,7 @@ EVERY = [
 
 
 def one_of_each(kind):
-    """A struct whose arrays have one element each."""
+    """Return a struct whose arrays have one element each."""
     values = {}
     for field in fields(kind):
         arrays = [field.type, *get_args(field.type)]
@@ -58,7 +58,7 @@ def refused(api, version, **options):
 
 
 def codes(answer):
-    """Every error code in an answer but those of nothing wrong."""
+    """Return every error code in a response except `none`."""
     for field in fields(answer):
         value = getattr(answer, field.name)
         if field.metadata.get("kafka_type") == "error_code" and value:

@@ -1,4 +1,4 @@
-"""One dialogue with three real brokers and with three of ours: the same answers."""
+"""The same admin requests to three real brokers and to three embedded ones."""
 
 import socket
 import time
@@ -16,13 +16,13 @@ from tests.broker.talking import request_bytes
 
 pytestmark = pytest.mark.kafka
 
-PATIENCE = 20.0  # seconds until every real broker knows what one was told
+PATIENCE = 20.0  # seconds until every real broker knows of a change
 READING = ("metadata", "describe_acls", "describe_cluster")
 BY_HAND = {"num_partitions": -1, "replication_factor": -1}
 SOON = {"timeout": timedelta(seconds=PATIENCE)}
 NEW = {"num_partitions": 1, "replication_factor": 1, "assignments": []}
 WHO = {"cluster_id", "controller_id", "port", "config_source"}
-"""What no two clusters have alike."""
+"""Fields that differ between any two clusters."""
 
 UNORDERED = {"topics", "responses", "resources", "acls", "isr_nodes", "matching_acls"}
 
@@ -106,7 +106,7 @@ def unruled(name):
 
 
 def dialogue(own):
-    """Requests; every name begins with `own`, as others may use the brokers too."""
+    """Return requests; all names begin with `own`, since tests share the brokers."""
     topic, alone, other = f"{own}-t", f"{own}-alone", f"{own}-other"
     yield assigned(topic, [3, 1], [2, 3], [1, 2])
     for version in range(14):
@@ -199,7 +199,7 @@ def test_same_requests_get_same_responses(kafka3, embedded_kafka3):
         ours = asked(embedded_kafka3.bootstrap_servers, step)
         real = asked(kafka3.bootstrap_servers, step)
         deadline = time.monotonic() + PATIENCE
-        # Brokers learn what the controller has done; after that nothing may differ.
+        # Brokers learn of the controller's changes; then all responses must be equal.
         while ours != real and step[0] in READING and time.monotonic() < deadline:
             time.sleep(0.05)
             real = asked(kafka3.bootstrap_servers, step)

@@ -1,4 +1,4 @@
-"""Random histories on a real Kafka and on ours: the same answers, to the offset.
+"""Random histories have the same responses on a real Kafka and embedded.
 
 SHARECONS_HYPOTHESIS=thorough plays hundreds of them instead of a handful.
 """
@@ -29,7 +29,7 @@ from tests.broker.steps import (
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(7200)]
 
-LOCK = 2.5  # seconds; the least that the brokers of our tests allow is 1
+LOCK = 2.5  # seconds; the minimum of the test brokers is 1
 HISTORIES = 150 if os.environ.get("SHARECONS_HYPOTHESIS") == "thorough" else 4
 TRIES = 3
 
@@ -79,9 +79,9 @@ def test_same_history_gets_same_responses(kafka, history, limit, locks, partitio
         "share.delivery.count.limit": str(limit),
         "share.partition.max.record.locks": str(locks),
     }
-    # Where a real one leaves something to chance it is not always the same as itself:
-    # which of several partitions' states is written first, and in what order those
-    # that gave records go to the end of a session (its hash map's).
+    # Some results of a real Kafka are random: the order in which states of several
+    # partitions are written, and the order in which partitions with records move to
+    # the end of a session (that of its hash map).
     for _ in range(TRIES):
         real, embedded = answers(kafka, history, config, partitions)
         if real == embedded:
@@ -91,14 +91,14 @@ def test_same_history_gets_same_responses(kafka, history, limit, locks, partitio
 
 
 def within(step, partitions):
-    """Have a step in one of so many partitions."""
+    """Return the step for one of several partitions."""
     if not isinstance(step, Produce | Trim):
         return step
     return replace(step, partition=step.partition % partitions)
 
 
 def answers(kafka, history, config, partitions):
-    """Play a history on a topic and in a group of its own."""
+    """Play a history on a new topic and with a new group."""
     group = f"history-{uuid.uuid4().hex[:8]}"
     topic = kafka.admin.create_topic(partitions)
     kafka.admin.set_group_config(group, config)
@@ -131,7 +131,7 @@ def test_aborted_records_are_skipped_alike(kafka):
 
 
 def committed(address, topic, group):
-    """What is acquired before and after a transaction in the middle is aborted."""
+    """Return the acquired records around an aborted transaction."""
     transactional = Producer(
         {"bootstrap.servers": address, "transactional.id": group, "log_level": 0}
     )
@@ -166,7 +166,7 @@ def committed(address, topic, group):
 
 
 def played(history, *players):
-    """Play a history on all of them at once: it mostly waits."""
+    """Play a history on both at once: most of the time is waiting."""
     told = [[] for _ in players]
 
     def play(player, into):

@@ -1,4 +1,4 @@
-"""What tools ask for now and then: the same questions to ours and to a real Kafka."""
+"""Rare requests of tools, to the embedded broker and to a real Kafka."""
 
 import pytest
 
@@ -87,7 +87,7 @@ def test_topics_are_described_with_replicas(broker):
 
 
 def pages(broker, *names, limit):
-    """Ask on until the end; give the partitions of each page."""
+    """Request all pages; return the partitions of each page."""
     cursor, found = None, []
     while cursor or not found:
         answer = described(broker, *names, limit=limit, cursor=cursor)

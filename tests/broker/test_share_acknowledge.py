@@ -1,4 +1,4 @@
-"""Acknowledgements, by themselves and with a fetch."""
+"""Acknowledgements in ShareAcknowledge and in ShareFetch."""
 
 import anyio
 import pytest
@@ -70,7 +70,7 @@ async def test_renewal_fetches_nothing():
 @pytest.mark.parametrize(
     ("batches", "code"),
     [
-        ([(0, 0, RENEW)], ErrorCode.invalid_request),  # unannounced
+        ([(0, 0, RENEW)], ErrorCode.invalid_request),  # without is_renew_ack
         ([(0, 0, (5,))], ErrorCode.invalid_request),
         ([(0, 0, ())], ErrorCode.invalid_request),
         ([(0, 3, (1, 1))], ErrorCode.invalid_request),

@@ -1,6 +1,6 @@
-"""What a share group gives up, and the topic that is told of it (KIP-1191).
+"""Dead letters of share groups (KIP-1191).
 
-The figures were measured on Kafka 4.4.0; the last test asks one, if it is there.
+The expected values were measured on Kafka 4.4.0; the last test runs on it, if present.
 """
 
 import gzip
@@ -54,7 +54,7 @@ def anyio_backend(request):
     return virtual_time.backend(request.param)
 
 
-# The machine.
+# The share partition.
 
 
 def test_rejected_record_is_archived_after_its_dead_letter():
@@ -198,18 +198,18 @@ def test_missed_tries_count():
     assert waiting.next_try(40.0) is None
 
 
-# What is written, and where.
+# Written dead letters.
 
 
 def asked_for(group, name=LETTERS, partitions=1, enable="true", **config):
-    """Give group g a topic for its dead letters."""
+    """Set a dead letter topic for group g."""
     dotted = {key.replace("_", "."): value for key, value in config.items()}
     group.kafka.create_topic(name, partitions, config={ENABLE: enable, **dotted})
     group.kafka.set_group_config("g", {NAME: name})
 
 
 def letters(group, name=LETTERS):
-    """What is in the topic: partitions, keys, values, headers."""
+    """Return the dead letters: partitions, keys, values, headers."""
     places = group.kafka.cluster.topics.by_name(name).partitions
     return [
         (place.index, key, value, dict(headers))
@@ -224,7 +224,7 @@ def written_to(place):
 
 
 def headers_of(offset, message=REJECTED, partition=0, count=1):
-    """In the order in which Kafka has them."""
+    """Return the headers in Kafka's order."""
     return {
         "__dlq.errors.topic": TOPIC.encode(),
         "__dlq.errors.partition": b"%d" % partition,
@@ -236,7 +236,7 @@ def headers_of(offset, message=REJECTED, partition=0, count=1):
 
 
 def states(group, partition=0):
-    """What is left of a share partition in the coordinator's state."""
+    """Return the coordinator's state of a share partition."""
     key = SharePartitionKey("g", group.topic_id, partition)
     return [tuple(each) for each in group.partitions.state(key).batches]
 
@@ -316,7 +316,7 @@ async def test_copy_has_key_and_value_but_no_source_headers():
 
 @pytest.mark.parametrize("is_compressed", [True, False])
 async def test_too_large_records_are_not_copied(is_compressed):
-    """Of a compressed batch it is all or nothing."""
+    """A compressed batch is copied as a whole or not at all."""
     async with group_of() as group:
         asked_for(group, max_message_bytes="400")
         group.kafka.set_group_config("g", {COPY: "true"})
@@ -555,7 +555,7 @@ def test_invalid_dead_letter_settings_are_rejected(name, value, message):
     )
 
 
-# Kafka itself.
+# Kafka 4.4.
 
 
 @pytest.mark.slow
@@ -624,7 +624,7 @@ def test_kafka_writes_equal_dead_letters(which, request):
 
 
 async def dead_letter_pending(kafka, topic, group):
-    """Reject two records, one of them without a copy; let two others go too often."""
+    """Reject two records, one of them without a copy, and release two too often."""
     async with RawMember(kafka.bootstrap_servers, group) as member:
         partition = (await member.join(topic))[2]
         held = {}

@@ -1,6 +1,6 @@
-"""ShareFetch: what is in an answer, and what is refused.
+"""ShareFetch: responses and errors.
 
-Over memory, on a clock that jumps. What is answered was measured on Kafka 4.3.0.
+Over memory, on a virtual clock. The responses were measured on Kafka 4.3.0.
 """
 
 import uuid
@@ -228,5 +228,5 @@ async def test_deleted_records_are_skipped():
         log = group.kafka.cluster.topics.by_name(TOPIC).partition(0).log
         log.truncate_before(20)
 
-        assert [] == acquired(await ann.fetch())  # that its start has moved is all
+        assert [] == acquired(await ann.fetch())  # only the start offset moves
         assert [(20, 29, 1)] == acquired(await ann.fetch())

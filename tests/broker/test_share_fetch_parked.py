@@ -1,6 +1,6 @@
-"""ShareFetch that waits: what wakes it, and what it gets in the end.
+"""ShareFetch that waits: the events that wake it, and its responses.
 
-Measured on Kafka 4.3.0: what somebody lets go wakes nobody.
+Measured on Kafka 4.3.0: records released by another member do not wake it.
 """
 
 import anyio
@@ -51,7 +51,7 @@ async def test_fetch_waits_for_min_bytes_or_max_wait():
 
 
 async def parked(happening, **config):
-    """What a fetch of bob's gets, parked while something happens to ann's records."""
+    """Return bob's response after something happens to ann's records."""
     async with group_of(**config) as group:
         group.produce()
         ann, bob = group.member("ann"), group.member("bob")

@@ -1,4 +1,4 @@
-"""A share group's members, apart from what test_share_group_dialogue.py records."""
+"""Members of a share group, beyond the recording of test_share_group_dialogue.py."""
 
 import pytest
 
@@ -33,7 +33,7 @@ class Play:
         return self.group.heartbeat(beat, self.topics, self.limits, self.now)
 
     def join(self, member_id, *topics, **values):
-        """Join, and hear of the assignment; the first answer never has it."""
+        """Join, and get the assignment by the second heartbeat."""
         self.beat(member_id, 0, topics, **values)
         return self.beat(member_id)
 

@@ -1,4 +1,4 @@
-"""Ours says to members what a real Kafka says, to the letter and the epoch."""
+"""Heartbeats get the same responses and epochs from both Kafkas."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""What the heartbeat's and the description's handlers look at besides the group."""
+"""Checks of the heartbeat and describe handlers beyond the group itself."""
 
 import uuid
 

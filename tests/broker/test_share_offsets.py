@@ -1,4 +1,4 @@
-"""How far groups are: described, altered, deleted, by ours and by a real Kafka."""
+"""Offsets of share groups: described, altered and deleted, as on a real Kafka."""
 
 import uuid
 
@@ -217,7 +217,7 @@ def test_deleted_topic_is_omitted_from_all():
 
 
 def deny(ours, resource, name, denied):
-    """Deny one operation; a resource with ACLs has to allow the others."""
+    """Deny one operation; a resource with ACLs needs rules that allow the others."""
     for operation, permission in (
         (denied, Permission.DENY),
         (Operation.ALL, Permission.ALLOW),

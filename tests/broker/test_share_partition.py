@@ -1,6 +1,6 @@
-"""What becomes of records that are acquired from a share partition.
+"""Acknowledgements, locks and state of a share partition.
 
-The figures were measured on Kafka 4.3.0; see also test_same_histories.py.
+The expected values were measured on Kafka 4.3.0; see also test_same_histories.py.
 """
 
 import pytest

@@ -1,6 +1,6 @@
-"""What a fetch is given of a share partition.
+"""Acquisition of records from a share partition.
 
-The figures were measured on Kafka 4.3.0; see also test_same_histories.py.
+The expected values were measured on Kafka 4.3.0; see also test_same_histories.py.
 """
 
 from time import process_time

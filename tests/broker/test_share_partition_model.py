@@ -1,4 +1,4 @@
-"""A share partition against the rules, through whatever may happen to it."""
+"""A share partition against a model, under random operations."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -149,7 +149,7 @@ kinds = st.sampled_from([0, 1, 2, 3, 4])
 
 @st.composite
 def said(draw, held):
-    """Acknowledge some of what is held, in order, by ranges or one by one."""
+    """Choose acknowledgements in order, by ranges or one by one."""
     chosen = [offset for offset in held if draw(st.booleans())] or held[:1]
     ranges = []
     for offset in chosen:
@@ -177,7 +177,7 @@ lies = st.builds(
 
 
 def flat(states):
-    """States by offset, however they are held together."""
+    """Return the states by offset."""
     return {
         offset: (state, count)
         for first, last, state, count in states

@@ -1,4 +1,4 @@
-"""Share sessions: epochs, what they hold, and how they end."""
+"""Share sessions: epochs, partitions, and their end."""
 
 import uuid
 
@@ -140,7 +140,7 @@ def test_unloaded_leader_loses_locks_of_replaced_session(broker):
     broker.acquire("ann")
     broker.sessions.connection_closed("wire")
 
-    # Its locks were in memory only, and nothing was written of them.
+    # Its locks were in memory only and never written.
     assert [(0, 9, 1)] == [tuple(part) for part in broker.acquire("bob")]
 
 
@@ -190,7 +190,7 @@ def test_response_has_new_or_changed_partitions(broker):
     assert named(SECOND)
     assert not named(SECOND)
     assert named(SECOND, has_error=True)
-    assert named(SECOND)  # the error is over, which is news
+    assert named(SECOND)  # the end of the error is a change
     assert not named(SECOND)
 
 

@@ -1,4 +1,4 @@
-"""What the share coordinator keeps, and tells who asks."""
+"""The share coordinator's state, and the requests that read it."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""CreateTopics, CreatePartitions, DeleteTopics; the messages are Kafka 4.3.0's."""
+"""CreateTopics, CreatePartitions, DeleteTopics, with Kafka 4.3.0's messages."""
 
 import uuid
 

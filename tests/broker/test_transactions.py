@@ -1,4 +1,4 @@
-"""Transactions as their coordinator keeps them: epochs, ends, time-outs, fencing."""
+"""The transaction coordinator's state: epochs, ends, timeouts, fencing."""
 
 import math
 
@@ -22,7 +22,7 @@ MINUTE = 60.0
 
 
 class Client:
-    """A producer that keeps what it was last told."""
+    """A producer that stores the id and epoch it last received."""
 
     def __init__(self, transactions=None, name="tx"):
         self.transactions = transactions or Transactions()
@@ -96,7 +96,7 @@ def test_open_transaction_is_aborted_before_next_producer():
     assert not first.ended.committed
     assert {("t", 0), ("u", 3)} == first.ended.partitions
     assert old.producer.epoch + 1 == first.ended.marker_epoch
-    # Measured: the epoch that fences is given to nobody.
+    # Measured: no producer gets the epoch that fences.
     assert later(old.producer, 2) == second.producer
     assert FENCED is old.write()
 
@@ -106,7 +106,7 @@ def test_producer_with_expected_epoch_continues():
     before = client.producer
 
     assert later(before) == client.init(expected=before).producer
-    # The answer was lost: it asks again, and gets the same.
+    # The response was lost: the request is repeated with the same result.
     assert later(before) == client.init(expected=before).producer
 
 
@@ -186,7 +186,7 @@ def test_repeated_end_in_version_2(case, errors):
     done = client.end(committed, producer=now)
     assert anew is done.error
     if anew is NONE:
-        # Nothing to abort, but the producer is to go on in another epoch.
+        # Nothing to abort, but the producer gets another epoch.
         assert later(now) == done.producer
         assert frozenset() == done.ended.partitions
 
@@ -228,7 +228,7 @@ def test_transaction_is_aborted_at_its_timeout():
     (ending,) = client.transactions.advance(15.0)
     assert {("t", 0), ("t", 1)} == ending.partitions
     assert not ending.committed
-    # Measured: an end of the epoch before is taken for one that comes again.
+    # Measured: an end with the previous epoch counts as a repeat.
     assert INVALID_STATE is client.end(committed=True).error
     assert FENCED is client.write()
     assert NONE is client.end(committed=False).error
@@ -246,7 +246,7 @@ def test_ended_transaction_has_no_deadline():
 
 
 def worn_out(client):
-    """A producer with the last of its epochs."""
+    """Return a producer with its last epoch."""
     while client.producer.epoch < 2**15 - 2:
         client.init()
     return client
@@ -259,7 +259,7 @@ def test_exhausted_producer_gets_another_id():
     new = client.init(expected=old).producer
 
     assert (old.producer_id + 1, 0) == (new.producer_id, new.epoch)
-    # Whoever has not got the answer says again who it was.
+    # If the response is lost, the producer sends its old id and epoch again.
     assert NONE is client.init(expected=old).error
 
 
@@ -323,7 +323,7 @@ def test_leaders_return_invalid_producer_epoch(support):
 
 
 class SeveralProducers(RuleBasedStateMachine):
-    """Producers that share two transactional ids, and take them from each other."""
+    """Producers that share two transactional ids and fence each other."""
 
     names = st.sampled_from(["a", "b"])
     numbers = st.integers(0, 4)
@@ -332,8 +332,8 @@ class SeveralProducers(RuleBasedStateMachine):
     def begin(self):
         self.transactions = Transactions()
         self.now = 0.0
-        self.seen = {}  # producers that were given out, by name
-        self.open = {}  # what was added, by name
+        self.seen = {}  # initialised producers by name
+        self.open = {}  # added partitions by name
         self.given = set()
 
     @rule(name=names)

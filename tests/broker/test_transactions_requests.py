@@ -1,4 +1,4 @@
-"""A transactional producer's requests, in both versions; of ours and of a real one."""
+"""Requests of transactional producers, on the embedded broker and on a real Kafka."""
 
 import uuid
 
@@ -31,7 +31,7 @@ def later(producer, epochs=1):
 
 
 def add(talk, tx, producer, places, version=3):
-    """Add partitions; each one's error."""
+    """Add partitions; return the error of each."""
     answer = talk.ask(
         "add_partitions_to_txn",
         version,
@@ -93,7 +93,7 @@ def committed_offset(talk, group, place, stable=True):
 
 
 def until(talk, expected, look):
-    """Wait for what a real coordinator does after it has answered."""
+    """Wait for changes that a real coordinator makes after its response."""
     for _ in range(100):
         found = look()
         if found == expected:
@@ -103,7 +103,7 @@ def until(talk, expected, look):
 
 
 def markers(talk, place):
-    """The markers in a log: kind, producer id and epoch."""
+    """Return the markers in a log: kind, producer id and epoch."""
     heads, _ = batches_in(talk.read(place).records)
     return [
         (head.body[8], head.producer_id, head.producer_epoch)
@@ -126,7 +126,7 @@ def test_version_2_transaction_begins_with_a_write(talk, committed, kind):
         place, transactional(*producer, 3), tx=tx
     )
     write = transactional(*later(producer), 0)
-    # The markers are there; that all of them are, the coordinator notes after that.
+    # The markers are written, but the coordinator notes that only afterwards.
     until(talk, 4, lambda: talk.wrote(place, write, 12, tx=tx))
 
 
@@ -238,7 +238,7 @@ def test_returning_producer_aborts_and_skips_an_epoch(talk):
     ],
 )
 def test_invalid_init_producer_id_is_rejected(talk, tx, timeout, producer, error):
-    talk.begin()  # so that a real one has coordinators
+    talk.begin()  # so that a real Kafka has its coordinators
 
     assert error == talk.init(tx, timeout, producer)
 

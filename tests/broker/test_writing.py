@@ -1,4 +1,4 @@
-"""The small encoder of batches, read back by another's reader."""
+"""The batch encoder, checked by an independent decoder."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Producing, fetching and looking up, with a broker that may be ours or a real one."""
+"""Requests that write and read logs, to the embedded broker or a real Kafka."""
 
 import uuid
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ BUSY = (
     ErrorCode.not_coordinator,
     ErrorCode.concurrent_transactions,
 )
-PATIENCE = 200  # times that a real coordinator is asked until it is ready
+PATIENCE = 200  # retries until a real coordinator is ready
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Place:
 
 
 def place_of(either, **created):
-    """A new topic, by name and by id."""
+    """Create a topic; return its name and id."""
     name = either.create_topic(**created)
     topics = either.ask(
         "metadata",
@@ -39,7 +39,7 @@ def place_of(either, **created):
 
 
 class Talk:
-    """What is asked again and again; answers are those of the one partition."""
+    """Requests about one partition; methods return its part of the response."""
 
     def __init__(self, either):
         self.either = either
@@ -59,12 +59,12 @@ class Talk:
         return answer.responses[0].partition_responses[0]
 
     def wrote(self, place, records, version=13, **values):
-        """The offset, or the error's name."""
+        """Return the offset, or the error's name."""
         told = self.produce(place, records, version, **values)
         return told.error_code.name if told.error_code else told.base_offset
 
     def fetch(self, *wanted, version=17, **values):
-        """Partitions of topics: each a place, a partition, an offset, more."""
+        """Fetch partitions: each a topic, a partition, an offset, more fields."""
         topics = {}
         for place, partition, offset, *more in wanted:
             of_topic = topics.setdefault(place, [])
@@ -104,7 +104,7 @@ class Talk:
         )
 
     def read(self, place, offset=0, **values):
-        """What a fetch of one partition gives."""
+        """Fetch from one partition; return its part of the response."""
         return self.fetch((place, 0, offset), **values).responses[0].partitions[0]
 
     def init(self, tx=None, timeout=60.0, producer=(-1, -1), version=5):
@@ -121,7 +121,7 @@ class Talk:
         return answer.producer_id, answer.producer_epoch
 
     def begin(self, timeout=60.0):
-        """A transactional id of its own, with its producer."""
+        """Return a new transactional id with its producer."""
         tx = f"tx-{uuid.uuid4().hex[:8]}"
         self.settled(
             lambda: self.ask(
@@ -131,7 +131,7 @@ class Talk:
         return tx, self.producer(tx, timeout)
 
     def producer(self, tx=None, timeout=60.0):
-        """A producer's id and epoch; a broker that has just come up has none yet."""
+        """Return a producer's id and epoch; retry while a broker starts."""
         for _ in range(PATIENCE):
             found = self.init(tx, timeout)
             if not isinstance(found, str):
@@ -155,7 +155,7 @@ class Talk:
         return (answer.producer_id, answer.producer_epoch) if version >= 5 else None
 
     def settled(self, ask):
-        """The answer once the coordinator is ready, and has written its markers."""
+        """Retry until the coordinator is ready and has written its markers."""
         for _ in range(PATIENCE):
             answer = ask()
             if answer.error_code not in BUSY:
@@ -203,13 +203,13 @@ class Talk:
 
 
 def offsets_in(read):
-    """The base offsets of the whole batches that were read."""
+    """Return the base offsets of whole batches."""
     heads, _ = batches_in(read.records)
     return [head.base_offset for head in heads]
 
 
 def parts(answer):
-    """Each partition of an answer: where, its error, its whole batches."""
+    """Return each partition of a response: index, error, whole batches."""
     return [
         (part.partition_index, part.error_code.name, offsets_in(part))
         for topic in answer.responses

