@@ -22,7 +22,7 @@ from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
-from tests.broker.talking import request_bytes
+from tests.broker.async_client import request_bytes
 
 __all__ = ["BOTH", "Ours", "either_broker"]
 
@@ -144,14 +144,14 @@ def built(kind, values):
     """Return an entity from mappings; absent fields are null, false or empty."""
     return kind(
         **{
-            field.name: converted(field.type, values.get(field.name))
+            field.name: convert_value(field.type, values.get(field.name))
             for field in fields(kind)
             if field.name in values or field.default is MISSING
         }
     )
 
 
-def converted(declared, value):
+def convert_value(declared, value):
     kinds = (declared, *typing.get_args(declared))
     array = next((each for each in kinds if typing.get_origin(each) is tuple), None)
     if array is None or (value is None and type(None) in kinds):

@@ -12,7 +12,7 @@ from datetime import timedelta
 from random import Random
 
 from sharecons.testing.broker.batch_writer import NewRecord, encode_batch
-from tests.broker.raw_requests import RawClient, spelt
+from tests.broker.raw_requests import RawClient, base64_id
 from tests.broker.steps import (
     POLL,
     Acknowledge,
@@ -23,7 +23,7 @@ from tests.broker.steps import (
     Reopen,
     Trim,
     Wait,
-    chosen,
+    choose_acknowledgements,
     forget,
 )
 
@@ -75,10 +75,10 @@ class Player:
         found = self._look_up()
         self.topic_id = found.topic_id
         self._partitions = range(len(found.partitions))
-        names = (spelt(uuid.uuid4()) for _ in range(members))
+        names = (base64_id(uuid.uuid4()) for _ in range(members))
         self._members = [Member(address, name) for name in names]
         self._ends = [0 for _ in self._partitions]
-        self._idle = Member(address, spelt(uuid.uuid4()))
+        self._idle = Member(address, base64_id(uuid.uuid4()))
 
     def join(self):
         """Create the group and its share partitions."""
@@ -87,7 +87,7 @@ class Player:
                 "find_coordinator", 4, key_type=0, coordinator_keys=(self.group,)
             ).coordinators[0]
         )
-        name, epoch, topics = spelt(uuid.uuid4()), 0, (self._topic,)
+        name, epoch, topics = base64_id(uuid.uuid4()), 0, (self._topic,)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             answer = self._admin.ask(
@@ -125,7 +125,7 @@ class Player:
         return [self._state(partition) for partition in self._partitions]
 
     def _state(self, partition):
-        key = f"{self.group}:{spelt(self.topic_id)}:{partition}"
+        key = f"{self.group}:{base64_id(self.topic_id)}:{partition}"
         self._until_done(
             lambda: self._admin.ask(
                 "find_coordinator", 6, key_type=2, coordinator_keys=(key,)
@@ -215,7 +215,7 @@ class Player:
     def _fetch(self, member, step):
         batches = {}
         if step.acknowledge is not None and member.epoch:
-            batches = chosen(member.held, Random(step.acknowledge))
+            batches = choose_acknowledgements(member.held, Random(step.acknowledge))
         answer = member.ask(
             "share_fetch",
             2,
@@ -223,7 +223,7 @@ class Player:
             max_wait=timedelta(seconds=POLL),
             min_bytes=1,
             max_bytes=step.max_bytes,
-            max_records=step.most,
+            max_records=step.max_records,
             batch_size=step.batch_size,
             share_acquire_mode=int(step.record_limit),
             topics=self._topics(
@@ -232,7 +232,7 @@ class Player:
         )
         if not answer.error_code:
             member.epoch += 1
-        told = []
+        reported = []
         for part in (part for topic in answer.responses for part in topic.partitions):
             where = int(part.partition_index)
             if not part.acknowledge_error_code:
@@ -244,22 +244,22 @@ class Player:
             for first, last, _ in ranges:
                 member.held += [(where, o) for o in range(first, last + 1)]
             codes = part.error_code.name, part.acknowledge_error_code
-            told.append((where, *codes, ranges))
+            reported.append((where, *codes, ranges))
         # Kafka writes a fetch's acknowledgements while it responds.
         time.sleep(SETTLED if batches else 0)
-        return answer.error_code.name, len(batches), sorted(told)
+        return answer.error_code.name, len(batches), sorted(reported)
 
     def _acknowledge(self, member, random, is_honest):
         some = member.held
         if not is_honest:
             some = [(0, offset) for offset in range(self._ends[0])]
-        batches = chosen(some, random, may_renew=True)
+        batches = choose_acknowledgements(some, random, may_renew=True)
         if not batches or not member.epoch:
             return None
         answer = self._said(member, batches)
         if not answer.error_code:
             member.epoch += 1
-        return self._told(member, batches, answer)
+        return self._reported(member, batches, answer)
 
     def _close(self, member):
         if not member.epoch:
@@ -268,11 +268,11 @@ class Player:
         answer = self._said(member, {})
         member.epoch, member.held = 0, []
         time.sleep(SETTLED)
-        return self._told(member, {}, answer)
+        return self._reported(member, {}, answer)
 
     def _reopen(self, member):
         member.epoch = 0
-        return self._fetch(member, Fetch(0, most=0))
+        return self._fetch(member, Fetch(0, max_records=0))
 
     def _said(self, member, batches):
         return member.ask(
@@ -285,14 +285,14 @@ class Player:
             topics=self._topics(batches),
         )
 
-    def _told(self, member, batches, answer):
-        told = []
+    def _reported(self, member, batches, answer):
+        reported = []
         for part in (part for topic in answer.responses for part in topic.partitions):
             where = int(part.partition_index)
-            told.append((where, part.error_code.name))
+            reported.append((where, part.error_code.name))
             if not part.error_code:
                 forget(member.held, where, batches[where])
-        return answer.error_code.name, sorted(told)
+        return answer.error_code.name, sorted(reported)
 
     def _topics(self, batches):
         partitions = tuple(

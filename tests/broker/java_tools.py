@@ -39,8 +39,8 @@ class JavaTools:
         ended = self._ended(tool, args, stdin)
         everything = ended.stdout + ended.stderr
         assert 0 == ended.returncode, everything
-        for trouble in ("WARN", "ERROR", "Exception"):
-            assert trouble not in everything, everything
+        for marker in ("WARN", "ERROR", "Exception"):
+            assert marker not in everything, everything
         return [line for line in ended.stdout.splitlines() if line.strip()]
 
     def refused(self, tool, *args):

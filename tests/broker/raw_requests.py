@@ -11,9 +11,9 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader
 
-from tests.broker.talking import request_bytes
+from tests.broker.async_client import request_bytes
 
-__all__ = ["KEYS", "RawClient", "built", "spelt"]
+__all__ = ["KEYS", "RawClient", "base64_id", "built"]
 
 KEYS = {name: key for key, name in api_key_map.items()}
 PATIENCE = 20.0
@@ -46,7 +46,7 @@ def built(kind, values):
         **{
             each.name: part(each, values[each.name])
             if each.name in values
-            else nothing(each)
+            else default_value(each)
             for each in fields(kind)
             if each.name in values or each.default is MISSING
         }
@@ -66,7 +66,7 @@ def parts(declared):
         yield from parts(inner)
 
 
-def nothing(field):
+def default_value(field):
     kind = field.metadata.get("kafka_type", "")
     if NoneType in get_args(field.type):
         return None
@@ -77,5 +77,5 @@ def nothing(field):
     return {"bool": False, "string": ""}.get(kind, 0)
 
 
-def spelt(some_id):
+def base64_id(some_id):
     return base64.urlsafe_b64encode(some_id.bytes).rstrip(b"=").decode()

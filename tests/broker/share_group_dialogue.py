@@ -18,7 +18,7 @@ class Step(NamedTuple):
     member: str
     epoch: int | None
     topics: list[str] | None
-    said: Any
+    expected: Any
 
 
 STEPS = [
@@ -70,24 +70,28 @@ def play(broker, group):
     """Send all heartbeats to a broker; return its responses in the form of STEPS."""
     names = {short: broker.create_topic(count) for short, count in PARTITIONS.items()}
     broker.find(group)
-    epochs, heard = {}, []
+    epochs, responses = {}, []
     for step in STEPS:
         broker.sleep(step.pause)
-        answer = said(broker, group, step, epochs.get(step.member), names)
+        answer = send_heartbeat(broker, group, step, epochs.get(step.member), names)
         if answer.error_code:
-            heard.append(answer.error_code.name)
+            responses.append(answer.error_code.name)
             continue
         epochs[step.member] = answer.member_epoch
         (described,) = broker.ask("share_group_describe", 1, group_ids=[group]).groups
         counts = counted(answer.assignment, described, names)
         # On a real broker it is random whether a topic is initialised at this moment.
-        expects_epoch = isinstance(step.said, tuple) and step.said[2] is not None
+        expects_epoch = (
+            isinstance(step.expected, tuple) and step.expected[2] is not None
+        )
         epoch = described.group_epoch if expects_epoch else None
-        heard.append((answer.member_epoch, counts, epoch, described.assignment_epoch))
-    return heard
+        responses.append(
+            (answer.member_epoch, counts, epoch, described.assignment_epoch)
+        )
+    return responses
 
 
-def said(broker, group, step, last_epoch, names):
+def send_heartbeat(broker, group, step, last_epoch, names):
     return broker.ask(
         "share_group_heartbeat",
         1,

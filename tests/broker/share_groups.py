@@ -7,7 +7,7 @@ from sharecons.testing.broker.share.deliveries import (
     GroupSettings,
 )
 from sharecons.testing.broker.share.partition import SharePartition
-from tests.broker.logs import Log
+from tests.broker.offset_log import Log
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
@@ -23,14 +23,16 @@ class Group:
         self.state = CoordinatorState()
         self.partition = SharePartition(self.state, start)
 
-    def fetch(self, member="ann", most=500, now=0.0, aborted=(), offset=None, **wanted):
+    def fetch(
+        self, member="ann", max_records=500, now=0.0, aborted=(), offset=None, **wanted
+    ):
         if not self.partition.can_acquire(self.settings):
             return []
         offset = self.partition.next_fetch_offset() if offset is None else offset
         return [
             tuple(part)
             for part in self.partition.acquire(
-                AcquireRequest(member=member, max_records=most, **wanted),
+                AcquireRequest(member=member, max_records=max_records, **wanted),
                 offset,
                 self.log.read(offset),
                 self.settings,
@@ -39,11 +41,13 @@ class Group:
             )
         ]
 
-    def say(self, *batches, member="ann", now=0.0):
-        said = [
+    def acknowledge(self, *batches, member="ann", now=0.0):
+        acknowledgements = [
             AcknowledgementBatch(first, last, tuple(t)) for first, last, *t in batches
         ]
-        changes = self.partition.acknowledge(member, said, self.settings, now)
+        changes = self.partition.acknowledge(
+            member, acknowledgements, self.settings, now
+        )
         return self.partition.apply(changes)
 
     def release(self, member="ann"):

@@ -7,8 +7,8 @@ import anyio
 from kio.index import load_request_schema
 
 from sharecons.testing.broker.embedded import EmbeddedBroker
+from tests.broker.async_client import Client
 from tests.broker.raw_requests import KEYS, built
-from tests.broker.talking import Client
 
 __all__ = [
     "ACCEPT",
@@ -22,8 +22,8 @@ __all__ = [
     "codes",
     "group_of",
     "parts",
-    "together",
-    "took",
+    "run_together",
+    "timed",
 ]
 
 ACCEPT, RELEASE, REJECT, RENEW = (1,), (2,), (3,), (4,)
@@ -92,7 +92,7 @@ class Member:
             self.epoch += 1
         return answer
 
-    async def say(self, *batches, partition=0, **values):
+    async def acknowledge(self, *batches, partition=0, **values):
         """Acknowledge offsets of one partition: first, last, types."""
         named = {"topics": self.named((partition, batches))} if batches else {}
         answer = await self.ask("share_acknowledge", **{**named, **values})
@@ -102,7 +102,7 @@ class Member:
 
     async def close(self):
         self.epoch = -1
-        return await self.say()
+        return await self.acknowledge()
 
     async def cut(self):
         await self._client.stream.aclose()
@@ -169,19 +169,19 @@ def codes(answer):
     return [part.error_code for part in parts(answer)]
 
 
-async def took(work):
+async def timed(work):
     began = anyio.current_time()
     result = await work
     return round(anyio.current_time() - began, 3), result
 
 
-async def together(*works):
+async def run_together(*works):
     """Run several functions, each after some seconds; return their results."""
     results = [None] * len(works)
 
     async def one(index, after, work):
         await anyio.sleep(after)
-        results[index] = await took(work())
+        results[index] = await timed(work())
 
     async with anyio.create_task_group() as tasks:
         for index, (after, work) in enumerate(works):

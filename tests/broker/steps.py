@@ -11,9 +11,9 @@ __all__ = [
     "Reopen",
     "Trim",
     "Wait",
-    "chosen",
+    "choose_acknowledgements",
     "forget",
-    "paced",
+    "with_waits",
 ]
 
 POLL = 0.1  # seconds that a fetch may wait, while a leader reads its state
@@ -30,7 +30,7 @@ class Produce:
 @dataclass(frozen=True)
 class Fetch:
     member: int
-    most: int = 500
+    max_records: int = 500
     record_limit: bool = False
     batch_size: int = 500
     max_bytes: int = 1 << 20
@@ -76,30 +76,30 @@ class Trim:
     partition: int = 0
 
 
-def paced(steps, most):
+def with_waits(steps, seconds):
     """Insert waits for all locks, so that no lock expires in between."""
     passed, history = 0.0, []
     for step in steps:
         passed += POLL if isinstance(step, Produce | Acknowledge | Trim) else 2.5 * POLL
-        if passed > most:
+        if passed > seconds:
             history.append(Wait())
-        if passed > most or step == Wait():
+        if passed > seconds or step == Wait():
             passed = 0.0
         history.append(step)
     return history
 
 
-def chosen(held, random, may_renew=False):
+def choose_acknowledgements(held, random, may_renew=False):
     """Choose acknowledgements of acquired records: ranges of one type or several."""
-    said = {}
+    acknowledgements = {}
     for partition in sorted({partition for partition, _ in held}):
         offsets = sorted({offset for where, offset in held if where == partition})
-        if batches := chosen_of(offsets, random, may_renew):
-            said[partition] = batches
-    return said
+        if batches := choose_for_partition(offsets, random, may_renew):
+            acknowledgements[partition] = batches
+    return acknowledgements
 
 
-def chosen_of(offsets, random, may_renew):
+def choose_for_partition(offsets, random, may_renew):
     kinds = [0, 1, 2, 2, 2, 3] + [4] * may_renew
     share = random.choice([0.3, 0.7, 1.0])
     mixed = random.random() < 0.3

@@ -13,7 +13,7 @@ from sharecons.testing.broker.acls import (
     Permission,
     Resource,
 )
-from tests.broker.handling import ask, cluster_of, failures
+from tests.broker.call_handler import ask, failures, make_cluster
 
 DENY_ALL = {
     "resource": Resource.TOPIC,
@@ -169,7 +169,7 @@ def test_pattern_selects_resource_names(changes, denied):
     ("changes", "denied"),
     [
         ({"principal": "User:*"}, True),
-        ({"principal": "User:somebody"}, False),
+        ({"principal": "User:other"}, False),
         ({"host": "127.0.0.1"}, True),
         ({"host": "1.2.3.4"}, False),
     ],
@@ -227,7 +227,7 @@ def test_match_filter_finds_all_acls_of_a_name(acls, name):
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_acl_is_created_described_and_deleted(version):
-    cluster = cluster_of()
+    cluster = make_cluster()
     created = create(cluster, creation(), version=version)
     assert [("none", "")] == failures(created)
     assert cluster.authorizer.denies("READ", "TOPIC", "t")
@@ -240,7 +240,7 @@ def test_acl_is_created_described_and_deleted(version):
 
 
 def test_acl_created_twice_is_stored_once():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, creation(), creation())
     create(cluster, creation())
 
@@ -248,7 +248,7 @@ def test_acl_created_twice_is_stored_once():
 
 
 def test_acls_are_described_by_resource():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(
         cluster,
         creation(),
@@ -265,7 +265,7 @@ def test_acls_are_described_by_resource():
 
 
 def test_overlapping_filters_both_return_the_deleted_acl():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, creation())
     results = delete(cluster, filtering(), filtering())
 
@@ -290,7 +290,7 @@ def test_overlapping_filters_both_return_the_deleted_acl():
     ],
 )
 def test_invalid_acl_is_rejected_and_others_are_created(changes, message):
-    cluster = cluster_of()
+    cluster = make_cluster()
     results = create(cluster, creation(**changes), creation(resource_name="u"))
 
     assert [("invalid_request", message), ("none", "")] == failures(results)
@@ -308,7 +308,7 @@ def test_invalid_acl_is_rejected_and_others_are_created(changes, message):
     ],
 )
 def test_filter_instead_of_an_acl_fails_the_request(changes):
-    cluster = cluster_of()
+    cluster = make_cluster()
     results = create(cluster, creation(**changes), creation())
 
     assert 2 * [("unknown_server_error", None)] == failures(results)
@@ -316,7 +316,7 @@ def test_filter_instead_of_an_acl_fails_the_request(changes):
 
 
 def test_filter_with_unknown_type_is_rejected():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, creation())
 
     assert {} == describe(cluster, resource_type_filter=77)

@@ -117,13 +117,13 @@ class Group(RuleBasedStateMachine):
         assert math.inf == self.group.next_deadline
 
     @invariant()
-    def generations_only_count_up(self):
+    def generations_only_increase(self):
         if hasattr(self, "group"):
             assert self.generation <= self.group.generation_id
             self.generation = self.group.generation_id
 
     @invariant()
-    def the_state_is_what_members_make_it(self):
+    def state_follows_from_members(self):
         if not hasattr(self, "group"):
             return
         group = self.group
@@ -141,7 +141,7 @@ class Group(RuleBasedStateMachine):
             assert not [member for member in members if member.syncing]
 
     @invariant()
-    def every_member_is_waited_for_or_watched(self):
+    def every_member_has_a_deadline(self):
         """No member stays without heartbeats for ever."""
         if hasattr(self, "group") and len(self.group.members):
             assert self.group.next_deadline < math.inf

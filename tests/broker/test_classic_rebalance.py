@@ -18,7 +18,7 @@ def request(member_id="", **asked):
     return JoinRequest(
         **{
             "member_id": member_id,
-            "new_id": "nobody",
+            "new_id": "unknown",
             "session_timeout": 10.0,
             "rebalance_timeout": 60.0,
             "protocol_type": "consumer",
@@ -358,7 +358,9 @@ def test_leave_returns_an_error_per_member():
     group = stable("one", "two")
     joins(group, "given", id_required=True)
 
-    codes = group.leave([("nobody", None), ("given", None), ("", "i"), ("two", "i")], 1)
+    codes = group.leave(
+        [("unknown", None), ("given", None), ("", "i"), ("two", "i")], 1
+    )
 
     unknown = ErrorCode.unknown_member_id
     assert [unknown, ErrorCode.none, unknown, unknown] == codes
@@ -450,14 +452,14 @@ def test_heartbeats_extend_the_session():
 
 def test_changed_is_notified_with_replies():
     group = stable("one")
-    rung = []
-    group.changed.notify = lambda: rung.append(group.generation_id)
+    notified = []
+    group.changed.notify = lambda: notified.append(group.generation_id)
     joins(group, "two", now=1.0)
-    rung.clear()
+    notified.clear()
 
     rejoins(group, "one", now=2.0)
 
-    assert 2 in rung
+    assert 2 in notified
 
 
 def test_dropped_join_can_be_repeated():

@@ -60,7 +60,7 @@ def done(futures):
     return futures.result(PATIENCE)
 
 
-def refusal(futures):
+def error_of(futures):
     """Return the error code of a failed request."""
     (future,) = futures.values()
     with pytest.raises(KafkaException) as refused:
@@ -92,7 +92,7 @@ def test_topics_are_created_extended_described_and_deleted(admin):
 
 def test_invalid_topics_are_rejected(admin, topic):
     def created(*what, **how):
-        return refusal(admin.create_topics([NewTopic(*what, **how)]))
+        return error_of(admin.create_topics([NewTopic(*what, **how)]))
 
     assert KafkaError.TOPIC_ALREADY_EXISTS == created(topic, 1, 1)
     assert KafkaError.TOPIC_EXCEPTION == created("no/slash", 1, 1)
@@ -100,8 +100,8 @@ def test_invalid_topics_are_rejected(admin, topic):
     config = {"retention.ms": "soon"}
     assert KafkaError.INVALID_CONFIG == created(new_name("t"), 1, 1, config=config)
     unknown = KafkaError.UNKNOWN_TOPIC_OR_PART
-    assert unknown == refusal(admin.delete_topics(["nowhere"]))
-    fewer = refusal(admin.create_partitions([NewPartitions(topic, 2)]))
+    assert unknown == error_of(admin.delete_topics(["nowhere"]))
+    fewer = error_of(admin.create_partitions([NewPartitions(topic, 2)]))
     assert KafkaError.INVALID_PARTITIONS == fewer
 
 
@@ -216,7 +216,7 @@ def test_records_are_deleted_up_to_an_offset(admin, clients, topic):
     assert (2, b"c") == (record.offset(), record.value())
     clients.complaints.clear()  # librdkafka logs the redirect
     beyond = [TopicPartition(topic, 1, 9)]
-    assert KafkaError.OFFSET_OUT_OF_RANGE == refusal(admin.delete_records(beyond))
+    assert KafkaError.OFFSET_OUT_OF_RANGE == error_of(admin.delete_records(beyond))
 
 
 # Groups.
@@ -224,7 +224,7 @@ def test_records_are_deleted_up_to_an_offset(admin, clients, topic):
 
 def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
     group = new_name("group")
-    consumer = clients.consumer(group, client_id="somebody")
+    consumer = clients.consumer(group, client_id="client")
     consumer.subscribe([topic])
     read(consumer, 9)
     consumer.commit(asynchronous=False)
@@ -242,17 +242,17 @@ def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
         described.state,
     )
     (member,) = described.members
-    assert ("somebody", "/127.0.0.1") == (
+    assert ("client", "/127.0.0.1") == (
         member.client_id,
         member.host.replace("[", ""),
     )
     where = [(p.topic, p.partition) for p in member.assignment.topic_partitions]
     assert [(topic, partition) for partition in range(3)] == sorted(where)
 
-    assert KafkaError.NON_EMPTY_GROUP == refusal(admin.delete_consumer_groups([group]))
+    assert KafkaError.NON_EMPTY_GROUP == error_of(admin.delete_consumer_groups([group]))
     consumer.close()
     done(admin.delete_consumer_groups([group]))
-    assert KafkaError.GROUP_ID_NOT_FOUND == refusal(
+    assert KafkaError.GROUP_ID_NOT_FOUND == error_of(
         admin.delete_consumer_groups([group])
     )
 

@@ -60,7 +60,7 @@ def member(kafka, group, topic):
     settings = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": group,
-        "client.id": "somebody",
+        "client.id": "client",
         "log_level": 0,
     }
     with ShareConsumer(settings) as consumer:
@@ -163,12 +163,12 @@ def test_verifiable_producer_gets_all_acknowledgements(tools, topic):
     lines = tools.run(
         "kafka-verifiable-producer", "--topic", topic, "--max-messages", "50"
     )
-    said = [json.loads(line) for line in lines]
+    events = [json.loads(line) for line in lines]
 
-    assert "startup_complete" == said[0]["name"]
-    sent = [each for each in said if each["name"] == "producer_send_success"]
+    assert "startup_complete" == events[0]["name"]
+    sent = [each for each in events if each["name"] == "producer_send_success"]
     assert [str(number) for number in range(50)] == [each["value"] for each in sent]
-    assert (50, 50) == (said[-1]["sent"], said[-1]["acked"])
+    assert (50, 50) == (events[-1]["sent"], events[-1]["acked"])
     offsets = tools.run("kafka-get-offsets", "--topic", topic)
     assert 50 == sum(int(line.split(":")[2]) for line in offsets)
 
@@ -196,10 +196,10 @@ def test_verifiable_share_consumer_accepts_all_records(
         *("--topic", topic, "--group-id", share_group),
         *("--max-messages", str(len(LINES)), "--acknowledgement-mode", "sync"),
     )
-    said = [json.loads(line) for line in lines]
+    events = [json.loads(line) for line in lines]
 
-    assert "shutdown_complete" == said[-1]["name"]
-    accepted = [each for each in said if each["name"] == "offsets_acknowledged"]
+    assert "shutdown_complete" == events[-1]["name"]
+    accepted = [each for each in events if each["name"] == "offsets_acknowledged"]
     assert len(LINES) == sum(each["count"] for each in accepted)
     assert all(each["success"] for each in accepted)
 
@@ -220,7 +220,7 @@ def test_a_share_group_with_a_member_is_described(tools, kafka, topic, share_gro
         offsets = described("--offsets")
         listed = tools.table("kafka-share-groups", "--list", "--state")
 
-    assert (share_group, "/127.0.0.1", "somebody", "2", f"{topic}:0,1") == (
+    assert (share_group, "/127.0.0.1", "client", "2", f"{topic}:0,1") == (
         one["GROUP"],
         one["HOST"],
         one["CLIENT-ID"],

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from tests.broker.talking import Client, entity, request_bytes
+from tests.broker.async_client import Client, entity, request_bytes
 
 pytestmark = pytest.mark.anyio
 

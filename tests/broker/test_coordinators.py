@@ -66,11 +66,11 @@ def test_keys_stay_while_their_broker_runs(key, key_type, others):
 def test_moved_key_notifies_waiters():
     coordinators = Coordinators()
     here = coordinators.node_for(GROUP, "g", [1, 2])
-    rung = []
-    coordinators.moved.notify = lambda: rung.append(True)
+    notified = []
+    coordinators.moved.notify = lambda: notified.append(True)
 
     coordinators.move(GROUP, "g", 3 - here)
 
     assert 3 - here == coordinators.node_for(GROUP, "g", [1, 2])
-    assert [True] == rung
+    assert [True] == notified
     assert here == coordinators.node_for(GROUP, "g", [here])

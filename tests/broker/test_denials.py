@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.broker.handling import ask, cluster_of, failures
+from tests.broker.call_handler import ask, failures, make_cluster
 
 
 def creation(**changes):
@@ -42,7 +42,7 @@ def delete(cluster, *filters, version=3):
 class TestDeniedTopic:
     @pytest.fixture
     def cluster(self):
-        made = cluster_of()
+        made = make_cluster()
         made.add_topic("t", [[1]])
         create(made, creation())
         return made
@@ -74,7 +74,7 @@ class TestDeniedTopic:
         assert "topic_authorization_failed" == found.error_code.name
 
     def test_metadata_does_not_create_it(self):
-        cluster = cluster_of(auto_create_topics_enable="true")
+        cluster = make_cluster(auto_create_topics_enable="true")
         create(
             cluster,
             creation(resource_name="new", operation=8, permission_type=3),
@@ -125,7 +125,7 @@ class TestDeniedTopic:
 class TestDeniedCluster:
     @pytest.fixture
     def cluster(self):
-        made = cluster_of()
+        made = make_cluster()
         made.add_topic("t", [[1]])
         create(made, creation(resource_type=4, resource_name="kafka-cluster"))
         return made

@@ -10,7 +10,7 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.placement import RequestError
-from tests.broker.talking import Client, entity, request_bytes
+from tests.broker.async_client import Client, entity, request_bytes
 
 BACKENDS = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from sharecons import ShareConsumer
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.addresses import parse_address
-from tests.broker.talking import entity, request_bytes
+from tests.broker.async_client import entity, request_bytes
 
 METADATA = entity(
     "metadata",
@@ -144,7 +144,7 @@ def test_wildcard_advertised_address_raises(address):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"brokers": 0}, "brokers must be at least 1"),
         ({"port": 65536}, "port 65536 is not between 1 and 65535"),
@@ -153,13 +153,13 @@ def test_wildcard_advertised_address_raises(address):
         ({"advertise": "kafka:65535", "brokers": 2}, "port 65536 is not between"),
     ],
 )
-def test_impossible_addresses_raise(arguments, said):
-    with pytest.raises(ValueError, match=said):
+def test_impossible_addresses_raise(arguments, message):
+    with pytest.raises(ValueError, match=message):
         EmbeddedBroker(**arguments)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--advertise", "0.0.0.0:9092"], "clients cannot connect to 0.0.0.0"),
         (["--advertise", "kafka:x"], "'kafka:x' is not HOST:PORT"),
@@ -169,12 +169,12 @@ def test_impossible_addresses_raise(arguments, said):
         (["--set", "num.partitions=x"], "Not a number of type INT"),
     ],
 )
-def test_command_with_invalid_address_exits_with_2(arguments, said, capsys):
+def test_command_with_invalid_address_exits_with_2(arguments, message, capsys):
     assert 2 == main(["broker", *arguments])
     (line,) = capsys.readouterr().err.splitlines()
 
     assert line.startswith("sharecons broker: ")
-    assert said in line
+    assert message in line
 
 
 def test_command_exits_with_1_if_it_cannot_listen(capsys):
@@ -244,9 +244,9 @@ def test_forked_process_that_uses_the_broker_gets_an_error():
                 kafka.__exit__(None, None, None)
                 os._exit(0)
         os.waitpid(child, 0)
-        said = os.read(reader, 1000).decode()
+        message = os.read(reader, 1000).decode()
         kafka.create_topic("orders")
     os.close(reader)
     os.close(writer)
 
-    assert f"the embedded broker runs in process {os.getpid()}" in said
+    assert f"the embedded broker runs in process {os.getpid()}" in message

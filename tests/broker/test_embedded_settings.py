@@ -8,7 +8,7 @@ from sharecons.testing.broker.settings.validation import SettingError
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("group.share.record.lock.duration", "group.share.record.lock.duration.ms"),
         ("num.partition", "did you mean num.partitions"),
@@ -22,8 +22,8 @@ from sharecons.testing.broker.settings.validation import SettingError
         ("zzz", "the embedded broker has no broker setting 'zzz'$"),
     ],
 )
-def test_unknown_broker_setting_raises(name, said):
-    with pytest.raises(SettingError, match=said) as raised:
+def test_unknown_broker_setting_raises(name, message):
+    with pytest.raises(SettingError, match=message) as raised:
         EmbeddedBroker(settings={name: "1"})
 
     assert isinstance(raised.value, ValueError)
@@ -36,7 +36,7 @@ def test_invalid_broker_setting_raises():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("max.message.byte", "did you mean max.message.bytes"),
         ("num.partitions", "it is a broker setting"),
@@ -44,15 +44,15 @@ def test_invalid_broker_setting_raises():
         ("zzz", "the embedded broker has no topic setting 'zzz'$"),
     ],
 )
-def test_unknown_topic_setting_raises(name, said):
+def test_unknown_topic_setting_raises(name, message):
     with EmbeddedBroker() as kafka:
-        with pytest.raises(SettingError, match=said):
+        with pytest.raises(SettingError, match=message):
             kafka.create_topic("orders", config={name: "1"})
         assert kafka.cluster.topics.by_name("orders") is None
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("share.record.lock.duration", "did you mean share.record.lock.duration.ms"),
         ("share.delivery.limit", "did you mean share.delivery.count.limit"),
@@ -60,9 +60,9 @@ def test_unknown_topic_setting_raises(name, said):
         ("zzz", "the embedded broker has no group setting 'zzz'$"),
     ],
 )
-def test_unknown_group_setting_raises(name, said):
+def test_unknown_group_setting_raises(name, message):
     with EmbeddedBroker() as kafka:
-        with pytest.raises(SettingError, match=said):
+        with pytest.raises(SettingError, match=message):
             kafka.set_group_config("g", {"share.delivery.count.limit": 3, name: "1"})
         assert {} == kafka.cluster.configs.group_config("g")
 

@@ -326,19 +326,19 @@ async def test_wait_timeout_lists_unsettled_records(kafka):
         with pytest.raises(TimeoutError) as raised:
             await kafka.wait_until_settled("g", timeout=0.5)
         member = only.member_id
-    said = str(raised.value)
+    message = str(raised.value)
 
-    assert said.startswith("share group 'g' is not settled after 0.5 s:")
+    assert message.startswith("share group 'g' is not settled after 0.5 s:")
     held = f"orders-0: offsets 1 to 2: acquired by member {member} after 1 delivery"
-    assert held in said
-    assert "orders-0: offset 3" not in said
+    assert held in message
+    assert "orders-0: offset 3" not in message
 
     with pytest.raises(TimeoutError) as raised:
         await kafka.wait_until_settled("g", timeout=0)
-    said = str(raised.value)
-    assert "orders-0: offsets 1 to 2: available after 1 delivery" in said
-    assert "orders-0: offsets 4 to 7" in said
-    assert said.endswith("the group has no members")
+    message = str(raised.value)
+    assert "orders-0: offsets 1 to 2: available after 1 delivery" in message
+    assert "orders-0: offsets 4 to 7" in message
+    assert message.endswith("the group has no members")
 
 
 @on_virtual_clocks

@@ -9,7 +9,7 @@ import pytest
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.error_responses import error_code
-from tests.broker.talking import Client, entity, request_bytes
+from tests.broker.async_client import Client, entity, request_bytes
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ async def asked(kafka, request=METADATA, *, node=1, client_id="test"):
     return await Client(kafka.connect(node), client_id).ask(request)
 
 
-async def took(kafka, request=METADATA):
+async def timed(kafka, request=METADATA):
     began = anyio.current_time()
     await asked(kafka, request)
     return anyio.current_time() - began
@@ -144,7 +144,7 @@ async def test_disconnect_ends_a_stall(kafka):
     await client.stream.aclose()
     await anyio.sleep(1)
 
-    assert 0 == pytest.approx(await took(kafka))
+    assert 0 == pytest.approx(await timed(kafka))
 
 
 async def test_throttle_responds_and_then_pauses(kafka):

@@ -4,9 +4,9 @@ import uuid
 
 import pytest
 
-from tests.broker.crafting import batch, batches_in, transactional
 from tests.broker.either import BOTH, Ours, either_broker
-from tests.broker.writes import Place, Talk, offsets_in, parts, place_of
+from tests.broker.log_requests import Place, Talk, new_topic, offsets_in, parts
+from tests.broker.raw_batches import batch, batches_in, transactional
 
 
 @pytest.fixture(params=BOTH)
@@ -21,7 +21,7 @@ def size_of(records):
 
 @pytest.mark.parametrize("version", range(4, 19))
 def test_records_are_read_in_every_version(talk, version):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     for _ in range(2):
         talk.produce(place, batch("a", "b"))
 
@@ -37,7 +37,7 @@ def test_records_are_read_in_every_version(talk, version):
 
 
 def test_fetch_returns_batch_from_its_start(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     talk.produce(place, batch("a", "b", "c"))
 
     assert [0] == offsets_in(talk.read(place, 2))
@@ -46,7 +46,7 @@ def test_fetch_returns_batch_from_its_start(talk):
 
 @pytest.mark.parametrize("offset", [-1, 2])
 def test_missing_offset_is_out_of_range(talk, offset):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     talk.produce(place, batch())
 
     part = talk.read(place, offset)
@@ -60,7 +60,7 @@ def test_missing_offset_is_out_of_range(talk, offset):
 
 
 def test_unknown_partitions_come_last(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     talk.produce(place, batch())
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", uuid.uuid4())
 
@@ -80,7 +80,7 @@ def test_unknown_partitions_come_last(talk):
     [(-1, "none"), (0, "none"), (1, "unknown_leader_epoch"), (-5, "none")],
 )
 def test_leader_epoch_is_checked(talk, epoch, error):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
     answer = talk.fetch((place, 0, 0, ("current_leader_epoch", epoch)))
 
@@ -88,7 +88,7 @@ def test_leader_epoch_is_checked(talk, epoch, error):
 
 
 def test_first_batch_is_whole_and_last_may_be_cut(talk):
-    place = place_of(talk.either, partitions=2)
+    place = new_topic(talk.either, partitions=2)
     for _ in range(3):
         talk.produce(place, batch())
     talk.produce(place, batch(), partition=1)
@@ -106,7 +106,7 @@ def test_first_batch_is_whole_and_last_may_be_cut(talk):
 
 
 def test_partition_max_bytes_limits_each_partition(talk):
-    place = place_of(talk.either, partitions=2)
+    place = new_topic(talk.either, partitions=2)
     for partition in (0, 0, 1):
         talk.produce(place, batch(), partition=partition)
     size = size_of(talk.read(place).records)
@@ -122,7 +122,7 @@ def test_partition_max_bytes_limits_each_partition(talk):
 
 
 def test_read_committed_ends_at_open_transaction(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, batch("a", "b"))
     talk.produce(place, transactional(*producer, 0), tx=tx)
@@ -141,7 +141,7 @@ def test_read_committed_ends_at_open_transaction(talk):
 
 
 def test_aborted_transactions_are_listed(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)
     talk.produce(place, batch())

@@ -9,9 +9,9 @@ from sharecons.testing.broker.fetch_sessions import (
     FetchSessions,
     PartitionStatus,
 )
-from tests.broker.crafting import batch
 from tests.broker.either import BOTH, Ours, either_broker
-from tests.broker.writes import Place, Talk, parts, place_of
+from tests.broker.log_requests import Place, Talk, new_topic, parts
+from tests.broker.raw_batches import batch
 
 NOTHING_NEW = PartitionStatus(0, 0, has_records=False, is_error=False)
 
@@ -22,7 +22,7 @@ def talk(request):
 
 
 def test_session_returns_only_changed_partitions(talk):
-    place = place_of(talk.either, partitions=2)
+    place = new_topic(talk.either, partitions=2)
     talk.produce(place, batch())
     opened = talk.fetch((place, 0, 1), (place, 1, 0), session_epoch=0)
     session = opened.session_id
@@ -46,7 +46,7 @@ def test_session_returns_only_changed_partitions(talk):
 
 
 def test_session_requires_next_epoch_and_same_topic_form(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     session = talk.fetch((place, 0, 0), session_epoch=0).session_id
 
     def error(epoch, session_id=session, **values):
@@ -63,7 +63,7 @@ def test_session_requires_next_epoch_and_same_topic_form(talk):
 
 
 def test_session_ends_when_closed_replaced_or_empty(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     forgotten = [{"topic_id": place.topic_id, "partitions": [0]}]
 
     def opened():
@@ -85,19 +85,19 @@ def test_session_ends_when_closed_replaced_or_empty(talk):
 
 
 def test_partitions_with_records_move_to_the_end(talk):
-    place = place_of(talk.either, partitions=3)
+    place = new_topic(talk.either, partitions=3)
     for partition in range(3):
         talk.produce(place, batch(), partition=partition)
     session = talk.fetch(
         *((place, index, 0) for index in range(3)), session_epoch=0, max_bytes=1
     ).session_id
 
-    told = [
+    reported = [
         parts(talk.fetch(session_id=session, session_epoch=epoch, max_bytes=1))
         for epoch in range(1, 5)
     ]
 
-    assert [0, 1, 2, 0] == [part for ((part, _, _),) in told]
+    assert [0, 1, 2, 0] == [part for ((part, _, _),) in reported]
 
 
 def wanted(partition):

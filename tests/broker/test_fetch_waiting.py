@@ -10,8 +10,8 @@ from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.handlers import fetch
 from sharecons.testing.broker.signals import Signal
-from tests.broker.crafting import NOW, batch, transactional
 from tests.broker.either import request_of
+from tests.broker.raw_batches import NOW, batch, transactional
 
 pytestmark = pytest.mark.anyio
 

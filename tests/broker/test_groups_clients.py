@@ -177,7 +177,7 @@ def test_transaction_commits_group_offsets(consumers, broker, topic, group):
 
 
 def test_admin_client_describes_and_deletes_group(consumers, broker, topic, group):
-    consumer = consumers(topic, client_id="somebody")
+    consumer = consumers(topic, client_id="client")
     until([consumer], lambda _: sizes(consumer) == [PARTITIONS])
     consumer.commit(offsets=[TopicPartition(topic, 1, 7)], asynchronous=False)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
@@ -187,7 +187,7 @@ def test_admin_client_describes_and_deletes_group(consumers, broker, topic, grou
 
     assert "STABLE" in [each.state.name for each in listed if each.group_id == group]
     (member,) = described.members
-    assert ("somebody", PARTITIONS) == (
+    assert ("client", PARTITIONS) == (
         member.client_id,
         len(member.assignment.topic_partitions),
     )

@@ -11,7 +11,7 @@ import uuid
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.broker.asking import Asker
+from tests.broker.blocking_client import BlockingClient
 
 SESSION = 10_000
 PATIENCE = 30.0
@@ -59,7 +59,7 @@ class Talk:
         settled(lambda: self.describe(version=5), lambda groups: groups[0].error_code)
 
     def client(self, name="test"):
-        client = Asker(self._kafka.bootstrap_servers, name)
+        client = BlockingClient(self._kafka.bootstrap_servers, name)
         self._open.append(client)
         return client
 
@@ -387,7 +387,7 @@ def test_sync_errors(talk):
 
     assert ErrorCode.illegal_generation is error(generation_id=9)
     assert ErrorCode.unknown_member_id is error(member_id="x")
-    assert ErrorCode.unknown_member_id is error(group_id="nobody-knows-it")
+    assert ErrorCode.unknown_member_id is error(group_id="unknown")
     assert ErrorCode.invalid_group_id is error(group_id="")
     assert ErrorCode.inconsistent_group_protocol is error(protocol_name="sticky")
     assert ErrorCode.inconsistent_group_protocol is error(protocol_type="other")
@@ -402,7 +402,7 @@ def test_heartbeat_errors(talk):
     assert ErrorCode.illegal_generation is one.beat(generation_id=9)
     assert ErrorCode.unknown_member_id is one.beat(member_id="x")
     assert ErrorCode.unknown_member_id is one.beat(group_instance_id="x")
-    assert ErrorCode.unknown_member_id is one.beat(group_id="nobody-knows-it")
+    assert ErrorCode.unknown_member_id is one.beat(group_id="unknown")
     assert ErrorCode.invalid_group_id is one.beat(group_id="")
 
 
@@ -558,10 +558,10 @@ def test_commit_errors(talk):
     assert ErrorCode.illegal_generation is error(9)
     assert ErrorCode.unknown_member_id is error(member="x")
     assert ErrorCode.unknown_member_id is error(-1, "")
-    assert ErrorCode.group_id_not_found is error(group="nobody-knows-it")
-    assert ErrorCode.illegal_generation is error(group="nobody-knows-it", version=8)
+    assert ErrorCode.group_id_not_found is error(group="unknown")
+    assert ErrorCode.illegal_generation is error(group="unknown", version=8)
     missing = ErrorCode.unknown_topic_or_partition
-    assert missing is error(topic="nobody-knows-it")
+    assert missing is error(topic="unknown")
     assert missing is error(partition_index=2)
     other = uuid.uuid4()
     assert ErrorCode.unknown_topic_id is error(topic_id=other, version=10)
@@ -582,8 +582,8 @@ def test_commit_to_group_without_members(talk):
         described.protocol_type,
         described.error_code,
     )
-    assert {0: (-1, "", ErrorCode.none)} == talk.fetch(0, group="nobody-knows-it")
-    assert {} == talk.fetch(group="nobody-knows-it", topics=None)
+    assert {0: (-1, "", ErrorCode.none)} == talk.fetch(0, group="unknown")
+    assert {} == talk.fetch(group="unknown", topics=None)
 
 
 def test_deleting_offsets(talk):
@@ -607,9 +607,9 @@ def test_deleting_offsets(talk):
         return answer.topics[0].partitions[0].error_code
 
     assert ErrorCode.group_subscribed_to_topic is error()
-    assert ErrorCode.unknown_topic_or_partition is error(topic="nobody-knows-it")
+    assert ErrorCode.unknown_topic_or_partition is error(topic="unknown")
     assert ErrorCode.unknown_topic_or_partition is error(partition=2)
-    assert ErrorCode.group_id_not_found is error("nobody-knows-it")
+    assert ErrorCode.group_id_not_found is error("unknown")
     assert ErrorCode.invalid_group_id is error("")
     one.leave()
     assert ErrorCode.none is error()
@@ -655,11 +655,11 @@ def test_groups_listed_and_described(talk):
 
 
 def test_missing_group_is_dead(talk):
-    (new,) = talk.describe("nobody-knows-it")
-    (old,) = talk.describe("nobody-knows-it", version=5)
+    (new,) = talk.describe("unknown")
+    (old,) = talk.describe("unknown", version=5)
 
     assert ("Dead", ErrorCode.group_id_not_found) == (new.group_state, new.error_code)
-    assert "Group nobody-knows-it not found." == new.error_message
+    assert "Group unknown not found." == new.error_message
     assert ("Dead", ErrorCode.none) == (old.group_state, old.error_code)
 
 
@@ -669,8 +669,8 @@ def test_deleting_groups(talk):
 
     assert {
         talk.group: ErrorCode.non_empty_group,
-        "nobody-knows-it": ErrorCode.group_id_not_found,
-    } == talk.delete(talk.group, "nobody-knows-it")
+        "unknown": ErrorCode.group_id_not_found,
+    } == talk.delete(talk.group, "unknown")
     one.leave()
     assert {talk.group: ErrorCode.none} == talk.delete(talk.group)
     assert {} == talk.fetch(topics=None)
@@ -798,9 +798,7 @@ def test_transaction_offsets_of_unknown_member_are_rejected(talk):
     assert ErrorCode.unknown_member_id is producer.commit(2, one.generation, "x")
     assert ErrorCode.none is producer.commit(2, one.generation, one.id)
     assert ErrorCode.none is producer.commit(2)
-    assert ErrorCode.illegal_generation is producer.commit(
-        2, 1, "x", group="nobody-knows-it"
-    )
+    assert ErrorCode.illegal_generation is producer.commit(2, 1, "x", group="unknown")
     assert ErrorCode.invalid_group_id is producer.commit(2, group="")
     producer.end(False)
 

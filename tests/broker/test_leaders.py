@@ -6,12 +6,12 @@ Leaders and epochs are those of three brokers of Kafka 4.3.0.
 import anyio
 import pytest
 
-from tests.broker.handling import ask, cluster_of, failures
+from tests.broker.call_handler import ask, failures, make_cluster
 
 
 @pytest.fixture
 def cluster():
-    made = cluster_of()
+    made = make_cluster()
     made.add_topic("t", [[3, 2, 1], [1, 3, 2]])
     made.add_topic("alone", [[3]])
     return made
@@ -177,11 +177,11 @@ def test_election_for_all_returns_only_changes(cluster):
     cluster.broker_started(3)
     answer = ask(cluster, "elect_leaders", 2, topic_partitions=None)
 
-    told = {
+    reported = {
         result.topic: [each.partition_id for each in result.partition_result]
         for result in answer.replica_election_results
     }
-    assert {"t": [0], "alone": []} == told
+    assert {"t": [0], "alone": []} == reported
 
 
 def test_reordered_replicas_keep_the_leader(cluster):

@@ -9,7 +9,7 @@ from sharecons.testing.broker.log.partition_log import (
     LogRules,
     PartitionLog,
 )
-from tests.broker.crafting import NOW, BatchHead, batch, batches_in, transactional
+from tests.broker.raw_batches import NOW, BatchHead, batch, batches_in, transactional
 
 END = 1 << 40
 
@@ -35,19 +35,19 @@ def begin(log, producer_id, epoch=0, sequence=0):
     return log.append(content, NOW, transaction_version=1).base_offset
 
 
-class Bell:
+class FakeEvent:
     """Stands in for the event of a waiting task."""
 
-    rung = False
+    notified = False
 
     def set(self):
-        self.rung = True
+        self.notified = True
 
 
 def waiting(log):
-    bell = Bell()
-    log.changed.add(bell)
-    return bell
+    event = FakeEvent()
+    log.changed.add(event)
+    return event
 
 
 def test_batches_get_consecutive_offsets():
@@ -69,7 +69,7 @@ def test_several_batches_are_appended_in_order():
 
 def test_rejected_batch_changes_nothing():
     log = log_of(2)
-    bell = waiting(log)
+    event = waiting(log)
 
     with pytest.raises(AppendError):
         log.append(batch(record_count=9), NOW)
@@ -77,7 +77,7 @@ def test_rejected_batch_changes_nothing():
         log.append(b"", NOW)
 
     assert (0, 2, 2) == ends(log)
-    assert not bell.rung
+    assert not event.notified
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_every_change_notifies_waiters():
         lambda: log.end_transaction(1, 0, True, NOW),
         lambda: log.truncate_before(1),
     ):
-        bell = waiting(log)
+        event = waiting(log)
         change()
 
-        assert bell.rung
+        assert event.notified
 
 
 def test_appended_batches_have_the_leader_epoch():

@@ -18,7 +18,7 @@ from sharecons.testing.broker.log.batches import (
 )
 from sharecons.testing.broker.log.records import decode_heads
 from sharecons.testing.broker.log.rules import LogRules, check_batch
-from tests.broker.crafting import NOW, BatchHead, batch, patched, sealed
+from tests.broker.raw_batches import NOW, BatchHead, batch, patched, sealed
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 XERIAL = b"\x82SNAPPY\x00" + b"\x00\x00\x00\x01" * 2

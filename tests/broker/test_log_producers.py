@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.log.partition_log import AppendError, PartitionLog
-from tests.broker.crafting import NOW, batch, transactional
+from tests.broker.raw_batches import NOW, batch, transactional
 
 LAST = 2**31 - 1
 

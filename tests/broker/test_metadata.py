@@ -4,14 +4,14 @@ import uuid
 
 import pytest
 
-from tests.broker.handling import ask, cluster_of
+from tests.broker.call_handler import ask, make_cluster
 
 NO_OPERATIONS = -(1 << 31)
 
 
 @pytest.fixture
 def cluster():
-    made = cluster_of()
+    made = make_cluster()
     made.add_topic("t", [[3, 1], [2, 3]])
     made.add_topic("alone", [[2]])
     return made
@@ -35,7 +35,7 @@ def codes(topics):
 
 @pytest.mark.parametrize("version", range(14))
 def test_every_version_returns_leaders_and_unknown_topics(version):
-    cluster = cluster_of()
+    cluster = make_cluster()
     cluster.add_topic("t", [[3, 1], [2, 3]])
     asked = {"allow_auto_topic_creation": False} if version >= 4 else {}
     answer = metadata(cluster, version, "t", "nope", "a b", **asked)
@@ -105,7 +105,7 @@ def test_duplicate_topic_is_returned_once(cluster):
 
 
 def test_topic_is_auto_created_if_allowed_and_requested():
-    cluster = cluster_of(auto_create_topics_enable="true", num_partitions="2")
+    cluster = make_cluster(auto_create_topics_enable="true", num_partitions="2")
     asked = {"allow_auto_topic_creation": True}
     first = metadata(cluster, 12, "new", "a b", **asked)
     second = metadata(cluster, 12, "new", **asked)
@@ -120,14 +120,14 @@ def test_topic_is_auto_created_if_allowed_and_requested():
 
 @pytest.mark.parametrize(("allowed", "asked"), [("true", False), ("false", True)])
 def test_topic_is_not_auto_created_otherwise(allowed, asked):
-    cluster = cluster_of(auto_create_topics_enable=allowed)
+    cluster = make_cluster(auto_create_topics_enable=allowed)
     metadata(cluster, 12, "new", allow_auto_topic_creation=asked)
 
     assert cluster.topics.by_name("new") is None
 
 
 def test_topic_that_cannot_be_created_stays_unknown():
-    cluster = cluster_of(
+    cluster = make_cluster(
         auto_create_topics_enable="true", default_replication_factor="9"
     )
 
@@ -137,7 +137,7 @@ def test_topic_that_cannot_be_created_stays_unknown():
 
 
 def test_first_versions_auto_create_topics():
-    cluster = cluster_of(auto_create_topics_enable="true")
+    cluster = make_cluster(auto_create_topics_enable="true")
     metadata(cluster, 3, "new")
 
     assert cluster.topics.by_name("new") is not None
@@ -255,7 +255,7 @@ def test_log_dirs_have_sizes_of_local_partitions(cluster, version):
     (every,) = ask(cluster, "describe_log_dirs", version, topics=None).results
     (some,) = ask(cluster, "describe_log_dirs", version, topics=asked).results
 
-    def told(result):
+    def reported(result):
         return {
             topic.name: [
                 (each.partition_index, each.partition_size) for each in topic.partitions
@@ -263,5 +263,5 @@ def test_log_dirs_have_sizes_of_local_partitions(cluster, version):
             for topic in result.topics
         }
 
-    assert {"t": [(0, 0)], "here": [(0, 0), (2, 0)]} == told(every)
-    assert {"here": [(0, 0)]} == told(some)
+    assert {"t": [(0, 0)], "here": [(0, 0), (2, 0)]} == reported(every)
+    assert {"here": [(0, 0)]} == reported(some)

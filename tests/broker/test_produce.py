@@ -14,7 +14,6 @@ from sharecons.testing.broker.acls import (
 )
 from sharecons.testing.broker.codec import Header
 from sharecons.testing.broker.handlers import produce
-from tests.broker.crafting import NOW, BatchHead, batch, patched, sealed, transactional
 from tests.broker.either import (
     BOTH,
     ClockedContext,
@@ -22,7 +21,15 @@ from tests.broker.either import (
     either_broker,
     request_of,
 )
-from tests.broker.writes import Place, Talk, offsets_in, place_of
+from tests.broker.log_requests import Place, Talk, new_topic, offsets_in
+from tests.broker.raw_batches import (
+    NOW,
+    BatchHead,
+    batch,
+    patched,
+    sealed,
+    transactional,
+)
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 MAX = 2**31 - 1
@@ -35,12 +42,12 @@ def talk(request):
 
 @pytest.mark.parametrize("version", range(3, 14))
 def test_records_are_written_in_every_version(talk, version):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
-    told = [talk.produce(place, batch("a", "b"), version) for _ in range(2)]
+    reported = [talk.produce(place, batch("a", "b"), version) for _ in range(2)]
 
-    assert [0, 2] == [each.base_offset for each in told]
-    assert [None, None] == [each.log_append_time for each in told]
+    assert [0, 2] == [each.base_offset for each in reported]
+    assert [None, None] == [each.log_append_time for each in reported]
     head = BatchHead(talk.read(place, 2).records)
     assert (2, True, 2) == (head.base_offset, head.is_sound, head.record_count)
 
@@ -75,77 +82,79 @@ DAMAGED = {
     ("records", "error", "message"), DAMAGED.values(), ids=DAMAGED.keys()
 )
 def test_invalid_batches_are_rejected(talk, records, error, message):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
-    told = talk.produce(place, records)
+    reported = talk.produce(place, records)
 
-    assert (error, message) == (told.error_code.name, told.error_message)
-    assert -1 == told.base_offset
-    assert 0 == talk.wrote(place, batch())
+    assert (error, message) == (reported.error_code.name, reported.error_message)
+    assert -1 == reported.base_offset
+    assert 0 == talk.produce_result(place, batch())
 
 
 def test_unknown_topics_and_partitions_have_their_own_errors(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", uuid.uuid4())
 
-    assert "unknown_topic_or_partition" == talk.wrote(place, batch(), partition=1)
-    assert "unknown_topic_or_partition" == talk.wrote(nowhere, batch(), 12)
-    assert "unknown_topic_id" == talk.wrote(nowhere, batch())
+    assert "unknown_topic_or_partition" == talk.produce_result(
+        place, batch(), partition=1
+    )
+    assert "unknown_topic_or_partition" == talk.produce_result(nowhere, batch(), 12)
+    assert "unknown_topic_id" == talk.produce_result(nowhere, batch())
 
 
 def test_invalid_acks_are_rejected(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
-    assert "invalid_required_acks" == talk.wrote(place, batch(), acks=2)
-    assert 0 == talk.wrote(place, batch(), acks=1)
+    assert "invalid_required_acks" == talk.produce_result(place, batch(), acks=2)
+    assert 0 == talk.produce_result(place, batch(), acks=1)
 
 
 def test_zstd_in_old_versions_is_rejected(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
-    error = talk.wrote(place, batch(attributes=4), 6)
+    error = talk.produce_result(place, batch(attributes=4), 6)
 
     assert "unsupported_compression_type" == error
 
 
 def test_too_large_batch_is_rejected(talk):
-    place = place_of(talk.either, config={"max.message.bytes": "200"})
+    place = new_topic(talk.either, config={"max.message.bytes": "200"})
 
-    assert "message_too_large" == talk.wrote(place, batch("x" * 200))
-    assert 0 == talk.wrote(place, batch("x" * 100))
+    assert "message_too_large" == talk.produce_result(place, batch("x" * 200))
+    assert 0 == talk.produce_result(place, batch("x" * 100))
 
 
 def test_log_append_time_is_returned(talk):
-    place = place_of(talk.either, config={"message.timestamp.type": "LogAppendTime"})
+    place = new_topic(talk.either, config={"message.timestamp.type": "LogAppendTime"})
 
-    told = talk.produce(place, batch(timestamp=1000))
+    reported = talk.produce(place, batch(timestamp=1000))
 
-    assert told.log_append_time is not None
-    assert abs(told.log_append_time.timestamp() - time.time()) < 60
+    assert reported.log_append_time is not None
+    assert abs(reported.log_append_time.timestamp() - time.time()) < 60
     head = BatchHead(talk.read(place).records)
-    assert told.log_append_time.timestamp() * 1000 == head.max_timestamp
+    assert reported.log_append_time.timestamp() * 1000 == head.max_timestamp
     assert (0x08, True) == (head.attributes, head.is_sound)
 
 
 def test_future_records_are_listed_as_record_errors(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
-    told = talk.produce(place, batch("a", "b", times=[NOW, NOW + 2 * 3_600_000]))
+    reported = talk.produce(place, batch("a", "b", times=[NOW, NOW + 2 * 3_600_000]))
 
-    assert "invalid_timestamp" == told.error_code.name
-    assert [1] == [each.batch_index for each in told.record_errors]
-    assert 0 == told.log_start_offset
-    assert told.error_message.startswith("One or more records have been rejected")
+    assert "invalid_timestamp" == reported.error_code.name
+    assert [1] == [each.batch_index for each in reported.record_errors]
+    assert 0 == reported.log_start_offset
+    assert reported.error_message.startswith("One or more records have been rejected")
 
 
 def test_compacted_topic_rejects_records_without_key(talk):
-    place = place_of(talk.either, config={"cleanup.policy": "compact"})
+    place = new_topic(talk.either, config={"cleanup.policy": "compact"})
 
-    told = talk.produce(place, batch("a", "b", keys=[b"k", None]))
+    reported = talk.produce(place, batch("a", "b", keys=[b"k", None]))
 
-    assert "invalid_record" == told.error_code.name
-    assert [1] == [each.batch_index for each in told.record_errors]
-    assert 0 == talk.wrote(place, batch("a", keys=[b""]))
+    assert "invalid_record" == reported.error_code.name
+    assert [1] == [each.batch_index for each in reported.record_errors]
+    assert 0 == talk.produce_result(place, batch("a", keys=[b""]))
 
 
 def test_acks_all_requires_min_insync_replicas():
@@ -153,19 +162,19 @@ def test_acks_all_requires_min_insync_replicas():
     ours.cluster.add_topic("t", [[1, 2]], {})
     talk, place = Talk(ours), Place("t", ours.cluster.topics.by_name("t").topic_id)
 
-    assert 0 == talk.wrote(place, batch())
+    assert 0 == talk.produce_result(place, batch())
     ours.cluster.broker_stopped(2)
-    assert "not_enough_replicas" == talk.wrote(place, batch())
-    assert 1 == talk.wrote(place, batch(), acks=1)
+    assert "not_enough_replicas" == talk.produce_result(place, batch())
+    assert 1 == talk.produce_result(place, batch(), acks=1)
 
 
 def test_idempotent_producer_writes_each_batch_once(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     producer_id, epoch = talk.producer()
 
     def send(sequence, *values, epoch=epoch):
         producer = producer_id, epoch, sequence
-        return talk.wrote(place, batch(*values, producer=producer))
+        return talk.produce_result(place, batch(*values, producer=producer))
 
     assert [0, 0, 2] == [send(0, "a", "b"), send(0, "a", "b"), send(2, "c")]
     assert "out_of_order_sequence_number" == send(5, "d")
@@ -176,12 +185,12 @@ def test_idempotent_producer_writes_each_batch_once(talk):
 
 
 def test_sequences_wrap_after_the_maximum(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     producer_id, epoch = talk.producer()
 
     def send(sequence, *values):
         producer = producer_id, epoch, sequence
-        return talk.wrote(place, batch(*values, producer=producer))
+        return talk.produce_result(place, batch(*values, producer=producer))
 
     assert [0, 3, 0] == [
         send(MAX - 1, "a", "b", "c"),
@@ -191,19 +200,19 @@ def test_sequences_wrap_after_the_maximum(talk):
 
 
 def test_transactional_records_need_a_known_producer(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     talk.begin()  # so that the transaction coordinator has loaded
     stray = transactional(987654321, 0, 0)
 
-    error = talk.wrote(place, stray)
+    error = talk.produce_result(place, stray)
     assert "transactional_id_authorization_failed" == error
-    error = talk.wrote(place, stray, tx=f"nobody-{uuid.uuid4().hex}")
+    error = talk.produce_result(place, stray, tx=f"unknown-{uuid.uuid4().hex}")
     assert "invalid_producer_id_mapping" == error
 
 
 def test_denied_topic_is_not_written():
     ours = Ours()
-    talk, place = Talk(ours), place_of(ours)
+    talk, place = Talk(ours), new_topic(ours)
     ours.cluster.authorizer.add(
         Acl(
             resource=Resource.TOPIC,
@@ -216,8 +225,8 @@ def test_denied_topic_is_not_written():
         )
     )
 
-    assert "topic_authorization_failed" == talk.wrote(place, batch())
-    assert "topic_authorization_failed" == talk.wrote(place, batch(), 12)
+    assert "topic_authorization_failed" == talk.produce_result(place, batch())
+    assert "topic_authorization_failed" == talk.produce_result(place, batch(), 12)
     assert "topic_authorization_failed" == talk.read(place).error_code.name
     assert "topic_authorization_failed" == talk.look_up(place, LATEST).error_code.name
     assert "topic_authorization_failed" == talk.delete(place, 0)
@@ -241,9 +250,12 @@ def test_wrong_broker_returns_the_leader():
         ],
     )
 
-    (told,) = answer.responses[0].partition_responses
-    assert "not_leader_or_follower" == told.error_code.name
-    assert (2, 0) == (told.current_leader.leader_id, told.current_leader.leader_epoch)
+    (reported,) = answer.responses[0].partition_responses
+    assert "not_leader_or_follower" == reported.error_code.name
+    assert (2, 0) == (
+        reported.current_leader.leader_id,
+        reported.current_leader.leader_epoch,
+    )
     assert [(2, 9093)] == [(node.node_id, node.port) for node in answer.node_endpoints]
 
 
@@ -261,7 +273,7 @@ class Connection:
 def test_acks_0_has_no_response_and_errors_close_the_connection(partition, cut):
     ours, connection = Ours(), Connection()
     partitions = [{"index": partition, "records": batch()}]
-    topic = {"topic_id": place_of(ours).topic_id, "partition_data": partitions}
+    topic = {"topic_id": new_topic(ours).topic_id, "partition_data": partitions}
     request = request_of("produce", 13, {"acks": 0, "topic_data": [topic]})
     header = Header(0, 13, 1, "test")
 
@@ -275,7 +287,7 @@ def test_acks_0_has_no_response_and_errors_close_the_connection(partition, cut):
 
 @pytest.mark.parametrize("version", range(1, 11))
 def test_ends_are_listed_in_every_version(talk, version):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     talk.produce(place, batch("a", "b"))
 
     assert 2 == talk.look_up(place, LATEST, version).offset
@@ -287,7 +299,7 @@ def test_ends_are_listed_in_every_version(talk, version):
     [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)],
 )
 def test_newer_timestamps_in_old_versions_are_rejected(talk, timestamp, since):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
     before = talk.look_up(place, timestamp, since - 1)
     assert "unsupported_version" == before.error_code.name
@@ -295,7 +307,7 @@ def test_newer_timestamps_in_old_versions_are_rejected(talk, timestamp, since):
 
 
 def test_empty_log_has_ends_and_no_timestamps(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
 
     def found(timestamp):
         answer = talk.look_up(place, timestamp)
@@ -306,7 +318,7 @@ def test_empty_log_has_ends_and_no_timestamps(talk):
 
 
 def test_timestamp_lookup_returns_the_record(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     t = 1_700_000_000_000
     talk.produce(place, batch("a", "b", "c", times=[t, t + 50, t + 20]))
     talk.produce(place, batch("d", timestamp=t + 30))
@@ -321,7 +333,7 @@ def test_timestamp_lookup_returns_the_record(talk):
 
 
 def test_duplicate_partition_is_an_invalid_request(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     twice = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": LATEST}
 
     answer = talk.ask(
@@ -337,7 +349,7 @@ def test_duplicate_partition_is_an_invalid_request(talk):
 
 
 def test_deleted_records_move_the_start_of_the_log(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     for _ in range(3):
         talk.produce(place, batch("a", "b"))
 
@@ -351,8 +363,8 @@ def test_deleted_records_move_the_start_of_the_log(talk):
 
 
 def test_delete_records_errors(talk):
-    place = place_of(talk.either)
-    compacted = place_of(talk.either, config={"cleanup.policy": "compact"})
+    place = new_topic(talk.either)
+    compacted = new_topic(talk.either, config={"cleanup.policy": "compact"})
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", None)
 
     assert "unknown_topic_or_partition" == talk.delete(place, 0, partition=1)
@@ -362,7 +374,7 @@ def test_delete_records_errors(talk):
 
 def test_undecodable_records_have_no_timestamps():
     ours = Ours()
-    talk, place = Talk(ours), place_of(ours)
+    talk, place = Talk(ours), new_topic(ours)
     content = batch("abc")
     # One record with a length greater than the batch, and a valid CRC.
     talk.produce(place, sealed(patched(content, 61, 0x7E)))

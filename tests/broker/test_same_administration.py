@@ -11,8 +11,8 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
-from tests.broker.handling import KEYS, built
-from tests.broker.talking import request_bytes
+from tests.broker.async_client import request_bytes
+from tests.broker.call_handler import KEYS, built
 
 pytestmark = pytest.mark.kafka
 
@@ -154,7 +154,7 @@ def dialogue(own):
         yield "describe_acls", 3, rules_of(topic)
         yield unruled(topic)
         yield looked_at(topic)
-    yield ruled(topic, principal="nobody")
+    yield ruled(topic, principal="unknown")
     yield ruled(topic, pattern=2)
     yield ruled(other)
     yield "describe_acls", 3, rules_of(other)

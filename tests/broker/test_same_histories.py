@@ -24,7 +24,7 @@ from tests.broker.steps import (
     Reopen,
     Trim,
     Wait,
-    paced,
+    with_waits,
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(7200)]
@@ -43,7 +43,7 @@ steps = st.one_of(
     st.builds(
         Fetch,
         who,
-        most=st.sampled_from([1, 5, 20, 100, 500]),
+        max_records=st.sampled_from([1, 5, 20, 100, 500]),
         record_limit=st.booleans(),
         batch_size=st.sampled_from([1, 10, 500]),
         max_bytes=st.sampled_from([3, 300, 1000, 1 << 20]),
@@ -60,7 +60,7 @@ steps = st.one_of(
     st.just(Wait()),
 )
 histories = st.lists(steps, min_size=6, max_size=30).map(
-    lambda some: paced([Produce((30,)), Fetch(0), *some], LOCK * 0.7)
+    lambda some: with_waits([Produce((30,)), Fetch(0), *some], LOCK * 0.7)
 )
 
 
@@ -167,7 +167,7 @@ def committed(address, topic, group):
 
 def played(history, *players):
     """Play a history on both at once: most of the time is waiting."""
-    told = [[] for _ in players]
+    reported = [[] for _ in players]
 
     def play(player, into):
         try:
@@ -179,10 +179,10 @@ def played(history, *players):
 
     threads = [
         threading.Thread(target=play, args=each)
-        for each in zip(players, told, strict=True)
+        for each in zip(players, reported, strict=True)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return told
+    return reported

@@ -13,7 +13,7 @@ from tests.broker.share_members import (
     codes,
     group_of,
     parts,
-    took,
+    timed,
 )
 
 pytestmark = pytest.mark.anyio
@@ -62,7 +62,7 @@ async def test_renewal_fetches_nothing():
 
         assert [] == acquired(await ann.fetch(**said, **none))
         await anyio.sleep(20.0)
-        assert [ErrorCode.none] == codes(await ann.say((0, 9, ACCEPT)))
+        assert [ErrorCode.none] == codes(await ann.acknowledge((0, 9, ACCEPT)))
         refused = await ann.fetch(**said)
         assert refused.error_code is ErrorCode.invalid_request
 
@@ -86,17 +86,17 @@ async def test_invalid_acknowledgements_are_rejected(batches, code):
         ann = group.member("ann")
         await ann.fetch()
 
-        assert [code] == codes(await ann.say(*batches))
+        assert [code] == codes(await ann.acknowledge(*batches))
 
 
 async def test_acknowledgements_cannot_open_a_session():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
-        said = await ann.say((0, 0, ACCEPT))
+        said = await ann.acknowledge((0, 0, ACCEPT))
         fetched = await ann.fetch(topics=ann.named((0, ((0, 0, ACCEPT),))))
         ann.epoch = -1
-        closed = await ann.say()
+        closed = await ann.acknowledge()
 
     assert [
         ErrorCode.invalid_share_session_epoch,
@@ -120,7 +120,7 @@ async def test_session_limit_rejects_after_the_wait():
     async with group_of() as group:
         group.kafka.cluster.share_sessions.limit = 1
         await group.member("ann").fetch()
-        seconds, answer = await took(group.member("bob").fetch(wait=2.0))
+        seconds, answer = await timed(group.member("bob").fetch(wait=2.0))
 
     assert answer.error_code is ErrorCode.share_session_limit_reached
     assert 2.0 == seconds

@@ -18,9 +18,10 @@ from sharecons.testing.broker.configs import Configs
 from sharecons.testing.broker.settings.changes import Change, ConfigError
 from sharecons.testing.broker.share.deliveries import AcknowledgeError
 from sharecons.testing.broker.share.partitions import SharePartitionKey
+from tests.broker.async_client import Client
 from tests.broker.clients import Clients, new_name
 from tests.broker.clients import read as consumed
-from tests.broker.crafting import NOW, batch
+from tests.broker.raw_batches import NOW, batch
 from tests.broker.raw_requests import KEYS, built
 from tests.broker.share_groups import (
     ACCEPT,
@@ -31,7 +32,6 @@ from tests.broker.share_groups import (
     Group,
 )
 from tests.broker.share_members import TOPIC, acquired, codes, group_of
-from tests.broker.talking import Client
 from tests.kafka_plugin import VERSION
 from tests.records.reading import read, told
 from tests.scenarios.raw import RawMember, counts, said
@@ -60,7 +60,7 @@ def anyio_backend(request):
 def test_rejected_record_is_archived_after_its_dead_letter():
     group = Group(4, dead_letters=True)
     group.fetch()
-    assert not group.say((0, 3, REJECT))
+    assert not group.acknowledge((0, 3, REJECT))
     assert [(0, 3, ARCHIVING, 1)] == group.written
     assert (0, 0) == (group.partition.start_offset, group.state.delivery_complete)
 
@@ -79,7 +79,7 @@ def test_record_at_delivery_limit_becomes_dead_letter(way):
     group.release()
     group.fetch(now=0.0)
     if way == "release":
-        group.say((0, 3, RELEASE))
+        group.acknowledge((0, 3, RELEASE))
     elif way == "session":
         group.release()
     else:
@@ -94,7 +94,7 @@ def test_record_at_delivery_limit_becomes_dead_letter(way):
 def test_records_without_content_are_archived_at_once():
     group = Group(4, 4, delivery_limit=2, dead_letters=True)
     group.fetch(aborted=[(4, 7)])
-    group.say((0, 0, GAP))
+    group.acknowledge((0, 0, GAP))
     group.release()
     group.fetch()
     group.partition.log_start_moved(3)
@@ -109,7 +109,7 @@ def test_without_dead_letter_topic_records_are_archived_at_once():
     group = Group(4)
     group.fetch()
 
-    assert group.say((0, 3, REJECT))
+    assert group.acknowledge((0, 3, REJECT))
     assert [(0, 3, ARCHIVED, 1)] == group.written
     assert not group.partition.has_dead_letters
 
@@ -117,9 +117,9 @@ def test_without_dead_letter_topic_records_are_archived_at_once():
 def test_archiving_record_blocks_start_offset():
     group = Group(4, dead_letters=True)
     group.fetch()
-    group.say((0, 1, REJECT), (2, 2, ACCEPT))
+    group.acknowledge((0, 1, REJECT), (2, 2, ACCEPT))
     with pytest.raises(AcknowledgeError) as refused:
-        group.say((0, 0, ACCEPT))
+        group.acknowledge((0, 0, ACCEPT))
     group.release()
 
     assert refused.value.code is ErrorCode.invalid_record_state
@@ -132,9 +132,9 @@ def test_archiving_record_blocks_start_offset():
 def test_parts_of_a_batch_have_separate_reasons():
     group = Group(5, delivery_limit=2, dead_letters=True)
     group.fetch()
-    group.say((0, 4, RELEASE))
+    group.acknowledge((0, 4, RELEASE))
     group.fetch()
-    group.say((0, 4, REJECT, RELEASE, RELEASE, ACCEPT, REJECT))
+    group.acknowledge((0, 4, REJECT, RELEASE, RELEASE, ACCEPT, REJECT))
 
     dead_letter_pending = group.partition.take_due_dead_letters(0.0)
     assert [(0, 0, True), (1, 2, False), (4, 4, True)] == [
@@ -146,12 +146,12 @@ def test_parts_of_a_batch_have_separate_reasons():
 
 def test_new_leader_resumes_archiving_records():
     group = Group(4, 4, delivery_limit=2, dead_letters=True)
-    group.fetch(most=4)
+    group.fetch(max_records=4)
     group.release()
-    group.fetch(most=4)
+    group.fetch(max_records=4)
     group.release()
-    group.fetch(most=4)
-    group.say((4, 7, REJECT))
+    group.fetch(max_records=4)
+    group.acknowledge((4, 7, REJECT))
     group.move_leader()
     group.partition.resume_dead_letters(group.settings)
 
@@ -166,7 +166,7 @@ def test_new_leader_resumes_archiving_records():
 def test_dead_letter_is_retried_for_half_a_minute():
     group = Group(4, dead_letters=True, lock_duration=60.0)
     group.fetch()
-    group.say((0, 3, REJECT))
+    group.acknowledge((0, 3, REJECT))
     (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
     due = []
     while (
@@ -190,7 +190,7 @@ def test_dead_letter_is_retried_for_half_a_minute():
 def test_missed_tries_count():
     group = Group(4, dead_letters=True)
     group.fetch()
-    group.say((0, 3, REJECT))
+    group.acknowledge((0, 3, REJECT))
     (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
     waiting = dead_letter_pending.next_try(10.0)
 
@@ -247,7 +247,7 @@ async def test_dead_letter_of_rejected_record_has_no_content():
         group.produce(3, partition=2, headers=[("h", b"1")], keys=["k"] * 3)
         ann = group.member("ann")
         await ann.fetch(2)
-        await ann.say((0, 0, (1,)), (1, 2, (3,)), partition=2)
+        await ann.acknowledge((0, 0, (1,)), (1, 2, (3,)), partition=2)
 
         found = letters(group)
         assert [
@@ -263,9 +263,9 @@ async def test_record_at_delivery_limit_is_written():
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 1, (2,)))
+        await ann.acknowledge((0, 1, (2,)))
         await ann.fetch()
-        await ann.say((0, 0, (2,)))
+        await ann.acknowledge((0, 0, (2,)))
         await ann.close()
 
         assert [
@@ -306,7 +306,7 @@ async def test_copy_has_key_and_value_but_no_source_headers():
         group.kafka.produce(TOPIC, values, keys=keys, headers=[("h", b"1")])
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 2, (3,)))
+        await ann.acknowledge((0, 2, (3,)))
 
         assert [
             (0, key, value, headers_of(offset))
@@ -326,7 +326,7 @@ async def test_too_large_records_are_not_copied(is_compressed):
         log.append(batch("fits", compress=gzip.compress, attributes=1), NOW)
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 2, (3,)))
+        await ann.acknowledge((0, 2, (3,)))
 
         small = None if is_compressed else b"small"
         assert [None, small, b"fits"] == [value for _, _, value, _ in letters(group)]
@@ -340,7 +340,7 @@ async def test_deleted_records_are_written_without_content():
         ann = group.member("ann")
         await ann.fetch()
         group.kafka.cluster.topics.by_name(TOPIC).partitions[0].log.truncate_before(2)
-        await ann.say((1, 1, (3,)), (3, 3, (3,)))
+        await ann.acknowledge((1, 1, (3,)), (3, 3, (3,)))
 
         assert [None, b"x"] == [value for _, _, value, _ in letters(group)]
 
@@ -351,7 +351,7 @@ async def test_many_dead_letters_fill_several_batches():
         group.produce(100)
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 99, (3,)))
+        await ann.acknowledge((0, 99, (3,)))
 
         place = group.kafka.cluster.topics.by_name(LETTERS).partitions[0]
         batches = place.log.batches(0, 100, 1 << 30)
@@ -374,7 +374,7 @@ async def test_unwritable_dead_letters_are_archived(config):
         ann = group.member("ann")
         await ann.fetch()
 
-        assert [ErrorCode.none] == codes(await ann.say((0, 0, (3,))))
+        assert [ErrorCode.none] == codes(await ann.acknowledge((0, 0, (3,))))
         assert [] == letters(group, config.get("name", LETTERS))
         assert [(0, 0, ARCHIVED, 1)] == states(group)
 
@@ -386,14 +386,14 @@ async def test_missing_dead_letter_topic_is_created_if_allowed():
         group.produce(3)
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 0, (3,)))
+        await ann.acknowledge((0, 0, (3,)))
         assert topics.by_name(LETTERS) is None
         configs.alter_broker("", [Change(CREATE, 0, "true")])
         configs.alter_broker("", [Change(PREFIX, 0, "other.")])
-        await ann.say((1, 1, (3,)))
+        await ann.acknowledge((1, 1, (3,)))
         assert topics.by_name(LETTERS) is None
         configs.alter_broker("", [Change(PREFIX, 0, "")])
-        await ann.say((2, 2, (3,)))
+        await ann.acknowledge((2, 2, (3,)))
 
         assert [(0, None, None, headers_of(2))] == letters(group)
         config = topics.by_name(LETTERS).config
@@ -412,7 +412,7 @@ async def test_invalid_dead_letter_topic_is_not_created(name):
         ann = group.member("ann")
         await ann.fetch()
 
-        assert [ErrorCode.none] == codes(await ann.say((0, 0, (3,))))
+        assert [ErrorCode.none] == codes(await ann.acknowledge((0, 0, (3,))))
         assert group.kafka.cluster.topics.by_name(name) is None
 
 
@@ -422,7 +422,7 @@ async def test_fetch_of_dead_letter_topic_advances_the_group():
         group.produce(1)
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 0, (2,)))
+        await ann.acknowledge((0, 0, (2,)))
         await ann.fetch()
         client = Client(group.kafka.connect(1))
         began = anyio.current_time()
@@ -459,9 +459,11 @@ async def test_without_leader_records_stay_archiving():
         ann = group.member("ann")
         await ann.fetch()
         group.kafka.cluster.move_leader(LETTERS, 0, -1)
-        await ann.say((0, 0, (3,)))
+        await ann.acknowledge((0, 0, (3,)))
         assert [(0, 0, ARCHIVING, 1)] == states(group)
-        assert [ErrorCode.invalid_record_state] == codes(await ann.say((0, 0, (1,))))
+        assert [ErrorCode.invalid_record_state] == codes(
+            await ann.acknowledge((0, 0, (1,)))
+        )
 
         group.kafka.cluster.move_leader(LETTERS, 0, 1)
         await anyio.sleep(1.9)
@@ -478,7 +480,7 @@ async def test_without_leader_for_long_records_are_archived():
         ann = group.member("ann")
         await ann.fetch()
         group.kafka.cluster.move_leader(LETTERS, 0, -1)
-        await ann.say((0, 0, (3,)))
+        await ann.acknowledge((0, 0, (3,)))
         await anyio.sleep(29.0)
         assert [(0, 0, ARCHIVING, 1)] == states(group)
         await anyio.sleep(1.5)
@@ -497,7 +499,7 @@ async def test_moved_leader_hands_over_archiving_records():
         ann, bob = group.member("ann"), group.member("bob", node=2)
         await ann.fetch()
         group.kafka.cluster.move_leader(LETTERS, 0, -1)
-        await ann.say((0, 0, (3,)))
+        await ann.acknowledge((0, 0, (3,)))
         group.kafka.move_leader(TOPIC, 0, to=2)
         group.kafka.cluster.move_leader(LETTERS, 0, 1)
 
@@ -630,18 +632,18 @@ async def dead_letter_pending(kafka, topic, group):
         held = {}
         while len(held) < 5:
             held |= counts(await member.fetch_one(partition))
-        await told_of(member, said(partition, (0, 0, b"\3")))
+        await acknowledge(member, said(partition, (0, 0, b"\3")))
         await anyio.sleep(1.0)
         kafka.admin.set_group_config(group, {COPY: "true"})
         let_go = said(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
-        await told_of(member, let_go)
+        await acknowledge(member, let_go)
         again = {}
         while len(again) < 2:
             again |= counts(await member.fetch_one(partition))
         assert {2: 2, 3: 2} == again
-        await told_of(member, said(partition, (2, 3, b"\2")))
+        await acknowledge(member, said(partition, (2, 3, b"\2")))
 
 
-async def told_of(member, what):
+async def acknowledge(member, what):
     answer = await member.acknowledge(what)
     assert [Code.NONE] == [part.acknowledge_error for part in answer.partitions]

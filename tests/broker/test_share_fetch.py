@@ -193,9 +193,9 @@ async def test_leader_move_loses_locks_but_not_deliveries():
         group.produce(10)
         ann = group.member("ann", node=1)
         await ann.fetch()
-        await ann.say((0, 4, RELEASE))
+        await ann.acknowledge((0, 4, RELEASE))
         group.kafka.move_leader(TOPIC, 0, 2)
-        late = await ann.say((5, 9, ACCEPT))
+        late = await ann.acknowledge((5, 9, ACCEPT))
         answer = await group.member("bob", node=2).fetch()
 
     assert [ErrorCode.unknown_topic_or_partition] == codes(late)

@@ -174,10 +174,10 @@ def test_deleted_topic_is_removed_at_next_heartbeat():
     play.beat("A", 0, ["t", "u"])
     assert {"t": [0], "u": [0]} == play.has("A")
     play.topics.delete(play.topics.by_name("t"))
-    standing = play.beat("A")
+    result = play.beat("A")
 
     assert {"u": [0]} == play.has("A")
-    assert 1 == len(standing.assignment)
+    assert 1 == len(result.assignment)
 
 
 def test_recreated_topic_is_another_topic():
@@ -257,7 +257,7 @@ def test_duplicate_names_are_one_subscription():
 def test_member_without_topics_has_no_partitions():
     play = Play(t=1)
     play.join("A", "t")
-    standing = play.beat("A", topics=[])
+    result = play.beat("A", topics=[])
 
-    assert frozenset() == standing.assignment
+    assert frozenset() == result.assignment
     assert "Stable" == play.group.state

@@ -14,17 +14,17 @@ def either(request):
 
 
 def test_responses_equal_recorded_ones(either):
-    heard = play(either, f"group-{uuid.uuid4().hex[:8]}")
+    responses = play(either, f"group-{uuid.uuid4().hex[:8]}")
 
-    for number, (step, said) in enumerate(zip(STEPS, heard, strict=True)):
-        assert step.said == said, f"step {number}: {step}"
+    for number, (step, response) in enumerate(zip(STEPS, responses, strict=True)):
+        assert step.expected == response, f"step {number}: {step}"
 
 
 FIRST = {"member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]}
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("fields", "message"),
     [
         ({"group_id": ""}, "GroupId can't be empty."),
         ({"rack_id": ""}, "RackId can't be empty."),
@@ -37,10 +37,10 @@ FIRST = {"member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]}
         ({"member_epoch": -1}, "Group {group} not found."),
     ],
 )
-def test_errors_have_kafkas_messages(either, said, message):
+def test_errors_have_kafkas_messages(either, fields, message):
     group = f"group-{uuid.uuid4().hex[:8]}"
     either.find(group)
-    request = {"group_id": group, **FIRST, **said}
+    request = {"group_id": group, **FIRST, **fields}
     answer = either.ask("share_group_heartbeat", 1, **request)
 
     assert answer.error_code
@@ -87,7 +87,7 @@ def test_describe_returns_members_and_operations(either):
     groups = either.ask(
         "share_group_describe",
         1,
-        group_ids=[group, "", "nobody"],
+        group_ids=[group, "", "unknown"],
         include_authorized_operations=True,
     ).groups
     by_id = {each.group_id: each for each in groups}
@@ -106,5 +106,5 @@ def test_describe_returns_members_and_operations(either):
     )
     assert member.client_host.startswith("/127.0.0.1")
     assert "invalid_group_id" == by_id[""].error_code.name
-    assert "group_id_not_found" == by_id["nobody"].error_code.name
-    assert "Group nobody not found." == by_id["nobody"].error_message
+    assert "group_id_not_found" == by_id["unknown"].error_code.name
+    assert "Group unknown not found." == by_id["unknown"].error_message

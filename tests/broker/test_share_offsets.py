@@ -165,7 +165,7 @@ def test_delete_removes_offsets_by_topic(either, group):
     topic, other, third = (either.create_topic() for _ in range(3))
     alter(either, group, **{topic: {0: 1}, other: {0: 2}})
     deleted = delete(either, group, topic, third, "nothing").responses
-    told = {
+    reported = {
         each.topic_name: each.error_code and (each.error_code.name, each.error_message)
         for each in deleted
     }
@@ -177,7 +177,7 @@ def test_delete_removes_offsets_by_topic(either, group):
             "There is no offset information to delete.",
         ),
         "nothing": ("unknown_topic_or_partition", ABSENT),
-    } == told
+    } == reported
     assert {(other, 0): (2, -2)} == described(either, group)
 
 

@@ -33,7 +33,7 @@ def test_release_at_delivery_limit_archives(way):
     group.release()
     group.fetch(now=0.0)
     if way == "release":
-        group.say((0, 3, RELEASE))
+        group.acknowledge((0, 3, RELEASE))
     elif way == "session":
         group.release()
     else:
@@ -46,7 +46,7 @@ def test_release_at_delivery_limit_archives(way):
 def test_written_state_equals_kafkas():
     group = Group(100)
     group.fetch()
-    group.say((0, 9, ACCEPT), (10, 14, RELEASE), (15, 19, REJECT))
+    group.acknowledge((0, 9, ACCEPT), (10, 14, RELEASE), (15, 19, REJECT))
 
     assert [
         (0, 9, ACKNOWLEDGED, 1),
@@ -60,8 +60,8 @@ def test_written_state_equals_kafkas():
 def test_start_offset_is_written_with_the_next_change():
     group = Group(10)
     group.fetch()
-    group.say((0, 3, ACCEPT))
-    group.say((4, 4, ACCEPT))
+    group.acknowledge((0, 3, ACCEPT))
+    group.acknowledge((4, 4, ACCEPT))
 
     assert 4 == group.state.start_offset
     assert 1 == group.state.delivery_complete
@@ -70,7 +70,7 @@ def test_start_offset_is_written_with_the_next_change():
 def test_each_offset_may_have_its_own_type():
     group = Group(4)
     group.fetch()
-    group.say((0, 3, ACCEPT, RELEASE, REJECT, GAP))
+    group.acknowledge((0, 3, ACCEPT, RELEASE, REJECT, GAP))
 
     assert [
         (0, 0, ACKNOWLEDGED, 1),
@@ -81,9 +81,9 @@ def test_each_offset_may_have_its_own_type():
 
 def test_acknowledgements_are_applied_all_or_none():
     group = Group(10)
-    group.fetch(most=5, record_limit=True)
+    group.fetch(max_records=5, record_limit=True)
     with pytest.raises(AcknowledgeError) as refused:
-        group.say((0, 2, ACCEPT), (4, 5, ACCEPT))
+        group.acknowledge((0, 2, ACCEPT), (4, 5, ACCEPT))
 
     assert refused.value.code is ErrorCode.invalid_record_state
     assert [] == group.written
@@ -93,8 +93,8 @@ def test_acknowledgements_are_applied_all_or_none():
 def test_offsets_before_the_start_are_ignored():
     group = Group(10)
     group.fetch()
-    group.say((0, 4, ACCEPT))
-    group.say((0, 9, ACCEPT))
+    group.acknowledge((0, 4, ACCEPT))
+    group.acknowledge((0, 9, ACCEPT))
 
     assert 10 == group.partition.start_offset
 
@@ -110,10 +110,10 @@ def test_offsets_before_the_start_are_ignored():
 def test_unacquired_offsets_cannot_be_acknowledged(first, last, code):
     group = Group(10)
     group.fetch("bob")
-    group.say((5, 9, RELEASE), member="bob")
+    group.acknowledge((5, 9, RELEASE), member="bob")
     group.fetch("ann")
     with pytest.raises(AcknowledgeError) as refused:
-        group.say((first, last, ACCEPT))
+        group.acknowledge((first, last, ACCEPT))
 
     assert refused.value.code is code
 
@@ -122,7 +122,7 @@ def test_duplicate_offset_is_rejected():
     group = Group(10)
     group.fetch()
     with pytest.raises(AcknowledgeError):
-        group.say((0, 5, ACCEPT), (5, 9, RELEASE))
+        group.acknowledge((0, 5, ACCEPT), (5, 9, RELEASE))
 
     assert [] == group.written
 
@@ -150,7 +150,7 @@ def test_lock_expires_after_its_duration():
 
 def test_each_acquisition_has_a_separate_lock():
     group = Group(5, 5, lock_duration=30.0)
-    group.fetch(most=1, now=0.0)
+    group.fetch(max_records=1, now=0.0)
     group.fetch(now=10.0)
     group.advance(now=30.0)
 
@@ -161,7 +161,7 @@ def test_each_acquisition_has_a_separate_lock():
 def test_renew_restarts_the_lock():
     group = Group(10, lock_duration=30.0)
     group.fetch(now=0.0)
-    group.say((0, 4, RENEW), now=20.0)
+    group.acknowledge((0, 4, RENEW), now=20.0)
     group.advance(now=30.0)
 
     assert [(0, 4, 1)] == group.partition.acquired_by("ann")
@@ -174,15 +174,15 @@ def test_group_may_disable_renewal():
     group = Group(10, may_renew=False)
     group.fetch()
     with pytest.raises(AcknowledgeError) as refused:
-        group.say((0, 4, RENEW))
+        group.acknowledge((0, 4, RENEW))
 
     assert refused.value.code is ErrorCode.invalid_record_state
 
 
 def test_truncated_records_in_flight_are_removed():
     group = Group(10, 10)
-    group.fetch(most=1)
-    group.say((6, 9, RELEASE))
+    group.fetch(max_records=1)
+    group.acknowledge((6, 9, RELEASE))
     group.partition.log_start_moved(8)
     group.log.start = 8
 
@@ -214,14 +214,14 @@ def test_aborted_records_are_archived_instead_of_acquired():
     group = Group(3, 3, 3)
 
     assert [(0, 2, 1), (6, 8, 1)] == group.fetch(aborted=[(3, 5)])
-    group.say((0, 2, ACCEPT), (6, 8, ACCEPT))
+    group.acknowledge((0, 2, ACCEPT), (6, 8, ACCEPT))
     assert 9 == group.partition.start_offset
 
 
 def test_new_leader_loads_only_written_state():
     group = Group(5, 5, 5)
     group.fetch(batch_size=1)
-    group.say((5, 9, RELEASE))
+    group.acknowledge((5, 9, RELEASE))
     group.move_leader()
 
     assert [(0, 4, 1), (5, 9, 2), (10, 14, 1)] == group.fetch("bob", batch_size=1)
@@ -230,23 +230,23 @@ def test_new_leader_loads_only_written_state():
 def test_gap_is_filled_first():
     group = Group(5, 5, 5)
     group.fetch()
-    group.say((5, 9, ACCEPT))
+    group.acknowledge((5, 9, ACCEPT))
     group.move_leader()
 
     assert 0 == group.partition.next_fetch_offset()
-    assert [(0, 4, 1)] == group.fetch("bob", most=5)
-    assert [(10, 14, 1)] == group.fetch("bob", most=5)
-    group.say((0, 4, ACCEPT), member="bob")
+    assert [(0, 4, 1)] == group.fetch("bob", max_records=5)
+    assert [(10, 14, 1)] == group.fetch("bob", max_records=5)
+    group.acknowledge((0, 4, ACCEPT), member="bob")
     assert 10 == group.partition.start_offset
 
 
 def test_gap_ends_at_the_next_state():
     group = Group(10)
     group.fetch()
-    group.say((5, 9, RELEASE))
+    group.acknowledge((5, 9, RELEASE))
     group.move_leader()
 
-    assert [(0, 4, 1)] == group.fetch("bob", most=1)
+    assert [(0, 4, 1)] == group.fetch("bob", max_records=1)
 
 
 def test_expire_locks_releases_all_records():

@@ -18,8 +18,8 @@ from sharecons.testing.broker.share.deliveries import (
     GroupSettings,
 )
 from sharecons.testing.broker.share.partition import SharePartition
-from tests.broker.logs import Log
 from tests.broker.model_share_partition import Model
+from tests.broker.offset_log import Log
 
 members = st.sampled_from(["ann", "bob", "cy"])
 
@@ -48,17 +48,17 @@ class DeliveryQueue(RuleBasedStateMachine):
 
     @rule(
         member=members,
-        most=st.integers(1, 20),
+        max_records=st.integers(1, 20),
         record_limit=st.booleans(),
         batch_size=st.integers(1, 20),
         batches=st.integers(1, 6),
     )
-    def fetch(self, member, most, record_limit, batch_size, batches):
+    def fetch(self, member, max_records, record_limit, batch_size, batches):
         if not self.partition.can_acquire(self.settings):
             return
         wanted = AcquireRequest(
             member=member,
-            max_records=most,
+            max_records=max_records,
             record_limit=record_limit,
             batch_size=batch_size,
         )
@@ -66,7 +66,7 @@ class DeliveryQueue(RuleBasedStateMachine):
         read = self.log.read(offset, batches)
         acquired = self.partition.acquire(wanted, offset, read, self.settings, self.now)
         if record_limit:
-            assert sum(last - first + 1 for first, last, _ in acquired) <= most
+            assert sum(last - first + 1 for first, last, _ in acquired) <= max_records
         assert self.model.start == self.partition.start_offset
         self.model.acquired(member, acquired, self.now)
 
@@ -116,7 +116,7 @@ class DeliveryQueue(RuleBasedStateMachine):
         )
 
     @invariant()
-    def holders_are_as_they_were_told(self):
+    def acquired_records_equal_the_model(self):
         if not hasattr(self, "partition"):
             return
         for member in ("ann", "bob", "cy"):
@@ -128,7 +128,7 @@ class DeliveryQueue(RuleBasedStateMachine):
             assert self.model.held_by(member) == held
 
     @invariant()
-    def the_coordinator_has_what_was_written_last(self):
+    def coordinator_state_equals_the_model(self):
         if not hasattr(self, "partition"):
             return
         known = {

@@ -14,7 +14,7 @@ from sharecons.testing.broker.share.sessions import (
     TopicPartition,
 )
 from sharecons.testing.broker.topics import Partition
-from tests.broker.logs import Log
+from tests.broker.offset_log import Log
 
 TOPIC = uuid.UUID(int=7)
 FIRST, SECOND, THIRD = (TopicPartition(TOPIC, index) for index in range(3))

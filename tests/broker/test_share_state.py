@@ -6,7 +6,7 @@ from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from sharecons.testing import virtual_time
-from tests.broker.raw_requests import KEYS, built, spelt
+from tests.broker.raw_requests import KEYS, base64_id, built
 from tests.broker.share_members import (
     ACCEPT,
     REJECT,
@@ -37,7 +37,7 @@ async def test_coordinator_returns_written_state():
         group.produce(100)
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 9, ACCEPT), (10, 14, RELEASE), (15, 19, REJECT))
+        await ann.acknowledge((0, 9, ACCEPT), (10, 14, RELEASE), (15, 19, REJECT))
         state = await read_state(ann)
 
     assert [(0, 9, 2, 1), (10, 14, 0, 1), (15, 19, 4, 1)] == [
@@ -73,7 +73,7 @@ async def test_coordinator_fences_older_leaders():
 async def test_other_broker_is_not_the_coordinator():
     async with group_of(brokers=2) as group:
         cluster = group.kafka.cluster
-        key = f"g:{spelt(group.topic_id)}:0"
+        key = f"g:{base64_id(group.topic_id)}:0"
         right = cluster.coordinators.node_for(2, key, cluster.running)
         state = await read_state(group.member("ann", node=3 - right))
 
@@ -85,13 +85,13 @@ async def test_offsets_can_be_altered_and_deleted():
         group.produce()
         ann = group.member("ann")
         await ann.fetch()
-        await ann.say((0, 3, ACCEPT))
-        (told,) = group.partitions.offsets("g")
+        await ann.acknowledge((0, 3, ACCEPT))
+        (reported,) = group.partitions.offsets("g")
         await ann.close()
         group.partitions.reset_offset("g", group.topic_id, 0, 7)
         ann.epoch = 0
 
-        assert (0, 6) == (told.start_offset, told.lag(10))
+        assert (0, 6) == (reported.start_offset, reported.lag(10))
         assert [(7, 9, 1)] == acquired(await ann.fetch())
         assert 1 == (await read_state(ann)).state_epoch
         group.partitions.delete("g", group.topic_id, 0)

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from sharecons.testing.broker.topics import Topics, topic_name_error
-from tests.broker.handling import ask, cluster_of, failures
+from tests.broker.call_handler import ask, failures, make_cluster
 
 ALONE = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
 BY_HAND = {"num_partitions": -1, "replication_factor": -1, "configs": []}
@@ -49,7 +49,7 @@ def by_hand(*assignments):
 
 @pytest.mark.parametrize("version", range(2, 8))
 def test_topic_is_created_in_every_version(version):
-    cluster = cluster_of()
+    cluster = make_cluster()
     result = create(cluster, version, name="t", num_partitions=2)
 
     assert not result.error_code
@@ -61,7 +61,7 @@ def test_topic_is_created_in_every_version(version):
 
 
 def test_validate_only_creates_nothing():
-    cluster = cluster_of()
+    cluster = make_cluster()
     result = create(cluster, name="t", num_partitions=4, validate_only=True)
 
     assert (4, 1) == (result.num_partitions, result.replication_factor)
@@ -69,14 +69,14 @@ def test_validate_only_creates_nothing():
 
 
 def test_omitted_numbers_are_broker_defaults():
-    cluster = cluster_of(num_partitions="5", default_replication_factor="2")
+    cluster = make_cluster(num_partitions="5", default_replication_factor="2")
     result = create(cluster, name="t", num_partitions=-1, replication_factor=-1)
 
     assert (5, 2) == (result.num_partitions, result.replication_factor)
 
 
 def test_manual_assignment_is_used():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, **BY_HAND, name="t", assignments=by_hand((1, [2, 3]), (0, [3, 1])))
 
     assert [[3, 1], [2, 3]] == replicas(cluster, "t")
@@ -171,7 +171,7 @@ def test_manual_assignment_is_used():
     ],
 )
 def test_invalid_topic_is_rejected_with_reason(wanted, code, message):
-    cluster = cluster_of()
+    cluster = make_cluster()
     result = create(cluster, **{"name": "t", **wanted})
 
     assert [(code, message)] == failures([result])
@@ -196,7 +196,7 @@ def test_invalid_topic_is_rejected_with_reason(wanted, code, message):
     ],
 )  # fmt: skip
 def test_invalid_topic_name(name, reason):
-    result = create(cluster_of(), name=name)
+    result = create(make_cluster(), name=name)
 
     wanted = ("invalid_topic_exception", f"Topic name is invalid: {reason}")
     assert [wanted] == failures([result])
@@ -218,7 +218,7 @@ def test_names_with_equal_metrics_collide():
 
 
 def test_existing_topic_is_not_created():
-    cluster = cluster_of()
+    cluster = make_cluster()
     created = create(cluster, name="t")
     again = create(cluster, name="t")
 
@@ -227,7 +227,7 @@ def test_existing_topic_is_not_created():
 
 
 def test_duplicate_name_in_request_is_rejected():
-    cluster = cluster_of()
+    cluster = make_cluster()
     twice = [{**ALONE, "name": "t"}, {**ALONE, "name": "t"}]
     results = ask(cluster, "create_topics", 7, topics=twice).topics
 
@@ -237,7 +237,7 @@ def test_duplicate_name_in_request_is_rejected():
 
 def test_created_topic_returns_its_settings():
     result = create(
-        cluster_of(), name="t", configs=[{"name": "retention.ms", "value": "77"}]
+        make_cluster(), name="t", configs=[{"name": "retention.ms", "value": "77"}]
     )
 
     configs = {each.name: each for each in result.configs}
@@ -248,7 +248,7 @@ def test_created_topic_returns_its_settings():
 
 
 def test_partitions_are_appended():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, name="t", num_partitions=2, replication_factor=2)
     before = list(cluster.topics.by_name("t").partitions)
     result = grow(cluster, name="t", count=4)
@@ -259,7 +259,7 @@ def test_partitions_are_appended():
 
 
 def test_added_partition_uses_manual_assignment():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, name="t")
     grow(cluster, name="t", count=2, assignments=[{"broker_ids": [3]}])
 
@@ -267,7 +267,7 @@ def test_added_partition_uses_manual_assignment():
 
 
 def test_validate_only_adds_no_partition():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, name="t")
 
     assert not grow(cluster, name="t", count=3, validate_only=True).error_code
@@ -300,7 +300,7 @@ def test_validate_only_adds_no_partition():
     ],
 )
 def test_invalid_partition_count_or_assignment_is_rejected(wanted, code, message):
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, name="t", num_partitions=2)
     result = grow(cluster, **{"name": "t", **wanted})
 
@@ -310,7 +310,7 @@ def test_invalid_partition_count_or_assignment_is_rejected(wanted, code, message
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_topics_are_deleted_by_name_in_older_versions(version):
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, name="t")
     gone, unknown = sorted(
         delete(cluster, version, topic_names=["t", "nope"]), key=lambda r: r.error_code
@@ -322,7 +322,7 @@ def test_topics_are_deleted_by_name_in_older_versions(version):
 
 
 def test_topics_are_deleted_by_name_and_by_id():
-    cluster = cluster_of()
+    cluster = make_cluster()
     create(cluster, name="kept")
     by_id = create(cluster, name="a").topic_id
     create(cluster, name="b")
@@ -336,33 +336,33 @@ def test_topics_are_deleted_by_name_and_by_id():
 
 
 def test_delete_needs_exactly_one_of_name_and_id():
-    cluster = cluster_of()
+    cluster = make_cluster()
     topic_id = create(cluster, name="t").topic_id
     named, known = {"name": "t", "topic_id": None}, {"name": None, "topic_id": topic_id}
 
-    def refusal(*topics):
+    def error_of(*topics):
         return failures(delete(cluster, topics=topics))
 
     wanted = "invalid_request"
-    assert refusal({"name": None, "topic_id": None}) == [
+    assert error_of({"name": None, "topic_id": None}) == [
         (wanted, "Neither topic name nor id were specified.")
     ]
-    assert refusal({"name": "t", "topic_id": topic_id}) == [
+    assert error_of({"name": "t", "topic_id": topic_id}) == [
         (wanted, "You may not specify both topic name and topic id.")
     ]
-    assert refusal(named, named) == [(wanted, "Duplicate topic name.")]
-    assert refusal(known, known) == [(wanted, "Duplicate topic id.")]
-    assert refusal(named, known) == [
+    assert error_of(named, named) == [(wanted, "Duplicate topic name.")]
+    assert error_of(known, known) == [(wanted, "Duplicate topic id.")]
+    assert error_of(named, known) == [
         (wanted, "The provided topic name maps to an ID that was already supplied.")
     ]
-    assert refusal({"name": None, "topic_id": uuid.UUID(int=5)}) == [
+    assert error_of({"name": None, "topic_id": uuid.UUID(int=5)}) == [
         ("unknown_topic_id", "This server does not host this topic ID.")
     ]
     assert cluster.topics.by_name("t") is not None
 
 
 def test_deletion_can_be_disabled():
-    cluster = cluster_of(delete_topic_enable="false")
+    cluster = make_cluster(delete_topic_enable="false")
     create(cluster, name="t")
 
     (result,) = delete(cluster, topics=[{"name": "t", "topic_id": None}])
@@ -373,7 +373,7 @@ def test_deletion_can_be_disabled():
 
 
 def test_recreated_topic_has_another_id():
-    cluster = cluster_of()
+    cluster = make_cluster()
     first = create(cluster, name="t").topic_id
     delete(cluster, 5, topic_names=["t"])
     second = create(cluster, name="t").topic_id

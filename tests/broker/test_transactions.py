@@ -122,7 +122,7 @@ def test_unknown_producer_cannot_add_partitions():
     client = Client()
     add = client.transactions.add_partitions
 
-    assert WRONG_ID is add("nobody", client.producer, [PLACE], 0.0)
+    assert WRONG_ID is add("unknown", client.producer, [PLACE], 0.0)
     assert WRONG_ID is add("tx", Producer(99, 0), [PLACE], 0.0)
     assert FENCED is add("tx", later(client.producer), [PLACE], 0.0)
     assert ErrorCode.invalid_request is add("", client.producer, [PLACE], 0.0)
@@ -157,7 +157,7 @@ def test_version_1_end_keeps_the_epoch():
 
 
 ENDS_AGAIN = {
-    # how it ended, how it ends now: as the producer was, and as it is (KIP-890)
+    # how it ended, how it ends now: with the producer before and after (KIP-890)
     ("begun", True): (FENCED, INVALID_STATE),
     ("begun", False): (FENCED, NONE),
     ("committed", True): (NONE, INVALID_STATE),
@@ -209,7 +209,7 @@ def test_other_producer_cannot_end_a_transaction():
     client.write()
     end = client.transactions.end
 
-    assert WRONG_ID is end("nobody", client.producer, True, 2).error
+    assert WRONG_ID is end("unknown", client.producer, True, 2).error
     assert WRONG_ID is end("tx", Producer(99, 0), True, 2).error
     assert FENCED is end("tx", later(client.producer), True, 2).error
     assert ErrorCode.invalid_request is end("", client.producer, True, 2).error

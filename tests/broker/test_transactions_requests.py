@@ -12,9 +12,9 @@ from sharecons.testing.broker.acls import (
     Resource,
 )
 from sharecons.testing.broker.coordinators import TRANSACTION
-from tests.broker.crafting import NOW, BatchHead, batch, batches_in, transactional
 from tests.broker.either import BOTH, Ours, either_broker
-from tests.broker.writes import Talk, offsets_in, place_of
+from tests.broker.log_requests import Talk, new_topic, offsets_in
+from tests.broker.raw_batches import NOW, BatchHead, batch, batches_in, transactional
 
 MARKER = 0x30
 COMMIT, ABORT = 1, 0
@@ -50,7 +50,7 @@ def add(talk, tx, producer, places, version=3):
 
 
 def add_group(talk, tx, producer, group, version=3):
-    answer = talk.settled(
+    answer = talk.when_ready(
         lambda: talk.ask(
             "add_offsets_to_txn",
             version,
@@ -114,64 +114,64 @@ def markers(talk, place):
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
 def test_version_2_transaction_begins_with_a_write(talk, committed, kind):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
 
-    assert 0 == talk.wrote(place, transactional(*producer, 0, "a", "b"), tx=tx)
-    assert 2 == talk.wrote(place, transactional(*producer, 2), tx=tx)
+    assert 0 == talk.produce_result(place, transactional(*producer, 0, "a", "b"), tx=tx)
+    assert 2 == talk.produce_result(place, transactional(*producer, 2), tx=tx)
     assert later(producer) == talk.end(tx, producer, committed)
 
     until(talk, [(kind, *later(producer))], lambda: markers(talk, place))
-    assert "invalid_producer_epoch" == talk.wrote(
+    assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 3), tx=tx
     )
     write = transactional(*later(producer), 0)
     # The markers are written, but the coordinator notes that only afterwards.
-    until(talk, 4, lambda: talk.wrote(place, write, 12, tx=tx))
+    until(talk, 4, lambda: talk.produce_result(place, write, 12, tx=tx))
 
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
 def test_version_1_transaction_begins_with_add_partitions(talk, committed, kind):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
 
     assert {(place.name, 0): "none"} == add(talk, tx, producer, [(place.name, 0)])
-    assert 0 == talk.wrote(place, transactional(*producer, 0), 11, tx=tx)
+    assert 0 == talk.produce_result(place, transactional(*producer, 0), 11, tx=tx)
     assert talk.end(tx, producer, committed, version=4) is None
 
     until(talk, [(kind, *producer)], lambda: markers(talk, place))
     again = {(place.name, 0): "none"}
     until(talk, again, lambda: add(talk, tx, producer, [(place.name, 0)]))
-    assert 2 == talk.wrote(place, transactional(*producer, 1), 10, tx=tx)
+    assert 2 == talk.produce_result(place, transactional(*producer, 1), 10, tx=tx)
 
 
 def test_version_1_write_needs_added_partition(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
 
-    told = talk.produce(place, transactional(*producer, 0), 11, tx=tx)
+    reported = talk.produce(place, transactional(*producer, 0), 11, tx=tx)
     old = talk.produce(place, transactional(*producer, 0), 10, tx=tx)
 
-    assert "transaction_abortable" == told.error_code.name
+    assert "transaction_abortable" == reported.error_code.name
     assert "invalid_txn_state" == old.error_code.name
     assert "Partition was not added to the transaction" == old.error_message
 
 
 def test_unknown_partition_prevents_adding_others(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
 
     assert {
         (place.name, 0): "operation_not_attempted",
         (place.name, 1): "unknown_topic_or_partition",
     } == add(talk, tx, producer, [(place.name, 0, 1)])
-    assert "transaction_abortable" == talk.wrote(
+    assert "transaction_abortable" == talk.produce_result(
         place, transactional(*producer, 0), 11, tx=tx
     )
 
 
 def test_brokers_add_and_verify_in_batches(talk):
-    place = place_of(talk.either, partitions=2)
+    place = new_topic(talk.either, partitions=2)
     tx, producer = talk.begin()
 
     def asked(partitions, verify_only):
@@ -196,7 +196,7 @@ def test_brokers_add_and_verify_in_batches(talk):
 
 
 def test_fencing_error_depends_on_version(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, old = talk.begin()
     new = talk.init(tx)
     group = f"g-{uuid.uuid4().hex[:8]}"
@@ -215,14 +215,14 @@ def test_fencing_error_depends_on_version(talk):
 
 
 def test_returning_producer_aborts_and_skips_an_epoch(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
-    assert 0 == talk.wrote(place, transactional(*producer, 0), tx=tx)
+    assert 0 == talk.produce_result(place, transactional(*producer, 0), tx=tx)
 
     assert "concurrent_transactions" == talk.init(tx)
     until(talk, [(ABORT, *later(producer))], lambda: markers(talk, place))
     until(talk, later(producer, 2), lambda: talk.init(tx))
-    assert "invalid_producer_epoch" == talk.wrote(
+    assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 1), tx=tx
     )
 
@@ -251,7 +251,7 @@ def test_idempotent_producers_get_unique_ids(talk):
 
 
 def test_repeated_end_gets_the_same_response(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)
 
@@ -262,7 +262,7 @@ def test_repeated_end_gets_the_same_response(talk):
 
 
 def test_marker_is_the_latest_record(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)
     talk.end(tx, producer)
@@ -273,7 +273,7 @@ def test_marker_is_the_latest_record(talk):
 @pytest.mark.parametrize("committed", [True, False])
 @pytest.mark.parametrize("version", [3, 5])
 def test_offsets_are_pending_until_transaction_end(talk, version, committed):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     group = f"g-{uuid.uuid4().hex[:8]}"
     talk.either.find(group)
     tx, producer = talk.begin()
@@ -293,7 +293,7 @@ def test_offsets_are_pending_until_transaction_end(talk, version, committed):
     ("version", "error"), [(3, "invalid_txn_state"), (4, "transaction_abortable")]
 )
 def test_group_not_added_cannot_commit(talk, version, error):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     group = f"g-{uuid.uuid4().hex[:8]}"
     talk.either.find(group)
     tx, producer = talk.begin()
@@ -326,7 +326,7 @@ def test_other_brokers_are_not_coordinator():
 
 def test_denied_transactional_id_is_an_error():
     ours = Ours()
-    talk, place = Talk(ours), place_of(ours)
+    talk, place = Talk(ours), new_topic(ours)
     tx, producer = talk.begin()
     ours.cluster.authorizer.add(
         Acl(
@@ -345,12 +345,12 @@ def test_denied_transactional_id_is_an_error():
     assert denied == talk.end(tx, producer)
     assert denied == add_group(talk, tx, producer, "g")
     assert {(place.name, 0): denied} == add(talk, tx, producer, [(place.name, 0)])
-    assert denied == talk.wrote(place, transactional(*producer, 0), tx=tx)
+    assert denied == talk.produce_result(place, transactional(*producer, 0), tx=tx)
 
 
 def test_deleted_partition_does_not_block_the_end():
     ours = Ours()
-    talk, kept, dropped = Talk(ours), place_of(ours), place_of(ours)
+    talk, kept, dropped = Talk(ours), new_topic(ours), new_topic(ours)
     tx, producer = talk.begin()
     for place in (kept, dropped):
         talk.produce(place, transactional(*producer, 0), tx=tx)
@@ -363,7 +363,7 @@ def test_deleted_partition_does_not_block_the_end():
 
 def test_transaction_times_out():
     ours = Ours()
-    talk, place = Talk(ours), place_of(ours)
+    talk, place = Talk(ours), new_topic(ours)
     tx, producer = talk.begin(timeout=5.0)
     talk.produce(place, transactional(*producer, 0), tx=tx)
 
@@ -371,14 +371,14 @@ def test_transaction_times_out():
     assert [] == offsets_in(talk.read(place, isolation_level=1))
     ours.sleep(0.1)
     assert [0, 1] == offsets_in(talk.read(place, isolation_level=1))
-    assert "invalid_producer_epoch" == talk.wrote(
+    assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 1), tx=tx
     )
 
 
 def test_several_producers_in_one_request_are_rejected():
     ours = Ours()
-    talk, place = Talk(ours), place_of(ours, partitions=2)
+    talk, place = Talk(ours), new_topic(ours, partitions=2)
     tx, (producer_id, epoch) = talk.begin()
 
     answer = ours.ask(
@@ -402,7 +402,7 @@ def test_several_producers_in_one_request_are_rejected():
 
 
 def test_plain_records_may_interleave_a_transaction(talk):
-    place = place_of(talk.either)
+    place = new_topic(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)
     talk.produce(place, batch(timestamp=NOW))

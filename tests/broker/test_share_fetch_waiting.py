@@ -16,8 +16,8 @@ from tests.broker.share_members import (
     codes,
     group_of,
     parts,
-    together,
-    took,
+    run_together,
+    timed,
 )
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ async def test_fetch_of_zero_records_returns_at_once(nothing):
         group.produce()
         answer = group.member("ann").fetch(wait=5.0, **{nothing: 0})
 
-        assert (0.0, []) == (await took(_parts_of(answer)))
+        assert (0.0, []) == (await timed(_parts_of(answer)))
 
 
 async def _parts_of(answer):
@@ -45,7 +45,7 @@ async def test_fetch_waits_for_min_bytes_or_max_wait():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
-        seconds, answer = await took(ann.fetch(wait=2.0, min_bytes=10_000))
+        seconds, answer = await timed(ann.fetch(wait=2.0, min_bytes=10_000))
 
     assert (2.0, [(0, 9, 1)]) == (seconds, acquired(answer))
 
@@ -57,7 +57,7 @@ async def parked(happening, **config):
         ann, bob = group.member("ann"), group.member("bob")
         await ann.fetch()
         await bob.fetch()
-        (seconds, answer), _ = await together(
+        (seconds, answer), _ = await run_together(
             (0.0, lambda: bob.fetch(wait=3.0)), (0.5, lambda: happening(group, ann))
         )
     return seconds, acquired(answer)
@@ -72,7 +72,7 @@ async def test_new_records_wake_a_waiting_fetch():
 
 async def test_moved_start_offset_wakes_a_waiting_fetch():
     async def accept_some(group, ann):
-        await ann.say((0, 3, ACCEPT), (4, 9, RELEASE))
+        await ann.acknowledge((0, 3, ACCEPT), (4, 9, RELEASE))
 
     assert (0.5, [(4, 9, 2)]) == await parked(accept_some)
 
@@ -96,7 +96,7 @@ async def test_expire_locks_wakes_a_waiting_fetch():
 async def test_released_records_are_fetched_at_the_end_of_the_wait(way):
     async def let_go(group, ann):
         if way == "release":
-            await ann.say((0, 9, RELEASE))
+            await ann.acknowledge((0, 9, RELEASE))
         elif way == "close":
             await ann.close()
         else:
@@ -123,8 +123,9 @@ async def test_later_request_fails_a_waiting_fetch():
         ann, other = group.member("ann"), group.member("ann")
         await ann.fetch()
         other.epoch = 2
-        (_, fetched), (seconds, said) = await together(
-            (0.0, lambda: ann.fetch(wait=2.0)), (0.5, lambda: other.say((0, 0, ACCEPT)))
+        (_, fetched), (seconds, said) = await run_together(
+            (0.0, lambda: ann.fetch(wait=2.0)),
+            (0.5, lambda: other.acknowledge((0, 0, ACCEPT))),
         )
 
     assert (0.0, [ErrorCode.none]) == (seconds, codes(said))

@@ -18,6 +18,7 @@ class Log:
             self.batches.append(Batch(self.end, self.end + size - 1))
             self.end += size
 
-    def read(self, offset, most=1000):
+    def read(self, offset, max_batches=1000):
         """Return whole batches from the one that contains the offset."""
-        return [batch for batch in self.batches if batch.last_offset >= offset][:most]
+        batches = [batch for batch in self.batches if batch.last_offset >= offset]
+        return batches[:max_batches]

@@ -205,7 +205,7 @@ def test_valid_auto_offset_reset_is_accepted(either, group, value):
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes", "refusal"),
+    ("kind", "changes", "message"),
     [
         (TOPIC, [("nope", SET, "1")], "Unknown topic config name: nope"),
         (GROUP, [("nope", SET, "1")], "Unknown group config name: nope"),
@@ -222,14 +222,14 @@ def test_valid_auto_offset_reset_is_accepted(either, group, value):
         ),
     ],
 )
-def test_unsuitable_operations_are_rejected(topic_of_either, kind, changes, refusal):
+def test_unsuitable_operations_are_rejected(topic_of_either, kind, changes, message):
     broker, topic = topic_of_either
 
-    assert ("invalid_config", refusal) == alter(broker, kind, topic, *changes)
+    assert ("invalid_config", message) == alter(broker, kind, topic, *changes)
 
 
 @pytest.mark.parametrize(
-    ("changes", "refusal"),
+    ("changes", "message"),
     [
         (
             [("retention.ms", SET, None), ("retention.bytes", SET, None)],
@@ -241,10 +241,10 @@ def test_unsuitable_operations_are_rejected(topic_of_either, kind, changes, refu
         ),
     ],
 )
-def test_malformed_changes_are_rejected(topic_of_either, changes, refusal):
+def test_malformed_changes_are_rejected(topic_of_either, changes, message):
     broker, topic = topic_of_either
 
-    assert ("invalid_request", refusal) == alter(broker, TOPIC, topic, *changes)
+    assert ("invalid_request", message) == alter(broker, TOPIC, topic, *changes)
 
 
 def test_unknown_operation_is_a_server_error(topic_of_either):

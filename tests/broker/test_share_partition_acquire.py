@@ -12,7 +12,7 @@ from tests.broker.share_groups import ACCEPT, RELEASE, Group
 def test_whole_batches_are_acquired_up_to_max_records():
     group = Group(10, 10, 10)
 
-    assert [(0, 19, 1)] == group.fetch(most=11)
+    assert [(0, 19, 1)] == group.fetch(max_records=11)
 
 
 def test_acquired_ranges_are_split_at_batch_size():
@@ -24,14 +24,14 @@ def test_acquired_ranges_are_split_at_batch_size():
 def test_record_limit_is_exact():
     group = Group(10, 10)
 
-    assert [(0, 6, 1)] == group.fetch(most=7, record_limit=True)
-    assert [(7, 9, 1)] == group.fetch(most=3, record_limit=True)
-    assert [(10, 14, 1)] == group.fetch(most=5, record_limit=True)
+    assert [(0, 6, 1)] == group.fetch(max_records=7, record_limit=True)
+    assert [(7, 9, 1)] == group.fetch(max_records=3, record_limit=True)
+    assert [(10, 14, 1)] == group.fetch(max_records=5, record_limit=True)
 
 
 def test_next_member_acquires_following_records():
     group = Group(10, 10)
-    group.fetch("ann", most=1)
+    group.fetch("ann", max_records=1)
 
     assert [(10, 19, 1)] == group.fetch("bob")
     assert [] == group.fetch("cy")
@@ -44,24 +44,24 @@ def test_record_locks_count_from_the_start_offset():
         acquired += got
         for first, last, _ in got:
             if last > 0:
-                group.say((max(first, 1), last, ACCEPT))
+                group.acknowledge((max(first, 1), last, ACCEPT))
 
     assert acquired[-1][1] == 1999
-    group.say((0, 0, ACCEPT))
+    group.acknowledge((0, 0, ACCEPT))
     assert [(2000, 2499, 1)] == group.fetch()
 
 
 def test_acquisition_is_limited_by_record_locks():
     group = Group(*[10] * 20, record_locks=100)
-    group.fetch(most=50)
+    group.fetch(max_records=50)
 
-    assert [(50, 99, 1)] == group.fetch(most=500)
+    assert [(50, 99, 1)] == group.fetch(max_records=500)
 
 
 def test_released_records_are_acquired_without_free_locks():
     group = Group(50, 50, 50, record_locks=100)
     group.fetch()
-    group.say((20, 29, RELEASE))
+    group.acknowledge((20, 29, RELEASE))
 
     assert [(20, 29, 2)] == group.fetch("bob")
     assert [] == group.fetch("bob")
@@ -69,8 +69,8 @@ def test_released_records_are_acquired_without_free_locks():
 
 def test_released_records_are_acquired_before_new_ones():
     group = Group(10, 10)
-    group.fetch(most=1)
-    group.say((3, 5, RELEASE))
+    group.fetch(max_records=1)
+    group.acknowledge((3, 5, RELEASE))
 
     assert [(3, 5, 2), (10, 19, 1)] == group.fetch("bob")
 
@@ -91,7 +91,7 @@ def test_records_near_the_delivery_limit_are_isolated():
 def test_throttled_records_are_acquired_alone():
     group = Group(10, 10, delivery_limit=5)
     for _ in range(3):
-        group.fetch(most=1)
+        group.fetch(max_records=1)
         group.release()
 
     assert [(0, 4, 4)] == group.fetch()
@@ -103,7 +103,7 @@ def test_record_on_last_delivery_is_acquired_alone():
     group = Group(4, delivery_limit=4)
     group.fetch()
     for _ in range(2):
-        group.say((2, 2, RELEASE))
+        group.acknowledge((2, 2, RELEASE))
         group.fetch()
     group.release()
 
@@ -133,7 +133,7 @@ def test_hundred_thousand_records_take_under_a_second():
             group.settings,
             0.0,
         ):
-            group.say((first, last, *[ACCEPT] * (last - first + 1)))
+            group.acknowledge((first, last, *[ACCEPT] * (last - first + 1)))
             passed = last + 1
 
     assert 100_000 == group.partition.start_offset

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from kio.schema.errors import ErrorCode
 
-from tests.broker.crafting import batches_in
+from tests.broker.raw_batches import batches_in
 
-__all__ = ["Place", "Talk", "offsets_in", "parts", "place_of"]
+__all__ = ["Place", "Talk", "new_topic", "offsets_in", "parts"]
 
 BUSY = (
     ErrorCode.coordinator_load_in_progress,
@@ -25,7 +25,7 @@ class Place:
     topic_id: uuid.UUID
 
 
-def place_of(either, **created):
+def new_topic(either, **created):
     """Create a topic; return its name and id."""
     name = either.create_topic(**created)
     topics = either.ask(
@@ -58,10 +58,10 @@ class Talk:
         )
         return answer.responses[0].partition_responses[0]
 
-    def wrote(self, place, records, version=13, **values):
+    def produce_result(self, place, records, version=13, **values):
         """Return the offset, or the error's name."""
-        told = self.produce(place, records, version, **values)
-        return told.error_code.name if told.error_code else told.base_offset
+        reported = self.produce(place, records, version, **values)
+        return reported.error_code.name if reported.error_code else reported.base_offset
 
     def fetch(self, *wanted, version=17, **values):
         """Fetch partitions: each a topic, a partition, an offset, more fields."""
@@ -123,7 +123,7 @@ class Talk:
     def begin(self, timeout=60.0):
         """Return a new transactional id with its producer."""
         tx = f"tx-{uuid.uuid4().hex[:8]}"
-        self.settled(
+        self.when_ready(
             lambda: self.ask(
                 "find_coordinator", 4, key_type=1, coordinator_keys=[tx]
             ).coordinators[0]
@@ -140,7 +140,7 @@ class Talk:
         raise AssertionError(found)
 
     def end(self, tx, producer, committed=True, version=5):
-        answer = self.settled(
+        answer = self.when_ready(
             lambda: self.ask(
                 "end_txn",
                 version,
@@ -154,7 +154,7 @@ class Talk:
             return answer.error_code.name
         return (answer.producer_id, answer.producer_epoch) if version >= 5 else None
 
-    def settled(self, ask):
+    def when_ready(self, ask):
         """Retry until the coordinator is ready and has written its markers."""
         for _ in range(PATIENCE):
             answer = ask()

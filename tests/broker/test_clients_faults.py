@@ -73,10 +73,8 @@ def once(count):
     return Counter(range(count))
 
 
-@pytest.mark.parametrize("trouble", ["cut", "lose", "refuse"])
-def test_idempotent_producer_writes_once_despite_lost_responses(
-    brokers, clients, trouble
-):
+@pytest.mark.parametrize("kind", ["cut", "lose", "refuse"])
+def test_idempotent_producer_writes_once_despite_lost_responses(brokers, clients, kind):
     producer = clients.producer(
         enable_idempotence=True,
         linger_ms=0,
@@ -85,14 +83,14 @@ def test_idempotent_producer_writes_once_despite_lost_responses(
         socket_timeout_ms=1000,
         # TCP cannot lose a response before later ones, and Kafka does not recognise a
         # duplicate after five other batches.
-        max_in_flight=1 if trouble == "lose" else 5,
+        max_in_flight=1 if kind == "lose" else 5,
         **QUICK,
     )
     sent(producer, range(30))
     trap = brokers.faults.on("Produce", times=2)
-    if trouble == "cut":
+    if kind == "cut":
         fault = trap.cut(after=True)
-    elif trouble == "lose":
+    elif kind == "lose":
         fault = trap.lose()
     else:
         fault = trap.refuse("NOT_ENOUGH_REPLICAS")
@@ -221,9 +219,9 @@ def test_kafka_share_consumer_continues_while_brokers_restart(brokers, clients):
     accepted = Counter()
 
     def follow(lines):
-        for said in map(json.loads, lines):
-            if said["name"] == "offsets_acknowledged" and said["success"]:
-                accepted["records"] += said["count"]
+        for event in map(json.loads, lines):
+            if event["name"] == "offsets_acknowledged" and event["success"]:
+                accepted["records"] += event["count"]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as java:
         reader = threading.Thread(target=follow, args=(java.stdout,))

@@ -14,13 +14,13 @@ from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
 
-__all__ = ["ask", "cluster_of", "failures"]
+__all__ = ["ask", "failures", "make_cluster"]
 
 KEYS = {name: key for key, name in api_key_map.items()}
 SETTINGS = {"auto.create.topics.enable": "false"}
 
 
-def cluster_of(brokers=3, **settings):
+def make_cluster(brokers=3, **settings):
     """Return a cluster whose brokers all run."""
     dotted = {name.replace("_", "."): value for name, value in settings.items()}
     nodes = [
@@ -62,21 +62,23 @@ def built(kind, values):
     assert values.keys() <= known.keys(), f"{kind.__name__} has no {values.keys()}"
     return kind(
         **{
-            name: converted(field, values[name]) if name in values else nothing(field)
+            name: convert_value(field, values[name])
+            if name in values
+            else default_value(field)
             for name, field in known.items()
             if name in values or field.default is MISSING
         }
     )
 
 
-def converted(field, value):
+def convert_value(field, value):
     if isinstance(value, list | tuple):
         inner = struct_in(field.type)
         return tuple(built(inner, one) if inner else one for one in value)
     return value
 
 
-def nothing(field):
+def default_value(field):
     kind = field.metadata.get("kafka_type", "")
     if kind.startswith("timedelta"):
         return timedelta(0)

@@ -62,8 +62,8 @@ async def left_over(broker):
     """Return the records that the group would deliver to a new member."""
     found = []
     with anyio.move_on_after(0.6):
-        async with consumer(broker, acknowledgement="explicit") as somebody:
-            async for record in somebody:
+        async with consumer(broker, acknowledgement="explicit") as newcomer:
+            async for record in newcomer:
                 found.append(int(record.value))  # noqa: PERF401
     return found
 

@@ -11,12 +11,12 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
 
-__all__ = ["Asker"]
+__all__ = ["BlockingClient"]
 
 KEYS = {name: key for key, name in api_key_map.items()}
 
 
-class Asker:
+class BlockingClient:
     """One connection; times are in milliseconds, as in the protocol."""
 
     def __init__(self, bootstrap_servers, client_id="test"):

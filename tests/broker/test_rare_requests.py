@@ -4,8 +4,8 @@ import pytest
 
 from tests.broker.clients import new_name
 from tests.broker.configs import BROKER, GROUP, SET, TOPIC, alter
-from tests.broker.crafting import NOW, batch
 from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.raw_batches import NOW, batch
 
 LOGGERS, METRICS = 8, 16
 
@@ -178,12 +178,12 @@ def test_past_epochs_end_where_the_next_begins():
     topic = ours.cluster.add_topic("topic", [[1, 2]])
     log = topic.partitions[0].log
 
-    def wrote(count, epoch):
+    def produce_result(count, epoch):
         for _ in range(count):
             log.append(batch("x"), NOW, leader_epoch=epoch)
 
-    wrote(3, 0)
-    wrote(2, 4)
+    produce_result(3, 0)
+    produce_result(2, 4)
     for node in (2, 1, 2, 1, 2, 1):
         ours.cluster.move_leader("topic", 0, node)
 
