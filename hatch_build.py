@@ -1,9 +1,8 @@
-"""Compiles the path of a record with mypyc when a wheel is built.
+"""Compiles the modules on a record's path with mypyc when a wheel is built.
 
-The modules that pyproject.toml lists are typed Python like all others, and run as they
-are: where there is no C compiler, or with SHARECONS_PURE=1 in the environment, the
-wheel holds Python only. SHARECONS_COMPILE=1 makes it an error if they cannot be
-compiled.
+pyproject.toml lists these modules. They are typed Python and also run uncompiled: without
+a C compiler, or with SHARECONS_PURE=1 in the environment, the wheel contains only Python.
+With SHARECONS_COMPILE=1 a failed compilation is an error.
 """
 
 import ast
@@ -17,72 +16,56 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LEAN: Final = (
-    "--param=builtin-expect-probability=100",
-    "-fvisibility=hidden",
-    "-fno-plt",
-)
-"""What mypyc writes asks after each operation whether it failed: GCC is told that none
-does, and that nobody outside replaces what the library calls in itself. Measured
-together, and with -O2: 3 % less CPU for a record, in throughput."""
 
-
-def asked(name: str) -> bool:
+def is_set(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
 
 
 class CompileHook(BuildHookInterface[Any]):
     """Adds compiled modules beside their Python."""
 
-    _place: Path | None = None
+    _build: Path | None = None
 
     def dependencies(self) -> list[str]:
         if self._is_pure():
             return []
-        # The compiler reads the types of what we import.
+        # mypyc reads the types of imported packages.
         return [*self.config["compilers"], *self.metadata.core.dependencies]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         # An editable install runs the source, so that a change takes effect.
         if version == "editable" or self._is_pure():
             return
-        self._place = Path(mkdtemp(prefix="sharecons-build-"))
+        self._build = Path(mkdtemp(prefix="sharecons-build-"))
         try:
-            libraries = compiled(Path(self.root), self.config["modules"], self._place)
-        # Whatever a compiler raises; mypy exits if it finds fault with the source.
+            libraries = compiled(Path(self.root), self.config["modules"], self._build)
+        # Compilers raise many exceptions; mypy exits if it finds an error.
         except (Exception, SystemExit) as error:
             self.finalize()
-            if asked("SHARECONS_COMPILE"):
+            if is_set("SHARECONS_COMPILE"):
                 raise
             self.app.display_warning(f"not compiled, plain Python instead: {error}")
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
         for library in libraries:
-            inside = library.relative_to(self._place / "lib")
+            inside = library.relative_to(self._build / "lib")
             build_data["force_include"][str(library)] = str(inside)
 
     def finalize(self, *_: Any) -> None:
-        if self._place is not None:
-            shutil.rmtree(self._place, ignore_errors=True)
+        if self._build is not None:
+            shutil.rmtree(self._build, ignore_errors=True)
 
     def _is_pure(self) -> bool:
-        return asked("SHARECONS_PURE")
+        return is_set("SHARECONS_PURE")
 
 
 def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
-    """Compile modules of the package; gives the libraries, which lie in `place`/lib."""
-    # Only there when the build asked for it, see `dependencies`.
+    """Compile modules of the package; return the libraries, in `place`/lib."""
+    # Installed only if the build requested it, see `dependencies`.
     from mypyc.build import mypycify
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
-
-    class Build(build_ext):
-        def build_extensions(self) -> None:
-            flags = accepted(self.compiler, LEAN, place / "tried")
-            for extension in self.extensions:
-                extension.extra_compile_args += flags
-            super().build_extensions()
 
     os.chdir(root)
     extensions = mypycify(
@@ -95,7 +78,7 @@ def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
     docstrings = docstrings_of(root, modules)
     for written in (place / "c").rglob("*.c"):
         written.write_text(with_docstrings(written.read_text(), docstrings))
-    command = Build(Distribution({"name": "sharecons", "ext_modules": extensions}))
+    command = build_ext(Distribution({"name": "sharecons", "ext_modules": extensions}))
     command.build_lib = str(place / "lib")
     command.build_temp = str(place / "temporary")
     command.ensure_finalized()
@@ -103,35 +86,9 @@ def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
     return sorted(path for path in (place / "lib").rglob("*") if path.is_file())
 
 
-def accepted(compiler: Any, flags: Sequence[str], place: Path) -> list[str]:
-    """Give those of the flags that a C compiler knows; GCC 12 knows all."""
-    if compiler.compiler_type != "unix":
-        return []
-    place.mkdir()
-    source = place / "nothing.c"
-    source.write_text("int nothing;\n")
-    return [flag for flag in flags if compiles(compiler, source, flag)]
-
-
-def compiles(compiler: Any, source: Path, flag: str) -> bool:
-    from setuptools.errors import CompileError
-
-    try:
-        compiler.compile(
-            [str(source)],
-            output_dir=str(source.parent),
-            # Clang only warns of what is GCC's.
-            extra_postargs=[flag, "-Werror"],
-        )
-    except CompileError:
-        return False
-    return True
-
-
-# mypyc drops docstrings, and gives enumerations and named tuples a filler. `help()` and
-# editors read them at run time, so they are written into the C that mypyc made. There
-# `sharecons.batch.Batch.accept` is `batch___Batch___accept`, with as much of
-# the module's name as makes it unique.
+# mypyc drops docstrings, which `help()` and editors read at run time. So they are written
+# into the C code of mypyc. `sharecons.batch.Batch.accept` is `batch___Batch___accept` there,
+# with as many parts of the module's name as make it unique.
 
 _METHOD: Final = re.compile(
     r"(\(PyCFunction\)CPyPy_(\w+),\s*[A-Z_| ]+,\s*PyDoc_STR\()"
@@ -166,7 +123,7 @@ def docstrings_of(root: Path, modules: Iterable[str]) -> dict[str, str]:
         for name, text in _documented(source, ()):
             for start in range(len(path)):
                 key = "___".join((*path[start:], *name))
-                # A name that stands for two is one that mypyc does not use.
+                # mypyc does not use ambiguous names.
                 found[key] = None if key in found else text
     return {key: text for key, text in found.items() if text}
 
@@ -184,7 +141,7 @@ def _documented(
 
 
 def with_docstrings(written: str, docstrings: dict[str, str]) -> str:
-    """Return C that mypyc wrote, with docstrings in the places it has for them."""
+    """Return the C code with the docstrings filled in."""
 
     def method(match: re.Match[str]) -> str:
         text = docstrings.get(match[2])
@@ -221,7 +178,7 @@ def with_docstrings(written: str, docstrings: dict[str, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a C string literal; of bytes that are not ASCII, octal escapes."""
+    """Return a C string literal, with octal escapes for bytes that are not ASCII."""
     plain = {ord("\n"): "\\n", ord('"'): '\\"', ord("\\"): "\\\\", ord("?"): "\\?"}
     return (
         '"'
