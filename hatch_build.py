@@ -1,15 +1,15 @@
 """Compiles the modules on a record's path with mypyc when a wheel is built.
 
-pyproject.toml lists these modules. They are typed Python and also run uncompiled: without
-a C compiler, or with SHARECONS_PURE=1 in the environment, the wheel contains only Python.
-With SHARECONS_COMPILE=1 a failed compilation is an error.
+pyproject.toml lists these modules. They are typed Python and also run uncompiled:
+without a C compiler, or with SHARECONS_PURE=1 in the environment, the wheel contains
+only Python. With SHARECONS_COMPILE=1 a failed compilation is an error.
 """
 
 import ast
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final
@@ -86,9 +86,10 @@ def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
     return sorted(path for path in (place / "lib").rglob("*") if path.is_file())
 
 
-# mypyc drops docstrings, which `help()` and editors read at run time. So they are written
-# into the C code of mypyc. `sharecons.batch.Batch.accept` is `batch___Batch___accept` there,
-# with as many parts of the module's name as make it unique.
+# mypyc drops docstrings, which `help()` and editors read at run time. So they are
+# written into the C code of mypyc. `sharecons.batch.Batch.accept` is called
+# `batch___Batch___accept` there, with as many parts of the module's name as make it
+# unique.
 
 _METHOD: Final = re.compile(
     r"(\(PyCFunction\)CPyPy_(\w+),\s*[A-Z_| ]+,\s*PyDoc_STR\()"
