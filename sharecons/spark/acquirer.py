@@ -60,7 +60,7 @@ class LedgerWriter(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether acquiring should pause until Spark has planned more batches."""
+        """True while acquiring should pause until Spark has planned more batches."""
         ...
 
 

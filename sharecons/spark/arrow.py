@@ -57,12 +57,12 @@ def _binary_column(data: bytes, ends: Any, is_valid: bytes, count: int) -> Any:
         return pa.nulls(count, pa.binary())
     buffers: list[Any] = [None, pa.py_buffer(ends.getvalue()), pa.py_buffer(data)]
     cut = pa.Array.from_buffers(pa.large_binary(), 2 * count - 1, buffers)
-    taken = cut.take(_even_numbers(count)).cast(pa.binary())
+    values = cut.take(_even_numbers(count)).cast(pa.binary())
     if not null_count:
-        return taken
+        return values
     validity = _validity(is_valid, count)
     return pa.Array.from_buffers(
-        pa.binary(), count, [validity, *taken.buffers()[1:]], null_count
+        pa.binary(), count, [validity, *values.buffers()[1:]], null_count
     )
 
 

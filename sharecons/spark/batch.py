@@ -27,7 +27,7 @@ class BatchQuery:
     """Plans one batch.
 
     The first planning of a `load()` acquires records. A later one, in any process,
-    reads the same positions. Nothing is trimmed: the same positions give the same rows,
+    reads the same positions. Nothing is trimmed: the same positions return the same rows,
     as long as Kafka keeps the records. A query with `endingPosition` acquires nothing.
     """
 

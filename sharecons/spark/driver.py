@@ -241,7 +241,7 @@ class Driver:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the member has ended; `raise_if_ended` raises the reason."""
+        """True once the member has ended; `raise_if_ended` raises the reason."""
         return self._stopping or self._error is not None
 
     def raise_if_ended(self) -> None:
@@ -281,7 +281,7 @@ class Driver:
     def _run(self) -> None:
         try:
             anyio.run(self._main)
-        except BaseException as error:  # noqa: BLE001 (raised where Spark asks)
+        except BaseException as error:  # noqa: BLE001 (raised in Spark's thread)
             self._error = error
         finally:
             self._portal = None
@@ -303,7 +303,7 @@ class Driver:
                         await self._keep_acquiring()
                     finally:
                         tasks.cancel_scope.cancel()
-            except Exception as error:  # noqa: BLE001 (raised where Spark asks)
+            except Exception as error:  # noqa: BLE001 (raised in Spark's thread)
                 self._error = _unwrap(error)
 
     async def _keep_acquiring(self) -> None:

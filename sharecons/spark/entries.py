@@ -96,8 +96,8 @@ class Entry:
         ids = [bytes.fromhex(each) for each in self.header["ids"]]
         ranges: dict[SharePartition, list[tuple[int, int]]] = {}
         for topic, partition, first, last in self.rows:
-            place = SharePartition(ids[topic], partition)
-            ranges.setdefault(place, []).append((first, last))
+            share_partition = SharePartition(ids[topic], partition)
+            ranges.setdefault(share_partition, []).append((first, last))
         return ranges
 
     @property
@@ -106,12 +106,12 @@ class Entry:
             {
                 load_id: Load(
                     start=start,
-                    ledger_end=held,
+                    ledger_end=ledger_end,
                     spans=tuple((first, end) for first, end in spans),
-                    open_since=since,
+                    open_since=open_since,
                     is_complete=is_complete,
                 )
-                for load_id, start, held, spans, since, is_complete in self.header.get(
+                for load_id, start, ledger_end, spans, open_since, is_complete in self.header.get(
                     "loads", ()
                 )
             }
@@ -156,8 +156,13 @@ def encode_trimmed(
     """Encode a snapshot of a trimmed ledger."""
     index: dict[TopicId, int] = {}
     rows = [
-        (index.setdefault(place.topic_id, len(index)), place.partition, first, last)
-        for place, ranges in redeliverable.items()
+        (
+            index.setdefault(share_partition.topic_id, len(index)),
+            share_partition.partition,
+            first,
+            last,
+        )
+        for share_partition, ranges in redeliverable.items()
         for first, last in ranges
     ]
     header: dict[str, Any] = {

@@ -37,8 +37,8 @@ class GroupLag:
     @property
     def start_offsets(self) -> Mapping[TopicPartition, int]:
         return {
-            place: each.start_offset
-            for place, each in self.offsets.items()
+            partition: each.start_offset
+            for partition, each in self.offsets.items()
             if each.start_offset is not None
         }
 
@@ -50,13 +50,13 @@ async def read_group_lag(
 
     They are for the progress, and to drop redeliverable ranges from the ledger.
     """
-    asked_with = dict(topic_ids)
+    requested_ids = dict(topic_ids)
     try:
         listed = (await admin.list_share_group_offsets(group_id))[group_id].value
     except Error as error:
         _log.debug("group offsets unavailable", group=group_id, reason=str(error))
         return GroupLag()
-    return GroupLag(offsets=listed.found, topic_ids=asked_with)
+    return GroupLag(offsets=listed.found, topic_ids=requested_ids)
 
 
 async def read_log_bounds(

@@ -172,7 +172,7 @@ class OwnedQuery:
             value = call(reader, *request["args"], **request["kwargs"])
         except Error as error:
             return {"error": type(error).__name__, "text": str(error)}
-        except Exception as error:  # noqa: BLE001 (raised where Spark asks)
+        except Exception as error:  # noqa: BLE001 (raised in the other process)
             return {"error": "Error", "text": f"{type(error).__name__}: {error}"}
         return {
             "value": _encode_tasks(value) if request["call"] == "plan_tasks" else value

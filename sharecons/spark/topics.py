@@ -77,7 +77,7 @@ def classify_topics(described: Results[str, Topic]) -> DescribedTopics:
         for number, partition in topic.partitions.items()
     }
     with_leader = frozenset(
-        place for place, leader in leaders.items() if leader is not None
+        partition for partition, leader in leaders.items() if leader is not None
     )
     return DescribedTopics(
         ids={name: topic.topic_id for name, topic in described.found.items()},

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark():
-    # Tests that do without have no pyspark, perhaps.
+    # Imported here: other tests also run without pyspark.
     from tests.spark.spark_session import session
 
     spark = session()

@@ -12,20 +12,20 @@ from pathlib import Path
 
 from tests.spark.spark_session import environment
 
-__all__ = ["Program"]
+__all__ = ["DriverProcess"]
 
 
-class Program:
-    """A driver program in a session of its own, with its JVM and its workers."""
+class DriverProcess:
+    """A running `driver_program`, with its JVM and workers, in its own session."""
 
-    def __init__(self, said, dies=None, chance=0.0):
-        self.dies = dies
+    def __init__(self, config, kill_at=None, chance=0.0):
+        self.kill_at = kill_at
         faults = {"SHARECONS_TEST_CHANCE": str(chance)}
-        if dies is not None and ":" in dies:
-            faults["SHARECONS_TEST_DIES"] = dies
+        if kill_at is not None and ":" in kill_at:
+            faults["SHARECONS_TEST_KILL"] = kill_at
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.driver_program", json.dumps(said)],
-            cwd=said["base"],
+            [sys.executable, "-m", "tests.spark.driver_program", json.dumps(config)],
+            cwd=config["base"],
             env={**os.environ, **environment(), **faults, "TZ": "UTC"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -34,43 +34,43 @@ class Program:
             start_new_session=True,
         )
         self.printed = []
-        # Read to its end, whoever waits: a full pipe would hold Spark up.
-        self.reading = threading.Thread(target=self._read, daemon=True)
-        self.reading.start()
+        # Always read to the end: a full pipe would block Spark.
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         for line in self.process.stdout:
             self.printed.append(line)
 
-    def go(self):
-        """Begin the query; wait until it runs, or has died where it was to."""
+    def start_query(self):
+        """Start the query; wait until it runs, or was killed at its point."""
         self.wait_for("ready")
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        self.wait_for("running", may_die=self.dies is not None)
+        self.wait_for("running", may_be_killed=self.kill_at is not None)
 
-    def wait_for(self, line, within=300, may_die=False):
-        end = time.monotonic() + within
+    def wait_for(self, line, timeout=300, may_be_killed=False):
+        end = time.monotonic() + timeout
         while f"{line}\n" not in self.printed:
-            if may_die and self.process.poll() == -signal.SIGKILL:
+            if may_be_killed and self.process.poll() == -signal.SIGKILL:
                 return
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < end, f"no {line!r}, but {self.said()}"
+            assert self.process.poll() is None, self.output()
+            assert time.monotonic() < end, f"no {line!r}, but {self.output()}"
             time.sleep(0.05)
 
-    def wait(self, within):
+    def wait(self, timeout):
         try:
-            self.process.wait(within)
+            self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             raise TimeoutError from None
 
     def kill(self, number=signal.SIGKILL):
-        """Kill the program, its JVM, and what has the member and the ledger."""
+        """Kill the program, its JVM, and the process of the member."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
         self.process.wait(60)
         self.process.stdin.close()
-        self.reading.join(60)
+        self.reader.join(60)
         self.process.stdout.close()
 
     def kill_jvm(self):
@@ -82,11 +82,11 @@ class Program:
                 ):
                     os.kill(int(path.name), signal.SIGKILL)
 
-    def finish(self, within=300):
-        """Wait for its end; tells whether it ended well."""
-        self.process.wait(within)
-        self.reading.join(10)
+    def finish(self, timeout=300):
+        """Wait for the end; return whether it succeeded."""
+        self.process.wait(timeout)
+        self.reader.join(10)
         return self.process.returncode == 0
 
-    def said(self):
+    def output(self):
         return "".join(self.printed)[-5000:]

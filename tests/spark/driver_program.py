@@ -1,36 +1,40 @@
-"""A driver program for tests that kill it: one query, until it is killed or done.
+"""A driver program for tests that kill it: one query, until it is killed or ends.
 
 `python -m tests.spark.driver_program '{"servers": ..., "trigger": {...}}'`
 
-It says "ready", waits for a line, and begins: so that Spark is warm by then.
+It prints "ready" when Spark has started, waits for a line, and starts the query.
 """
 
 import json
 import sys
 
 from tests.spark.faults import FaultySource
-from tests.spark.spark_session import Query, joined_with_itself, session
+from tests.spark.spark_session import Query, self_join, session
 
 
-def main(said):
-    spark = session(said.get("master", "local[2,4]"))
+def main(config):
+    spark = session(config.get("master", "local[2,4]"))
     spark.dataSource.register(FaultySource)
-    tell("ready")
+    report("ready")
     sys.stdin.readline()
     query = Query(
-        said["servers"], said["topic"], said["group"], said["base"], **said["options"]
+        config["servers"],
+        config["topic"],
+        config["group"],
+        config["base"],
+        **config["options"],
     )
     frame = query.read(spark)
-    if said.get("joined"):
-        frame = joined_with_itself(frame)
-    running = query.start(frame, **said["trigger"])
-    tell("running")
+    if config.get("joined"):
+        frame = self_join(frame)
+    running = query.start(frame, **config["trigger"])
+    report("running")
     running.awaitTermination()
-    tell("done")
+    report("done")
 
 
-def tell(what):
-    sys.stdout.write(f"{what}\n")
+def report(state):
+    sys.stdout.write(f"{state}\n")
     sys.stdout.flush()
 
 

@@ -1,11 +1,11 @@
-"""A source whose processes die where a test wants them to.
+"""A source whose processes are killed at chosen points.
 
-It says so in the environment, which all processes of a program inherit:
+Environment variables, which all processes of a program inherit, configure it:
 
-SHARECONS_TEST_DIES     a point of `POINTS` and a number: the program is killed when it
-                        comes there for the so-manieth time
-SHARECONS_TEST_CHANCE   how likely a task's attempt fails, or kills its worker, at each
-                        batch of rows; the third attempt is spared
+SHARECONS_TEST_KILL     a point of `POINTS` and a number n: the program is killed when
+                        it reaches that point for the nth time
+SHARECONS_TEST_CHANCE   the probability with which a task fails, or kills its worker, at
+                        each batch of rows; the third attempt of a task does not fail
 """
 
 import os
@@ -19,71 +19,71 @@ from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
 
-__all__ = ["POINTS", "FaultySource", "meet"]
+__all__ = ["POINTS", "FaultySource", "wait_for_tasks"]
 
-# Where a driver may die: whose method, and whether before it or after it.
+# Where a driver is killed: before or after a call of a method.
 POINTS = {
-    "acquired": (Store, "append", "before"),
-    "entered": (Store, "append", "after"),
+    "before write": (Store, "append", "before"),
+    "after write": (Store, "append", "after"),
     "accepted": (Acquirer, "on_ack_results", "before"),
-    "offered": (StreamQuery, "latest_offset", "after"),
-    "planned": (StreamQuery, "plan_tasks", "after"),
-    "commits": (StreamQuery, "commit", "before"),
-    "swept": (Store, "_remove_oldest", "before"),
-    "committed": (StreamQuery, "commit", "after"),
+    "after latest offset": (StreamQuery, "latest_offset", "after"),
+    "after planning": (StreamQuery, "plan_tasks", "after"),
+    "before commit": (StreamQuery, "commit", "before"),
+    "before removal": (Store, "_remove_oldest", "before"),
+    "after commit": (StreamQuery, "commit", "after"),
 }
 
 
 class FaultySource(ShareGroupDataSource):
     def streamReader(self, schema):  # noqa: N802
-        made = super().streamReader(schema)
-        return FaultyReader(made._options, made._load_id)
+        reader = super().streamReader(schema)
+        return FaultyReader(reader._options, reader._load_id)
 
 
 class FaultyReader(ShareGroupStreamReader):
     def _get_query(self):
-        if self._query is None and (said := os.environ.get("SHARECONS_TEST_DIES")):
-            point, times = said.split(":")
-            _arm(*POINTS[point], int(times))
+        if self._query is None and (kill := os.environ.get("SHARECONS_TEST_KILL")):
+            point, times = kill.split(":")
+            _kill_at(*POINTS[point], int(times))
         return super()._get_query()
 
     def read(self, partition):
         chance = float(os.environ.get("SHARECONS_TEST_CHANCE", "0"))
         for batch in super().read(partition):
-            _perhaps_fail(chance)
+            _fail_with(chance)
             yield batch
-        _perhaps_fail(chance)
+        _fail_with(chance)
 
 
-def _arm(owner, name, when, times):
-    """Have a program die at a call of this method."""
+def _kill_at(owner, name, when, times):
+    """Make the nth call of a method kill the program."""
     method = getattr(owner, name)
     left = times
 
-    def dying(self, *given, **named):
+    def killing(self, *args, **kwargs):
         nonlocal left
         left -= 1
         if not left and when == "before":
-            _die()
-        result = method(self, *given, **named)
-        if name == "latest_offset" and result == given[0]:
-            left += 1  # nothing was offered
+            _kill()
+        result = method(self, *args, **kwargs)
+        if name == "latest_offset" and result == args[0]:
+            left += 1  # there was no new offset
         elif left <= 0:
-            _die()
+            _kill()
         return result
 
-    setattr(owner, name, dying)
+    setattr(owner, name, killing)
     if owner is Acquirer:
-        # It is only told of what was applied if it wants to know.
+        # Without a callback the member does not report successful acknowledgements.
         owner.has_ack_callback = property(lambda _: True)
 
 
-def _die():
+def _kill():
     # The program, its JVM and this process; Spark's daemon ends with the JVM.
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _perhaps_fail(chance):
+def _fail_with(chance):
     from pyspark import TaskContext
 
     task = TaskContext.get()
@@ -93,11 +93,11 @@ def _perhaps_fail(chance):
         raise RuntimeError("on purpose")
 
 
-def meet(place, many):
-    """Wait until so many tasks are at their reading, each in a process of its own."""
-    (Path(place) / str(os.getpid())).touch()
+def wait_for_tasks(directory, count):
+    """Wait until so many tasks are running, each in a process of its own."""
+    (Path(directory) / str(os.getpid())).touch()
     end = time.monotonic() + 60
-    while len(os.listdir(place)) < many:
+    while len(os.listdir(directory)) < count:
         if time.monotonic() > end:
-            raise TimeoutError(f"{len(os.listdir(place))} tasks read at once")
+            raise TimeoutError(f"{len(os.listdir(directory))} tasks are running")
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""What tests of fetching share: ranges of topics, and rows out of Arrow's batches."""
+"""Helpers for tests of fetching: ranges of topics, and rows of Arrow batches."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from sharecons.spark.fetching import read_ranges
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.testing import EmbeddedBroker
 
-__all__ = ["Logs", "broken", "embedded", "offsets"]
+__all__ = ["Logs", "embedded", "offsets", "threads_left_by"]
 
 
 class Logs(NamedTuple):
@@ -20,7 +20,7 @@ class Logs(NamedTuple):
 
     bootstrap_servers: str
 
-    def taken(
+    def acquired(
         self, topic: str, first: int, last: int, partition: int = 0, count: int = 1
     ) -> AcquiredRange:
         return AcquiredRange(topic, self.topic_id(topic), partition, first, last, count)
@@ -59,7 +59,7 @@ class Logs(NamedTuple):
 
 
 def offsets(rows: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Give partition and offset of each row."""
+    """Return partition and offset of each row."""
     return [(row["partition"], row["offset"]) for row in rows]
 
 
@@ -69,8 +69,8 @@ def embedded(**options: Any) -> Iterator[tuple[EmbeddedBroker, Logs]]:
         yield broker, Logs(broker.bootstrap_servers)
 
 
-def broken(do: Callable[[], Any]) -> list[str]:
-    """The threads that are left after something was done, beside those before."""
+def threads_left_by(action: Callable[[], Any]) -> list[str]:
+    """Return the names of threads that an action has left running."""
     before = set(threading.enumerate())
-    do()
+    action()
     return [t.name for t in threading.enumerate() if t not in before and t.is_alive()]

@@ -1,19 +1,24 @@
-"""A place in memory that fails when it is told to."""
+"""A storage in memory that fails on request."""
 
 from sharecons.spark.storage import Storage
 
 
 class Killed(BaseException):
-    """The process ended here; what is in memory is gone."""
+    """The process was killed here."""
 
 
 class MemoryStorage(Storage):
-    """Files in a dict. `fate` is what becomes of the next file that is created."""
+    """Files in a dict.
+
+    Attributes:
+        fault: what happens to the next file that is created.
+        removals_left: files that may be removed before the process is killed.
+    """
 
     def __init__(self):
         self.files = {}
-        self.fate = None
-        self.removals = None
+        self.fault = None
+        self.removals_left = None
         self.created = 0
 
     def list_names(self):
@@ -26,28 +31,28 @@ class MemoryStorage(Storage):
             raise FileNotFoundError(name) from None
 
     def create(self, name, data):
-        fate, self.fate = self.fate, None
-        if fate == "killed before":
+        fault, self.fault = self.fault, None
+        if fault == "killed before":
             raise Killed
-        if fate == "failed":
-            raise TimeoutError("no answer from the store")
+        if fault == "failed":
+            raise TimeoutError("no response from the store")
         if name in self.files:
             raise FileExistsError(name)
         self.files[name] = data
         self.created += 1
-        if fate == "killed after":
+        if fault == "killed after":
             raise Killed
-        if fate == "answer lost":
-            raise TimeoutError("no answer from the store")
-        if fate == "repeated":
+        if fault == "response lost":
+            raise TimeoutError("no response from the store")
+        if fault == "repeated":
             raise FileExistsError(name)
 
     def remove(self, name):
-        if self.removals is not None:
-            if self.removals == 0:
-                self.removals = None
+        if self.removals_left is not None:
+            if self.removals_left == 0:
+                self.removals_left = None
                 raise Killed
-            self.removals -= 1
+            self.removals_left -= 1
         self.files.pop(name, None)
 
     def lock(self, who):

@@ -1,4 +1,4 @@
-"""A PySpark session for tests, and what their queries have in common."""
+"""A PySpark session for tests, and helpers for queries."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-__all__ = ["Query", "environment", "joined_with_itself", "kept", "session"]
+__all__ = ["Query", "committed_rows", "environment", "self_join", "session"]
 
 if not shutil.which("java") and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs a Java of 17 or newer", allow_module_level=True)
@@ -26,16 +26,16 @@ MASTER = "local[4,4]"  # four tasks at a time, each tried four times
 @cache
 def _tests():
     """A directory with nothing but `tests` in it."""
-    place = tempfile.TemporaryDirectory(prefix="sharecons-tests-")
-    (Path(place.name) / "tests").symlink_to(ROOT / "tests")
-    return place
+    directory = tempfile.TemporaryDirectory(prefix="sharecons-tests-")
+    (Path(directory.name) / "tests").symlink_to(ROOT / "tests")
+    return directory
 
 
 def environment():
-    """What Spark and its workers are to find.
+    """Return the environment variables of Spark and its workers.
 
-    The `sharecons` that is tested is the one that is installed, which may be compiled;
-    workers would take the one of the checkout, since they begin there.
+    The installed `sharecons` is tested, which may be compiled. Without these variables
+    workers would import that of the checkout, in which they start.
     """
     return {
         "PYTHONPATH": _tests().name,
@@ -77,7 +77,7 @@ def session(master=MASTER):
 
 
 class Query:
-    """One query's options and places."""
+    """A query's options and directories."""
 
     def __init__(self, servers, topic, group, base, **options):
         self.base = Path(base)
@@ -106,7 +106,7 @@ class Query:
         )
 
     def run(self, spark, frame=None, **more):
-        """Run until all that is there is read; gives the query."""
+        """Run until all current records are read; return the query."""
         query = self.start(
             self.read(spark, **more) if frame is None else frame, availableNow=True
         )
@@ -114,8 +114,8 @@ class Query:
         return query
 
 
-def joined_with_itself(frame):
-    """Return a join for which Spark makes two readers of one load()."""
+def self_join(frame):
+    """Return a join for which Spark creates two readers of one load()."""
     from pyspark.sql.functions import expr
 
     same = "a.partition = b.partition and a.offset = b.offset"
@@ -123,8 +123,8 @@ def joined_with_itself(frame):
     return both.selectExpr("a.partition", "a.offset", "b.value")
 
 
-def kept(out):
-    """What a query's Parquet has, of batches that were committed."""
+def committed_rows(out):
+    """Return the table of a query's committed batches; None if there is none."""
     log = Path(out) / "_spark_metadata"
     files = {}
     for part in sorted(log.glob("[0-9]*"), key=lambda path: int(path.stem)):

@@ -1,4 +1,4 @@
-"""Columns to Arrow."""
+"""Conversion of columns to Arrow."""
 
 import pyarrow as pa
 import pytest
@@ -42,12 +42,12 @@ def names(*given_):
     return [header["key"] for header in row["headers"]]
 
 
-@given(held=st.lists(records, min_size=1, max_size=8), codec=st.sampled_from(Codec))
-def test_record_batch_has_the_encoded_records(held, codec):
-    batch = arrow(encode(held, base_offset=50, compression=codec))
+@given(encoded=st.lists(records, min_size=1, max_size=8), codec=st.sampled_from(Codec))
+def test_record_batch_has_the_encoded_records(encoded, codec):
+    batch = arrow(encode(encoded, base_offset=50, compression=codec))
 
     micros = batch["timestamp"].cast(pa.int64()).to_pylist()
-    assert [record.timestamp * 1000 for record in held] == micros
+    assert [record.timestamp * 1000 for record in encoded] == micros
     rows = batch.drop_columns(["timestamp"]).to_pylist()
     assert [
         {
@@ -61,7 +61,7 @@ def test_record_batch_has_the_encoded_records(held, codec):
             "headers": [{"key": name, "value": value} for name, value in record.headers]
             or None,
         }
-        for n, record in enumerate(held)
+        for n, record in enumerate(encoded)
     ] == rows
 
 
@@ -90,18 +90,18 @@ def test_timestamp_type_of_log_append_time_is_1():
 
 @pytest.mark.parametrize("size", [1, 2, 100, 5000, 3])
 def test_batches_of_different_sizes_are_converted(size):
-    held = [
+    encoded = [
         NewRecord(key=None if n % 3 else b"k", value=b"%d" % n) for n in range(size)
     ]
 
-    batch = arrow(encode(held), spans=((0, size, 1),))
+    batch = arrow(encode(encoded), spans=((0, size, 1),))
 
-    assert [record.value for record in held] == batch["value"].to_pylist()
-    assert [record.key for record in held] == batch["key"].to_pylist()
+    assert [record.value for record in encoded] == batch["value"].to_pylist()
+    assert [record.key for record in encoded] == batch["key"].to_pylist()
 
 
 def test_values_are_copied_without_the_rest_of_the_response():
-    # What lies around the wanted records is not kept with them.
+    # The batch does not keep the rest of the response in memory.
     batch = encode([NewRecord(value=bytes(1000)) for _ in range(100)])
 
     made = arrow(batch, SCHEMA, spans=((3, 3, 1),))

@@ -1,4 +1,4 @@
-"""The member in the background and the ledger it fills, on the embedded broker."""
+"""The driver: its member and its ledger, on the embedded broker."""
 
 import subprocess
 import sys
@@ -43,16 +43,16 @@ def options(broker, tmp_path):
 
 
 @pytest.fixture
-def opened():
-    """Opens drivers, and ends them with the test."""
+def start_driver():
+    """Starts drivers, and stops them after the test."""
     drivers = []
 
-    def open_one(options):
+    def start(options):
         driver, _ = open_driver(options)
         drivers.append(driver)
         return driver
 
-    yield open_one
+    yield start
     for driver in drivers:
         driver.stop()
 
@@ -64,8 +64,8 @@ def until(done, within=10.0):
     return done()
 
 
-def held(driver):
-    """Every offset of the ledger, in its order, with its delivery count."""
+def ledger_offsets(driver):
+    """Return partition, offset and delivery count of each offset in the ledger."""
     return [
         (each.partition, offset, each.delivery_count)
         for each in driver.ranges_between(driver.begin, driver.end)
@@ -77,46 +77,46 @@ def produce(broker, count, partition=0):
     broker.produce("orders", [b"x"] * count, partition=partition)
 
 
-def test_acquired_records_are_in_the_ledger_and_accepted(broker, options, opened):
+def test_acquired_records_are_in_the_ledger_and_accepted(broker, options, start_driver):
     produce(broker, 30)
     produce(broker, 20, partition=1)
-    driver = opened(options())
+    driver = start_driver(options())
 
     assert until(lambda: driver.end == 50)
-    assert sorted(held(driver)) == [
+    assert sorted(ledger_offsets(driver)) == [
         *((0, offset, 1) for offset in range(30)),
         *((1, offset, 1) for offset in range(20)),
     ]
     driver.stop()
-    after = opened(options())
+    after = start_driver(options())
     time.sleep(1.5)
     assert after.end == 50
     assert after.stats()["acquired"] == 0
 
 
-@pytest.mark.parametrize("point", ["acquired", "entered", "accepted"])
+@pytest.mark.parametrize("point", ["before write", "after write", "accepted"])
 def test_driver_reaches_the_points_at_which_other_tests_kill_it(
-    broker, options, opened, monkeypatch, point
+    broker, options, start_driver, monkeypatch, point
 ):
     pytest.importorskip("pyspark", reason="needs sharecons[spark]")
     from tests.spark import faults
 
     owner, name, when = faults.POINTS[point]
     for each in {name, "has_ack_callback"} & vars(owner).keys():
-        monkeypatch.setattr(owner, each, vars(owner)[each])  # as it is, afterwards
+        monkeypatch.setattr(owner, each, vars(owner)[each])  # restored after the test
     died = threading.Event()
-    monkeypatch.setattr(faults, "_die", died.set)
-    faults._arm(owner, name, when, 1)
+    monkeypatch.setattr(faults, "_kill", died.set)
+    faults._kill_at(owner, name, when, 1)
     produce(broker, 30)
-    driver = opened(options())
-    came = died.wait(10)
-    driver.stop()  # no call may be under way when `_die` is itself again
+    driver = start_driver(options())
+    reached = died.wait(10)
+    driver.stop()  # no call may be running when `_kill` is restored
 
-    assert came
+    assert reached
 
 
-def test_wait_beyond_returns_when_records_arrive(broker, options, opened):
-    driver = opened(options())
+def test_wait_beyond_returns_when_records_arrive(broker, options, start_driver):
+    driver = start_driver(options())
     produce(broker, 5)
 
     assert driver.wait_beyond(0, 10) == 5
@@ -126,8 +126,8 @@ def test_wait_beyond_returns_when_records_arrive(broker, options, opened):
     assert time.monotonic() - began < 2
 
 
-def test_wait_beyond_returns_after_its_timeout(options, opened):
-    driver = opened(options())
+def test_wait_beyond_returns_after_its_timeout(options, start_driver):
+    driver = start_driver(options())
     began = time.monotonic()
 
     assert driver.wait_beyond(0, 0.1) == 0
@@ -135,7 +135,7 @@ def test_wait_beyond_returns_after_its_timeout(options, opened):
 
 
 def test_records_are_not_accepted_if_the_write_fails(
-    broker, options, opened, monkeypatch
+    broker, options, start_driver, monkeypatch
 ):
     produce(broker, 10)
 
@@ -144,35 +144,35 @@ def test_records_are_not_accepted_if_the_write_fails(
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "append", fail)
-        driver = opened(options())
+        driver = start_driver(options())
         with pytest.raises(LedgerTakenError):
             driver.wait_beyond(0, 10)
         driver.stop()
 
-    again = opened(options())
+    again = start_driver(options())
     assert again.wait_beyond(0, 40) == 10
-    # The one that could not write gave them back by losing its connection.
-    assert {count for _, _, count in held(again)} == {2}
+    # The first driver released them when its connection closed.
+    assert {count for _, _, count in ledger_offsets(again)} == {2}
 
 
 def test_driver_that_fails_before_accepting_loses_and_repeats_nothing(
-    broker, options, opened, monkeypatch
+    broker, options, start_driver, monkeypatch
 ):
     produce(broker, 10)
     append = Store.append
 
     def die(store, segment):
         append(store, segment)
-        raise LedgerTakenError("as if it had been killed")
+        raise LedgerTakenError("simulated kill")
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "append", die)
-        driver = opened(options())
+        driver = start_driver(options())
         with pytest.raises(LedgerTakenError):
             driver.wait_beyond(0, 10)
         driver.stop()
 
-    again = opened(options())
+    again = start_driver(options())
     assert again.end == 10
     assert until(lambda: again.stats()["redelivered"] == 10, within=40)
     assert again.end == 10
@@ -180,22 +180,22 @@ def test_driver_that_fails_before_accepting_loses_and_repeats_nothing(
     assert again.wait_beyond(10, 10) == 11
 
 
-def test_stop_uses_up_no_delivery(broker, options, opened):
-    driver = opened(options(maxOffsetsAhead="100"))
+def test_stop_uses_up_no_delivery(broker, options, start_driver):
+    driver = start_driver(options(maxOffsetsAhead="100"))
     for _ in range(20):
         produce(broker, 100)
     assert until(lambda: driver.end > 0)
     driver.stop()
 
-    after = opened(options())
+    after = start_driver(options())
     assert until(lambda: after.end == 2000)
-    assert {count for _, _, count in held(after)} == {1}
+    assert {count for _, _, count in ledger_offsets(after)} == {1}
 
 
-def test_acquiring_pauses_at_max_offsets_ahead(broker, options, opened):
+def test_acquiring_pauses_at_max_offsets_ahead(broker, options, start_driver):
     for _ in range(40):
         produce(broker, 100)
-    driver = opened(
+    driver = start_driver(
         options(**{"maxOffsetsAhead": "500", "kafka.max.poll.records": "100"})
     )
     assert until(lambda: driver.end >= 500)
@@ -207,69 +207,73 @@ def test_acquiring_pauses_at_max_offsets_ahead(broker, options, opened):
     assert driver.wait_beyond(waiting, 5) > waiting
 
 
-def test_available_now_continues_after_a_long_batch(broker, options, opened):
+def test_available_now_continues_after_a_long_batch(broker, options, start_driver):
     for _ in range(20):
         produce(broker, 50)
     slow = {"maxOffsetsAhead": "100", "idleTimeout": "2s"}
     query = StreamQuery(
         options(**slow, **{"kafka.max.poll.records": "50"}),
-        opener=lambda given, _: OpenedDriver(opened(given), "ledger"),
+        opener=lambda given, _: OpenedDriver(start_driver(given), "ledger"),
     )
     query.end_when_drained()
     ends = [query.initial_offset()]
     while len(ends) < 3:
         ends.append(query.latest_offset(ends[-1], max_offsets=100, min_offsets=None))
         assert ends[-1]["position"] > ends[-2]["position"]
-        time.sleep(2.5)  # the batch runs, and soon there is no room for more
+        time.sleep(2.5)  # the batch runs, and the ledger gets full
 
     while ends[-1] != ends[-2]:
         ends.append(query.latest_offset(ends[-1], max_offsets=None, min_offsets=None))
     assert ends[-1]["position"] == 1000
 
 
-def test_trim_drops_committed_ranges_only(broker, options, opened):
+def test_trim_drops_committed_ranges_only(broker, options, start_driver):
     produce(broker, 10)
-    driver = opened(options())
+    driver = start_driver(options())
     assert until(lambda: driver.end == 10)
     driver.trim(7)
 
     assert driver.begin == 7
-    assert [offset for _, offset, _ in held(driver)] == [7, 8, 9]
+    assert [offset for _, offset, _ in ledger_offsets(driver)] == [7, 8, 9]
     driver.trim(3)
     assert driver.begin == 7
 
 
-def test_entries_are_removed_after_a_commit(broker, options, opened):
+def test_entries_are_removed_after_a_commit(broker, options, start_driver):
     kept = Path(options().ledger_location)
-    driver = opened(options())
+    driver = start_driver(options())
     for number in range(1, 4):
         produce(broker, 10)
         assert until(lambda end=number * 10: driver.end == end)
     before = len(list(kept.glob("*.jsonl")))
     driver.trim(30)
 
-    # What is left: the word that all is trimmed.
+    # Only the snapshot is left.
     assert before >= 4
     assert until(lambda: len(list(kept.glob("*.jsonl"))) == 1)
 
 
-def test_second_driver_on_a_ledger_is_rejected_at_once(options, opened, monkeypatch):
+def test_second_driver_on_a_ledger_is_rejected_at_once(
+    options, start_driver, monkeypatch
+):
     monkeypatch.setattr("sharecons.spark.factory.TAKEOVER_TIMEOUT", 0.2)
-    opened(options())
+    start_driver(options())
 
     with pytest.raises(LedgerTakenError):
         open_driver(options())
 
 
-def test_ledger_is_unlocked_when_its_driver_has_ended(options, opened):
-    opened(options()).stop()
+def test_ledger_is_unlocked_when_its_driver_has_ended(options, start_driver):
+    start_driver(options()).stop()
 
-    assert opened(options()).end == 0
+    assert start_driver(options()).end == 0
 
 
-def test_recreated_topic_is_an_error_unless_loss_is_allowed(broker, options, opened):
+def test_recreated_topic_is_an_error_unless_loss_is_allowed(
+    broker, options, start_driver
+):
     produce(broker, 10)
-    driver = opened(options())
+    driver = start_driver(options())
     assert until(lambda: driver.end == 10)
     driver.stop()
     broker.delete_topic("orders")
@@ -278,11 +282,11 @@ def test_recreated_topic_is_an_error_unless_loss_is_allowed(broker, options, ope
     with pytest.raises(LedgerMismatchError) as caught:
         open_driver(options())
     assert "orders" in str(caught.value)
-    assert opened(options(failOnDataLoss="false")).end == 10
+    assert start_driver(options(failOnDataLoss="false")).end == 10
 
 
-def test_wait_after_request_stop_raises_closed_error(options, opened):
-    driver = opened(options())
+def test_wait_after_request_stop_raises_closed_error(options, start_driver):
+    driver = start_driver(options())
     driver.request_stop()
 
     with pytest.raises(ClosedError):
@@ -306,19 +310,21 @@ def unused_port():
         return probe.getsockname()[1]
 
 
-def test_target_is_reached_when_all_records_are_acquired(broker, options, opened):
+def test_target_is_reached_when_all_records_are_acquired(broker, options, start_driver):
     produce(broker, 30)
     produce(broker, 20, partition=1)
-    driver = opened(options())
+    driver = start_driver(options())
 
     assert driver.target.expected_end == 50
     assert until(lambda: driver.target.is_reached)
     assert driver.end == 50
 
 
-def test_acquiring_continues_after_a_leader_has_restarted(broker, options, opened):
+def test_acquiring_continues_after_a_leader_has_restarted(
+    broker, options, start_driver
+):
     produce(broker, 5)
-    driver = opened(options())
+    driver = start_driver(options())
     assert until(lambda: driver.end == 5)
     broker.stop_broker(1)
     time.sleep(0.3)
@@ -326,25 +332,27 @@ def test_acquiring_continues_after_a_leader_has_restarted(broker, options, opene
     produce(broker, 5)
 
     assert until(lambda: driver.end == 10, within=20)
-    assert [offset for _, offset, _ in held(driver)] == list(range(10))
+    assert [offset for _, offset, _ in ledger_offsets(driver)] == list(range(10))
 
 
-def test_record_that_arrives_during_stop_is_in_the_ledger(broker, options, opened):
+def test_record_that_arrives_during_stop_is_in_the_ledger(
+    broker, options, start_driver
+):
     produce(broker, 5)
-    driver = opened(options(**{"kafka.fetch.max.wait.ms": "1000"}))
+    driver = start_driver(options(**{"kafka.fetch.max.wait.ms": "1000"}))
     assert until(lambda: driver.end == 5)
-    time.sleep(0.1)  # its next fetch waits at the broker
+    time.sleep(0.1)  # the next fetch waits at the broker
     driver.request_stop()
     produce(broker, 7)
     driver.stop()
 
-    after = opened(options())
+    after = start_driver(options())
     assert until(lambda: after.end == 12)
-    assert {count for _, _, count in held(after)} == {1}
+    assert {count for _, _, count in ledger_offsets(after)} == {1}
 
 
 def test_driver_ends_with_its_parent_process(
-    broker, options, opened, monkeypatch, tmp_path
+    broker, options, start_driver, monkeypatch, tmp_path
 ):
     produce(broker, 5)
     given = {
@@ -377,31 +385,31 @@ os._exit(0)
 
     assert ran.stdout == "open 5\n"
     began = time.monotonic()
-    assert opened(options()).end == 5
+    assert start_driver(options()).end == 5
     assert time.monotonic() - began < 15
 
 
 def test_idle_driver_notices_a_newer_one_on_a_storage_without_locks(
-    broker, options, opened, monkeypatch
+    broker, options, start_driver, monkeypatch
 ):
     monkeypatch.setattr("sharecons.spark.driver.LEDGER_CHECK_INTERVAL", 0.2)
     monkeypatch.setattr(
         "sharecons.spark.local_storage.LocalStorage.lock", lambda *_: None
     )
-    older = opened(options())
-    newer = opened(options())
+    older = start_driver(options())
+    newer = start_driver(options())
 
     with pytest.raises(LedgerTakenError, match="another driver took over"):
         older.wait_beyond(0, 10)
     older.stop()
-    # The newer one is the same member, and still in the group.
+    # The newer one has the same member id, and is still in the group.
     produce(broker, 5)
     assert newer.wait_beyond(0, 20) == 5
     assert older.end == 0
 
 
 def test_start_offsets_are_not_applied_during_a_write(
-    broker, options, opened, monkeypatch
+    broker, options, start_driver, monkeypatch
 ):
     monkeypatch.setattr("sharecons.spark.watch.REFRESH_INTERVAL", 0.02)
     writes, goes_on, applied = threading.Event(), threading.Event(), []
@@ -419,7 +427,7 @@ def test_start_offsets_are_not_applied_during_a_write(
 
     monkeypatch.setattr(Store, "append", wait)
     monkeypatch.setattr(GroupWatch, "_apply_lag", record)
-    driver = opened(options())
+    driver = start_driver(options())
     produce(broker, 5)
     assert writes.wait(20)
     time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""Ranges of the log to Arrow: what a task reads, whatever brokers do meanwhile."""
+"""Reading ranges of the log as Arrow batches, while brokers work and fail."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from sharecons.errors import (
 )
 from sharecons.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
 from sharecons.spark.errors import DataLostError
-from tests.spark.fetch_helpers import Logs, broken, embedded, offsets
+from tests.spark.fetch_helpers import Logs, embedded, offsets, threads_left_by
 
 
 def values(count):
@@ -28,14 +28,14 @@ def logs(any_kafka):
     return Logs(any_kafka.bootstrap_servers)
 
 
-# On a real Kafka, and on the embedded one.
+# On both brokers.
 
 
 def test_rows_have_the_columns_of_sparks_source_and_the_delivery_count(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, [b"v", None], keys=[b"k", None])
 
-    rows = logs.rows(logs.taken(topic, 0, 0, count=3), logs.taken(topic, 1, 1))
+    rows = logs.rows(logs.acquired(topic, 0, 0, count=3), logs.acquired(topic, 1, 1))
 
     assert [(b"k", b"v", 0, 3), (None, None, 1, 1)] == [
         (row["key"], row["value"], row["offset"], row["deliveryCount"]) for row in rows
@@ -53,7 +53,7 @@ def test_records_of_several_partitions_are_in_order(any_kafka, logs, compression
             topic, values(700), partition=partition, compression=compression
         )
 
-    rows = logs.rows(*(logs.taken(topic, 0, 699, partition=p) for p in range(3)))
+    rows = logs.rows(*(logs.acquired(topic, 0, 699, partition=p) for p in range(3)))
 
     for partition in range(3):
         mine = [row for row in rows if row["partition"] == partition]
@@ -66,7 +66,7 @@ def test_only_records_of_the_ranges_are_read(any_kafka, logs):
     any_kafka.admin.produce(topic, values(300))
     wanted = [(3, 3), (10, 19), (21, 40), (250, 260), (299, 299)]
 
-    rows = logs.rows(*(logs.taken(topic, *each) for each in reversed(wanted)))
+    rows = logs.rows(*(logs.acquired(topic, *each) for each in reversed(wanted)))
 
     expected = [n for first, last in wanted for n in range(first, last + 1)]
     assert [(0, n) for n in expected] == offsets(rows)
@@ -76,7 +76,7 @@ def test_only_records_of_the_ranges_are_read(any_kafka, logs):
 def test_reading_ranges_again_returns_the_same_rows(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(100))
-    wanted = logs.taken(topic, 20, 79)
+    wanted = logs.acquired(topic, 20, 79)
 
     assert logs.rows(wanted) == logs.rows(wanted)
 
@@ -87,7 +87,7 @@ def test_headers_are_rows_of_key_and_value(any_kafka, logs):
     any_kafka.admin.produce(topic, [b"with"], headers=headers)
     any_kafka.admin.produce(topic, [b"without"])
 
-    rows = logs.rows(logs.taken(topic, 0, 1), schema=SCHEMA_WITH_HEADERS)
+    rows = logs.rows(logs.acquired(topic, 0, 1), schema=SCHEMA_WITH_HEADERS)
 
     assert [
         [{"key": name, "value": value} for name, value in headers],
@@ -105,7 +105,7 @@ def test_transaction_markers_are_not_rows(any_kafka, logs):
             producer.produce(topic, value, partition=0)
         producer.flush(30)
         end(30)
-    whole = logs.taken(topic, 0, 10)
+    whole = logs.acquired(topic, 0, 10)
     committed = [0, 1, 6, 7]
     aborted = [3, 4, 9, 10]
 
@@ -119,7 +119,7 @@ def test_transaction_markers_are_not_rows(any_kafka, logs):
 def test_deleted_records_are_an_error_that_names_their_offsets(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(50))
-    ranges = [logs.taken(topic, 5, 9), logs.taken(topic, 15, 29)]
+    ranges = [logs.acquired(topic, 5, 9), logs.acquired(topic, 15, 29)]
     logs.delete_before(topic, 20)
 
     with pytest.raises(DataLostError) as raised:
@@ -134,8 +134,8 @@ def test_deleted_records_are_skipped_on_request(any_kafka, logs):
     topic = any_kafka.admin.create_topic(partitions=2)
     for partition in range(2):
         any_kafka.admin.produce(topic, values(50), partition=partition)
-    ranges = [logs.taken(topic, 5, 9), logs.taken(topic, 15, 29)]
-    ranges.append(logs.taken(topic, 0, 9, partition=1))
+    ranges = [logs.acquired(topic, 5, 9), logs.acquired(topic, 15, 29)]
+    ranges.append(logs.acquired(topic, 0, 9, partition=1))
     logs.delete_before(topic, 20)
     logs.delete_before(topic, 50, partition=1)
 
@@ -149,7 +149,7 @@ def test_offset_beyond_the_log_is_lost(any_kafka, logs):
     any_kafka.admin.produce(topic, values(5))
 
     with pytest.raises(DataLostError, match="offsets 7 to 9 .*ends before"):
-        logs.rows(logs.taken(topic, 7, 9))
+        logs.rows(logs.acquired(topic, 7, 9))
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_offset_at_the_end_of_the_log_is_awaited(any_kafka, logs):
     any_kafka.admin.produce(topic, values(5))
 
     with pytest.raises(RequestTimedOutError, match="offset 5 could not be read"):
-        logs.rows(logs.taken(topic, 3, 5), timeout=0.5)
+        logs.rows(logs.acquired(topic, 3, 5), timeout=0.5)
 
 
 def test_records_larger_than_the_fetch_size_are_read(any_kafka, logs):
@@ -167,37 +167,37 @@ def test_records_larger_than_the_fetch_size_are_read(any_kafka, logs):
     for partition in range(3):
         any_kafka.admin.produce(topic, large, partition=partition)
 
-    rows = logs.rows(*(logs.taken(topic, 0, 3, partition=p) for p in range(3)))
+    rows = logs.rows(*(logs.acquired(topic, 0, 3, partition=p) for p in range(3)))
 
     assert {(p, n) for p in range(3) for n in range(4)} == set(offsets(rows))
     assert {900_000} == {len(row["value"]) for row in rows}
 
 
-# What brokers do; those of ours do it when asked to.
+# Faults of the embedded broker.
 
-TROUBLES = {
-    "cut before": lambda trap: trap.cut(),
-    "cut after": lambda trap: trap.cut(after=True),
-    "lost": lambda trap: trap.lose(),
-    "refused": lambda trap: trap.refuse("NOT_LEADER_OR_FOLLOWER"),
-    "no epoch": lambda trap: trap.refuse("UNKNOWN_LEADER_EPOCH"),
-    "no id": lambda trap: trap.refuse("UNKNOWN_TOPIC_ID"),
-    "unknown to us": lambda trap: trap.refuse("UNKNOWN_SERVER_ERROR"),
-    "garbled": lambda trap: trap.corrupt(),
+FAULTS = {
+    "connection cut before": lambda trap: trap.cut(),
+    "connection cut after": lambda trap: trap.cut(after=True),
+    "response lost": lambda trap: trap.lose(),
+    "not the leader": lambda trap: trap.refuse("NOT_LEADER_OR_FOLLOWER"),
+    "unknown epoch": lambda trap: trap.refuse("UNKNOWN_LEADER_EPOCH"),
+    "unknown topic id": lambda trap: trap.refuse("UNKNOWN_TOPIC_ID"),
+    "unknown error": lambda trap: trap.refuse("UNKNOWN_SERVER_ERROR"),
+    "corrupt response": lambda trap: trap.corrupt(),
     "throttled": lambda trap: trap.throttle(0.1),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["ApiVersions", "Metadata", "Fetch"])
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_temporary_faults_lose_no_row(api, trouble):
+@pytest.mark.parametrize("fault", FAULTS)
+def test_temporary_faults_lose_no_row(api, fault):
     with embedded(topics={"t": 2}) as (broker, logs):
         for partition in range(2):
             broker.produce("t", values(60), partition=partition, batch=10)
-        ranges = [logs.taken("t", 0, 59, partition=p) for p in range(2)]
+        ranges = [logs.acquired("t", 0, 59, partition=p) for p in range(2)]
         for after in (0, 2):
-            TROUBLES[trouble](broker.faults.on(api, after=after))
+            FAULTS[fault](broker.faults.on(api, after=after))
 
         rows = logs.rows(*ranges, request_timeout=0.5)
 
@@ -207,18 +207,18 @@ def test_temporary_faults_lose_no_row(api, trouble):
 def test_moved_leader_is_followed():
     with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(90), batch=10)
-        wanted = logs.taken("t", 0, 89)
+        wanted = logs.acquired("t", 0, 89)
         old = broker.leader("t")
         move = broker.faults.on("Fetch").refuse("NOT_LEADER_OR_FOLLOWER")
         broker.move_leader("t", 0, to=old % 3 + 1)
         broker.forget_requests()
 
         rows = logs.rows(wanted)
-        asked = {each.node_id for each in broker.requests if each.api == "Fetch"}
+        nodes = {each.node_id for each in broker.requests if each.api == "Fetch"}
 
     assert move.hits
     assert list(range(90)) == [row["offset"] for row in rows]
-    assert {old % 3 + 1} == asked
+    assert {old % 3 + 1} == nodes
 
 
 def test_reading_continues_after_a_leader_has_stopped(monkeypatch):
@@ -226,7 +226,7 @@ def test_reading_continues_after_a_leader_has_stopped(monkeypatch):
     with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(1000)] * 2000, batch=50)
 
-        batches = logs.batches([logs.taken("t", 0, 1999)], request_timeout=2)
+        batches = logs.batches([logs.acquired("t", 0, 1999)], request_timeout=2)
         read = next(batches)["offset"].to_pylist()
         broker.stop_broker(broker.leader("t"))
         for batch in batches:
@@ -239,7 +239,7 @@ def test_reading_continues_after_a_leader_has_stopped(monkeypatch):
 def test_unreachable_brokers_fail_the_read_after_its_timeout():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(5))
-        wanted = logs.taken("t", 0, 4)
+        wanted = logs.acquired("t", 0, 4)
     began = time.monotonic()
 
     with pytest.raises(RequestTimedOutError, match="t-0: offset 0 could not be read"):
@@ -252,7 +252,7 @@ def test_unreachable_brokers_fail_the_read_after_its_timeout():
 def test_recreated_topic_is_data_loss(monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.TOPIC_PATIENCE", 0.2)
     with embedded(topics={"t": 1}) as (broker, logs):
-        wanted = logs.taken("t", 0, 4)
+        wanted = logs.acquired("t", 0, 4)
         broker.delete_topic("t")
         broker.create_topic("t")
         broker.produce("t", values(5))
@@ -268,7 +268,7 @@ def test_forbidden_topic_fails_at_once():
         broker.faults.on("Fetch").refuse("TOPIC_AUTHORIZATION_FAILED", each=True)
 
         with pytest.raises(AuthorizationError, match="t-0: TOPIC_AUTH.*READ"):
-            logs.rows(logs.taken("t", 0, 4))
+            logs.rows(logs.acquired("t", 0, 4))
 
 
 def test_damaged_batch_is_an_error_with_its_offset():
@@ -276,24 +276,26 @@ def test_damaged_batch_is_an_error_with_its_offset():
         broker.produce("t", values(20), batch=10)
         broker.corrupt_batch("t", 0, 12)
 
-        with pytest.raises(RecordsError, match="t-0, .*batch at offset 10 is wrong"):
-            logs.rows(logs.taken("t", 0, 19))
-        assert 10 == len(logs.rows(logs.taken("t", 0, 9)))
+        with pytest.raises(
+            RecordsError, match="t-0, .*batch at offset 10: the checksum"
+        ):
+            logs.rows(logs.acquired("t", 0, 19))
+        assert 10 == len(logs.rows(logs.acquired("t", 0, 9)))
 
 
-# How it asks.
+# Requests and resources.
 
 
 def test_partitions_of_one_leader_share_a_request():
     with embedded(topics={"t": 20}) as (broker, logs):
         broker.produce("t", values(200))
-        ranges = [logs.taken("t", 0, 9, partition=p) for p in range(20)]
+        ranges = [logs.acquired("t", 0, 9, partition=p) for p in range(20)]
         broker.forget_requests()
 
         assert 200 == len(logs.rows(*ranges))
-        asked = [each.api for each in broker.requests if each.api == "Fetch"]
+        fetches = [each.api for each in broker.requests if each.api == "Fetch"]
 
-    assert len(asked) <= 3
+    assert len(fetches) <= 3
 
 
 @pytest.mark.slow
@@ -304,37 +306,37 @@ def test_fetching_pauses_while_the_queue_is_full(monkeypatch):
         broker.produce("t", [bytes(1000)] * 3000, batch=50)
         broker.forget_requests()
 
-        batches = logs.batches([logs.taken("t", 0, 2999)])
+        batches = logs.batches([logs.acquired("t", 0, 2999)])
         first = next(batches)
         time.sleep(0.5)
-        asked = len([each for each in broker.requests if each.api == "Fetch"])
+        fetches = len([each for each in broker.requests if each.api == "Fetch"])
         rest = sum(batch.num_rows for batch in batches)
 
-    assert asked < 8
+    assert fetches < 8
     assert 3000 == first.num_rows + rest
 
 
 def test_no_thread_is_left_after_reading():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(50), batch=10)
-        wanted = logs.taken("t", 0, 49)
+        wanted = logs.acquired("t", 0, 49)
 
         def abandoned():
             batches = logs.batches([wanted])
             next(batches)
             batches.close()
 
-        assert [] == broken(lambda: logs.rows(wanted))
-        assert [] == broken(abandoned)
+        assert [] == threads_left_by(lambda: logs.rows(wanted))
+        assert [] == threads_left_by(abandoned)
 
 
-LEAVES = """
+PARTIAL_READER = """
 import sys
 from sharecons.spark.fetching import read_ranges
 from sharecons.spark.ledger import AcquiredRange
 
-taken = AcquiredRange("t", bytes.fromhex(sys.argv[2]), 0, 0, 2999, 1)
-batches = read_ranges([taken], bootstrap_servers=sys.argv[1])
+acquired = AcquiredRange("t", bytes.fromhex(sys.argv[2]), 0, 0, 2999, 1)
+batches = read_ranges([acquired], bootstrap_servers=sys.argv[1])
 print(next(batches).num_rows > 0)
 """
 
@@ -343,7 +345,7 @@ print(next(batches).num_rows > 0)
 def test_process_ends_though_rows_were_not_taken():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(10_000)] * 3000, batch=50)
-        command = [sys.executable, "-c", LEAVES]
+        command = [sys.executable, "-c", PARTIAL_READER]
 
         done = subprocess.run(
             [*command, logs.bootstrap_servers, logs.topic_id("t").hex()],
@@ -361,7 +363,7 @@ def test_slow_task_loses_no_row():
     with embedded(topics={"t": 2}) as (broker, logs):
         for partition in range(2):
             broker.produce("t", [bytes(5000)] * 2000, partition=partition, batch=20)
-        ranges = [logs.taken("t", 0, 1999, partition=p) for p in range(2)]
+        ranges = [logs.acquired("t", 0, 1999, partition=p) for p in range(2)]
 
         rows = 0
         for batch in logs.batches(ranges, timeout=0.2):
@@ -385,7 +387,7 @@ def test_unknown_isolation_is_rejected_before_connecting():
 def test_columns_follow_the_requested_schema():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [b"x"])
-        wanted = logs.taken("t", 0, 0)
+        wanted = logs.acquired("t", 0, 0)
         (plain,) = logs.batches([wanted])
         (headed,) = logs.batches([wanted], schema=SCHEMA_WITH_HEADERS)
         (few,) = logs.batches([wanted], schema=pa.schema([SCHEMA.field("offset")]))

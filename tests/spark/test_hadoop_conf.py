@@ -1,4 +1,4 @@
-"""What the source can know of Hadoop's default filesystem, and what follows from it."""
+"""Hadoop's default filesystem, and the check of paths against it."""
 
 import pytest
 

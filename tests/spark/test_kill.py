@@ -1,11 +1,11 @@
-"""Drivers that are killed, brokers that go away: each record is there exactly once.
+"""Killed drivers and brokers: each record is in the output exactly once.
 
-SHARECONS_SPARK_RECORDS  how many records; 300,000 take twenty minutes. With it, each
-                         test runs on both Kafkas; without it, it is a minute in all
-SHARECONS_SPARK_KILLS    how many drivers are killed
-SHARECONS_SPARK_SEED     where, and when
-SHARECONS_SPARK_MASTER   local[2,4] if not set; local-cluster[2,1,1024] has executors
-                         in processes of their own, and wants SPARK_SCALA_VERSION=2.13
+SHARECONS_SPARK_RECORDS  the number of records; 300,000 take twenty minutes. With it,
+                         each test runs on both Kafkas; without it, all take a minute
+SHARECONS_SPARK_KILLS    the number of killed drivers
+SHARECONS_SPARK_SEED     the seed for the points and times of kills
+SHARECONS_SPARK_MASTER   local[2,4] by default; local-cluster[2,1,1024] has executors in
+                         processes of their own, and needs SPARK_SCALA_VERSION=2.13
 """
 
 import os
@@ -27,9 +27,9 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from sharecons import ShareConsumer
 from sharecons.spark.store import Store
 from tests.kafka_plugin import HALVES
-from tests.spark.driver_process import Program
+from tests.spark.driver_process import DriverProcess
 from tests.spark.faults import POINTS
-from tests.spark.spark_session import kept
+from tests.spark.spark_session import committed_rows
 
 pytestmark = [
     pytest.mark.slow,
@@ -39,26 +39,27 @@ pytestmark = [
 
 LONG = "SHARECONS_SPARK_RECORDS" in os.environ
 RECORDS = int(os.environ.get("SHARECONS_SPARK_RECORDS", "12000"))
-WAYS = (*POINTS, "time", "jvm")  # to be killed: at a point, after a time, its JVM
-KILLS = int(os.environ.get("SHARECONS_SPARK_KILLS", 2 * len(WAYS) if LONG else 2))
+# Kills: at a point, after a time, or of the JVM.
+KILL_MODES = (*POINTS, "time", "jvm")
+KILLS = int(os.environ.get("SHARECONS_SPARK_KILLS", 2 * len(KILL_MODES) if LONG else 2))
 MASTER = os.environ.get("SHARECONS_SPARK_MASTER", "local[2,4]")
 SEED = int(os.environ.get("SHARECONS_SPARK_SEED", "1"))
 
-PIECES = 6  # of what is written in one program's life
-PACE = 1.0  # between them: come at once they would be one fetch, entered once
+PARTS = 6  # of the records that are produced during one program
+PRODUCE_INTERVAL = 1.0  # seconds; parts produced at once would be one fetch
 
 AVAILABLE_NOW = {"trigger": {"availableNow": True}}
 
 
 class Scene:
-    """A new topic and its group, and a query that is started again and again."""
+    """A new topic and group, and a query that is started again and again."""
 
     def __init__(self, kafka, base, replication):
         self.kafka, self.base = kafka, Path(base)
         self.group = f"spark-{uuid.uuid4().hex[:8]}"
         self.topic = kafka.admin.create_topic(partitions=3, replication=replication)
-        # With its default of 5 a group of 300,000 archives a few records that a driver
-        # and the other member happened to let go five times between them.
+        # With the default of 5, a few of 300,000 records are archived: the drivers and
+        # the other member have released them five times.
         limit = {"share.delivery.count.limit": 10}
         kafka.admin.set_group_config(
             self.group, {"share.auto.offset.reset": "earliest"} | limit
@@ -66,36 +67,36 @@ class Scene:
         self.programs = []
 
     def program(self, **more):
-        """Begin a program; it gets warm until it is told to go."""
-        faults = {key: more.pop(key) for key in ("dies", "chance") if key in more}
-        said = {
+        """Start a program; Spark starts, and the query waits for `start_query`."""
+        faults = {key: more.pop(key) for key in ("kill_at", "chance") if key in more}
+        config = {
             "master": MASTER,
             "servers": self.kafka.bootstrap_servers,
             "topic": self.topic,
             "group": self.group,
             "base": str(self.base),
             "options": {
-                "maxOffsetsPerTrigger": str(RECORDS // (KILLS * PIECES) + 1),
+                "maxOffsetsPerTrigger": str(RECORDS // (KILLS * PARTS) + 1),
                 "minPartitions": "4",
-                # The end is to come by reaching the goal.
+                # The query must end because it has reached its target.
                 "idleTimeout": "60s",
             },
             "trigger": {"processingTime": "50 milliseconds"},
         }
-        self.programs.append(Program(said | more, **faults))
+        self.programs.append(DriverProcess(config | more, **faults))
         return self.programs[-1]
 
     def finish(self, program):
-        """Have a program take what is left; gives all that the query wrote."""
-        program.go()
+        """Run a program to the end, and return all rows of the query."""
+        program.start_query()
         if not program.finish():
-            # Spark gives a worker ten seconds to begin, on however slow a machine.
-            assert "Python worker failed to connect back" in program.said()
+            # A worker must start timeout ten seconds, which fails on a slow machine.
+            assert "Python worker failed to connect back" in program.output()
             return self.finish(self.program(**AVAILABLE_NOW))
-        return kept(self.base / "out")
+        return committed_rows(self.base / "out")
 
-    def given(self):
-        """How many offsets the group gave the query, as its ledger counts them."""
+    def acquired(self):
+        """Return how many offsets the query has acquired, according to its ledger."""
         store = Store(str(self.base / "ledger"))
         try:
             return store.open(self.group).end
@@ -120,8 +121,8 @@ def scene(request, tmp_path):
         one.close()
 
 
-class Beside(threading.Thread):
-    """Something that goes on while programs are killed; its error is the test's."""
+class Background(threading.Thread):
+    """A thread that runs beside the killed programs; `end` raises its error."""
 
     def __init__(self, scene):
         super().__init__(daemon=True)
@@ -144,30 +145,30 @@ class Beside(threading.Thread):
             raise self.error
 
 
-class Producing(Beside):
-    """Writes numbered records, each once: a piece whenever it is told to."""
+class Producer(Background):
+    """Produces numbered records, each once; `write` produces the next part."""
 
-    def __init__(self, scene, pieces):
-        self.pieces = pieces
+    def __init__(self, scene, parts):
+        self.parts = parts
         self.due = threading.Semaphore(0)
         super().__init__(scene)
 
-    def write(self, pieces=1):
-        if pieces:
-            self.due.release(pieces)
+    def write(self, parts=1):
+        if parts:
+            self.due.release(parts)
 
     def work(self):
-        for number in range(self.pieces):
+        for number in range(self.parts):
             self.due.acquire()
-            first, last = (RECORDS * n // self.pieces for n in (number, number + 1))
+            first, last = (RECORDS * n // self.parts for n in (number, number + 1))
             values = [b"%d" % value for value in range(first, last)]
             self.scene.kafka.admin.produce(
                 self.scene.topic, values, enable_idempotence=True
             )
 
 
-class RestartingBrokers(Beside):
-    """Kills a leader, and starts it again, now and then."""
+class BrokerRestarter(Background):
+    """Kills a leader every 40 seconds, and starts it again."""
 
     def work(self):
         kafka, times = self.scene.kafka, 0
@@ -180,11 +181,11 @@ class RestartingBrokers(Beside):
                 times += 1
 
 
-class Consuming(Beside):
-    """Another member of the group, which comes and goes."""
+class OtherMember(Background):
+    """Another member of the group, which joins and leaves repeatedly."""
 
     def __init__(self, scene):
-        self.taken = Counter()
+        self.values = Counter()
         super().__init__(scene)
 
     def work(self):
@@ -200,51 +201,51 @@ class Consuming(Beside):
         ) as consumer:
             with anyio.move_on_after(seconds):
                 async for record in consumer:
-                    self.taken[int(record.value)] += 1
+                    self.values[int(record.value)] += 1
                     await anyio.sleep(0.002)
 
 
-def lives(chance):
-    """How each program ends."""
-    ways = list(WAYS)
-    chance.shuffle(ways)
+def kill_plan(chance):
+    """Yield how each program is killed."""
+    modes = list(KILL_MODES)
+    chance.shuffle(modes)
     for number in range(KILLS):
-        point = ways[number % len(ways)]
+        point = modes[number % len(modes)]
         yield f"{point}:{chance.randint(1, 3)}" if point in POINTS else point
 
 
-def live(program, ends, chance, producing):
-    """Have a program run until it is killed; tells whether it died as it was to.
+def run_until_killed(program, mode, chance, producer):
+    """Run a program until it is killed; return whether that was as planned.
 
-    One that does not come to its point in time is killed where it stands.
+    A program that does not reach its point in time is killed anyway.
     """
-    timed = ends in ("time", "jvm")
-    # From before the member has joined to well into its batches.
-    within = chance.uniform(0.5, 8.0) if timed else 100.0
-    program.go()
-    end, left = time.monotonic() + within, PIECES
+    timed = mode in ("time", "jvm")
+    # The range is from before the member has joined to after several batches.
+    timeout = chance.uniform(0.5, 8.0) if timed else 100.0
+    program.start_query()
+    end, left = time.monotonic() + timeout, PARTS
     while program.process.poll() is None and time.monotonic() < end:
         if left:
-            producing.write()
+            producer.write()
             left -= 1
         with suppress(TimeoutError):
-            program.wait(min(PACE, max(0.0, end - time.monotonic())))
-    producing.write(left)
-    if ends == "jvm":
+            program.wait(min(PRODUCE_INTERVAL, max(0.0, end - time.monotonic())))
+    producer.write(left)
+    if mode == "jvm":
         program.kill_jvm()
-    died = timed or program.process.poll() == -signal.SIGKILL
+    as_planned = timed or program.process.poll() == -signal.SIGKILL
     program.kill()
-    return died
+    return as_planned
 
 
-def point_of(end):
-    return end.partition(":")[0]
+def mode_of(plan):
+    return plan.partition(":")[0]
 
 
-def report(ends, died):
-    """Say which drivers died where they were to; for who runs this with -rP."""
-    for point, tried in Counter(map(point_of, ends)).items():
-        sys.stdout.write(f"killed at {point!r}: {died[point]} of {tried}\n")
+def report(plans, killed):
+    """Print how many drivers were killed as planned (shown by pytest -rP)."""
+    for mode, tried in Counter(map(mode_of, plans)).items():
+        sys.stdout.write(f"killed at {mode!r}: {killed[mode]} of {tried}\n")
 
 
 def values(table):
@@ -252,46 +253,50 @@ def values(table):
 
 
 def missing(table, others=()):
-    """Which records neither the query nor another member has."""
+    """Return the records that neither the query nor another member has."""
     return sorted(set(range(RECORDS)) - set(values(table)) - set(others))
 
 
 def check_once(table):
-    """No record is there twice, by what it says or by where it lies."""
+    """Check that no value, and no partition and offset, is there twice."""
     columns = (table["partition"].to_pylist(), table["offset"].to_pylist())
-    places = Counter(zip(*columns, strict=True))
-    assert [place for place, count in places.items() if count > 1] == []
+    offsets = Counter(zip(*columns, strict=True))
+    assert [offset for offset, count in offsets.items() if count > 1] == []
     assert [value for value, count in values(table).items() if count > 1] == []
 
 
-def everything(scene, kafka, *others):
-    """Kill what can be killed.
+def run_with_kills(scene, kafka, *others):
+    """Run queries while drivers, workers and brokers are killed.
 
-    Gives what the query wrote, who was beside it, and where no driver could be killed.
+    Return the output, the background threads, and the modes without a killed driver.
     """
     chance = random.Random(SEED)
     here = scene(kafka, replication=3)
-    producing = Producing(here, KILLS * PIECES)
-    beside = [producing, RestartingBrokers(here), *(other(here) for other in others)]
-    ends, died = list(lives(chance)), Counter()
-    following = here.program(dies=ends[0], chance=0.1)
-    for number, end in enumerate(ends):
-        program, last = following, number + 1 == KILLS
-        # Spark gets warm while the one before is at work.
-        following = (
+    producer = Producer(here, KILLS * PARTS)
+    background = [producer, BrokerRestarter(here), *(other(here) for other in others)]
+    plans, killed = list(kill_plan(chance)), Counter()
+    next_program = here.program(kill_at=plans[0], chance=0.1)
+    for number, plan in enumerate(plans):
+        program, last = next_program, number + 1 == KILLS
+        # The next program starts Spark while this one runs.
+        next_program = (
             here.program(**AVAILABLE_NOW)
             if last
-            else here.program(dies=ends[number + 1], chance=0.1)
+            else here.program(kill_at=plans[number + 1], chance=0.1)
         )
-        died[point_of(end)] += live(program, end, chance, producing)
-    for one in beside:
+        killed[mode_of(plan)] += run_until_killed(program, plan, chance, producer)
+    for one in background:
         one.end()
-    table = here.finish(following)
+    table = here.finish(next_program)
     check_once(table)
-    report(ends, died)
-    # All that the query was given is there, and nothing else.
-    assert here.given() == len(table)
-    return table, beside, {point_of(end) for end in ends if not died[point_of(end)]}
+    report(plans, killed)
+    # The output has all acquired records, and nothing else.
+    assert here.acquired() == len(table)
+    return (
+        table,
+        background,
+        {mode_of(plan) for plan in plans if not killed[mode_of(plan)]},
+    )
 
 
 LONG_RUN = pytest.mark.skipif(
@@ -299,58 +304,58 @@ LONG_RUN = pytest.mark.skipif(
 )
 
 
-# The short run is to find what is broken, the long one what happens once in a while.
+# The short run finds regressions; the long one finds rare errors.
 @pytest.mark.parametrize("any_kafka3", HALVES if LONG else ["embedded"], indirect=True)
 def test_query_alone_in_its_group_has_every_record_exactly_once(any_kafka3, scene):
-    table, _, missed = everything(scene, any_kafka3)
+    table, _, missed = run_with_kills(scene, any_kafka3)
 
     assert missing(table) == []
-    # In the long run each point has two tries.
+    # In the long run each mode is tried twice.
     assert not (LONG and missed)
 
 
 @LONG_RUN
 @pytest.mark.parametrize("any_kafka3", HALVES, indirect=True)
 def test_query_beside_another_member_has_its_records_exactly_once(any_kafka3, scene):
-    table, beside, missed = everything(scene, any_kafka3, Consuming)
+    table, background, missed = run_with_kills(scene, any_kafka3, OtherMember)
 
-    taken = beside[-1].taken
-    assert taken
-    assert missing(table, taken) == []
+    consumed = background[-1].values
+    assert consumed
+    assert missing(table, consumed) == []
     assert not missed
 
 
-# Of a query in a program that goes on, tests/spark/test_stream.py has the same.
+# tests/spark/test_stream.py has the same for queries of one program.
 @LONG_RUN
 def test_restarted_query_uses_up_no_delivery(embedded_kafka, scene):
     here = scene(embedded_kafka)
-    producing = Producing(here, 2)
-    producing.write()
+    producer = Producer(here, 2)
+    producer.write()
     program = here.program()
-    program.go()
+    program.start_query()
     last = here.program(**AVAILABLE_NOW)
     time.sleep(3)
     program.kill(signal.SIGTERM)
-    producing.write()
-    producing.end()
+    producer.write()
+    producer.end()
     table = here.finish(last)
 
     assert values(table) == Counter(range(RECORDS))
     assert set(table["deliveryCount"].to_pylist()) == {1}
 
 
-JOINED = ["commits:2", *(f"{point}:2" for point in POINTS if LONG)]
+JOINED = ["before commit:2", *(f"{point}:2" for point in POINTS if LONG)]
 
 
-@pytest.mark.parametrize("dies", JOINED)
-def test_self_join_has_every_record_exactly_once(embedded_kafka, scene, dies):
+@pytest.mark.parametrize("kill_at", JOINED)
+def test_self_join_has_every_record_exactly_once(embedded_kafka, scene, kill_at):
     here = scene(embedded_kafka)
-    producing = Producing(here, PIECES)
-    program = here.program(dies=dies, joined=True)
-    assert live(program, dies, random.Random(SEED), producing)
-    producing.end()
+    producer = Producer(here, PARTS)
+    program = here.program(kill_at=kill_at, joined=True)
+    assert run_until_killed(program, kill_at, random.Random(SEED), producer)
+    producer.end()
     table = here.finish(here.program(joined=True, **AVAILABLE_NOW))
 
     assert values(table) == Counter(range(RECORDS))
     check_once(table)
-    assert here.given() == RECORDS
+    assert here.acquired() == RECORDS

@@ -1,4 +1,4 @@
-"""What is written of a ledger is what is read of it."""
+"""Entries of a ledger are decoded as they were encoded."""
 
 import json
 import zlib
@@ -98,8 +98,8 @@ def test_truncated_entry_is_damaged():
 
 def test_entry_with_any_byte_changed_is_damaged():
     data = entries.encode_opened("d", IDENTITY)
-    for place in range(len(data)):
-        changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    for index in range(len(data)):
+        changed = data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
         with pytest.raises(LedgerLostError):
             entries.parse_entry(changed, "here")
 

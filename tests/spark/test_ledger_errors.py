@@ -1,4 +1,4 @@
-"""The drawing of the Spark source's errors is their tree."""
+"""The drawing of the error classes matches the classes."""
 
 import re
 

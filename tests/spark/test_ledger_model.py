@@ -1,7 +1,7 @@
-"""The ledger and its store between a share group and Spark, while drivers die.
+"""A model of the ledger and its store between a share group and Spark.
 
-The promise: every offset that the group gives to this query is in exactly one committed
-batch of it, and a batch that is read again has the same rows.
+Drivers are killed at any time. Every offset that the group delivers to the query must
+be in exactly one of its committed batches, and replays must have the same rows.
 """
 
 from collections import Counter
@@ -28,79 +28,79 @@ PARTITIONS = (0, 1)
 counts = st.integers(1, 12)
 partitions = st.sampled_from(PARTITIONS)
 write_fates = st.sampled_from(
-    [None, None, "killed before", "killed after", "failed", "answer lost", "repeated"]
+    [None, None, "killed before", "killed after", "failed", "response lost", "repeated"]
 )
 
 
 class Group:
-    """A share group, as far as one query sees it: who holds what, and what is done."""
+    """A share group: the locks of its members, and the acknowledged offsets."""
 
     def __init__(self):
         self.produced = Counter()
         self.deliveries = Counter()
         self.holder = {}
-        self.settled = {}
+        self.acknowledged = {}
 
     def acquire(self, session, partition, count, scattered):
-        """Lock what is free, in order; every second one if others were quicker."""
+        """Lock available offsets in order; every second one if `scattered`."""
         free = [
             (partition, offset)
             for offset in range(self.produced[partition])
             if (partition, offset) not in self.holder
-            and (partition, offset) not in self.settled
+            and (partition, offset) not in self.acknowledged
         ]
         chosen = free[:: 2 if scattered else 1][:count]
-        for place in chosen:
-            self.holder[place] = session
-            self.deliveries[place] += 1
-        return [self._taken(place) for place in chosen]
+        for offset_id in chosen:
+            self.holder[offset_id] = session
+            self.deliveries[offset_id] += 1
+        return [self._range_at(offset_id) for offset_id in chosen]
 
-    def _taken(self, place):
-        partition, offset = place
-        count = self.deliveries[place]
+    def _range_at(self, offset_id):
+        partition, offset = offset_id
+        count = self.deliveries[offset_id]
         return AcquiredRange("orders", TOPIC_ID, partition, offset, offset, count)
 
-    def accept(self, session, taken):
-        for place in places(taken):
-            if self.holder.get(place) == session:
-                del self.holder[place]
-                self.settled[place] = session
+    def accept(self, session, ranges):
+        for offset_id in offsets_of(ranges):
+            if self.holder.get(offset_id) == session:
+                del self.holder[offset_id]
+                self.acknowledged[offset_id] = session
 
     def end_locks(self, session=None):
-        for place, holder in list(self.holder.items()):
+        for offset_id, holder in list(self.holder.items()):
             if session in (None, holder):
-                del self.holder[place]
+                del self.holder[offset_id]
 
     def start_offset(self, partition):
         offset = 0
-        while (partition, offset) in self.settled:
+        while (partition, offset) in self.acknowledged:
             offset += 1
         return offset
 
 
-def places(taken):
+def offsets_of(ranges):
     return [
         (part.partition, offset)
-        for part in taken
+        for part in ranges
         for offset in range(part.first_offset, part.last_offset + 1)
     ]
 
 
 class Driver:
-    """A driver's memory; all of it is lost when the process ends."""
+    """The memory of a driver, which is lost when its process is killed."""
 
     def __init__(self, storage, session):
         self.session = session
         self.store = Store(storage)
         self.ledger = self.store.open("billing")
         self.acquired = []
-        self.entered = []
+        self.written = []
 
-    def enter(self):
+    def write(self):
         new = self.ledger.select_new(self.acquired)
         self.store.append(new)
         self.ledger.append(new)
-        self.entered += self.acquired
+        self.written += self.acquired
         self.acquired = []
 
 
@@ -127,7 +127,7 @@ class QueryAndGroup(RuleBasedStateMachine):
         self.group.end_locks(self.driver.session)
         self.start()
 
-    # What the group does.
+    # Rules: the group.
 
     @rule(partition=partitions, count=counts)
     def produce(self, partition, count):
@@ -143,36 +143,36 @@ class QueryAndGroup(RuleBasedStateMachine):
     @rule()
     def locks_end(self):
         self.group.end_locks()
-        # The client hands out nothing whose lock has ended.
+        # The client skips records whose lock has ended.
         self.driver.acquired = []
 
     @rule(partition=partitions, count=counts)
-    def another_member_works(self, partition, count):
-        taken = self.group.acquire(-1, partition, count, scattered=True)
-        self.group.accept(-1, taken)
+    def another_member_accepts(self, partition, count):
+        ranges = self.group.acquire(-1, partition, count, scattered=True)
+        self.group.accept(-1, ranges)
 
-    # What the driver does.
+    # Rules: the driver.
 
-    @rule(fate=write_fates)
-    def enter(self, fate):
-        self.storage.fate = fate
+    @rule(fault=write_fates)
+    def write(self, fault):
+        self.storage.fault = fault
         try:
-            self.driver.enter()
+            self.driver.write()
         except (Killed, LedgerError):
             self.restart()
-        self.storage.fate = None
+        self.storage.fault = None
 
-    @rule(fate=st.sampled_from(["good", "lost before", "lost after", "killed"]))
-    def accept(self, fate):
+    @rule(fault=st.sampled_from(["ok", "lost before", "lost after", "killed"]))
+    def accept(self, fault):
         driver = self.driver
-        if fate != "lost before":
-            self.group.accept(driver.session, driver.entered)
-        driver.entered = []
-        if fate == "killed":
+        if fault != "lost before":
+            self.group.accept(driver.session, driver.written)
+        driver.written = []
+        if fault == "killed":
             self.restart()
 
     @rule(partition=partitions)
-    def the_start_offset_is_told(self, partition):
+    def start_offset_is_read(self, partition):
         start = self.group.start_offset(partition)
         self.driver.ledger.set_start_offset(TOPIC_ID, partition, start)
 
@@ -181,18 +181,18 @@ class QueryAndGroup(RuleBasedStateMachine):
         self.restart()
 
     @rule()
-    def a_second_driver_comes(self):
+    def second_driver_starts(self):
         old = self.driver
         self.start()
         old.acquired += self.group.acquire(old.session, 0, 3, scattered=False)
         if old.ledger.select_new(old.acquired):
             with pytest.raises(LedgerTakenError):
-                old.enter()
+                old.write()
         with pytest.raises(LedgerError):
             old.store.check_ownership()
         self.group.end_locks(old.session)
 
-    # What Spark does.
+    # Rules: Spark.
 
     @precondition(lambda self: self.committed == len(self.ends) - 1)
     @rule(limit=st.integers(1, 20))
@@ -205,46 +205,46 @@ class QueryAndGroup(RuleBasedStateMachine):
     @rule(killed=st.booleans())
     def run(self, killed):
         start, end = self.ends[-2:]
-        rows = places(self.driver.ledger.ranges_between(start, end))
+        rows = offsets_of(self.driver.ledger.ranges_between(start, end))
         assert end - start == len(rows)
-        # Whoever reads it again reads the same.
+        # A replay reads the same rows.
         assert self.rows.setdefault(end, rows) == rows
         if killed:
             self.restart()
         else:
             self.committed += 1
 
-    @rule(fate=write_fates)
-    def commit(self, fate):
-        self.storage.fate = fate
+    @rule(fault=write_fates)
+    def commit(self, fault):
+        self.storage.fault = fault
         try:
             self.driver.ledger.trim(self.ends[self.committed])
             self.driver.store.trim(self.driver.ledger)
         except (Killed, LedgerError):
             self.restart()
-        self.storage.fate = None
+        self.storage.fault = None
 
-    @rule(removals=st.sampled_from([None, None, 0, 1, 2]))
-    def remove_old_entries(self, removals):
-        self.storage.removals = removals
+    @rule(removals_left=st.sampled_from([None, None, 0, 1, 2]))
+    def remove_old_entries(self, removals_left):
+        self.storage.removals_left = removals_left
         try:
             self.driver.store.remove_old_entries()
         except Killed:
             self.restart()
-        self.storage.removals = None
+        self.storage.removals_left = None
 
     @rule(count=counts, limit=st.integers(1, 20), end_first=st.booleans())
-    def all_goes_well_for_a_batch(self, count, limit, end_first):
+    def batch_without_faults(self, count, limit, end_first):
         for partition in PARTITIONS:
             self.acquire(partition, count, scattered=False)
-        self.enter(None)
+        self.write(None)
         if end_first:
             self.locks_end()
-        self.accept("good")
+        self.accept("ok")
         self.batch(limit)
 
     def batch(self, limit):
-        """Finish the batch that was planned before, as Spark would, and one more."""
+        """Finish the planned batches, as Spark would, and run one more."""
         while self.committed < len(self.ends) - 1:
             self.run(killed=False)
         self.plan(limit)
@@ -252,31 +252,31 @@ class QueryAndGroup(RuleBasedStateMachine):
             self.run(killed=False)
         self.commit(None)
 
-    # What must hold.
+    # Invariants.
 
     def in_batches(self):
         done = self.ends[1 : self.committed + 1]
-        return [place for end in done for place in self.rows[end]]
+        return [offset_id for end in done for offset_id in self.rows[end]]
 
-    def yet_to_come(self):
+    def not_in_batches(self):
         ledger = self.driver.ledger
-        return places(ledger.ranges_between(self.ends[self.committed], ledger.end))
+        return offsets_of(ledger.ranges_between(self.ends[self.committed], ledger.end))
 
     @invariant()
     def no_offset_is_in_two_batches(self):
-        known = Counter(self.in_batches() + self.yet_to_come())
+        known = Counter(self.in_batches() + self.not_in_batches())
 
-        assert not [place for place, times in known.items() if times > 1]
-
-    @invariant()
-    def what_was_accepted_is_in_a_batch_or_will_be(self):
-        known = {*self.in_batches(), *self.yet_to_come()}
-
-        for place, session in self.group.settled.items():
-            assert session == -1 or place in known
+        assert not [offset_id for offset_id, times in known.items() if times > 1]
 
     @invariant()
-    def a_restarted_driver_knows_what_this_one_knows(self):
+    def accepted_offsets_are_in_a_batch_or_in_the_ledger(self):
+        known = {*self.in_batches(), *self.not_in_batches()}
+
+        for offset_id, session in self.group.acknowledged.items():
+            assert session == -1 or offset_id in known
+
+    @invariant()
+    def restarted_driver_has_the_same_ledger(self):
         ledger = self.driver.ledger
         store = Store(Copy(self.storage))
         again = store.open("billing")
@@ -294,12 +294,12 @@ class QueryAndGroup(RuleBasedStateMachine):
         self.locks_end()
         for partition in PARTITIONS:
             self.acquire(partition, 10**6, scattered=False)
-        self.enter(None)
-        self.accept("good")
+        self.write(None)
+        self.accept("ok")
         while self.ends[self.committed] < self.driver.ledger.end:
             self.batch(5)
         for partition in PARTITIONS:
-            self.the_start_offset_is_told(partition)
+            self.start_offset_is_read(partition)
         while self.driver.store.remove_old_entries():
             pass
         assert not [f for f in self.storage.files.values() if b'"acquired"' in f]
@@ -309,16 +309,16 @@ class QueryAndGroup(RuleBasedStateMachine):
             for partition in PARTITIONS
             for offset in range(self.group.produced[partition])
         }
-        given = [p for p in everything if self.group.settled[p] != -1]
+        delivered = [p for p in everything if self.group.acknowledged[p] != -1]
         rows = Counter(self.in_batches())
-        assert not [place for place in given if rows[place] != 1]
+        assert not [offset_id for offset_id in delivered if rows[offset_id] != 1]
         assert set(rows) <= everything
         assert 0 == len(self.driver.ledger)
         assert {} == self.driver.ledger.redeliverable
 
 
 class Copy(MemoryStorage):
-    """A look at what a restart would find, which leaves no trace."""
+    """A copy for reading what a restart would find."""
 
     def __init__(self, storage):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the values of `ledger.*` options mean to the ledger's filesystem."""
+"""Values of `ledger.*` options, and their use by the filesystem."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ from tests.spark.test_options import NEEDED
             {"endpoint_url": "http://store:9000", "useSSL": False},
         ),
         ("eu-central-1", "eu-central-1"),
-        # Secrets, as they are.
+        # Text, possibly secrets.
         ("00123", "00123"),
         ("1e5", "1e5"),
         ("1" * 19, "1" * 19),
@@ -46,36 +46,38 @@ def test_option_value_is_json_or_text(text, value):
     assert type(parsed) is type(value)
 
 
-@pytest.mark.parametrize("text", ['{"secret": hush}', '["hush', '"hush', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ['{"secret": s3cret}', '["s3cret', '"s3cret', "[" * 100_000]
+)
 def test_invalid_json_is_rejected_without_showing_it(text):
     with pytest.raises(ConfigurationError) as caught:
         read_options(NEEDED | {"ledger.client_kwargs": text})
 
     assert str(caught.value).startswith("ledger.client_kwargs begins like JSON")
     shown = "".join(traceback.format_exception(caught.value))
-    assert "hush" not in shown
+    assert "s3cret" not in shown
     assert len(shown) < 10_000
 
 
 @pytest.fixture
 def store(monkeypatch):
-    """An object store that keeps what it was made with."""
+    """A file system class that records its arguments."""
     memory = pytest.importorskip("fsspec.implementations.memory")
 
-    class Kept(memory.MemoryFileSystem):
+    class Recording(memory.MemoryFileSystem):
         protocol = "s3"
-        made_with = None
+        arguments = None
 
         def __init__(self, **options):
-            Kept.made_with = options
+            Recording.arguments = options
             if "secret" in options:
                 raise ValueError(f"no account for {options['secret']} in {options}")
             super().__init__()
 
-    # `fsspec.registry` is a view of what this module has.
+    # `fsspec.registry` is a read-only view of this dictionary.
     known = sys.modules["fsspec.registry"]._registry
-    monkeypatch.setitem(known, "s3", Kept)
-    return Kept
+    monkeypatch.setitem(known, "s3", Recording)
+    return Recording
 
 
 def test_filesystem_is_created_with_the_parsed_options(store):
@@ -91,17 +93,17 @@ def test_filesystem_is_created_with_the_parsed_options(store):
     )
     open_storage(options.ledger_location, options.ledger_options)
 
-    assert store.made_with == {"anon": True, "client_kwargs": inner, "key": "123"}
+    assert store.arguments == {"anon": True, "client_kwargs": inner, "key": "123"}
 
 
 def test_filesystem_error_is_shown_without_secrets(store):
-    given = {"secret": "hush-hush", "client_kwargs": {"aws_token": "hush"}}
+    given = {"secret": "s3cret-key", "client_kwargs": {"aws_token": "s3cret"}}
 
     with pytest.raises(ConfigurationError) as caught:
         open_storage("s3://bucket/ledger", given)
 
     assert "no account for ***" in str(caught.value)
-    assert "hush" not in "".join(traceback.format_exception(caught.value))
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_hide_secrets_keeps_other_values():

@@ -69,17 +69,17 @@ def test_release_removes_the_lock_file(directory):
 
 
 def test_lock_has_one_holder_at_a_time():
-    inside, most, done = 0, 0, 0
+    inside, maximum, done = 0, 0, 0
     counting = threading.Lock()
 
     def use():
-        nonlocal inside, most, done
+        nonlocal inside, maximum, done
         for _ in range(3):
             lock = LoadLock("one")
             lock.acquire()
             with counting:
                 inside += 1
-                most = max(most, inside)
+                maximum = max(maximum, inside)
             time.sleep(0.005)
             with counting:
                 inside -= 1
@@ -92,7 +92,7 @@ def test_lock_has_one_holder_at_a_time():
     for thread in threads:
         thread.join()
 
-    assert (most, done) == (1, 12)
+    assert (maximum, done) == (1, 12)
 
 
 def test_lock_of_a_killed_process_is_free(directory):
@@ -125,14 +125,14 @@ def test_try_acquire_without_a_directory_succeeds(directory, monkeypatch):
 
 
 def test_symbolic_link_of_another_user_is_not_followed(directory):
-    target = directory / "precious"
-    target.write_text("mine")
+    target = directory / "target-file"
+    target.write_text("content")
     lock = LoadLock("one")
     lock._path.symlink_to(target)
     lock.acquire()
     lock.release()
 
-    assert target.read_text() == "mine"
+    assert target.read_text() == "content"
 
 
 def test_load_lock_excludes_processes_on_a_storage_without_locks():

@@ -1,4 +1,4 @@
-"""Queries whose topics have lost records: a clear error, or the skip that was asked."""
+"""Queries whose topics have lost records: a clear error, or a skip on request."""
 
 import time
 import uuid
@@ -10,9 +10,9 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from pyspark.errors import AnalysisException
 
 from tests.spark.fetch_helpers import Logs
-from tests.spark.spark_session import Query, kept
+from tests.spark.spark_session import Query, committed_rows
 
-# What the embedded broker says to tasks there, tests/spark/test_fetching.py asks.
+# tests/spark/test_fetching.py has the same for tasks, on the embedded broker.
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -35,13 +35,13 @@ def values(first, end):
 
 
 def numbers(query):
-    """What the query wrote, in order."""
-    table = kept(query.out)
+    """Return the values that the query has written, in order."""
+    table = committed_rows(query.out)
     return [] if table is None else sorted(map(int, table["value"].to_pylist()))
 
 
 def leave_unread(spark, query):
-    """Have a batch fail after it was planned: what it has stands in the ledger."""
+    """Make a batch fail after it was planned: its ranges stay in the ledger."""
 
     def fail(frame, batch):
         raise RuntimeError("on purpose")
@@ -119,7 +119,7 @@ def test_missing_or_forbidden_topic_is_named_in_the_error(spark, query, kafka):
 
 
 def until(running, done):
-    """Wait for what the query wrote."""
+    """Wait until the query has written its rows."""
     end = time.monotonic() + 60
     while not done():
         assert running.isActive, running.exception()

@@ -1,4 +1,4 @@
-"""Offsets as few disjoint ranges, held against a plain set."""
+"""OffsetSet behaves like a plain set of offsets."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,13 +12,13 @@ ranges = st.tuples(st.integers(0, 40), st.integers(0, 8)).map(
 changes = st.lists(st.tuples(st.sampled_from(["add", "remove"]), ranges), max_size=20)
 
 
-def held_and_set(changes):
-    held, plain = OffsetSet(), set()
+def set_and_plain(changes):
+    offset_set, plain = OffsetSet(), set()
     for what, (first, last) in changes:
-        getattr(held, what)(first, last)
+        getattr(offset_set, what)(first, last)
         offsets = range(first, last + 1)
         plain = plain.union(offsets) if what == "add" else plain.difference(offsets)
-    return held, plain
+    return offset_set, plain
 
 
 def offsets_of(parts):
@@ -28,8 +28,8 @@ def offsets_of(parts):
 @EXAMPLES
 @given(changes)
 def test_ranges_equal_a_set_and_are_sorted_and_disjoint(changes):
-    held, plain = held_and_set(changes)
-    parts = list(held)
+    offset_set, plain = set_and_plain(changes)
+    parts = list(offset_set)
 
     assert sorted(plain) == offsets_of(parts)
     assert all(
@@ -37,34 +37,34 @@ def test_ranges_equal_a_set_and_are_sorted_and_disjoint(changes):
         for before, after in zip(parts, parts[1:], strict=False)
     )
     assert all(first <= last for first, last in parts)
-    assert bool(plain) == bool(held)
+    assert bool(plain) == bool(offset_set)
 
 
 @EXAMPLES
 @given(changes, ranges)
-def test_missing_returns_offsets_outside_the_set(changes, asked):
-    held, plain = held_and_set(changes)
-    first, last = asked
+def test_missing_returns_offsets_outside_the_set(changes, requested):
+    offset_set, plain = set_and_plain(changes)
+    first, last = requested
 
     assert sorted({*range(first, last + 1)} - plain) == offsets_of(
-        held.missing(first, last)
+        offset_set.missing(first, last)
     )
 
 
 def test_offsets_added_in_order_are_one_range():
-    held = OffsetSet()
+    offset_set = OffsetSet()
     for offset in range(0, 1000, 10):
-        held.add(offset, offset + 9)
+        offset_set.add(offset, offset + 9)
 
-    assert [(0, 999)] == list(held)
+    assert [(0, 999)] == list(offset_set)
 
 
 @EXAMPLES
 @given(changes, ranges)
-def test_without_does_not_change_the_original(changes, taken_out):
-    held, plain = held_and_set(changes)
-    first, last = taken_out
-    copy = held.without(first, last)
+def test_without_does_not_change_the_original(changes, removed):
+    offset_set, plain = set_and_plain(changes)
+    first, last = removed
+    copy = offset_set.without(first, last)
 
-    assert sorted(plain) == offsets_of(held)
+    assert sorted(plain) == offsets_of(offset_set)
     assert sorted(plain - {*range(first, last + 1)}) == offsets_of(copy)

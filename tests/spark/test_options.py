@@ -1,4 +1,4 @@
-"""Options: read, refused, and why."""
+"""Parsing and checking of options."""
 
 import pickle
 
@@ -15,7 +15,7 @@ NEEDED = {
 }
 
 
-def refusal(streaming=True, without=(), **more):
+def error_of(streaming=True, without=(), **more):
     given = {name: value for name, value in NEEDED.items() if name not in without}
     with pytest.raises(ConfigurationError) as caught:
         read_options(given | more, streaming=streaming)
@@ -45,7 +45,7 @@ def test_case_of_names_is_ignored():
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_missing_required_option_is_named(name):
-    text = refusal(without=[name])
+    text = error_of(without=[name])
 
     assert text.startswith(f"{name} is missing: ")
 
@@ -88,19 +88,19 @@ def test_option_is_parsed(given, attribute, read):
     ],
 )
 def test_unsupported_option_is_rejected_with_a_reason(name):
-    text = refusal(**{name.lower(): "anything"})
+    text = error_of(**{name.lower(): "anything"})
 
     assert text.startswith(f"{name} is not supported: ")
     assert len(text) > len(name) + 60
 
 
 def test_unknown_option_is_rejected_with_a_suggestion():
-    assert refusal(maxOffsetPerTrigger="5") == (
+    assert error_of(maxOffsetPerTrigger="5") == (
         "maxOffsetPerTrigger is not an option of sharegroup; did you mean "
         "maxOffsetsPerTrigger?"
     )
-    assert refusal(colour="red") == "colour is not an option of sharegroup"
-    assert "not an option" in refusal(**{"kafka.linger.ms": "5"})
+    assert error_of(colour="red") == "colour is not an option of sharegroup"
+    assert "not an option" in error_of(**{"kafka.linger.ms": "5"})
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_unknown_option_is_rejected_with_a_suggestion():
     ],
 )
 def test_invalid_value_is_rejected(name, value):
-    text = refusal(**{name: value})
+    text = error_of(**{name: value})
 
     assert name in text
 
@@ -195,28 +195,28 @@ def test_tasks_get_credentials_of_the_brokers_only():
     ],
 )
 def test_invalid_security_is_rejected(more, text):
-    assert refusal(**more) == text
+    assert error_of(**more) == text
 
 
 def test_contradictory_limits_are_rejected():
-    text = refusal(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
+    text = error_of(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
 
     assert text == "minOffsetsPerTrigger (10) is more than maxOffsetsPerTrigger (5)"
-    assert "minOffsetsPerTrigger" in refusal(maxTriggerDelay="1m")
+    assert "minOffsetsPerTrigger" in error_of(maxTriggerDelay="1m")
 
 
 def test_positions_are_for_batches_only():
     given = {"startingPosition": "5", "endingPosition": "9"}
 
-    assert "spark.read" in refusal(**given)
+    assert "spark.read" in error_of(**given)
     options = read_options(NEEDED | given, streaming=False)
     assert (options.starting_position, options.ending_position) == (5, 9)
 
 
 def test_load_id_is_for_batches_that_acquire():
-    assert "loadId is for spark.read" in refusal(loadId="monday")
+    assert "loadId is for spark.read" in error_of(loadId="monday")
     both = {"loadId": "monday", "startingPosition": "5", "endingPosition": "9"}
-    assert "endingPosition acquires nothing" in refusal(streaming=False, **both)
+    assert "endingPosition acquires nothing" in error_of(streaming=False, **both)
     assert read_options(NEEDED | {"loadId": "monday"}, streaming=False).load_id == (
         "monday"
     )
@@ -224,7 +224,7 @@ def test_load_id_is_for_batches_that_acquire():
 
 @pytest.mark.parametrize("start", ["10", "new", "-1", "latest"])
 def test_invalid_positions_are_rejected(start):
-    text = refusal(streaming=False, startingPosition=start, endingPosition="9")
+    text = error_of(streaming=False, startingPosition=start, endingPosition="9")
 
     assert "startingPosition" in text
 

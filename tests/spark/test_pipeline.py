@@ -1,4 +1,4 @@
-"""The pipeline: valid rows to Parquet, the others to quarantine, figures of the run."""
+"""The pipeline program: rows, quarantine, statistics, exit codes and signals."""
 
 import json
 import os
@@ -30,7 +30,7 @@ SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
 NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
 
 
-def figures(batch=0, **more):
+def batch_stats(batch=0, **more):
     return BatchStats(
         **{
             "batch": batch,
@@ -87,11 +87,11 @@ def test_invalid_command_line_exits_with_2(arguments, capsys):
     assert "error: " in capsys.readouterr().err
 
 
-# Figures.
+# Statistics.
 
 
 def test_table_has_a_line_per_batch_and_a_total():
-    lines = format_table([figures(0), figures(1, rows=500)]).splitlines()
+    lines = format_table([batch_stats(0), batch_stats(1, rows=500)]).splitlines()
 
     assert len(lines) == 4
     assert lines[1].split()[:2] == ["0", "1,000"]
@@ -102,7 +102,7 @@ def test_table_has_a_line_per_batch_and_a_total():
 @pytest.mark.parametrize("count", [0, 1, 2, 40])
 def test_chart_has_a_point_per_batch_and_line(count):
     drawn = ElementTree.fromstring(
-        draw_chart([figures(n, rows=n * 10) for n in range(count)])
+        draw_chart([batch_stats(n, rows=n * 10) for n in range(count)])
     )
 
     circles = drawn.findall(".//{http://www.w3.org/2000/svg}circle")
@@ -121,7 +121,10 @@ def test_chart_has_a_point_per_batch_and_line(count):
     ],
 )
 def test_axes_have_round_numbers_and_labels(rows, marks):
-    batches = [figures(7, rows=rows, quarantined=0), figures(8, rows=1, quarantined=0)]
+    batches = [
+        batch_stats(7, rows=rows, quarantined=0),
+        batch_stats(8, rows=1, quarantined=0),
+    ]
     drawn = ElementTree.fromstring(draw_chart(batches))
 
     texts = [text.text for text in drawn.findall(".//{http://www.w3.org/2000/svg}text")]
@@ -130,7 +133,7 @@ def test_axes_have_round_numbers_and_labels(rows, marks):
     assert texts[-1] == "batch"
 
 
-# The whole of it.
+# Whole runs.
 
 
 @pytest.fixture
@@ -144,8 +147,8 @@ def arguments(share_broker, tmp_path):
     ]
 
 
-def read(place):
-    return pyarrow.dataset.dataset(str(place), partitioning="hive").to_table()
+def read(directory):
+    return pyarrow.dataset.dataset(str(directory), partitioning="hive").to_table()
 
 
 slow = [
@@ -155,13 +158,13 @@ slow = [
 ]
 
 
-def slowly(test):
+def spark_test(test):
     for mark in slow:
         test = mark(test)
     return test
 
 
-@slowly
+@spark_test
 def test_valid_records_are_rows_and_others_are_quarantined(
     spark, share_broker, arguments, tmp_path, capsys
 ):
@@ -200,15 +203,15 @@ def test_valid_records_are_rows_and_others_are_quarantined(
     ElementTree.parse(tmp_path / "run.svg")
 
 
-@slowly
+@spark_test
 def test_next_run_adds_new_records(spark, share_broker, arguments, tmp_path):
     share_broker.produce("orders", ['{"id": 1}'])
     program.main(arguments)
     share_broker.produce("orders", ['{"id": 2}'])
     program.main(arguments)
-    # A new account of the same group, as some errors advise.
-    for place in ("checkpoint", "ledger"):
-        shutil.rmtree(tmp_path / "lake" / place)
+    # A new ledger for the same group, as some errors advise.
+    for name in ("checkpoint", "ledger"):
+        shutil.rmtree(tmp_path / "lake" / name)
     share_broker.produce("orders", ['{"id": 3}'])
     program.main(arguments)
 
@@ -218,7 +221,7 @@ def test_next_run_adds_new_records(spark, share_broker, arguments, tmp_path):
     assert len(set(read(tmp_path / "lake" / "runs")["run"].to_pylist())) == 3
 
 
-@slowly
+@spark_test
 def test_framed_avro_is_decoded_and_own_columns_are_prefixed(
     spark, share_broker, arguments, tmp_path
 ):
@@ -246,7 +249,7 @@ def test_framed_avro_is_decoded_and_own_columns_are_prefixed(
     assert {row["reason"] for row in quarantine} == {"no Confluent framing"}
 
 
-@slowly
+@spark_test
 def test_values_of_all_types_are_unchanged_in_any_time_zone(
     spark, share_broker, arguments, tmp_path
 ):
@@ -277,9 +280,9 @@ def test_values_of_all_types_are_unchanged_in_any_time_zone(
     spark.conf.set("spark.sql.session.timeZone", "Europe/Oslo")
     try:
         assert program.main([*arguments, "--schema", schema]) == 0
-        place = str(tmp_path / "lake" / "rows")
+        rows = str(tmp_path / "lake" / "rows")
         (row,) = (
-            spark.read.parquet(place).selectExpr("*", "string(at) AS text").collect()
+            spark.read.parquet(rows).selectExpr("*", "string(at) AS text").collect()
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
@@ -294,9 +297,9 @@ def test_values_of_all_types_are_unchanged_in_any_time_zone(
     assert {name: found[name] for name in same} == {name: sent[name] for name in same}
 
 
-@slowly
+@spark_test
 def test_invalid_settings_print_one_line_and_exit_with_2(spark, arguments, capsys):
-    for more, words in [
+    for more, message in [
         (["--schema", "id WHATEVER"], "is not a list of columns"),
         (["--partition-by", "colour"], "no such column"),
         (["--schema", "id INT, BATCH STRING"], "column BATCH, and so has the pipeline"),
@@ -314,13 +317,13 @@ def test_invalid_settings_print_one_line_and_exit_with_2(spark, arguments, capsy
     ]:
         code = program.main([*arguments, *more])
 
-        assert code == 2, words
+        assert code == 2, message
         error = capsys.readouterr().err
-        assert words in error
+        assert message in error
         assert len(error.splitlines()) == 1, error
 
 
-@slowly
+@spark_test
 def test_failures_print_one_line_and_exit_with_their_code(
     spark, share_broker, arguments, tmp_path, capsys
 ):
@@ -342,7 +345,7 @@ def test_failures_print_one_line_and_exit_with_their_code(
     assert "Connection refused" in capsys.readouterr().err
 
 
-@slowly
+@spark_test
 def test_locations_are_qualified_by_hadoop_configuration(spark, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
 
@@ -360,7 +363,7 @@ def test_locations_are_qualified_by_hadoop_configuration(spark, tmp_path, monkey
 
 # As a service.
 
-PATIENCE = (
+START_TIMEOUT = (
     200  # seconds for Spark to start and write a batch, on a machine that is busy
 )
 
@@ -387,14 +390,14 @@ def service(arguments, tmp_path):
 
 
 def wait_until(condition, process):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-@slowly
+@spark_test
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("number", "when"),

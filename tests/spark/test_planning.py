@@ -1,4 +1,4 @@
-"""Which positions a batch covers, and which task reads what of it."""
+"""Limits of batches, the target of Trigger.AvailableNow, timeouts, and tasks."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ ID = bytes(range(16))
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-def taken(first, last, partition=0, count=1, topic="orders"):
+def acquired(first, last, partition=0, count=1, topic="orders"):
     return AcquiredRange(topic, ID, partition, first, last, count)
 
 
@@ -30,7 +30,7 @@ def offsets(ranges):
     ]
 
 
-# Admission.
+# BatchLimits.
 
 
 def test_batch_without_limits_ends_at_the_ledgers_end():
@@ -54,125 +54,127 @@ def test_overdue_batch_without_offsets_is_empty():
     )
 
 
-# The goal of Trigger.AvailableNow.
+# The target of Trigger.AvailableNow.
 
 
-def stands(start, lag=None):
+def group_offset(start, lag=None):
     return GroupOffset(start_offset=start, leader_epoch=3, lag=lag)
 
 
 def test_target_of_empty_topics_is_reached_at_once():
     assert AvailableNowTarget({}, {}, 7).is_reached
     assert AvailableNowTarget({P0: (0, 0)}, {}, 7).is_reached
-    assert AvailableNowTarget({P0: (5, 5)}, {P0: stands(5)}, 7).is_reached
+    assert AvailableNowTarget({P0: (5, 5)}, {P0: group_offset(5)}, 7).is_reached
 
 
 def test_target_is_reached_at_the_last_offset_of_each_partition():
-    goal = AvailableNowTarget({P0: (0, 10), P1: (0, 5)}, {}, 0)
-    goal.mark_acquired([taken(0, 8)])
-    goal.mark_acquired([taken(0, 4, partition=1)])
-    assert not goal.is_reached
-    goal.mark_acquired([taken(9, 9)])
-    assert goal.is_reached
-    goal.mark_acquired([taken(10, 19)])
-    assert goal.is_reached
+    target = AvailableNowTarget({P0: (0, 10), P1: (0, 5)}, {}, 0)
+    target.mark_acquired([acquired(0, 8)])
+    target.mark_acquired([acquired(0, 4, partition=1)])
+    assert not target.is_reached
+    target.mark_acquired([acquired(9, 9)])
+    assert target.is_reached
+    target.mark_acquired([acquired(10, 19)])
+    assert target.is_reached
 
 
 def test_target_is_reached_when_the_start_offset_has_passed_it():
-    goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(3)}, 0)
-    goal.mark_progress({P0: stands(9), P1: stands(50)})
-    assert not goal.is_reached
-    goal.mark_progress({P0: stands(10)})
-    assert goal.is_reached
+    target = AvailableNowTarget({P0: (0, 10)}, {P0: group_offset(3)}, 0)
+    target.mark_progress({P0: group_offset(9), P1: group_offset(50)})
+    assert not target.is_reached
+    target.mark_progress({P0: group_offset(10)})
+    assert target.is_reached
 
 
 def test_target_is_reached_when_the_group_has_no_lag():
-    goal = AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 4)}, 0)
-    goal.mark_progress({P0: stands(0, 1)})
-    assert not goal.is_reached
-    goal.mark_progress({P0: stands(0, 0)})
-    assert goal.is_reached
-    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(0, 0)}, 0).is_reached
+    target = AvailableNowTarget({P0: (0, 10)}, {P0: group_offset(0, 4)}, 0)
+    target.mark_progress({P0: group_offset(0, 1)})
+    assert not target.is_reached
+    target.mark_progress({P0: group_offset(0, 0)})
+    assert target.is_reached
+    assert AvailableNowTarget({P0: (0, 10)}, {P0: group_offset(0, 0)}, 0).is_reached
 
 
 def test_expected_end_is_the_position_after_the_missing_offsets():
     # From where the group starts; where its log begins if that is unknown.
     assert AvailableNowTarget(
-        {P0: (0, 10), P1: (2, 5)}, {P0: stands(4), P1: stands(None)}, 100
+        {P0: (0, 10), P1: (2, 5)}, {P0: group_offset(4), P1: group_offset(None)}, 100
     ).expected_end == (109)
-    assert AvailableNowTarget({P0: (8, 10)}, {P0: stands(4)}, 0).expected_end == 2
-    assert AvailableNowTarget({P0: (0, 10)}, {P0: stands(4, 2)}, 0).expected_end == 2
+    assert AvailableNowTarget({P0: (8, 10)}, {P0: group_offset(4)}, 0).expected_end == 2
+    assert (
+        AvailableNowTarget({P0: (0, 10)}, {P0: group_offset(4, 2)}, 0).expected_end == 2
+    )
 
 
 def test_target_is_not_reached_while_a_partition_has_no_leader():
-    goal = AvailableNowTarget(
+    target = AvailableNowTarget(
         {P0: (0, 10)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
     )
-    goal.mark_acquired([taken(0, 9)])
-    assert not goal.is_reached
-    assert goal.unknown_partitions([P0, P1]) == [P1]
+    target.mark_acquired([acquired(0, 9)])
+    assert not target.is_reached
+    assert target.unknown_partitions([P0, P1]) == [P1]
 
-    assert not goal.add_partitions({}, {}, [P0, P1])
-    assert not goal.is_reached
-    assert goal.add_partitions({P1: (0, 5)}, {}, [P0, P1])
-    assert goal.expected_end == 15
-    assert not goal.is_reached
-    goal.mark_acquired([taken(0, 4, partition=1)])
-    assert goal.is_reached
+    assert not target.add_partitions({}, {}, [P0, P1])
+    assert not target.is_reached
+    assert target.add_partitions({P1: (0, 5)}, {}, [P0, P1])
+    assert target.expected_end == 15
+    assert not target.is_reached
+    target.mark_acquired([acquired(0, 4, partition=1)])
+    assert target.is_reached
     # Known by now, whether it has a leader or not.
-    assert not goal.add_partitions({}, {}, [P0, P1])
-    assert goal.is_reached
+    assert not target.add_partitions({}, {}, [P0, P1])
+    assert target.is_reached
 
 
 def test_target_does_not_grow_by_partitions_without_lag():
-    goal = AvailableNowTarget(
+    target = AvailableNowTarget(
         {P0: (0, 0)}, {}, 0, leaderless=[P1], topic_ids={"orders": ID}
     )
 
-    assert not goal.add_partitions({P1: (0, 5)}, {P1: stands(5)}, [P0, P1])
-    assert goal.is_reached
+    assert not target.add_partitions({P1: (0, 5)}, {P1: group_offset(5)}, [P0, P1])
+    assert target.is_reached
 
 
 def test_target_drops_deleted_and_recreated_topics():
     other = TopicPartition("bills", 0)
     ids = {"orders": ID, "bills": bytes(16)}
-    goal = AvailableNowTarget({P0: (0, 10), other: (0, 5)}, {}, 0, topic_ids=ids)
+    target = AvailableNowTarget({P0: (0, 10), other: (0, 5)}, {}, 0, topic_ids=ids)
 
-    goal.retain_topics({"orders": ID})
-    assert goal.expected_end == 10
-    goal.retain_topics({"orders": ID, "bills": bytes(16)})
-    assert goal.unknown_partitions([P0, other]) == [other]
-    assert not goal.is_reached
-    goal.retain_topics({"orders": bytes(16)})
-    assert goal.is_reached
-    assert goal.add_partitions({P0: (0, 3)}, {}, [P0])
-    assert goal.expected_end == 3
+    target.retain_topics({"orders": ID})
+    assert target.expected_end == 10
+    target.retain_topics({"orders": ID, "bills": bytes(16)})
+    assert target.unknown_partitions([P0, other]) == [other]
+    assert not target.is_reached
+    target.retain_topics({"orders": bytes(16)})
+    assert target.is_reached
+    assert target.add_partitions({P0: (0, 3)}, {}, [P0])
+    assert target.expected_end == 3
 
 
 def test_idle_timeout_restarts_when_the_target_grows():
-    patience = IdleTimeout(10, expected_end=100)
-    assert not patience.is_expired(100, idle_since=20.0, now=20.0)
-    patience.expected_end = 150
+    idle_timeout = IdleTimeout(10, expected_end=100)
+    assert not idle_timeout.is_expired(100, idle_since=20.0, now=20.0)
+    idle_timeout.expected_end = 150
 
-    assert not patience.is_expired(120, idle_since=29.0, now=31.0)
-    assert not patience.is_expired(150, idle_since=40.0, now=40.0)
-    assert patience.is_expired(170, idle_since=50.0, now=50.0)
+    assert not idle_timeout.is_expired(120, idle_since=29.0, now=31.0)
+    assert not idle_timeout.is_expired(150, idle_since=40.0, now=40.0)
+    assert idle_timeout.is_expired(170, idle_since=50.0, now=50.0)
 
 
 def test_idle_timeout_expires_without_new_offsets():
-    patience = IdleTimeout(10, expected_end=100)
+    idle_timeout = IdleTimeout(10, expected_end=100)
 
-    assert not patience.is_expired(50, idle_since=5.0, now=14.9)
-    assert not patience.is_expired(60, idle_since=14.0, now=23.9)
-    assert patience.is_expired(60, idle_since=14.0, now=24.0)
+    assert not idle_timeout.is_expired(50, idle_since=5.0, now=14.9)
+    assert not idle_timeout.is_expired(60, idle_since=14.0, now=23.9)
+    assert idle_timeout.is_expired(60, idle_since=14.0, now=24.0)
 
 
 def test_idle_timeout_expires_after_the_expected_end_though_more_arrives():
-    patience = IdleTimeout(10, expected_end=100)
+    idle_timeout = IdleTimeout(10, expected_end=100)
 
-    assert not patience.is_expired(100, idle_since=20.0, now=20.0)
-    assert not patience.is_expired(200, idle_since=29.9, now=29.9)
-    assert patience.is_expired(300, idle_since=30.0, now=30.0)
+    assert not idle_timeout.is_expired(100, idle_since=20.0, now=20.0)
+    assert not idle_timeout.is_expired(200, idle_since=29.9, now=29.9)
+    assert idle_timeout.is_expired(300, idle_since=30.0, now=30.0)
 
 
 # Tasks.
@@ -183,42 +185,49 @@ def test_empty_batch_has_no_task():
 
 
 def test_small_batch_of_many_partitions_is_one_task():
-    ranges = [taken(0, 9, partition=p) for p in range(20)]
+    ranges = [acquired(0, 9, partition=p) for p in range(20)]
 
     assert len(plan_tasks(ranges, min_tasks=None, max_records=None)) == 1
 
 
 def test_large_batch_has_a_task_for_each_partition():
-    ranges = [taken(0, 9999, partition=p) for p in range(3)]
+    ranges = [acquired(0, 9999, partition=p) for p in range(3)]
 
     assert len(plan_tasks(ranges, min_tasks=None, max_records=None)) == 3
 
 
 def test_one_partition_is_divided_into_min_tasks():
-    tasks = plan_tasks([taken(0, 99_999)], min_tasks=8, max_records=None)
+    tasks = plan_tasks([acquired(0, 99_999)], min_tasks=8, max_records=None)
 
     assert [sum(t.size for t in task) for task in tasks] == [12_500] * 8
 
 
 def test_no_task_exceeds_max_records():
-    tasks = plan_tasks([taken(0, 99), taken(0, 99, 1)], min_tasks=None, max_records=30)
+    tasks = plan_tasks(
+        [acquired(0, 99), acquired(0, 99, 1)], min_tasks=None, max_records=30
+    )
 
     assert len(tasks) == 7
     assert max(sum(t.size for t in task) for task in tasks) <= 30
 
 
 def test_no_task_is_empty_if_min_tasks_exceeds_the_offsets():
-    tasks = plan_tasks([taken(0, 2)], min_tasks=8, max_records=None)
+    tasks = plan_tasks([acquired(0, 2)], min_tasks=8, max_records=None)
 
     assert [offsets(task) for task in tasks] == [[(0, 0, 1)], [(0, 1, 1)], [(0, 2, 1)]]
 
 
 def test_adjacent_ranges_of_a_batch_are_joined():
-    ranges = [taken(5, 9), taken(0, 3, 1), taken(0, 4), taken(10, 12, count=2)]
+    ranges = [
+        acquired(5, 9),
+        acquired(0, 3, 1),
+        acquired(0, 4),
+        acquired(10, 12, count=2),
+    ]
 
     tasks = plan_tasks(ranges, min_tasks=None, max_records=None)
 
-    assert tasks == [[taken(0, 9), taken(10, 12, count=2), taken(0, 3, 1)]]
+    assert tasks == [[acquired(0, 9), acquired(10, 12, count=2), acquired(0, 3, 1)]]
 
 
 @given(
@@ -228,26 +237,31 @@ def test_adjacent_ranges_of_a_batch_are_joined():
     st.none() | st.integers(1, 30),
     st.none() | st.integers(1, 30),
 )
-def test_tasks_have_each_offset_once_and_equal_sizes(parts, least, most):
+def test_tasks_have_each_offset_once_and_equal_sizes(parts, min_tasks, max_records):
     nexts = dict.fromkeys(range(4), 0)
     ranges = []
     for partition, size, count in parts:
         first = nexts[partition]
-        ranges.append(taken(first, first + size - 1, partition, count))
+        ranges.append(acquired(first, first + size - 1, partition, count))
         nexts[partition] += size + (size % 3)
 
-    tasks = plan_tasks(ranges, min_tasks=least, max_records=most)
+    tasks = plan_tasks(ranges, min_tasks=min_tasks, max_records=max_records)
 
     planned = [offset for task in tasks for offset in offsets(task)]
     assert sorted(planned) == sorted(offsets(ranges))
     sizes = [len(offsets(task)) for task in tasks]
     assert max(sizes, default=1) - min(sizes, default=1) <= 1
     assert all(sizes)
-    if most is not None:
-        assert max(sizes, default=0) <= most
-    assert tasks == plan_tasks(ranges[::-1], min_tasks=least, max_records=most)
+    if max_records is not None:
+        assert max(sizes, default=0) <= max_records
+    assert tasks == plan_tasks(
+        ranges[::-1], min_tasks=min_tasks, max_records=max_records
+    )
 
 
-@pytest.mark.parametrize("least", [2, 5])
-def test_batch_has_at_least_min_tasks(least):
-    assert len(plan_tasks([taken(0, 9)], min_tasks=least, max_records=None)) == least
+@pytest.mark.parametrize("min_tasks", [2, 5])
+def test_batch_has_at_least_min_tasks(min_tasks):
+    assert (
+        len(plan_tasks([acquired(0, 9)], min_tasks=min_tasks, max_records=None))
+        == min_tasks
+    )

@@ -1,4 +1,4 @@
-"""What a query is asked, and what it answers; no Spark and no Kafka here."""
+"""Stream and batch queries, with a fake driver instead of Kafka."""
 
 import pytest
 
@@ -26,12 +26,12 @@ NEEDED = {
 
 
 class FakeDriver:
-    """A ledger that fills as it is told to, on a clock that does not run."""
+    """A ledger that fills at given times, and a simulated clock."""
 
-    def __init__(self, ledger=None, lacking=0):
+    def __init__(self, ledger=None, missing=0):
         self.ledger = ledger or Ledger()
         self.now = 100.0
-        self.coming = []
+        self.arrivals = []
         self.planned_to = 0
         self.left = 0
         self.stopped = 0
@@ -40,16 +40,16 @@ class FakeDriver:
         self.on_leave = None
         self.fails_at = None
         self.has_ended = False
-        self.asked = 0
-        self.last_came = self.now
-        bounds = {TopicPartition("orders", 0): (0, lacking)} if lacking else {}
+        self.waits = 0
+        self.last_acquired = self.now
+        bounds = {TopicPartition("orders", 0): (0, missing)} if missing else {}
         self.target = AvailableNowTarget(bounds, {}, self.ledger.end)
 
     def open(self):
         return OpenedDriver(self, LEDGER)
 
-    def lead(self, store, ledger):
-        """Acquire for a batch: into its ledger, and its store."""
+    def attach(self, store, ledger):
+        """Return this driver for a batch's store and ledger."""
         self.store, self.ledger = store, ledger
         return self
 
@@ -68,36 +68,36 @@ class FakeDriver:
     def ranges_between(self, start, end):
         return self.ledger.ranges_between(start, end)
 
-    def give(self, count):
+    def acquire(self, count):
         first = self.ledger.end
-        taken = [AcquiredRange("orders", ID, 0, first, first + count - 1, 1)]
+        acquired = [AcquiredRange("orders", ID, 0, first, first + count - 1, 1)]
         if self.store is not None:
-            self.store.append(taken)
-        self.ledger.append(taken)
-        self.target.mark_acquired(taken)
-        self.last_came = self.now
+            self.store.append(acquired)
+        self.ledger.append(acquired)
+        self.target.mark_acquired(acquired)
+        self.last_acquired = self.now
 
     def wait_beyond(self, position, timeout):
         if self.fails_at is not None and position >= self.fails_at:
             raise ConnectionFailedError("no broker answers")
         if self.end <= position:
             self.now += timeout
-            if self.coming and self.coming[0][0] <= self.now:
-                self.give(self.coming.pop(0)[1])
+            if self.arrivals and self.arrivals[0][0] <= self.now:
+                self.acquire(self.arrivals.pop(0)[1])
         return self.end
 
     def wait_for_offsets(self, position, size, timeout):
-        self.asked += 1
+        self.waits += 1
         if self.has_ended:
             return self.end
         until = self.now + timeout
         while self.end < position + size and not self.target.is_reached:
-            if not self.coming or self.coming[0][0] > until:
+            if not self.arrivals or self.arrivals[0][0] > until:
                 self.now = until
                 break
-            when, count = self.coming.pop(0)
+            when, count = self.arrivals.pop(0)
             self.now = max(self.now, when)
-            self.give(count)
+            self.acquire(count)
         return self.end
 
     def mark_planned(self, position):
@@ -107,7 +107,7 @@ class FakeDriver:
         self.ledger.trim(position)
 
     def idle_since(self):
-        return self.last_came
+        return self.last_acquired
 
     def can_finish(self):
         return True
@@ -149,7 +149,7 @@ def latest(query, start, max_offsets=None, min_offsets=None):
 
 def test_new_query_starts_at_the_ledgers_begin():
     driver = FakeDriver()
-    driver.give(10)
+    driver.acquire(10)
     driver.trim(4)
 
     assert stream(driver).initial_offset() == at(4)
@@ -157,7 +157,7 @@ def test_new_query_starts_at_the_ledgers_begin():
 
 def test_batch_ends_at_the_ledgers_end_or_its_limit():
     driver = FakeDriver()
-    driver.give(100)
+    driver.acquire(100)
     query = stream(driver)
 
     assert latest(query, 0) == 100
@@ -168,7 +168,7 @@ def test_batch_ends_at_the_ledgers_end_or_its_limit():
 
 def test_latest_offset_without_new_records_returns_the_start():
     driver = FakeDriver()
-    driver.give(10)
+    driver.acquire(10)
 
     assert latest(stream(driver), 10) == 10
     assert 0 < driver.now - 100 <= 0.2
@@ -177,23 +177,23 @@ def test_latest_offset_without_new_records_returns_the_start():
 def test_small_batch_waits_for_max_trigger_delay():
     driver = FakeDriver()
     query = stream(driver, minOffsetsPerTrigger="50", maxTriggerDelay="20s")
-    driver.give(10)
+    driver.acquire(10)
 
     assert latest(query, 0, min_offsets=50) == 0
     driver.now += 19
     assert latest(query, 0, min_offsets=50) == 0
     driver.now += 2
     assert latest(query, 0, min_offsets=50) == 10
-    # The delay counts from that batch on.
-    driver.give(10)
+    # The delay starts again at each batch.
+    driver.acquire(10)
     assert latest(query, 10, min_offsets=50) == 10
-    driver.give(40)
+    driver.acquire(40)
     assert latest(query, 10, min_offsets=50) == 60
 
 
 def test_offset_of_another_ledger_is_rejected():
     driver = FakeDriver()
-    driver.give(10)
+    driver.acquire(10)
     query = stream(driver)
 
     with pytest.raises(LedgerLostError, match="belongs to the ledger other"):
@@ -204,7 +204,7 @@ def test_offset_of_another_ledger_is_rejected():
 
 def test_position_beyond_the_ledger_is_rejected():
     driver = FakeDriver()
-    driver.give(10)
+    driver.acquire(10)
 
     with pytest.raises(LedgerLostError, match="at position 11, .* ends at 10"):
         stream(driver).plan_tasks(at(5), at(11))
@@ -212,10 +212,10 @@ def test_position_beyond_the_ledger_is_rejected():
 
 def test_replayed_batch_has_the_same_tasks():
     driver = FakeDriver()
-    driver.give(100)
+    driver.acquire(100)
     query = stream(driver, minPartitions="3")
     first = query.plan_tasks(at(10), at(60))
-    driver.give(500)
+    driver.acquire(500)
 
     assert query.plan_tasks(at(10), at(60)) == first
     assert sum(t.size for task in first for t in task) == 50
@@ -223,7 +223,7 @@ def test_replayed_batch_has_the_same_tasks():
 
 def test_commit_trims_the_ledger():
     driver = FakeDriver()
-    driver.give(100)
+    driver.acquire(100)
     stream(driver).commit(at(40))
 
     assert driver.begin == 40
@@ -231,7 +231,7 @@ def test_commit_trims_the_ledger():
 
 def test_progress_has_the_ledgers_end_and_the_stats():
     driver = FakeDriver()
-    driver.give(10)
+    driver.acquire(10)
 
     assert stream(driver).report_latest_offset() == {**at(10), "acquired": 5, "lag": 7}
 
@@ -251,60 +251,60 @@ def run_available_now(driver, max_offsets=None, **options):
 
 
 def test_available_now_ends_at_its_target():
-    driver = FakeDriver(lacking=100)
-    driver.coming = [(101, 60), (103, 40)]
+    driver = FakeDriver(missing=100)
+    driver.arrivals = [(101, 60), (103, 40)]
 
     assert run_available_now(driver) == [60, 100]
 
 
-def coming_every(seconds, count, times):
+def arrivals_every(seconds, count, times):
     return [(100 + n * seconds, count) for n in range(times)]
 
 
 def test_available_now_waits_for_a_larger_batch():
-    driver = FakeDriver(lacking=100)
-    driver.coming = coming_every(0.04, 5, 20)
+    driver = FakeDriver(missing=100)
+    driver.arrivals = arrivals_every(0.04, 5, 20)
 
     assert run_available_now(driver) == [100]
 
 
 def test_available_now_runs_a_batch_at_max_offsets():
-    driver = FakeDriver(lacking=100)
-    driver.coming = coming_every(0.04, 5, 20)
+    driver = FakeDriver(missing=100)
+    driver.arrivals = arrivals_every(0.04, 5, 20)
 
     assert run_available_now(driver, max_offsets=40) == [40, 80, 100]
     assert driver.now < 101
 
 
 def test_available_now_batch_is_limited_by_max_offsets_ahead():
-    driver = FakeDriver(lacking=100)
-    driver.coming = coming_every(0.04, 5, 20)
+    driver = FakeDriver(missing=100)
+    driver.arrivals = arrivals_every(0.04, 5, 20)
 
     assert run_available_now(driver, maxOffsetsAhead="50") == [50, 100]
 
 
 def test_available_now_batch_grows_for_a_limited_time():
-    driver = FakeDriver(lacking=100)
-    driver.coming = coming_every(0.2, 1, 100)
+    driver = FakeDriver(missing=100)
+    driver.arrivals = arrivals_every(0.2, 1, 100)
 
     first, *_ = run_available_now(driver)
     assert 4 <= first <= 8
 
 
 def test_available_now_does_not_wait_after_the_member_has_ended():
-    driver = FakeDriver(lacking=100)
-    driver.give(60)
+    driver = FakeDriver(missing=100)
+    driver.acquire(60)
     driver.has_ended = True
     query = stream(driver)
     query.end_when_drained()
 
     assert latest(query, 0) == 60
-    assert driver.asked == 1
+    assert driver.waits == 1
 
 
 def test_available_now_batches_have_at_most_max_offsets():
-    driver = FakeDriver(lacking=100)
-    driver.give(100)
+    driver = FakeDriver(missing=100)
+    driver.acquire(100)
 
     assert run_available_now(driver, max_offsets=40) == [40, 80, 100]
 
@@ -324,37 +324,37 @@ def test_available_now_reads_older_ranges_of_the_ledger():
 
 
 def test_available_now_does_not_follow_producers():
-    driver = FakeDriver(lacking=100)
-    driver.give(90)
-    driver.give(50)
-    driver.coming = [(100, 50)] * 10
+    driver = FakeDriver(missing=100)
+    driver.acquire(90)
+    driver.acquire(50)
+    driver.arrivals = [(100, 50)] * 10
 
     assert run_available_now(driver) == [140]
 
 
 def test_available_now_ends_though_others_hold_records_and_producers_continue():
     driver = FakeDriver()
-    places = {TopicPartition("orders", n): (0, 10) for n in (0, 1)}
-    driver.target = AvailableNowTarget(places, {}, 0)
-    driver.coming = [(100 + second, 50) for second in range(1, 100)]
+    bounds = {TopicPartition("orders", n): (0, 10) for n in (0, 1)}
+    driver.target = AvailableNowTarget(bounds, {}, 0)
+    driver.arrivals = [(100 + second, 50) for second in range(1, 100)]
     run_available_now(driver)
 
     assert 110 <= driver.now < 115
 
 
 def test_available_now_ends_though_others_hold_records():
-    driver = FakeDriver(lacking=100)
-    driver.coming = [(101, 60)]
+    driver = FakeDriver(missing=100)
+    driver.arrivals = [(101, 60)]
 
     assert run_available_now(driver) == [60]
-    assert 10 <= driver.now - driver.last_came < 11
+    assert 10 <= driver.now - driver.last_acquired < 11
 
 
 # Batches.
 
 
-class Place:
-    """A ledger's place; its loads are made by queries as processes would make them."""
+class LedgerQueries:
+    """Creates queries on one ledger; each has a store like a process of its own."""
 
     def __init__(self):
         self.storage = MemoryStorage()
@@ -364,19 +364,19 @@ class Place:
             read_options(NEEDED | options, streaming=False),
             load_id,
             store=Store(self.storage),
-            driver_factory=lambda _, store, ledger: driver.lead(store, ledger),
+            driver_factory=lambda _, store, ledger: driver.attach(store, ledger),
             clock=lambda: driver.now,
         )
 
-    def hold(self, count):
-        """Have the ledger hold so many offsets, of a query before these."""
+    def add_offsets(self, count):
+        """Add offsets to the ledger, acquired by an earlier query."""
         store = Store(self.storage)
         ledger = store.open("billing")
-        FakeDriver().lead(store, ledger).give(count)
+        FakeDriver().attach(store, ledger).acquire(count)
         store.close()
 
     def commit(self, position):
-        """Have a stream commit."""
+        """Commit up to a position, like a stream."""
         store = Store(self.storage)
         ledger = store.open("billing")
         ledger.trim(position)
@@ -390,10 +390,10 @@ class Place:
         ]
 
 
-def coming(*counts, **more):
-    """Return a driver that acquires so much, one count after the other."""
-    driver = FakeDriver(lacking=sum(counts), **more)
-    driver.coming = [(100, count) for count in counts]
+def driver_for(*counts, **more):
+    """Return a driver that acquires these counts of offsets, one after the other."""
+    driver = FakeDriver(missing=sum(counts), **more)
+    driver.arrivals = [(100, count) for count in counts]
     return driver
 
 
@@ -407,213 +407,218 @@ def spans(tasks):
 
 
 def test_batch_reads_the_records_it_acquires():
-    driver = FakeDriver(lacking=100)
-    driver.coming = [(101, 100)]
+    driver = FakeDriver(missing=100)
+    driver.arrivals = [(101, 100)]
 
-    assert sizes(Place().load(driver).plan_tasks()) == 100
+    assert sizes(LedgerQueries().load(driver).plan_tasks()) == 100
     assert driver.stopped == 1
 
 
 def test_batch_skips_records_of_an_earlier_one():
-    place = Place()
-    place.hold(30)
+    queries = LedgerQueries()
+    queries.add_offsets(30)
 
-    assert place.load(FakeDriver()).plan_tasks() == []
-    earliest = place.load(FakeDriver(), "two", startingPosition="earliest")
+    assert queries.load(FakeDriver()).plan_tasks() == []
+    earliest = queries.load(FakeDriver(), "two", startingPosition="earliest")
     assert sizes(earliest.plan_tasks()) == 30
-    tenth = place.load(FakeDriver(), "three", startingPosition="10")
+    tenth = queries.load(FakeDriver(), "three", startingPosition="10")
     assert sizes(tenth.plan_tasks()) == 20
 
 
 def test_batch_reads_records_acquired_before_its_first_wait():
-    driver = FakeDriver(lacking=100)
-    # The member is quicker than who started it.
-    driver.on_start = lambda: driver.give(100)
+    driver = FakeDriver(missing=100)
+    # The member acquires before `start` returns.
+    driver.on_start = lambda: driver.acquire(100)
 
-    assert sizes(Place().load(driver).plan_tasks()) == 100
+    assert sizes(LedgerQueries().load(driver).plan_tasks()) == 100
 
 
 def test_batch_with_ending_position_acquires_nothing():
-    place = Place()
-    place.hold(30)
-    before = dict(place.storage.files)
-    driver = FakeDriver(lacking=100)
-    tasks = place.load(driver, startingPosition="5", endingPosition="25").plan_tasks()
+    queries = LedgerQueries()
+    queries.add_offsets(30)
+    before = dict(queries.storage.files)
+    driver = FakeDriver(missing=100)
+    tasks = queries.load(driver, startingPosition="5", endingPosition="25").plan_tasks()
 
     assert sizes(tasks) == 20
     assert driver.now == 100
-    assert place.storage.files == before
+    assert queries.storage.files == before
 
 
 def test_batch_stops_acquiring_at_its_limit():
-    driver = coming(40, 40, 20)
+    driver = driver_for(40, 40, 20)
 
-    assert sizes(Place().load(driver, maxOffsetsPerTrigger="50").plan_tasks()) == 80
+    assert (
+        sizes(LedgerQueries().load(driver, maxOffsetsPerTrigger="50").plan_tasks())
+        == 80
+    )
 
 
 def test_batch_includes_records_acquired_while_leaving():
-    place = Place()
-    place.hold(10)
+    queries = LedgerQueries()
+    queries.add_offsets(10)
     driver = FakeDriver()
-    driver.on_leave = lambda: driver.give(5)
+    driver.on_leave = lambda: driver.acquire(5)
 
-    assert sizes(place.load(driver, startingPosition="earliest").plan_tasks()) == 15
+    assert sizes(queries.load(driver, startingPosition="earliest").plan_tasks()) == 15
 
 
 @pytest.mark.parametrize("position", ["11", "5"])
 def test_position_outside_the_ledger_is_rejected(position):
-    place = Place()
-    place.hold(6)
-    place.hold(4)
-    place.commit(6)
+    queries = LedgerQueries()
+    queries.add_offsets(6)
+    queries.add_offsets(4)
+    queries.commit(6)
 
     with pytest.raises(LedgerLostError, match="ledger.* (ends at 10|begins at .* 6)"):
-        place.load(FakeDriver(), startingPosition=position).plan_tasks()
+        queries.load(FakeDriver(), startingPosition=position).plan_tasks()
 
 
 # One load(), planned several times.
 
 
 def test_load_planned_again_reads_the_same_and_acquires_nothing():
-    place = Place()
-    place.hold(10)
-    first = place.load(coming(60, 40), minPartitions="3").plan_tasks()
-    again = coming(50)
-    before = dict(place.storage.files)
+    queries = LedgerQueries()
+    queries.add_offsets(10)
+    first = queries.load(driver_for(60, 40), minPartitions="3").plan_tasks()
+    again = driver_for(50)
+    before = dict(queries.storage.files)
 
-    assert place.load(again, minPartitions="3").plan_tasks() == first
+    assert queries.load(again, minPartitions="3").plan_tasks() == first
     assert sizes(first) == 100
     assert again.now == 100
-    assert place.storage.files == before
+    assert queries.storage.files == before
 
 
 def test_load_that_acquired_nothing_acquires_nothing_later():
-    place = Place()
-    assert place.load(FakeDriver()).plan_tasks() == []
+    queries = LedgerQueries()
+    assert queries.load(FakeDriver()).plan_tasks() == []
 
-    assert place.load(coming(50)).plan_tasks() == []
-    assert sizes(place.load(coming(50), "two").plan_tasks()) == 50
+    assert queries.load(driver_for(50)).plan_tasks() == []
+    assert sizes(queries.load(driver_for(50), "two").plan_tasks()) == 50
 
 
 @pytest.mark.parametrize("start", ["earliest", "4"])
 def test_load_planned_again_after_other_loads_reads_from_the_same_start(start):
-    place = Place()
-    place.hold(10)
-    first = place.load(coming(5), startingPosition=start).plan_tasks()
-    place.load(coming(20), "two").plan_tasks()
+    queries = LedgerQueries()
+    queries.add_offsets(10)
+    first = queries.load(driver_for(5), startingPosition=start).plan_tasks()
+    queries.load(driver_for(20), "two").plan_tasks()
 
-    assert place.load(coming(50), startingPosition=start).plan_tasks() == first
+    assert queries.load(driver_for(50), startingPosition=start).plan_tasks() == first
 
 
 def test_load_that_failed_while_acquiring_is_continued():
-    place = Place()
-    place.hold(10)
-    failing = coming(20, 30)
+    queries = LedgerQueries()
+    queries.add_offsets(10)
+    failing = driver_for(20, 30)
     failing.fails_at = 30
     with pytest.raises(ConnectionFailedError):
-        place.load(failing).plan_tasks()
+        queries.load(failing).plan_tasks()
 
-    assert spans(place.load(coming(7)).plan_tasks()) == [(10, 36)]
-    assert spans(place.load(coming(50)).plan_tasks()) == [(10, 36)]
+    assert spans(queries.load(driver_for(7)).plan_tasks()) == [(10, 36)]
+    assert spans(queries.load(driver_for(50)).plan_tasks()) == [(10, 36)]
 
 
 def test_continued_load_counts_earlier_offsets_against_its_limit():
-    place = Place()
-    failing = coming(20, 30)
+    queries = LedgerQueries()
+    failing = driver_for(20, 30)
     failing.fails_at = 20
     with pytest.raises(ConnectionFailedError):
-        place.load(failing, maxOffsetsPerTrigger="30").plan_tasks()
+        queries.load(failing, maxOffsetsPerTrigger="30").plan_tasks()
 
-    driver = FakeDriver(lacking=100)
-    driver.coming = coming_every(0, 5, 4)
-    assert spans(place.load(driver, maxOffsetsPerTrigger="30").plan_tasks()) == [
+    driver = FakeDriver(missing=100)
+    driver.arrivals = arrivals_every(0, 5, 4)
+    assert spans(queries.load(driver, maxOffsetsPerTrigger="30").plan_tasks()) == [
         (0, 29)
     ]
 
 
 def test_continued_load_skips_records_of_other_loads():
-    place = Place()
-    failing = coming(20, 30)
+    queries = LedgerQueries()
+    failing = driver_for(20, 30)
     failing.fails_at = 20
     with pytest.raises(ConnectionFailedError):
-        place.load(failing).plan_tasks()
-    assert spans(place.load(coming(30), "two").plan_tasks()) == [(20, 49)]
+        queries.load(failing).plan_tasks()
+    assert spans(queries.load(driver_for(30), "two").plan_tasks()) == [(20, 49)]
 
-    assert spans(place.load(coming(5)).plan_tasks()) == [(0, 19), (50, 54)]
+    assert spans(queries.load(driver_for(5)).plan_tasks()) == [(0, 19), (50, 54)]
 
 
-@pytest.mark.parametrize("fate", ["killed before", "killed after", "answer lost"])
-def test_load_killed_at_any_write_is_continued_without_loss(fate):
+@pytest.mark.parametrize("fault", ["killed before", "killed after", "response lost"])
+def test_load_killed_at_any_write_is_continued_without_loss(fault):
     for entry in range(10):
-        place = Place()
-        driver = coming(20, 30)
-        create, place.storage.create = place.storage.create, None
+        queries = LedgerQueries()
+        driver = driver_for(20, 30)
+        create, queries.storage.create = queries.storage.create, None
 
-        def dying(name, data, *, create=create, place=place, entry=entry):
-            if len(place.storage.files) == entry:
-                place.storage.fate = fate
+        def failing_create(name, data, *, create=create, queries=queries, entry=entry):
+            if len(queries.storage.files) == entry:
+                queries.storage.fault = fault
             create(name, data)
 
-        place.storage.create = dying
+        queries.storage.create = failing_create
         try:
-            place.load(driver).plan_tasks()
+            queries.load(driver).plan_tasks()
         except (Killed, LedgerError):
-            place.storage.create = create
+            queries.storage.create = create
         else:
             # opened, begun, two segments, complete
             assert entry == 5
             break
-        held = Store(place.storage).read("billing").ledger.end
-        tasks = place.load(coming(*[50 - held] if held < 50 else [])).plan_tasks()
+        ledger_end = Store(queries.storage).read("billing").ledger.end
+        tasks = queries.load(
+            driver_for(*[50 - ledger_end] if ledger_end < 50 else [])
+        ).plan_tasks()
         assert spans(tasks) == [(0, 49)]
     else:
         pytest.fail("never ended")
 
 
 def test_load_survives_a_snapshot_by_a_stream():
-    place = Place()
-    place.hold(10)
-    first = place.load(coming(20)).plan_tasks()
-    place.commit(10)
-    Store(place.storage).open("billing")
+    queries = LedgerQueries()
+    queries.add_offsets(10)
+    first = queries.load(driver_for(20)).plan_tasks()
+    queries.commit(10)
+    Store(queries.storage).open("billing")
 
-    assert "trimmed" in place.kinds()
-    assert place.load(coming(5)).plan_tasks() == first
+    assert "trimmed" in queries.kinds()
+    assert queries.load(driver_for(5)).plan_tasks() == first
 
 
 @pytest.mark.parametrize("position", [5, 20, 30])
 def test_load_committed_by_a_stream_is_rejected(position):
-    place = Place()
-    place.load(coming(5, 15)).plan_tasks()
-    place.hold(10)
-    place.commit(position)
+    queries = LedgerQueries()
+    queries.load(driver_for(5, 15)).plan_tasks()
+    queries.add_offsets(10)
+    queries.commit(position)
 
     with pytest.raises(LedgerLostError, match=r"position 0 .* call load\(\) again"):
-        place.load(coming(5)).plan_tasks()
+        queries.load(driver_for(5)).plan_tasks()
 
 
 def test_unfinished_load_committed_by_a_stream_is_rejected():
-    place = Place()
-    failing = coming(20, 30)
+    queries = LedgerQueries()
+    failing = driver_for(20, 30)
     failing.fails_at = 20
     with pytest.raises(ConnectionFailedError):
-        place.load(failing).plan_tasks()
-    place.commit(20)
+        queries.load(failing).plan_tasks()
+    queries.commit(20)
 
     with pytest.raises(LedgerLostError, match=r"call load\(\) again"):
-        place.load(coming(5)).plan_tasks()
+        queries.load(driver_for(5)).plan_tasks()
 
 
 def test_load_planned_by_another_process_meanwhile_is_read():
-    place = Place()
-    made = place.load(coming(50))
+    queries = LedgerQueries()
+    made = queries.load(driver_for(50))
     load = made._store.open
 
-    def late(*given, **more):
-        # Another planning of it has the lock first.
-        place.load(coming(20)).plan_tasks()
+    def open_late(*given, **more):
+        # Another planning gets the lock first.
+        queries.load(driver_for(20)).plan_tasks()
         return load(*given, **more)
 
-    made._store.open = late
+    made._store.open = open_late
 
     assert spans(made.plan_tasks()) == [(0, 19)]

@@ -1,4 +1,4 @@
-"""Readers that attach to a query, over the sockets of this machine."""
+"""Readers that attach to a query through a socket."""
 
 import subprocess
 import sys
@@ -53,12 +53,12 @@ def directory(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def opened():
-    """Opens queries as the readers of one load() do, and stops them with the test."""
+def open_reader():
+    """Opens queries like the readers of one load(), and stops them after the test."""
     queries = []
 
-    def open_one(timeout=0.0, made=Query):
-        query = open_query(None, "one", opener=made, timeout=timeout)
+    def open_one(timeout=0.0, query_type=Query):
+        query = open_query(None, "one", opener=query_type, timeout=timeout)
         queries.append(query)
         return query
 
@@ -67,8 +67,8 @@ def opened():
         query.stop()
 
 
-def test_second_reader_attaches_and_gets_the_same_results(opened):
-    first, second = opened(), opened()
+def test_second_reader_attaches_and_gets_the_same_results(open_reader):
+    first, second = open_reader(), open_reader()
     assert isinstance(first, OwnedQuery)
     assert isinstance(second, AttachedQuery)
     second.end_when_drained()
@@ -85,8 +85,8 @@ def test_second_reader_attaches_and_gets_the_same_results(opened):
     assert first._query.trimmed == [10]
 
 
-def test_errors_are_raised_in_the_calling_process(opened):
-    first, second = opened(), opened()
+def test_errors_are_raised_in_the_calling_process(open_reader):
+    first, second = open_reader(), open_reader()
     first.initial_offset()
 
     with pytest.raises(LedgerLostError, match=r"^the ledger ends at position 10$"):
@@ -97,7 +97,7 @@ def test_errors_are_raised_in_the_calling_process(opened):
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call",
     [
         "initial_offset",
         "latest_offset",
@@ -107,27 +107,27 @@ def test_errors_are_raised_in_the_calling_process(opened):
         "another",
     ],
 )
-def test_late_reader_is_rejected(opened, ask):
-    first = opened()
-    if ask == "latest_offset":
+def test_late_reader_is_rejected(open_reader, call):
+    first = open_reader()
+    if call == "latest_offset":
         first.latest_offset(at(0), max_offsets=None, min_offsets=None)
-    elif ask == "plan_tasks":
+    elif call == "plan_tasks":
         first.plan_tasks(at(0), at(0))
-    elif ask == "commit":
+    elif call == "commit":
         first.commit(at(0))
-    elif ask == "another":
-        opened().initial_offset()
+    elif call == "another":
+        open_reader().initial_offset()
     else:
-        getattr(first, ask)()
+        getattr(first, call)()
 
     with pytest.raises(LedgerTakenError, match=r"^process \d+ .* two queries use it"):
-        opened(timeout=0.3)
+        open_reader(timeout=0.3)
     first.stop()
-    assert isinstance(opened(), OwnedQuery)
+    assert isinstance(open_reader(), OwnedQuery)
 
 
-def test_query_stops_listening_at_the_first_offset(opened):
-    query = opened()
+def test_query_stops_listening_at_the_first_offset(open_reader):
+    query = open_reader()
     query.initial_offset()
     deadline = time.monotonic() + 10
     while query._listener.fileno() != -1 and time.monotonic() < deadline:
@@ -136,14 +136,14 @@ def test_query_stops_listening_at_the_first_offset(opened):
     assert query._listener.fileno() == -1
 
 
-def test_reader_is_rejected_while_another_opens_the_ledger(opened):
-    # One query would wait for the first before it asks the second.
-    refused = []
+def test_reader_is_rejected_while_another_opens_the_ledger(open_reader):
+    # One query opens its second reader after the first.
+    errors = []
 
     def open_second():
         with pytest.raises(LedgerTakenError) as caught:
-            opened(timeout=1.0)
-        refused.append(caught.value)
+            open_reader(timeout=1.0)
+        errors.append(caught.value)
 
     def slow(options, lock):
         second.start()
@@ -151,27 +151,27 @@ def test_reader_is_rejected_while_another_opens_the_ledger(opened):
         return Query(options, lock)
 
     second = threading.Thread(target=open_second)
-    opened(made=slow)
+    open_reader(query_type=slow)
     second.join()
 
-    assert len(refused) == 1
+    assert len(errors) == 1
 
 
-def test_reader_waits_for_the_previous_query(opened):
-    first = opened()
+def test_reader_waits_for_the_previous_query(open_reader):
+    first = open_reader()
     first.initial_offset()
     threading.Timer(0.3, first.stop).start()
 
-    assert isinstance(opened(timeout=10), OwnedQuery)
+    assert isinstance(open_reader(timeout=10), OwnedQuery)
 
 
-def test_lock_is_released_if_opening_fails(opened):
+def test_lock_is_released_if_opening_fails(open_reader):
     def fail(options, lock):
         raise LedgerLostError("on purpose")
 
     with pytest.raises(LedgerLostError):
-        opened(made=fail)
-    assert isinstance(opened(), OwnedQuery)
+        open_reader(query_type=fail)
+    assert isinstance(open_reader(), OwnedQuery)
 
 
 OWNER = """
@@ -180,36 +180,36 @@ tempfile.tempdir = sys.argv[1]
 from tests.spark.test_query_link import Query, open_query
 
 query = open_query(None, "one", opener=Query, timeout=0)
-query._query.during = lambda: (print("asked", flush=True), time.sleep(60))
+query._query.during = lambda: (print("called", flush=True), time.sleep(60))
 print("opened", flush=True)
 time.sleep(60)
 """
 
 
-def test_call_fails_when_the_owner_is_killed(opened, directory):
+def test_call_fails_when_the_owner_is_killed(open_reader, directory):
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(directory)], stdout=subprocess.PIPE
     )
     assert owner.stdout.readline() == b"opened\n"
-    attached = opened()
-    killing = threading.Thread(
+    attached = open_reader()
+    killer = threading.Thread(
         target=lambda: (owner.stdout.readline(), owner.kill(), owner.wait())
     )
-    killing.start()
+    killer.start()
 
     with pytest.raises(ClosedError, match="start the query again"):
         attached.latest_offset(at(0), max_offsets=None, min_offsets=None)
-    killing.join()
+    killer.join()
     owner.stdout.close()
     with pytest.raises(ClosedError):
         attached.initial_offset()
-    assert isinstance(opened(), OwnedQuery)
+    assert isinstance(open_reader(), OwnedQuery)
 
 
-def test_request_stop_ends_a_running_call(opened):
-    first, second = opened(), opened()
-    asked, answer = threading.Event(), threading.Event()
-    first._query.during = lambda: (asked.set(), answer.wait(30))
+def test_request_stop_ends_a_running_call(open_reader):
+    first, second = open_reader(), open_reader()
+    called, finish = threading.Event(), threading.Event()
+    first._query.during = lambda: (called.set(), finish.wait(30))
     ended = []
 
     def ask():
@@ -217,19 +217,19 @@ def test_request_stop_ends_a_running_call(opened):
             second.latest_offset(at(0), max_offsets=None, min_offsets=None)
         ended.append(True)
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    assert asked.wait(10)
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert called.wait(10)
     second.request_stop()
-    asking.join(10)
-    answer.set()
+    thread.join(10)
+    finish.set()
 
     assert ended == [True]
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])
-def test_reader_with_a_wrong_token_is_rejected(opened, token):
-    first = opened()
+def test_reader_with_a_wrong_token_is_rejected(open_reader, token):
+    first = open_reader()
     lock = LoadLock("one")
     address = lock.try_acquire().address
 

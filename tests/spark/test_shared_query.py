@@ -1,4 +1,4 @@
-"""Several readers of one query: what each gets, what is trimmed, who is refused."""
+"""Several readers of one query: their offsets, trimming, and rejected readers."""
 
 import threading
 
@@ -11,7 +11,7 @@ LEDGER = "0123abcd"
 
 
 class Query:
-    """A query whose ledger grows by ten offsets at each question."""
+    """A query whose ledger grows by ten offsets at each call of `latest_offset`."""
 
     def __init__(self):
         self.end = 0
@@ -70,7 +70,7 @@ def test_readers_get_the_same_offsets_in_each_trigger(shared):
 
 
 def test_readers_at_different_offsets_get_their_own_ends(shared):
-    # So they are if a checkpoint says so.
+    # This happens if their checkpoints differ.
     other = shared.attach()
 
     assert latest(shared, OWNER, 5, max_offsets=10) == 10
@@ -99,7 +99,7 @@ def test_single_reader_trims_at_its_commits(shared, query):
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call",
     [
         lambda shared: shared.initial_offset(OWNER),
         lambda shared: latest(shared, OWNER, 0),
@@ -108,9 +108,9 @@ def test_single_reader_trims_at_its_commits(shared, query):
         lambda shared: shared.close(),
     ],
 )
-def test_no_reader_attaches_after_the_first_offset(shared, ask):
+def test_no_reader_attaches_after_the_first_offset(shared, call):
     assert shared.attach() is not None
-    ask(shared)
+    call(shared)
 
     assert shared.attach() is None
 
@@ -124,9 +124,9 @@ def test_overlapping_calls_split_the_query_and_the_owner_continues(shared, query
 
     def overlap():
         query.during = None
-        asking = threading.Thread(target=ask)
-        asking.start()
-        asking.join()
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
 
     query.during = overlap
     assert latest(shared, OWNER, 0) == 10
@@ -162,13 +162,13 @@ def test_planning_may_overlap_with_other_calls(shared, query):
     assert latest(shared, other, 0) == 10
 
 
-@pytest.mark.parametrize("hasty", [0, 1])
-def test_reader_called_twice_in_a_trigger_splits_the_query(shared, hasty):
+@pytest.mark.parametrize("early", [0, 1])
+def test_reader_called_twice_in_a_trigger_splits_the_query(shared, early):
     other = shared.attach()
     for start in (0, 10):
         latest(shared, OWNER, start)
         latest(shared, other, start)
-    reader = (OWNER, other)[hasty]
+    reader = (OWNER, other)[early]
     latest(shared, reader, 20)
     if reader == OWNER:
         latest(shared, reader, 30)

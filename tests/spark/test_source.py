@@ -1,4 +1,4 @@
-"""The source as Spark meets it, without a Spark."""
+"""The source through Spark's interface, mostly without a Spark session."""
 
 import gc
 import json
@@ -80,7 +80,7 @@ def test_stream_with_invalid_options_raises_at_each_call(name):
     made = ShareGroupDataSource(NEEDED | {name: "5"})
     copy = pickle.loads(pickle.dumps(made.streamReader(source().schema())))
 
-    for ask in (
+    for call in (
         copy.initialOffset,
         copy.getDefaultReadLimit,
         copy.prepareForTriggerAvailableNow,
@@ -88,7 +88,7 @@ def test_stream_with_invalid_options_raises_at_each_call(name):
         lambda: copy.latestOffset({}, ReadAllAvailable()),
     ):
         with pytest.raises(ConfigurationError, match=name):
-            ask()
+            call()
     copy.stop()
 
 
@@ -147,13 +147,13 @@ def test_reader_is_picklable_without_broker_and_ledger():
     copy.stop()
 
 
-def test_end_of_sparks_connection_leaves_no_stack_trace(monkeypatch, capsys):
+def test_end_of_sparks_connection_stopping_no_stack_trace(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", sys.stderr)
-    reader = InvalidStreamReader("not asked")
+    reader = InvalidStreamReader("unused")
     try:
         raise EOFError
     except EOFError:
-        reader.stop()  # as Spark's runner does, in a `finally`
+        reader.stop()  # like Spark's runner, in a `finally`
     with sys.stderr:
         sys.stderr.write("Traceback (most recent call last)")
 
@@ -162,7 +162,7 @@ def test_end_of_sparks_connection_leaves_no_stack_trace(monkeypatch, capsys):
 
 def test_other_errors_are_reported_after_a_stop(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", sys.stderr)
-    reader = InvalidStreamReader("not asked")
+    reader = InvalidStreamReader("unused")
     try:
         raise ValueError
     except ValueError:
@@ -173,13 +173,13 @@ def test_other_errors_are_reported_after_a_stop(monkeypatch, capsys):
 
 
 def test_tasks_do_not_get_credentials_of_the_ledger():
-    made = source(**{"ledger.secret": "hush"})
+    made = source(**{"ledger.secret": "s3cret"})
     for one in (made.streamReader(made.schema()), made.reader(made.schema())):
-        assert b"hush" not in pickle.dumps(one)
+        assert b"s3cret" not in pickle.dumps(one)
 
 
 def load_id(**options):
-    """Return the id that a plan carries, which each planning unpickles."""
+    """Return the load id that each unpickled copy of a plan has."""
     made = pickle.loads(pickle.dumps(source(**options)))
     ids = {
         pickle.loads(pickle.dumps(made)).reader(made.schema())._load_id
@@ -199,11 +199,11 @@ def test_first_task_freezes_existing_objects():
     try:
         made = source().reader(source().schema())
         assert [] == list(made.read(RangesPartition([])))
-        spared = gc.get_freeze_count()
+        frozen = gc.get_freeze_count()
         more = [[] for _ in range(1000)]
         assert [] == list(made.read(RangesPartition([])))
-        # No equality: what is spared may still end, when nobody holds it any more.
-        assert 0 < gc.get_freeze_count() < spared + len(more)
+        # Not equal: frozen objects may be freed meanwhile.
+        assert 0 < gc.get_freeze_count() < frozen + len(more)
     finally:
         gc.unfreeze()
 
@@ -215,7 +215,7 @@ from sharecons.spark import source
 
 class Query:
     def request_stop(self):
-        print("leaves", flush=True)
+        print("stopping", flush=True)
 
 source._stop_on_sigterm(Query())
 print("ready", flush=True)
@@ -230,7 +230,7 @@ print("ends", flush=True)
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
-    assert process.stdout.readline() == "leaves\n"
+    assert process.stdout.readline() == "stopping\n"
     time.sleep(0.1)
     printed, _ = process.communicate(timeout=20)
 

@@ -1,4 +1,4 @@
-"""Where a ledger may lie: of two who create one file, one is told."""
+"""Storages: files are created atomically, on all kinds of file systems."""
 
 import json
 import multiprocessing
@@ -31,18 +31,18 @@ def location(request, tmp_path):
 
 
 def test_file_is_read_as_it_was_created(location):
-    place = open_storage(location)
-    assert [] == place.list_names()
-    place.create("a", b"first")
+    storage = open_storage(location)
+    assert [] == storage.list_names()
+    storage.create("a", b"first")
 
     assert ["a"] == open_storage(location).list_names()
     assert b"first" == open_storage(location).read("a")
 
 
 def test_existing_file_is_not_overwritten(location):
-    place = open_storage(location)
-    place.list_names()
-    place.create("a", b"first")
+    storage = open_storage(location)
+    storage.list_names()
+    storage.create("a", b"first")
 
     with pytest.raises(FileExistsError):
         open_storage(location).create("a", b"second")
@@ -55,24 +55,24 @@ def test_missing_directory_is_empty(location):
 
 
 def test_removing_a_missing_file_is_no_error(location):
-    place = open_storage(location)
-    place.list_names()
-    place.create("a", b"")
-    place.remove("a")
-    place.remove("a")
+    storage = open_storage(location)
+    storage.list_names()
+    storage.create("a", b"")
+    storage.remove("a")
+    storage.remove("a")
 
-    assert [] == place.list_names()
+    assert [] == storage.list_names()
     with pytest.raises(FileNotFoundError):
-        place.read("a")
+        storage.read("a")
 
 
 def test_concurrent_creates_of_a_file_succeed_once(tmp_path):
-    place = open_storage(str(tmp_path / "ledger"))
-    place.list_names()
+    storage = open_storage(str(tmp_path / "ledger"))
+    storage.list_names()
 
     def create(number):
         try:
-            place.create("a", b"%d" % number)
+            storage.create("a", b"%d" % number)
         except FileExistsError:
             return None
         return number
@@ -80,12 +80,12 @@ def test_concurrent_creates_of_a_file_succeed_once(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         created = [n for n in pool.map(create, range(64)) if n is not None]
 
-    assert [int(place.read("a"))] == created
+    assert [int(storage.read("a"))] == created
     assert ["a"] == os.listdir(tmp_path / "ledger")
 
 
 @pytest.mark.parametrize(
-    ("location", "words"),
+    ("location", "message"),
     [
         ("ftp://here/ledger", "create files atomically"),
         ("dbfs:/ledger", "create files atomically"),
@@ -95,8 +95,8 @@ def test_concurrent_creates_of_a_file_succeed_once(tmp_path):
         ("hdfs://here/ledger", "needs pyarrow and a Hadoop client"),
     ],
 )
-def test_unsupported_location_is_rejected(location, words):
-    with pytest.raises(ConfigurationError, match=words):
+def test_unsupported_location_is_rejected(location, message):
+    with pytest.raises(ConfigurationError, match=message):
         open_storage(location)
 
 
@@ -105,9 +105,9 @@ def test_tilde_is_expanded_in_paths_only(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     for location in ("~/ledger", "./~/ledger", "memory://~/ledger"):
-        place = open_storage(location)
-        place.list_names()
-        place.create("a", b"")
+        storage = open_storage(location)
+        storage.list_names()
+        storage.create("a", b"")
 
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("a")}
     assert found == {"home/ledger/a", "~/ledger/a"}
@@ -128,11 +128,11 @@ def test_object_store_that_overwrites_is_rejected(monkeypatch):
         Store("memory://careless/ledger").open("billing")
 
 
-# HDFS: no Hadoop here, but a file system that keeps its one promise.
+# HDFS, simulated by a file system that does not rename onto existing files.
 
 
 class Hdfs:
-    """This machine's disk by pyarrow, with a rename that never overwrites."""
+    """The local file system by pyarrow, with a rename that never overwrites."""
 
     def __init__(self, fs):
         self._disk = fs.LocalFileSystem()
@@ -189,7 +189,7 @@ def test_ledger_works_on_a_renaming_storage(hdfs):
         store.check_ownership()
 
 
-# This machine's disk.
+# Local directories.
 
 
 def test_file_is_synced_before_and_its_name_after_linking(tmp_path, monkeypatch):
@@ -228,7 +228,7 @@ def test_second_driver_on_this_machine_is_rejected_at_once(tmp_path):
 
     with pytest.raises(LedgerTakenError, match=f"in use by process {os.getpid()} on"):
         Store(str(tmp_path)).open("billing")
-    # It is not the first one that suffers.
+    # The first one continues.
     first.append(SEGMENT)
 
 
@@ -292,41 +292,41 @@ def test_killed_driver_leaves_all_appended_segments(tmp_path, appends):
     writer = [sys.executable, "-c", WRITER, str(tmp_path)]
     with subprocess.Popen(writer, stdout=subprocess.PIPE, text=True) as process:
         try:
-            told = [process.stdout.readline() for _ in range(appends)]
+            printed = [process.stdout.readline() for _ in range(appends)]
         finally:
             process.kill()
-        told += process.stdout.readlines()
-    # Nobody is waited for: the lock ended with the process.
+        printed += process.stdout.readlines()
+    # Without a timeout: the lock has ended with the process.
     ledger = Store(str(tmp_path)).open("billing")
 
-    assert ledger.end // 10 in (len(told), len(told) + 1)
+    assert ledger.end // 10 in (len(printed), len(printed) + 1)
     assert not list(tmp_path.glob(".*.jsonl.*"))
 
 
 @pytest.mark.slow
 def test_open_waits_for_a_driver_that_ends(tmp_path):
     context = multiprocessing.get_context("spawn")
-    held = context.Event()
-    process = context.Process(target=_hold, args=(str(tmp_path), held))
+    locked = context.Event()
+    process = context.Process(target=_hold_ledger, args=(str(tmp_path), locked))
     process.start()
-    held.wait(30)
+    locked.wait(30)
     try:
         assert 10 == Store(str(tmp_path)).open("billing", lock_timeout=30).end
     finally:
         process.join(30)
 
 
-def _hold(location, held):
+def _hold_ledger(location, locked):
     store = Store(location)
     store.open("billing")
     store.append(SEGMENT)
-    held.set()
-    # The process's end lets go.
+    locked.set()
+    # The lock ends with the process.
 
 
 def test_draft_of_a_killed_driver_is_removed(tmp_path):
     draft = tmp_path / ".00000000000000000007.jsonl.0123"
-    draft.write_bytes(b"half of an en")
+    draft.write_bytes(b"half an entry")
     Store(str(tmp_path)).open("billing")
 
     assert not draft.exists()

@@ -15,13 +15,13 @@ from pyspark.sql.functions import udf
 import sharecons.records.columns
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.spark.store import Store
-from tests.spark.faults import meet
-from tests.spark.spark_session import Query, joined_with_itself, kept
+from tests.spark.faults import wait_for_tasks
+from tests.spark.spark_session import Query, committed_rows, self_join
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    # Spark's own: pandas 3, and sockets that its gateway leaves open.
+    # Spark warns about pandas 3, and its gateway leaves sockets open.
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -44,16 +44,16 @@ class Queue(Query):
         self.admin.produce(self.topic, values, partition=partition)
 
 
-def places(table):
-    """How often each partition and offset is in the output."""
+def offset_counts(table):
+    """Count each partition and offset in the output."""
     if table is None:
         return Counter()
     columns = (table["partition"].to_pylist(), table["offset"].to_pylist())
     return Counter(zip(*columns, strict=True))
 
 
-def once(counts):
-    """What every offset of so many records in each partition looks like."""
+def exactly_once(counts):
+    """Return one of each offset, for a number of records per partition."""
     return Counter(
         {(p, offset): 1 for p, count in counts.items() for offset in range(count)}
     )
@@ -70,11 +70,11 @@ def test_available_now_reads_all_records_once_and_ends(spark, queue):
     queue.produce(2000, partition=1)
     query = queue.run(spark, maxOffsetsPerTrigger="2000")
 
-    assert places(kept(queue.out)) == once({0: 3000, 1: 2000})
+    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 3000, 1: 2000})
     progress = [p for p in query.recentProgress if p.numInputRows]
     assert max(p.numInputRows for p in progress) <= 2000
-    figures = json.loads(progress[-1].sources[0].latestOffset)
-    assert figures["position"] == figures["entered"] == 5000
+    stats = json.loads(progress[-1].sources[0].latestOffset)
+    assert stats["position"] == stats["entered"] == 5000
 
 
 def test_columns_equal_those_of_sparks_source(spark, queue):
@@ -87,7 +87,7 @@ def test_columns_equal_those_of_sparks_source(spark, queue):
     )
     queue.run(spark, includeHeaders="true")
 
-    (row,) = kept(queue.out).to_pylist()
+    (row,) = committed_rows(queue.out).to_pylist()
     assert row["key"] == b"k"
     assert row["value"] == b"v"
     assert (row["topic"], row["partition"], row["offset"]) == (queue.topic, 0, 0)
@@ -107,7 +107,7 @@ def test_query_continues_from_its_checkpoint(spark, queue):
     queue.run(spark)
     queue.run(spark)
 
-    assert places(kept(queue.out)) == once({0: 100, 1: 50})
+    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 100, 1: 50})
 
 
 def test_running_query_reads_new_records_and_stops_without_using_a_delivery(
@@ -118,29 +118,32 @@ def test_running_query_reads_new_records_and_stops_without_using_a_delivery(
         queue.produce(100)
         time.sleep(0.5)
     deadline = time.monotonic() + 30
-    while places(kept_so_far(queue)) != once({0: 500}) and time.monotonic() < deadline:
+    while (
+        offset_counts(rows_so_far(queue)) != exactly_once({0: 500})
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.2)
     query.stop()
     queue.produce(10)
     queue.run(spark)
 
-    table = kept(queue.out)
-    assert places(table) == once({0: 510})
+    table = committed_rows(queue.out)
+    assert offset_counts(table) == exactly_once({0: 510})
     assert set(table["deliveryCount"].to_pylist()) == {1}
 
 
 def wait_for(count, queue, query):
     """Wait until the output of a query that runs has so many rows."""
     deadline = time.monotonic() + 60
-    while places(kept_so_far(queue)).total() < count:
+    while offset_counts(rows_so_far(queue)).total() < count:
         assert query.isActive, query.exception()
         assert time.monotonic() < deadline
         time.sleep(0.2)
 
 
-def kept_so_far(queue):
+def rows_so_far(queue):
     with suppress(FileNotFoundError, ValueError):
-        return kept(queue.out)
+        return committed_rows(queue.out)
 
 
 def test_workers_import_the_tested_sharecons(spark):
@@ -164,16 +167,16 @@ def test_workers_import_the_tested_sharecons(spark):
 
 
 def test_one_partition_is_read_by_four_tasks_at_once(spark, queue, tmp_path):
-    meeting = tmp_path / "meeting"
-    meeting.mkdir()
-    place = str(meeting)
+    running = tmp_path / "running"
+    running.mkdir()
+    directory = str(running)
 
     class Reader(ShareGroupStreamReader):
         def read(self, partition):
             rows = super().read(partition)
             yield next(rows)
-            # None goes on until all have begun.
-            meet(place, 4)
+            # All wait until each task has started.
+            wait_for_tasks(directory, 4)
             yield from rows
 
     class Source(ShareGroupDataSource):
@@ -187,12 +190,12 @@ def test_one_partition_is_read_by_four_tasks_at_once(spark, queue, tmp_path):
     finally:
         spark.dataSource.register(ShareGroupDataSource)
 
-    assert places(kept(queue.out)) == once({0: 4000})
-    assert len(list(meeting.iterdir())) == 4
+    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 4000})
+    assert len(list(running.iterdir())) == 4
 
 
 def test_failed_tasks_are_retried_with_the_same_records(spark, queue, tmp_path):
-    mark = str(tmp_path / "failed")
+    marker = str(tmp_path / "failed")
     queue.produce(2000)
     queue.produce(2000, partition=1)
 
@@ -201,15 +204,15 @@ def test_failed_tasks_are_retried_with_the_same_records(spark, queue, tmp_path):
 
         for number, batch in enumerate(batches):
             yield batch
-            if not number and not Path(mark).exists():
-                Path(mark).touch()
+            if not number and not Path(marker).exists():
+                Path(marker).touch()
                 raise RuntimeError("on purpose")
 
     frame = queue.read(spark, minPartitions="2")
     queue.run(spark, frame.mapInArrow(fail_once, frame.schema))
 
     assert (tmp_path / "failed").exists()
-    assert places(kept(queue.out)) == once({0: 2000, 1: 2000})
+    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 2000, 1: 2000})
 
 
 def test_failed_batch_is_replayed_by_the_next_run(spark, queue):
@@ -222,11 +225,11 @@ def test_failed_batch_is_replayed_by_the_next_run(spark, queue):
     frame = queue.read(spark)
     failing = queue.start(frame.mapInArrow(fail, frame.schema), availableNow=True)
     assert "on purpose" in failure(failing)
-    assert places(kept(queue.out)) == Counter()
+    assert offset_counts(committed_rows(queue.out)) == Counter()
     queue.produce(20, partition=1)
     queue.run(spark)
 
-    assert places(kept(queue.out)) == once({0: 500, 1: 20})
+    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 500, 1: 20})
 
 
 def test_second_query_on_a_ledger_is_rejected(spark, queue):
@@ -245,35 +248,35 @@ def test_second_query_on_a_ledger_is_rejected(spark, queue):
 
 def test_self_join_has_each_record_once_after_restarts(spark, queue):
     for count in (300, 500):
-        queue.produce(count - places(kept(queue.out)).total())
+        queue.produce(count - offset_counts(committed_rows(queue.out)).total())
         frame = queue.read(spark, maxOffsetsPerTrigger="200")
-        queue.run(spark, joined_with_itself(frame))
+        queue.run(spark, self_join(frame))
 
-        assert places(kept(queue.out)) == once({0: count})
+        assert offset_counts(committed_rows(queue.out)) == exactly_once({0: count})
 
 
 def test_failed_batch_of_a_self_join_is_replayed(spark, queue):
     queue.produce(300)
     fails = udf(lambda value: 1 // 0, "long")
-    joined = joined_with_itself(queue.read(spark))
+    joined = self_join(queue.read(spark))
     failing = queue.start(joined.where(fails("value") > 0), availableNow=True)
     assert "ZeroDivisionError" in failure(failing)
-    assert places(kept(queue.out)) == Counter()
+    assert offset_counts(committed_rows(queue.out)) == Counter()
     queue.produce(20, partition=1)
-    queue.run(spark, joined_with_itself(queue.read(spark)))
+    queue.run(spark, self_join(queue.read(spark)))
 
-    assert places(kept(queue.out)) == once({0: 300, 1: 20})
+    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 300, 1: 20})
 
 
 def test_self_join_trims_ranges_that_both_sides_have_committed(spark, queue):
-    joined = joined_with_itself(queue.read(spark))
+    joined = self_join(queue.read(spark))
     query = queue.start(joined, processingTime="100 milliseconds")
     for count in (100, 200, 300):
         queue.produce(100)
         wait_for(count, queue, query)
     query.stop()
 
-    assert places(kept(queue.out)) == once({0: 300})
+    assert offset_counts(committed_rows(queue.out)) == exactly_once({0: 300})
     ledger = Store(str(queue.base / "ledger")).open(queue.group, lock_timeout=20)
     assert 100 <= ledger.begin
 
@@ -287,10 +290,10 @@ def test_second_query_on_a_load_is_rejected(spark, queue):
         deadline = time.monotonic() + 60
         while first.isActive and second.isActive and time.monotonic() < deadline:
             time.sleep(0.1)
-        on, off = (first, second) if first.isActive else (second, first)
-        assert "two queries use it" in failure(off)
-        on.processAllAvailable()
-        assert on.isActive
+        active, failed = (first, second) if first.isActive else (second, first)
+        assert "two queries use it" in failure(failed)
+        active.processAllAvailable()
+        assert active.isActive
     finally:
         first.stop()
         second.stop()
@@ -304,7 +307,7 @@ def test_query_starts_on_the_load_of_a_stopped_one(spark, queue):
         wait_for(count, queue, query)
         query.stop()
 
-        assert places(kept(queue.out)) == once({0: count})
+        assert offset_counts(committed_rows(queue.out)) == exactly_once({0: count})
 
 
 def test_checkpoint_without_its_ledger_is_rejected(spark, queue):
@@ -320,10 +323,10 @@ def test_ledger_of_another_group_is_rejected(spark, queue):
     queue.produce(10)
     queue.run(spark)
 
-    other = queue.read(spark, **{"kafka.share.group.id": "somebody-else"})
+    other = queue.read(spark, **{"kafka.share.group.id": "other-group"})
     text = failure(queue.start(other, availableNow=True))
     assert "LedgerMismatchError" in text
-    assert "somebody-else" in text
+    assert "other-group" in text
 
 
 def test_invalid_options_are_rejected_when_the_query_is_created(spark, queue):

@@ -1,4 +1,4 @@
-"""Topics that are missing, forbidden or deleted: no success without records."""
+"""Missing, forbidden, deleted and recreated topics fail a query or are logged."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ confluent = import_module("confluent_kafka.admin")
 SKIP = {"failOnDataLoss": "false"}
 
 
-# What brokers tell, sorted.
+# Descriptions of topics.
 
 
 def topic(name, leaders, allowed=None):
@@ -100,7 +100,7 @@ def test_group_offsets_of_a_replaced_topic_are_ignored():
         )
     )
     ledger.trim(110)
-    looks = GroupWatch(
+    group_watch = GroupWatch(
         None,
         SimpleNamespace(topics=("orders",), settings=SimpleNamespace(group_id="g")),
         ledger,
@@ -114,9 +114,9 @@ def test_group_offsets_of_a_replaced_topic_are_ignored():
         )
     }
 
-    looks._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": ID}))
+    group_watch._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": ID}))
     assert list(ledger.redeliverable.values()) == [[(0, 9)]]
-    looks._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": new_id}))
+    group_watch._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": new_id}))
     assert ledger.redeliverable == {}
 
 
@@ -124,14 +124,14 @@ def test_group_offsets_of_a_replaced_topic_are_ignored():
 
 
 @pytest.fixture
-def soon(monkeypatch):
+def short_timeouts(monkeypatch):
     monkeypatch.setattr(watch, "START_TOPIC_TIMEOUT", 0.5)
     monkeypatch.setattr(watch, "TOPIC_TIMEOUT", 0.5)
     monkeypatch.setattr(watch, "REFRESH_INTERVAL", 0.2)
 
 
-class Place:
-    """A broker, and options of queries on it, each with the same ledger."""
+class Queries:
+    """Creates queries on one broker, group and ledger."""
 
     def __init__(self, servers, base):
         self.group = f"billing-{uuid.uuid4().hex[:8]}"
@@ -143,7 +143,7 @@ class Place:
             "idleTimeout": "2s",
         }
         self.drivers = []
-        self.then = lambda driver: None  # what happens once a driver has started
+        self.on_start = lambda driver: None  # called after a driver has started
 
     def options(self, *topics, **more):
         return read_options(self.given | {"subscribe": ",".join(topics)} | more)
@@ -151,7 +151,7 @@ class Place:
     def open(self, options, load_id=None):
         opened = open_driver(options, load_id)
         self.drivers.append(opened.driver)
-        self.then(opened.driver)
+        self.on_start(opened.driver)
         return opened
 
     def make(self, options, store, ledger):
@@ -161,7 +161,7 @@ class Place:
 
         def start_and_go_on():
             start()
-            self.then(driver)
+            self.on_start(driver)
 
         driver.start = start_and_go_on
         return driver
@@ -170,9 +170,9 @@ class Place:
         return StreamQuery(self.options(*topics, **more), opener=self.open)
 
     def available_now(self, *topics, **more):
-        """Start a stream that ends with what is there; gives a function that ends it.
+        """Start a Trigger.AvailableNow stream.
 
-        What that returns is how many offsets there were in all batches.
+        Return a function that runs it to the end, and returns its number of offsets.
         """
         query = self.stream(*topics, **more)
         query.end_when_drained()
@@ -191,7 +191,7 @@ class Place:
         return drain
 
     def batch(self, *topics, **more):
-        """Read a batch; returns how many offsets it has."""
+        """Read a batch, and return its number of offsets."""
         options = self.options(*topics, **more)
         tasks = BatchQuery(
             options, uuid.uuid4().hex, driver_factory=self.make
@@ -205,17 +205,17 @@ class Place:
 
 
 @pytest.fixture
-def place(share_broker, tmp_path):
-    made = Place(share_broker.bootstrap_servers, tmp_path)
+def queries(share_broker, tmp_path):
+    made = Queries(share_broker.bootstrap_servers, tmp_path)
     yield made
     for driver in made.drivers:
         driver.stop()
 
 
 @pytest.fixture
-def acl_place(any_kafka, tmp_path):
-    made = Place(any_kafka.bootstrap_servers, tmp_path)
-    made.given["idleTimeout"] = "20s"  # the first group of a Kafka takes its time
+def acl_queries(any_kafka, tmp_path):
+    made = Queries(any_kafka.bootstrap_servers, tmp_path)
+    made.given["idleTimeout"] = "20s"  # creating the first group takes Kafka some time
     yield made
     for driver in made.drivers:
         driver.stop()
@@ -224,8 +224,8 @@ def acl_place(any_kafka, tmp_path):
 both_ways = pytest.mark.parametrize("way", ["available now", "batch"])
 
 
-def end_of(query, at):
-    """Ask for more until the query ends."""
+def poll_until_error(query, at):
+    """Request the latest offset until the query fails."""
     for _ in range(200):
         query.latest_offset({"position": at}, max_offsets=None, min_offsets=None)
 
@@ -238,34 +238,36 @@ def until(done, within=10.0):
 
 
 @both_ways
-def test_missing_topic_is_named_in_the_error(share_broker, place, soon, way):
-    share_broker.create_topic("orders")
-    share_broker.produce("orders", [b"x"] * 5)
-
-    with pytest.raises(TopicMissingError, match="topic 'ordres' does not exist"):
-        place.read(way, "ordres")
-    with pytest.raises(TopicMissingError, match="'ordres'"):
-        place.read(way, "orders", "ordres")
-    # Nothing was taken by that.
-    assert place.read(way, "orders") == 5
-
-
-@both_ways
-def test_missing_topic_is_a_warning_if_loss_is_allowed(
-    share_broker, place, soon, caplog, way
+def test_missing_topic_is_named_in_the_error(
+    share_broker, queries, short_timeouts, way
 ):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
 
-    assert place.read(way, "orders", "bills", **SKIP) == 5
+    with pytest.raises(TopicMissingError, match="topic 'ordres' does not exist"):
+        queries.read(way, "ordres")
+    with pytest.raises(TopicMissingError, match="'ordres'"):
+        queries.read(way, "orders", "ordres")
+    # The failed queries acquired nothing.
+    assert queries.read(way, "orders") == 5
+
+
+@both_ways
+def test_missing_topic_is_a_warning_if_loss_is_allowed(
+    share_broker, queries, short_timeouts, caplog, way
+):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+
+    assert queries.read(way, "orders", "bills", **SKIP) == 5
     warnings = [r.getMessage() for r in caplog.records if "missing" in r.getMessage()]
     assert len(warnings) == 1
     assert "bills" in warnings[0]
 
 
-def test_missing_topic_is_read_once_it_exists(share_broker, place, soon):
+def test_missing_topic_is_read_once_it_exists(share_broker, queries, short_timeouts):
     share_broker.create_topic("orders")
-    query = place.stream("orders", "bills", **SKIP)
+    query = queries.stream("orders", "bills", **SKIP)
     share_broker.create_topic("bills")
     share_broker.produce("bills", [b"x"] * 3)
 
@@ -273,11 +275,11 @@ def test_missing_topic_is_read_once_it_exists(share_broker, place, soon):
     query.stop()
 
 
-def test_topic_created_a_moment_later_is_not_missing(share_broker, place):
+def test_topic_created_a_moment_later_is_not_missing(share_broker, queries):
     share_broker.create_topic("orders")
     make = threading.Timer(0.7, share_broker.create_topic, ["bills"])
     make.start()
-    query = place.stream("orders", "bills")
+    query = queries.stream("orders", "bills")
     make.join()
     share_broker.produce("bills", [b"x"] * 3)
 
@@ -298,67 +300,67 @@ ALLOWING = {
 
 @pytest.mark.parametrize("what", FORBIDDING)
 @both_ways
-def test_forbidden_topic_is_named_in_the_error(any_kafka, acl_place, what, way):
+def test_forbidden_topic_is_named_in_the_error(any_kafka, acl_queries, what, way):
     admin = any_kafka.admin
     orders, secret = admin.create_topic(), admin.create_topic()
     admin.produce(orders, [b"x"] * 5)
     FORBIDDING[what](admin, secret)
 
     with pytest.raises(AuthorizationError, match=f"'{secret}' may not be read"):
-        acl_place.read(way, orders, secret, **SKIP)
+        acl_queries.read(way, orders, secret, **SKIP)
     ALLOWING[what](admin, secret)
-    assert acl_place.read(way, orders, secret) == 5
+    assert acl_queries.read(way, orders, secret) == 5
 
 
 @pytest.mark.parametrize("what", FORBIDDING)
-def test_topic_forbidden_during_a_query_ends_it(any_kafka, acl_place, what):
+def test_topic_forbidden_during_a_query_ends_it(any_kafka, acl_queries, what):
     admin = any_kafka.admin
     secret = admin.create_topic()
     admin.produce(secret, [b"x"] * 5)
-    query = acl_place.stream(secret, **SKIP)
+    query = acl_queries.stream(secret, **SKIP)
     assert until(lambda: query.report_latest_offset()["position"] == 5, within=30)
     FORBIDDING[what](admin, secret)
     try:
         with pytest.raises(AuthorizationError, match=f"'{secret}' may not be read"):
-            end_of(query, at=5)
+            poll_until_error(query, at=5)
     finally:
         ALLOWING[what](admin, secret)
 
 
 @both_ways
-def test_forbidden_group_is_an_authorization_error(any_kafka, acl_place, way):
+def test_forbidden_group_is_an_authorization_error(any_kafka, acl_queries, way):
     admin = any_kafka.admin
     orders = admin.create_topic()
     admin.produce(orders, [b"x"] * 5)
-    group = acl_place.group
+    group = acl_queries.group
     where = (confluent.ResourceType.GROUP, group, confluent.ResourcePatternType.LITERAL)
     who = ("User:ANONYMOUS", "*", confluent.AclOperation.READ)
     denial = confluent.AclBinding(*where, *who, confluent.AclPermissionType.DENY)
     admin._client.create_acls([denial])[denial].result(30)
 
     with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
-        acl_place.read(way, orders, **SKIP)
+        acl_queries.read(way, orders, **SKIP)
 
 
-# Topics that are deleted, or made anew.
+# Topics that are deleted or recreated.
 
 
-def test_deleted_topic_ends_the_query(share_broker, place, soon):
+def test_deleted_topic_ends_the_query(share_broker, queries, short_timeouts):
     for name in ("orders", "bills"):
         share_broker.create_topic(name)
-    query = place.stream("orders", "bills")
+    query = queries.stream("orders", "bills")
     share_broker.delete_topic("bills")
 
     with pytest.raises(TopicMissingError, match="topic 'bills' was deleted"):
-        end_of(query, at=0)
+        poll_until_error(query, at=0)
 
 
 def test_deleted_topic_is_a_warning_if_loss_is_allowed(
-    share_broker, place, soon, caplog
+    share_broker, queries, short_timeouts, caplog
 ):
     for name in ("orders", "bills"):
         share_broker.create_topic(name)
-    query = place.stream("orders", "bills", **SKIP)
+    query = queries.stream("orders", "bills", **SKIP)
     share_broker.delete_topic("bills")
 
     def warnings():
@@ -373,9 +375,9 @@ def test_deleted_topic_is_a_warning_if_loss_is_allowed(
 
 @both_ways
 def test_topic_deleted_before_the_end_fails_the_query(
-    share_broker, place, soon, way, monkeypatch
+    share_broker, queries, short_timeouts, way, monkeypatch
 ):
-    # Nothing looks, but what looks at the end.
+    # Topics are described at the end only.
     monkeypatch.setattr(watch, "REFRESH_INTERVAL", 60)
     share_broker.create_topic("orders")
     share_broker.create_topic("bills")
@@ -385,18 +387,18 @@ def test_topic_deleted_before_the_end_fails_the_query(
         assert until(lambda: driver.target.is_reached)
         share_broker.delete_topic("bills")
 
-    place.then = delete
+    queries.on_start = delete
     with pytest.raises(TopicMissingError, match="topic 'bills' was deleted"):
-        place.read(way, "orders", "bills")
+        queries.read(way, "orders", "bills")
 
 
 def test_records_acquired_before_a_topic_was_deleted_are_read_first(
-    share_broker, place, soon
+    share_broker, queries, short_timeouts
 ):
     share_broker.create_topic("orders")
     share_broker.create_topic("bills")
     share_broker.produce("orders", [b"x"] * 5)
-    query = place.stream("orders", "bills")
+    query = queries.stream("orders", "bills")
     query.end_when_drained()
     assert until(lambda: query.report_latest_offset()["position"] == 5)
     share_broker.delete_topic("bills")
@@ -409,10 +411,10 @@ def test_records_acquired_before_a_topic_was_deleted_are_read_first(
         query.latest_offset(end, max_offsets=None, min_offsets=None)
 
 
-def test_recreated_topic_ends_the_query(share_broker, place, soon):
+def test_recreated_topic_ends_the_query(share_broker, queries, short_timeouts):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
-    query = place.stream("orders")
+    query = queries.stream("orders")
     assert until(lambda: query.report_latest_offset()["position"] == 5)
     share_broker.delete_topic("orders")
     share_broker.create_topic("orders")
@@ -420,10 +422,10 @@ def test_recreated_topic_ends_the_query(share_broker, place, soon):
     with pytest.raises(
         LedgerMismatchError, match="topic orders was deleted and created"
     ):
-        end_of(query, at=5)
+        poll_until_error(query, at=5)
 
 
-def held(driver):
+def ledger_offsets(driver):
     return [
         (each.topic_id, offset)
         for each in driver.ranges_between(driver.begin, driver.end)
@@ -431,11 +433,13 @@ def held(driver):
     ]
 
 
-def test_recreated_topic_is_read_if_loss_is_allowed(share_broker, place, soon, caplog):
+def test_recreated_topic_is_read_if_loss_is_allowed(
+    share_broker, queries, short_timeouts, caplog
+):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 9)
-    query = place.stream("orders", **SKIP)
-    driver = place.drivers[-1]
+    query = queries.stream("orders", **SKIP)
+    driver = queries.drivers[-1]
     assert until(lambda: query.report_latest_offset()["position"] == 9)
     query.commit({"position": 4})
     share_broker.delete_topic("orders")
@@ -444,26 +448,28 @@ def test_recreated_topic_is_read_if_loss_is_allowed(share_broker, place, soon, c
     assert until(lambda: query.report_latest_offset()["position"] == 15, within=20)
     share_broker.produce("orders", [b"x"] * 2)
     assert until(lambda: query.report_latest_offset()["position"] == 17, within=20)
-    found = held(driver)
+    found = ledger_offsets(driver)
 
     (old, new) = dict.fromkeys(topic_id for topic_id, _ in found)
     assert found == [
         *((old, offset) for offset in range(4, 9)),
         *((new, offset) for offset in range(8)),
     ]
-    words = [each.getMessage() for each in caplog.records]
-    assert sum("deleted and created again" in each for each in words) == 1
+    messages = [each.getMessage() for each in caplog.records]
+    assert sum("deleted and created again" in each for each in messages) == 1
     query.commit({"position": 17})
     query.stop()
 
-    again = place.stream("orders", **SKIP)
+    again = queries.stream("orders", **SKIP)
     share_broker.produce("orders", [b"x"])
     assert until(lambda: again.report_latest_offset()["position"] == 18)
-    assert held(place.drivers[-1]) == [(new, 8)]
+    assert ledger_offsets(queries.drivers[-1]) == [(new, 8)]
 
 
 @both_ways
-def test_target_includes_a_recreated_topic(share_broker, place, soon, way, monkeypatch):
+def test_target_includes_a_recreated_topic(
+    share_broker, queries, short_timeouts, way, monkeypatch
+):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
 
@@ -473,16 +479,16 @@ def test_target_includes_a_recreated_topic(share_broker, place, soon, way, monke
         share_broker.create_topic("orders")
         share_broker.produce("orders", [b"x"] * 7)
 
-    place.then = replace
-    assert place.read(way, "orders", idleTimeout="10s", **SKIP) == 12
+    queries.on_start = replace
+    assert queries.read(way, "orders", idleTimeout="10s", **SKIP) == 12
 
 
-# Partitions that were left out of the target.
+# Partitions that are added, or have no leader.
 
 
 @both_ways
 def test_added_partition_is_read_before_the_end(
-    share_broker, place, soon, way, monkeypatch
+    share_broker, queries, short_timeouts, way, monkeypatch
 ):
     monkeypatch.setattr(watch, "REFRESH_INTERVAL", 60)
     share_broker.create_topic("orders")
@@ -495,15 +501,15 @@ def test_added_partition_is_read_before_the_end(
         admin.create_partitions([added])["orders"].result(10)
         share_broker.produce("orders", [b"x"] * 4, partition=1)
 
-    place.then = add
-    assert place.read(way, "orders", idleTimeout="10s") == 9
+    queries.on_start = add
+    assert queries.read(way, "orders", idleTimeout="10s") == 9
 
 
 @pytest.fixture
-def part(any_kafka3, tmp_path):
+def leaderless(any_kafka3, tmp_path):
     """A topic of two partitions on two brokers; the second one is down."""
     admin, cluster = any_kafka3.admin, any_kafka3.cluster
-    made = Place(any_kafka3.bootstrap_servers, tmp_path)
+    made = Queries(any_kafka3.bootstrap_servers, tmp_path)
     made.topic = admin.create_topic(partitions=2)
     while admin.leader(made.topic, 0) == admin.leader(made.topic, 1):
         made.topic = admin.create_topic(partitions=2)
@@ -520,27 +526,27 @@ def part(any_kafka3, tmp_path):
 
 
 @both_ways
-def test_partition_without_a_leader_fails_the_query(part, soon, way):
-    with pytest.raises(ConnectionFailedError, match=f"{part.topic}-1: no leader"):
-        part.read(way, part.topic, idleTimeout="1s")
+def test_partition_without_a_leader_fails_the_query(leaderless, short_timeouts, way):
+    with pytest.raises(ConnectionFailedError, match=f"{leaderless.topic}-1: no leader"):
+        leaderless.read(way, leaderless.topic, idleTimeout="1s")
 
 
 @both_ways
-def test_partition_is_awaited_until_its_leader_returns(part, soon, way):
-    back = threading.Timer(2, part.restart)
+def test_partition_is_awaited_until_its_leader_returns(leaderless, short_timeouts, way):
+    back = threading.Timer(2, leaderless.restart)
     back.start()
 
-    assert part.read(way, part.topic, idleTimeout="60s") == 10
+    assert leaderless.read(way, leaderless.topic, idleTimeout="60s") == 10
     back.join()
 
 
-def test_fetch_error_fails_the_query(share_broker, place, monkeypatch):
+def test_fetch_error_fails_the_query(share_broker, queries, monkeypatch):
     monkeypatch.setattr(Acquirer, "on_acquired", lambda *_: False)
     monkeypatch.setattr(acquirer_module, "CLOSE_TIMEOUT", 0.5)
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
-    drain = place.available_now("orders", idleTimeout="1s")
-    acquirer = place.drivers[-1]._acquirer
+    drain = queries.available_now("orders", idleTimeout="1s")
+    acquirer = queries.drivers[-1]._acquirer
     assert until(lambda: acquirer._member and acquirer._member.membership.assignment)
     error = BrokerError("fetching orders-0: UNKNOWN", code=-1, name="UNKNOWN")
     acquirer.on_error(error)
@@ -550,18 +556,18 @@ def test_fetch_error_fails_the_query(share_broker, place, monkeypatch):
 
 
 @both_ways
-def test_query_without_assigned_partitions_fails(share_broker, place, way):
+def test_query_without_assigned_partitions_fails(share_broker, queries, way):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
     slow = {"share.assignment.interval.ms": "15000"}
-    share_broker.set_group_config(place.group, slow)
+    share_broker.set_group_config(queries.group, slow)
 
     with pytest.raises(ConnectionFailedError, match="assigned no partition"):
-        place.read(way, "orders", idleTimeout="1s")
+        queries.read(way, "orders", idleTimeout="1s")
 
 
 @both_ways
-def test_query_that_cannot_join_fails(share_broker, place, monkeypatch, way):
+def test_query_that_cannot_join_fails(share_broker, queries, monkeypatch, way):
     async def fail(acquirer):
         raise ConnectionFailedError("the coordinator is away")
 
@@ -570,4 +576,4 @@ def test_query_that_cannot_join_fails(share_broker, place, monkeypatch, way):
     share_broker.produce("orders", [b"x"] * 5)
 
     with pytest.raises(ConnectionFailedError, match="the coordinator is away"):
-        place.read(way, "orders", idleTimeout="1s")
+        queries.read(way, "orders", idleTimeout="1s")

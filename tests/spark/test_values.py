@@ -1,4 +1,4 @@
-"""Unusual values become what docs/spark.md says."""
+"""Unusual values are converted as docs/spark.md documents."""
 
 import json
 import re
@@ -56,7 +56,7 @@ AVRO = json.dumps(
 
 
 def table(heading):
-    """The rows of the table with this heading, as lists of cells."""
+    """Return the rows of the table with this header, as lists of cells."""
     _, _, after = SECTION.partition(heading)
     lines = after.splitlines()[2:]
     count = next((n for n, line in enumerate(lines) if line[:1] != "|"), len(lines))
@@ -78,30 +78,30 @@ def json_bytes(text):
 
 
 def decoded(decoding, value):
-    """The row and the reason, of which one is None."""
+    """Return the row and the reason, of which one is None."""
     column = decode_column(decoding, pa.array([value], pa.binary()))
     found = column[0].as_py()
     assert (found["row"] is None) != (found["reason"] is None)
     return found["row"], found["reason"]
 
 
-def check(decoding, value, said):
+def check(decoding, value, expected):
     row, reason = decoded(decoding, value)
-    if match := re.match(r"`(\w+)`: `([^`]*)`", said):
+    if match := re.match(r"`(\w+)`: `([^`]*)`", expected):
         assert reason is None
         found = row[match[1]]
         if isinstance(found, datetime):
             found = found.replace(tzinfo=None)
         assert str(found) == match[2]
     else:
-        assert reason == said
+        assert reason == expected
 
 
-def reading(**more):
+def decoding_of(**more):
     return Decoding(**{"format": "json", "schema": SCHEMA.json()} | more)
 
 
-# The tables of the page.
+# The tables of docs/spark.md.
 
 
 def test_page_has_all_tables():
@@ -109,20 +109,20 @@ def test_page_has_all_tables():
     assert len(table("| value | with | becomes |")) == 11
 
 
-@pytest.mark.parametrize(("cell", "said"), table("| value | becomes |"))
-def test_json_value_is_converted_as_documented(cell, said):
-    check(reading(), value_of(cell, json_bytes), said)
+@pytest.mark.parametrize(("cell", "expected"), table("| value | becomes |"))
+def test_json_value_is_converted_as_documented(cell, expected):
+    check(decoding_of(), value_of(cell, json_bytes), expected)
 
 
 @pytest.mark.parametrize(
-    ("cell", "options", "said"), table("| value | with | becomes |")
+    ("cell", "options", "expected"), table("| value | with | becomes |")
 )
-def test_avro_value_is_converted_as_documented(cell, options, said):
+def test_avro_value_is_converted_as_documented(cell, options, expected):
     needed = ["--topic", "t", "--group", "g", "--schema", AVRO, "--into", "/x"]
     settings = parse_arguments([*needed, *options.strip("`").split()])
     decoding = Decoding(format="avro", schema=AVRO, framing=settings.framing)
 
-    check(decoding, value_of(cell, bytes.fromhex), said)
+    check(decoding, value_of(cell, bytes.fromhex), expected)
 
 
 # JSON.
@@ -140,14 +140,14 @@ def test_avro_value_is_converted_as_documented(cell, options, said):
 def test_number_with_too_many_digits_is_rounded_on_request(column, sent, stored):
     value = f'{{"id": 1, "{column}": {sent}}}'.encode()
 
-    row, _ = decoded(reading(rounds=True), value)
+    row, _ = decoded(decoding_of(rounds=True), value)
     found = row[column]
     assert (found.replace(tzinfo=None) if column == "at" else found) == stored
-    assert decoded(reading(), value)[0] is None
+    assert decoded(decoding_of(), value)[0] is None
 
 
 def test_rounding_does_not_accept_a_number_out_of_range():
-    _, reason = decoded(reading(rounds=True), b'{"id": 1, "amount": 999.995}')
+    _, reason = decoded(decoding_of(rounds=True), b'{"id": 1, "amount": 999.995}')
 
     assert reason == "amount: out of range of DECIMAL(5,2)"
 
@@ -158,7 +158,7 @@ def test_rounding_does_not_accept_a_number_out_of_range():
 )
 def test_numeric_timestamp_is_read_in_its_unit(unit, number):
     value = f'{{"id": 1, "at": {number}}}'.encode()
-    row, _ = decoded(reading(timestamp_unit=unit), value)
+    row, _ = decoded(decoding_of(timestamp_unit=unit), value)
 
     assert row["at"].timestamp() == 1_700_000_000
 
@@ -166,7 +166,7 @@ def test_numeric_timestamp_is_read_in_its_unit(unit, number):
 def test_numeric_timestamp_in_the_wrong_unit_is_not_a_row():
     value = b'{"id": 1, "at": 1700000000000}'
 
-    _, reason = decoded(reading(timestamp_unit="s"), value)
+    _, reason = decoded(decoding_of(timestamp_unit="s"), value)
     assert reason == "at: out of range: timestamps end with the year 9999"
 
 
@@ -183,7 +183,7 @@ def test_numeric_timestamp_in_the_wrong_unit_is_not_a_row():
 )
 def test_timestamp_without_a_zone_is_in_the_session_time_zone(text, utc):
     value = json.dumps({"id": 1, "at": text}).encode()
-    row, _ = decoded(reading(zone="Europe/Oslo"), value)
+    row, _ = decoded(decoding_of(zone="Europe/Oslo"), value)
 
     assert str(row["at"].replace(tzinfo=None)) == utc
 
@@ -195,12 +195,12 @@ def test_timestamp_without_a_zone_is_in_the_session_time_zone(text, utc):
 def test_time_that_does_not_exist_is_not_a_row(text):
     value = json.dumps({"id": 1, "at": text}).encode()
 
-    assert decoded(reading(), value)[1] == "at: no such time"
+    assert decoded(decoding_of(), value)[1] == "at: no such time"
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Z", "GMT+1", "+05:30", "UTC-08:00"])
 def test_zones_that_spark_accepts_are_known(zone):
-    assert decoded(reading(zone=zone), b'{"id": 1}')[1] is None
+    assert decoded(decoding_of(zone=zone), b'{"id": 1}')[1] is None
 
 
 @pytest.mark.parametrize(
@@ -214,20 +214,20 @@ def test_zones_that_spark_accepts_are_known(zone):
     ],
 )
 def test_maliciously_expensive_value_is_not_a_row(value):
-    assert decoded(reading(timestamp_unit="s"), value)[0] is None
+    assert decoded(decoding_of(timestamp_unit="s"), value)[0] is None
 
 
 def test_reason_escapes_an_unprintable_duplicate_key():
     key = '"\\udcff' + "x" * 100 + '"'
     value = f'{{"id": 1, {key}: 1, {key}: 2}}'.encode()
 
-    _, reason = decoded(reading(), value)
+    _, reason = decoded(decoding_of(), value)
     assert reason == f"the key ?{'x' * 59}… occurs more than once"
 
 
 def test_integer_out_of_range_of_its_type_is_not_a_row():
     small = types.StructType([types.StructField("n", types.ByteType())])
-    decoding = reading(schema=small.json())
+    decoding = decoding_of(schema=small.json())
 
     assert decoded(decoding, b'{"n": -128}')[0] == {"n": -128}
     assert decoded(decoding, b'{"n": 128}')[1] == "n: out of range of TINYINT"
@@ -235,7 +235,7 @@ def test_integer_out_of_range_of_its_type_is_not_a_row():
 
 def test_timestamp_ntz_with_a_zone_is_not_a_row():
     local = types.StructType([types.StructField("at", types.TimestampNTZType())])
-    decoding = reading(schema=local.json())
+    decoding = decoding_of(schema=local.json())
 
     row, _ = decoded(decoding, b'{"at": "2026-01-31T12:00:00"}')
     assert row["at"] == datetime(2026, 1, 31, 12)
@@ -248,7 +248,7 @@ def test_reason_has_the_path_within_arrays_and_maps():
     kind = types.ArrayType(types.MapType(types.StringType(), inner))
     schema = types.StructType([types.StructField("a", kind)])
 
-    _, reason = decoded(reading(schema=schema.json()), b'{"a": [{"x": {}}]}')
+    _, reason = decoded(decoding_of(schema=schema.json()), b'{"a": [{"x": {}}]}')
     assert reason == "a[]{}.n: missing"
 
 
@@ -264,7 +264,7 @@ def test_unsupported_type_is_an_error_at_the_start(kind, words):
     schema = types.StructType([types.StructField("x", kind)])
 
     with pytest.raises(ConfigurationError, match=words):
-        decoder_of(reading(schema=schema.json()))
+        decoder_of(decoding_of(schema=schema.json()))
 
 
 # Avro.
@@ -433,7 +433,7 @@ def test_unsupported_avro_schema_is_an_error_at_the_start(schema, words):
 
 
 def test_framed_json_is_decoded():
-    framed = reading(framing=ConfluentFraming())
+    framed = decoding_of(framing=ConfluentFraming())
     value = b"\0\0\0\0\x07" + b'{"id": 1}'
 
     assert decoded(framed, value)[0]["id"] == 1

@@ -61,7 +61,7 @@ class AvroDecoder:
             record = fastavro.schemaless_reader(data, self._schema, None)
         except (EOFError, ValueError, LookupError, OverflowError) as error:
             raise InvalidValueError(f"{_REASON}: {_why(error)}") from None
-        if data.tell() < len(value):
+        if data.read(1):
             raise InvalidValueError(f"{_REASON}: bytes left over")
         if self._is_unique and self._encoded(record) != value:
             raise InvalidValueError(f"{_REASON}: no writer encodes a record like this")
