@@ -27,8 +27,9 @@ class BatchQuery:
     """Plans one batch.
 
     The first planning of a `load()` acquires records. A later one, in any process,
-    reads the same positions. Nothing is trimmed: the same positions return the same rows,
-    as long as Kafka keeps the records. A query with `endingPosition` acquires nothing.
+    reads the same positions. Nothing is trimmed, so the same positions return the same
+    rows, as long as Kafka keeps the records. A query with `endingPosition` acquires
+    nothing.
     """
 
     def __init__(

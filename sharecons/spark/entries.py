@@ -102,6 +102,7 @@ class Entry:
 
     @property
     def loads(self) -> Loads:
+        rows = self.header.get("loads", ())
         return Loads(
             {
                 load_id: Load(
@@ -111,9 +112,7 @@ class Entry:
                     open_since=open_since,
                     is_complete=is_complete,
                 )
-                for load_id, start, ledger_end, spans, open_since, is_complete in self.header.get(
-                    "loads", ()
-                )
+                for load_id, start, ledger_end, spans, open_since, is_complete in rows
             }
         )
 
