@@ -1,4 +1,4 @@
-"""Administration: share groups from outside, as an operator sees them.
+"""Administration of share groups, for operators.
 
 `ShareGroupAdmin` asks; all else here is what it answers.
 """

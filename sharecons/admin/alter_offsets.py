@@ -1,4 +1,4 @@
-"""Start offsets of share groups, set and forgotten. Groups must have no members."""
+"""Setting and deleting start offsets of share groups, which must have no members."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
@@ -31,17 +31,17 @@ DELETE_ACTION = "delete the offsets of"
 
 
 def check_offsets(offsets: NewOffsets) -> None:
-    """See that each is an offset.
+    """Check that all values are offsets.
 
     Raises:
-        ConfigurationError: one is none.
+        ConfigurationError: a value is not an offset.
     """
     for (topic, partition), offset in offsets.items():
         if isinstance(offset, OffsetSpec):
             continue
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise ConfigurationError(
-                f"{topic}-{partition}: an offset is a number from 0 on, not {offset!r}"
+                f"{topic}-{partition}: an offset is an integer >= 0, not {offset!r}"
             )
 
 
@@ -81,7 +81,7 @@ async def _send_alter(
         reply = await executor.ask(node_id, request)
         if reply.code != Code.NONE:
             return {group_id: reply._replace(value=None)}
-        # Other brokers know them: the coordinator will in a moment.
+        # Other brokers know the topics; the coordinator will in a moment.
         unknown = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
         return {group_id: merge_replies(reply.value, unknown)}
 
@@ -111,12 +111,8 @@ async def _send_delete(
             raise
         if reply.code != Code.NONE or reply.value is None:
             return {group_id: reply._replace(value=None)}
-        told = reply.value
-        return {
-            group_id: merge_replies(
-                _ignore_unknown_topics(told) if is_repeated else told
-            )
-        }
+        value = _ignore_unknown_topics(reply.value) if is_repeated else reply.value
+        return {group_id: merge_replies(value)}
 
     answered = await executor.of_groups([group_id], "delete offsets of", ask)
     return part_results(
@@ -128,7 +124,7 @@ async def _send_delete(
 
 
 def _ignore_unknown_topics(deleted: Deleted) -> Deleted:
-    """What is not there was deleted by an earlier try, whose answer was lost."""
+    """Treat unknown topics as deleted by an earlier try whose response was lost."""
     done = Reply[None](Code.NONE, None, None)
     return {
         topic: done if reply.code == Code.UNKNOWN_TOPIC_OR_PARTITION else reply
@@ -152,7 +148,7 @@ async def _resolve(
 ) -> Results[TopicPartition, int]:
     specs = {key: spec for key, spec in offsets.items() if isinstance(spec, OffsetSpec)}
     looked_up = await list_offsets(executor, specs, False)
-    # There is no record so late: what comes next is meant.
+    # No record is that late: use the end of the log.
     beyond = [key for key, found in looked_up.found.items() if found.offset is None]
     ends = await list_offsets(executor, dict.fromkeys(beyond, OffsetSpec.LATEST), False)
 

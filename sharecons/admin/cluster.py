@@ -1,4 +1,4 @@
-"""The cluster itself: its brokers, what they speak, and their configs."""
+"""The cluster: its brokers, their features and API versions, and their configs."""
 
 from collections.abc import Mapping
 
@@ -72,5 +72,5 @@ async def _any_node(executor: AdminExecutor) -> int:
 def _unknown_broker_error(node_id: int) -> Exception:
     code = Code.BROKER_NOT_AVAILABLE
     return broker_error(
-        "ask", f"broker {node_id}", code, "the cluster has none of that id"
+        "ask", f"broker {node_id}", code, "the cluster has no broker with this id"
     )

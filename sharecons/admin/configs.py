@@ -1,4 +1,4 @@
-"""Group configs: read, checked, set, and seen to be applied."""
+"""Group configs: reading, validating, setting, and waiting until they apply."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,7 +34,7 @@ Entries = Mapping[str, ConfigEntry]
 Described = Mapping[Resource, Reply[Entries]]
 
 MAX_APPLY_TIME: Final = 5.0
-"""Brokers show what was set after some 20 ms; one that takes so long is in trouble."""
+"""Seconds; a broker normally reports new values after some 20 ms."""
 
 
 async def describe_configs(
@@ -72,7 +72,7 @@ async def incremental_alter_configs(
 
 
 async def _broker_bounds(executor: AdminExecutor) -> Mapping[str, str | None]:
-    """The brokers' bounds; where they may not be read, the brokers will say no."""
+    """Return the brokers' bounds; if not readable, none: brokers validate as well."""
     names = tuple(bound for name in read_bounds({}) for bound in bound_names(name))
     try:
         return _values(await describe_broker_configs(executor, names, None))
@@ -99,9 +99,9 @@ async def _send_until_done(
 async def _wait_until_applied(
     executor: AdminExecutor, group_id: str, values: Mapping[str, str | None]
 ) -> None:
-    """Wait until the group's coordinator shows what was set; brokers differ for a bit.
+    """Wait until the group's coordinator reports the new values.
 
-    It was set all the same: what is in the way of looking is not told as an error.
+    The values are set already, so errors in reading them back are ignored.
     """
     resource = Resource(ResourceKind.GROUP, group_id)
     request = DescribeConfigs(resources=(resource,), names=tuple(values))
@@ -118,7 +118,7 @@ async def _wait_until_applied(
         return {group_id: Reply(code, message, entries)}
 
     with anyio.move_on_after(MAX_APPLY_TIME):
-        await executor.of_groups([group_id], "see the configs of", ask)
+        await executor.of_groups([group_id], "read the configs of", ask)
 
 
 def _has_values(entries: Entries, values: Mapping[str, str | None]) -> bool:

@@ -1,4 +1,4 @@
-"""What consumer groups committed, and committing for them as no member."""
+"""Committed offsets of consumer groups: listing, and setting without a member."""
 
 from collections.abc import Iterable, Mapping
 

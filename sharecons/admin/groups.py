@@ -1,4 +1,4 @@
-"""Groups: which there are, who is in them, and deleting them."""
+"""Groups: listing, describing and deleting them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -76,7 +76,7 @@ async def describe_share_groups(
 async def describe_consumer_groups(
     executor: AdminExecutor, group_ids: Iterable[str], authorized_operations: bool
 ) -> Results[str, ConsumerGroup]:
-    """Ask for new groups first; what is none may be a classic one."""
+    """Describe groups of KIP-848 first, then the remaining ones as classic groups."""
     wanted = tuple(group_ids)
     new = await _describe_consumer_groups(
         executor, wanted, DescribeConsumerGroups, authorized_operations
@@ -121,7 +121,7 @@ async def _describe_consumer_groups(
 async def delete_share_groups(
     executor: AdminExecutor, group_ids: Iterable[str]
 ) -> Results[str, None]:
-    """Delete those that are share groups: the request itself does not mind types."""
+    """Delete the share groups among these; DeleteGroups would delete any type."""
     action = "delete share"
     described = await describe_share_groups(executor, group_ids, action=action)
 
@@ -137,8 +137,8 @@ async def delete_share_groups(
 
 
 def _ignore_unknown_group(reply: Reply[None]) -> Reply[None]:
-    # It was there a moment ago: the answer to an earlier try was lost, or somebody
-    # else was faster. It is gone either way.
+    # It existed a moment ago: either the response to an earlier try was lost, or
+    # another client has deleted it. It is gone either way.
     if reply.code == Code.GROUP_ID_NOT_FOUND:
         return Reply(Code.NONE, None, None)
     return reply

@@ -1,8 +1,8 @@
-"""Partitions and topics that are not there, sorted out before a coordinator is asked.
+"""Detection of unknown partitions and topics before a coordinator is asked.
 
-Asked for the offsets of a partition that its topic does not have, Kafka 4.3.0 never
-answers; and a coordinator learns of a new topic a moment later than other brokers, so
-that its word that there is none counts for nothing where they know it.
+Kafka 4.3.0 never responds to a request for the offsets of a partition that its topic
+does not have. And a coordinator learns of a new topic a moment after other brokers, so
+its UNKNOWN_TOPIC_OR_PARTITION is ignored if other brokers know the topic.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ __all__ = ["missing_partitions", "missing_topics"]
 async def missing_partitions(
     executor: AdminExecutor, partitions: Iterable[TopicPartition], action: str
 ) -> dict[TopicPartition, Error]:
-    """Give those that are not there, each with its error."""
+    """Return the unknown ones, each with its error."""
     keys = tuple(partitions)
     names = {key.topic for key in keys}
     if not names:
@@ -37,7 +37,7 @@ async def missing_partitions(
 async def missing_topics(
     executor: AdminExecutor, names: Iterable[str], action: str
 ) -> dict[str, Error]:
-    """Give those that are not there, each with its error."""
+    """Return the unknown ones, each with its error."""
     wanted = tuple(names)
     if not wanted:
         return {}

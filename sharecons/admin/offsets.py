@@ -1,4 +1,4 @@
-"""Where share groups stand: start offsets and lag."""
+"""Start offsets and lag of share groups."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -82,7 +82,7 @@ def _results(group_id: str, one: Outcome[OffsetReplies]) -> Outcome[GroupOffsets
 async def _mark_unknown_groups(
     executor: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
 ) -> dict[str, Outcome[GroupOffsets]]:
-    """Find groups that are not there: of those, brokers say nothing, without error."""
+    """Set the errors of unknown groups; brokers return neither offsets nor errors."""
     empty = [
         key
         for key, one in listed.items()
@@ -106,9 +106,9 @@ def _has_no_offset(offset: Outcome[GroupOffset]) -> bool:
 async def _add_lag(
     executor: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
 ) -> Results[str, GroupOffsets]:
-    """Reckon the lag where the broker has none to tell (Kafka 4.1).
+    """Compute lags that the broker does not return (Kafka 4.1).
 
-    It is what lies between start offset and end, also what is acknowledged of it.
+    They are the distance from start offset to log end, including what is settled.
     """
     unknown = {
         partition
@@ -122,7 +122,7 @@ async def _add_lag(
     specs = dict.fromkeys(sorted(unknown), OffsetSpec.LATEST)
     ends = (await list_offsets(executor, specs, False)).found
 
-    def reckoned(offsets: GroupOffsets) -> GroupOffsets:
+    def compute(offsets: GroupOffsets) -> GroupOffsets:
         return Results(
             {
                 partition: Outcome(_compute_lag(offset.value, ends.get(partition)))
@@ -132,7 +132,7 @@ async def _add_lag(
             }
         )
 
-    return Results(listed).map(reckoned)
+    return Results(listed).map(compute)
 
 
 def _compute_lag(offset: GroupOffset, end: LogOffset | None) -> GroupOffset:

@@ -1,4 +1,4 @@
-"""Records read by offset: nothing is consumed, locked, or counted as a delivery."""
+"""Reading records by offset: nothing is consumed, locked, or counted as a delivery."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -25,7 +25,7 @@ __all__ = ["read_log"]
 ACTION: Final = "read"
 ANY_EPOCH: Final = -1
 MAX_BYTES: Final = 8 << 20
-"""Of one answer, whatever its partitions would bring together."""
+"""Bytes of one response, for all its partitions together."""
 
 
 async def read_log(
@@ -33,7 +33,7 @@ async def read_log(
     offsets: Mapping[TopicPartition, int],
     max_bytes: int,
 ) -> Results[TopicPartition, LogSlice]:
-    """Read once from each offset; leaders are asked side by side."""
+    """Read once from each offset, from all leaders concurrently."""
     named = await _share_partitions(executor, offsets)
     ids = named.found
 
@@ -51,13 +51,13 @@ async def read_log(
             },
         )
         answer: Fetched = await executor.ask(node_id, request)
-        told = {part.share_partition: part for part in answer.partitions}
+        parts = {part.share_partition: part for part in answer.partitions}
         if answer.error != Code.NONE:
             return {key: Reply(answer.error, None, None) for key in keys}
         return {
-            key: _reply(key, offsets[key], told[ids[key]])
+            key: _reply(key, offsets[key], parts[ids[key]])
             for key in keys
-            if ids[key] in told
+            if ids[key] in parts
         }
 
     read = await executor.of_partitions(ids, ACTION, ask)
@@ -74,11 +74,11 @@ async def _share_partitions(
     answer = await executor.brokers.ask_topics(names, executor.deadline)
     replies: dict[TopicPartition, Reply[SharePartition]] = {}
     for key in offsets:
-        told = answer.topics[key.topic]
+        topic = answer.topics[key.topic]
         found = None
-        if told.value is not None:
-            found = SharePartition(told.value.topic_id, key.partition)
-        replies[key] = Reply(told.code, told.message, found)
+        if topic.value is not None:
+            found = SharePartition(topic.value.topic_id, key.partition)
+        replies[key] = Reply(topic.code, topic.message, found)
     return results_of(replies, ACTION, lambda key: f"{key.topic}-{key.partition}")
 
 

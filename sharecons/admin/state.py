@@ -1,4 +1,4 @@
-"""What share coordinators keep of share-partitions, read without disturbing anybody."""
+"""The state of share-partitions, read from share coordinators without side effects."""
 
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -29,10 +29,10 @@ ACTION: Final = "read the state of"
 async def read_state(
     executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartitionState]:
-    """Read states under the leader epoch that their coordinator knows already.
+    """Read states with the leader epoch that their coordinator already has.
 
-    The coordinator takes whatever epoch is higher to be a new leader's, and fences the
-    leader that it has; so the epoch is asked for first, and again if it grew meanwhile.
+    The coordinator takes a higher epoch for that of a new leader, and fences the
+    current one. So the epoch is read first, and again if it has grown meanwhile.
     """
     named = await find_share_partitions(executor, group_id, partitions)
 
@@ -111,7 +111,7 @@ def _has_start_offset(reply: Reply[StateSummary]) -> bool:
 
 
 def _reply_without_state(reply: Reply[StateSummary]) -> Reply[SharePartitionState]:
-    """What is to be said where there is no state to be read: nothing, or why."""
+    """Return an empty state, or the error, for a partition without readable state."""
     if reply.code != Code.NONE or reply.value is None:
         return Reply(reply.code, reply.message, None)
     state = SharePartitionState(
@@ -123,7 +123,7 @@ def _reply_without_state(reply: Reply[StateSummary]) -> Reply[SharePartitionStat
 async def find_share_partitions(
     executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, SharePartition]:
-    """Name the share-partitions by their topics' ids; None are the group's own."""
+    """Look up the topic ids of partitions; None means all that the group has."""
     if partitions is None:
         listed = await list_share_group_offsets(executor, [group_id], None)
         partitions = tuple(listed[group_id].value)

@@ -1,6 +1,6 @@
-"""Share-partitions' states from the records that their coordinators write.
+"""The state of share-partitions, from the records of their coordinators.
 
-For those who may read `__share_group_state` but are no broker (CLUSTER_ACTION).
+For principals with READ on `__share_group_state` but without CLUSTER_ACTION.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ from sharecons.wire.share_state_records import (
 __all__ = ["read_state_records"]
 
 MAX_BYTES: Final = 1 << 20
-"""Bytes of each partition that one request asks for."""
+"""Bytes of each partition per request."""
 
 
 async def read_state_records(
@@ -42,10 +42,10 @@ async def read_state_records(
     group_id: str,
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[TopicPartition, RecordedState | None]:
-    """Read what was written of share-partitions; None where nothing was.
+    """Read the recorded states of share-partitions; None if there is no record.
 
-    Only those partitions of the state topic are read that their keys go to, each from
-    its beginning to where it ended a moment ago.
+    Reads only the partitions of the state topic that their keys map to, each from its
+    start to its end at the time of the call.
     """
     named = await find_share_partitions(executor, group_id, partitions)
     state_partitions = await _state_partitions(executor, group_id, named.found)
@@ -73,7 +73,7 @@ async def _state_partitions(
     return {
         key: TopicPartition(
             SHARE_GROUP_STATE,
-            # Without partitions there is an error to be told: of the first one.
+            # Without the topic, reading partition 0 returns the error.
             state_partition_of(coordinator_key(group_id, each), count) if count else 0,
         )
         for key, each in share_partitions.items()
@@ -86,7 +86,7 @@ async def _replay(
     wanted: Iterable[TopicPartition],
     states: StateReplay,
 ) -> dict[TopicPartition, Error]:
-    """Tell `states` all records of these partitions; gives those that failed."""
+    """Apply all records of these partitions to `states`; return those that failed."""
     earliest = await list_offsets(
         executor, dict.fromkeys(wanted, OffsetSpec.EARLIEST), False
     )
@@ -108,10 +108,10 @@ async def _replay(
         before = dict(positions)
         slices = await read_log(executor, positions, MAX_BYTES)
         failed |= slices.errors
-        for key, piece in slices.found.items():
-            for record in piece.records:
+        for key, log_slice in slices.found.items():
+            for record in log_slice.records:
                 _apply(states, group_id, record)
-            positions[key] = piece.next_offset
+            positions[key] = log_slice.next_offset
         if positions == before:
             await anyio.sleep(min(backoff.next_delay(), executor.deadline.left))
         positions = {
@@ -136,5 +136,5 @@ def _apply(states: StateReplay, group_id: str, record: Record) -> None:
 def _timeout_error(executor: AdminExecutor) -> Error:
     return RequestTimedOutError(
         f"{SHARE_GROUP_STATE} was not read to its end within "
-        f"{executor.deadline.timeout:g} s; give it more time"
+        f"{executor.deadline.timeout:g} s; increase the timeout"
     )

@@ -1,4 +1,4 @@
-"""Topics, and the offsets of their partitions' logs."""
+"""Topics, and the offsets of their logs."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ __all__ = ["describe_topics", "list_offsets"]
 async def describe_topics(
     executor: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
 ) -> Results[str, Topic]:
-    """Ask once: what is told of a topic is told at once, leaders or not."""
+    """Describe topics, also if partitions have no leader at the moment."""
     answer = await executor.brokers.ask_topics(
         names or None, executor.deadline, authorized_operations=authorized_operations
     )

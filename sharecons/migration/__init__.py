@@ -1,12 +1,12 @@
-"""Moving over: a consumer group's place becomes a share group's, and the way back.
+"""Migration of a consumer group's offsets to a share group, and back.
 
     async with ShareGroupAdmin("localhost:9092") as admin:
         planned = await migration.plan(admin, "orders", "orders-shared")
         print(planned.twice, planned.missed)
         results = await migration.carry_out(admin, planned)
 
-A plan changes nothing. It says for each partition where the target is to begin, and
-what is then delivered twice or not at all; see `Move`.
+A plan changes nothing. It contains, for each partition, the new position of the target,
+and how many offsets are then delivered twice or never; see `Move`.
 """
 
 from sharecons.migration.execute import carry_out

@@ -1,4 +1,4 @@
-"""Carrying a plan out: the target begins where the plan says."""
+"""Execution of a plan: setting the offsets of the target."""
 
 from collections.abc import Mapping
 
@@ -15,16 +15,16 @@ Moved = Results[TopicPartition, int]
 
 
 async def carry_out(admin: ShareGroupAdmin, planned: Migration) -> Moved:
-    """Move what a plan says; gives the offsets at which the target stands then.
+    """Execute a plan, and return the target's new offsets.
 
-    It looks at both groups once more. Partitions in which one of them has moved on
-    since the plan are refused; those where the target stands right already are left.
-    What was not done can be done later: plan again and carry it out, whatever became
-    of the first time. Cancelled, or with the connection lost, some of it may be done.
+    Reads the positions of both groups again. Partitions whose positions changed since
+    the plan are rejected; those where the target is right already are left unchanged.
+    If it fails, is cancelled or loses its connection, some partitions may be done: make
+    a new plan and execute that.
 
     Raises:
-        BrokerError: NON_EMPTY_GROUP, one of the groups has members now; or a group is
-            gone, or of another kind. Nothing was done.
+        BrokerError: a group has members now (NON_EMPTY_GROUP), no longer exists, or is
+            of another type. Nothing was changed.
         ConnectionFailedError: no broker was reached.
     """
     now = await plan(
@@ -55,7 +55,7 @@ async def _write_and_verify(
     failed = tuple(written.errors)
     if not failed:
         return written
-    # An answer may have been lost of what was done: the target knows.
+    # A response may have been lost: the target's offsets show what was done.
     current = await _target_offsets(admin, planned, failed)
     return {
         key: Outcome(wanted[key]) if current.get(key) == wanted[key] else one
@@ -68,8 +68,8 @@ async def _write(
 ) -> Moved:
     if planned.direction is Direction.TO_SHARE_GROUP:
         return await admin.alter_share_group_offsets(planned.target, wanted)
-    # Without a leader epoch: that of the last record read is not known, and a wrong
-    # one would make consumers believe that the log was cut.
+    # Without a leader epoch: the epoch of the last record read is unknown, and a wrong
+    # one would make consumers assume that the log was truncated.
     commits = {key: CommittedOffset(offset=offset) for key, offset in wanted.items()}
     written = await admin.alter_consumer_group_offsets(planned.target, commits)
     return Results(
@@ -84,6 +84,6 @@ async def _target_offsets(
     try:
         found = (await read_positions(admin, planned.target, keys)).found
     except Error:
-        # Then the first error stands.
+        # Report the first error instead.
         return {}
     return {key: place.offset for key, place in found.items() if place is not None}

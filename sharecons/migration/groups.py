@@ -1,4 +1,4 @@
-"""What the two groups are: of which kind, and whether anybody is in them."""
+"""The source and the target group: their types and whether they have members."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ KINDS: Final[Mapping[Direction, tuple[str, str]]] = {
     Direction.TO_SHARE_GROUP: (CONSUMER, SHARE),
     Direction.TO_CONSUMER_GROUP: (SHARE, CONSUMER),
 }
-"""Of which kind source and target are."""
+"""The types of source and target."""
 
-# A group that is not there is "Dead" to brokers before 4.0.
+# Brokers before 4.0 describe an unknown group as "Dead".
 UNKNOWN: Final = "Dead"
 EMPTY: Final = ("Empty", UNKNOWN)
 
@@ -29,7 +29,7 @@ Group = ShareGroup | ConsumerGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPair:
-    """Source and target as they are now; a target that is not there will be made."""
+    """Source and target; a target that does not exist will be created."""
 
     direction: Direction
     source: Group
@@ -37,7 +37,7 @@ class GroupPair:
 
     @property
     def obstacles(self) -> tuple[Error, ...]:
-        """Who is in the way. Brokers take care of the target, of the source nobody."""
+        """Errors for groups with members; brokers reject only such targets."""
         groups = [("move from", self.source)]
         if self.target is not None:
             groups.append(("move to", self.target))
@@ -51,16 +51,16 @@ class GroupPair:
 async def describe_pair(
     admin: ShareGroupAdmin, source: str, target: str, direction: Direction | None
 ) -> GroupPair:
-    """See what the groups are; no direction is the one that the source's kind allows.
+    """Describe both groups; None as direction means the one of the source's type.
 
     Raises:
-        ConfigurationError: it is one group.
-        BrokerError: the source is not there, or one of them is of the wrong kind.
+        ConfigurationError: both are the same group.
+        BrokerError: the source does not exist, or a group is of the wrong type.
     """
     if source == target:
         raise ConfigurationError(
-            f"group {source!r} cannot move to itself: name a target that is to be "
-            "a group of the other kind"
+            f"group {source!r} cannot move to itself: name a target group of the other "
+            "type"
         )
     share, consumer = await _describe(admin, source, target)
     if direction is None:
@@ -119,7 +119,7 @@ def _wrong_kind_error(
 
 
 def _not_found_error(text: str) -> BrokerError:
-    # The code that brokers have for it, whichever they were asked.
+    # The code that brokers use for an unknown group and for a wrong type.
     code = Code.GROUP_ID_NOT_FOUND
     return BrokerError(text, code=code, name=code_name(code))
 

@@ -1,4 +1,4 @@
-"""Plans: what would become of each partition."""
+"""Migration plans: the new position of each partition."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -30,7 +30,7 @@ POSITIONS: Final = {
     Direction.TO_SHARE_GROUP: (committed_positions, share_positions),
     Direction.TO_CONSUMER_GROUP: (share_positions, committed_positions),
 }
-"""Where source and target keep their places."""
+"""Functions that read the positions of source and target."""
 
 
 async def plan(
@@ -42,25 +42,25 @@ async def plan(
     topics: Iterable[str | TopicPartition] | None = None,
     unplaced: MissingPolicy = MissingPolicy.LEAVE,
 ) -> Migration:
-    """Plan to move a group's place to a group of the other kind; changes nothing.
+    """Plan to move a group's position to a group of the other type; changes nothing.
 
-    The places of the source stay what they are. It must be without members to be
-    moved (`Migration.obstacles`): while it works, its place is not one. So must the
-    target, which is made if it is not there. KIP-932, "AlterShareGroupOffsets".
+    The source keeps its offsets. To execute the plan, both groups must be without
+    members (`Migration.obstacles`), since offsets change while consumers run. A target
+    that does not exist is created (KIP-932, "AlterShareGroupOffsets").
 
     Args:
-        source: the group to move from, which says the direction.
+        source: the group to move from; its type determines the direction.
         target: the group to move to.
-        direction: insist on one.
-        topics: of these only, or of single partitions of them. None is every topic in
-            which the source has a place, with all of its partitions.
-        unplaced: what becomes of partitions in which the source has no place.
+        direction: raise an error if the direction is another one.
+        topics: these topics or single partitions only. None means all topics in which
+            the source has a position, with all of their partitions.
+        unplaced: policy for partitions in which the source has no position.
 
     Raises:
-        ConfigurationError: source and target are one group.
-        BrokerError: the source is not there, one of the groups is of the wrong kind,
-            or a topic of `topics` is not there.
-        AuthorizationError: a group may not be looked at.
+        ConfigurationError: source and target are the same group.
+        BrokerError: the source or a topic of `topics` does not exist, or a group is of
+            the wrong type.
+        AuthorizationError: a group may not be described.
         ConnectionFailedError: no broker was reached.
     """
     pair = await describe_pair(admin, source, target, direction)
@@ -77,7 +77,7 @@ async def plan(
     )
 
 
-# Where the source stands.
+# Positions of the source.
 
 
 async def _source_positions(
@@ -96,7 +96,7 @@ async def _source_positions(
 async def _partitions(
     admin: ShareGroupAdmin, topics: Iterable[str | TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Make partitions of topics' names."""
+    """Return all partitions of topics that are given by name."""
     wanted = tuple(topics)
     names = [each for each in wanted if isinstance(each, str)]
     described = (await admin.describe_topics(*names)).check() if names else Results({})
@@ -111,7 +111,7 @@ async def _partitions(
 
 
 async def _with_other_partitions(admin: ShareGroupAdmin, known: Positions) -> Positions:
-    """Add the partitions of the same topics in which the group has no place."""
+    """Add the partitions of the same topics in which the group has no position."""
     names = dict.fromkeys(key.topic for key in known)
     if not names:
         return known
@@ -130,7 +130,7 @@ async def _with_other_partitions(admin: ShareGroupAdmin, known: Positions) -> Po
     return Results({key: every[key] for key in sorted(every)})
 
 
-# What becomes of it.
+# Plans for each partition.
 
 
 async def _moves(
@@ -167,7 +167,7 @@ async def _moves(
 async def target_positions(
     admin: ShareGroupAdmin, pair: GroupPair, partitions: Iterable[TopicPartition]
 ) -> Positions:
-    """Read where the target stands; one that is not there stands nowhere."""
+    """Read the positions of the target; None for all if it does not exist."""
     keys = tuple(partitions)
     if pair.target is None or not keys:
         return Results({key: Outcome(None) for key in keys})
@@ -181,7 +181,7 @@ async def _offset_reset(
     target: str,
     found: Mapping[TopicPartition, GroupPosition | None],
 ) -> str | None:
-    """Read where a share group begins by itself; None if it is not told."""
+    """Read a share group's `share.auto.offset.reset`; None if not readable."""
     if pair.direction is Direction.TO_CONSUMER_GROUP or all(found.values()):
         return None
     described = (await admin.describe_configs(target))[target]

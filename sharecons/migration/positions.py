@@ -1,4 +1,4 @@
-"""Where groups stand in partitions, share groups and consumer groups alike."""
+"""Positions of share groups and consumer groups, and the bounds of logs."""
 
 from collections.abc import Iterable
 
@@ -26,9 +26,9 @@ Partitions = Iterable[TopicPartition] | None
 async def committed_positions(
     admin: ShareGroupAdmin, group_id: str, partitions: Partitions
 ) -> Positions:
-    """Read a consumer group's places; None as `partitions` is all that it committed.
+    """Read a consumer group's positions; None as `partitions` means all it committed.
 
-    What a transaction is about to commit is waited for, as long as the admin waits.
+    Waits for offsets in open transactions, up to the admin client's timeout.
     """
     fetched = await admin.list_consumer_group_offsets(group_id, partitions=partitions)
     return fetched[group_id].value.map(_committed)
@@ -41,7 +41,7 @@ def _committed(committed: CommittedOffset | None) -> GroupPosition | None:
 async def share_positions(
     admin: ShareGroupAdmin, group_id: str, partitions: Partitions
 ) -> Positions:
-    """Read a share group's places; None as `partitions` is all that it knows of."""
+    """Read a share group's positions; None as `partitions` means all it has."""
     listed = await admin.list_share_group_offsets(group_id, partitions=partitions)
     if is_code(listed[group_id].error, Code.GROUP_ID_NOT_FOUND):
         return Results({key: Outcome(None) for key in partitions or ()})
@@ -67,7 +67,7 @@ def _share_position(
     listed: GroupOffset, state: SharePartitionState | None, count: int | None
 ) -> GroupPosition | None:
     if state is not None and state.start_offset is not None:
-        # Offset and batches of one answer: they belong together.
+        # Use offset and batches of the same response, as they belong together.
         known = all(batch.state.is_known for batch in state.batches)
         above = SettledAbove(batches=state.batches if known else None)
         return GroupPosition(offset=state.start_offset, above=above)
@@ -81,10 +81,10 @@ def _share_position(
 async def _counts(
     admin: ShareGroupAdmin, group_id: str, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Reckon how many offsets are settled above the start offset, from the lag.
+    """Compute the number of offsets settled above the start offset from the lag.
 
-    The lag leaves them out (KIP-1226), so they are what it lacks. Where the log grows
-    meanwhile, nobody can tell new records from settled ones: those are left out.
+    It is the distance to the log's end minus the lag, which excludes them (KIP-1226).
+    Partitions whose log grows meanwhile are left out.
     """
     if not partitions:
         return {}
@@ -111,7 +111,7 @@ async def _ends(
 async def log_bounds(
     admin: ShareGroupAdmin, partitions: Iterable[TopicPartition]
 ) -> Results[TopicPartition, LogBounds]:
-    """Look up where the partitions' logs begin and end."""
+    """Look up the bounds of the partitions' logs."""
     keys = tuple(partitions)
     starts = await admin.list_offsets(keys, OffsetSpec.EARLIEST)
     ends = await admin.list_offsets(keys, OffsetSpec.LATEST)

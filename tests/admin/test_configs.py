@@ -42,7 +42,7 @@ async def test_what_is_only_validated_is_not_set(admin, group):
         ("share.delivery.count.limit", 11, "from 2 to 10"),
         ("share.isolation.level", "none", "read_committed or read_uncommitted"),
         (RESET, "by_duration:1h", "by_duration: with an ISO 8601 duration"),
-        ("auto.offset.reset", "latest", "'share.auto.offset.reset' is meant"),
+        ("auto.offset.reset", "latest", "did you mean 'share.auto.offset.reset'"),
         ("share.heartbeat.interval.ms", "soon", "must be a whole number"),
     ],
 )

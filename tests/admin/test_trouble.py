@@ -232,7 +232,7 @@ async def test_what_never_passes_ends_with_the_time_and_what_was_last_heard(brok
     assert 7 == pytest.approx(took, abs=0.1)
     assert isinstance(described["g"].error, RequestTimedOutError)
     assert (
-        "cannot describe share group 'g' within 7 s; last heard: NOT_COORDINATOR"
+        "cannot describe share group 'g' within 7 s; last error: NOT_COORDINATOR"
     ) == str(described["g"].error)
 
 

@@ -119,7 +119,7 @@ def test_a_topic_needs_a_leader_for_each_partition():
 def test_a_group_of_another_type_is_in_the_way():
     check = check_group("billing", gone(69), "classic")
 
-    assert (FAIL, "there is a classic group of that name") == (
+    assert (FAIL, "there is a classic group with this id") == (
         check.verdict,
         check.found,
     )

@@ -95,7 +95,9 @@ def test_the_account_is_for_people(migrate, groups, topic):
     assert [topic, "0", "40", "-", "40", "0", "0", "0", "to", "move"] == (
         lines[1].split()
     )
-    assert any(line.startswith(f"{topic}-1: the source has no place") for line in lines)
+    assert any(
+        line.startswith(f"{topic}-1: the source has no position") for line in lines
+    )
     assert (
         f"From consumer group '{old}' to share group '{new}': 0 offsets are "
         "delivered twice, 0 never." in lines

@@ -59,7 +59,7 @@ class TestToAShareGroup:
         moved = to_share(GroupPosition(offset=10), log=LogBounds(start=25, end=100))
 
         assert (25, 15, 0) == (moved.offset, moved.missed, moved.twice)
-        assert "15 of the 15 offsets between are gone undelivered" in said(moved)
+        assert "15 of the 15 offsets between were removed undelivered" in said(moved)
 
     def test_a_place_beyond_the_end_becomes_the_end_and_nobody_knows_what_is_missed(
         self,
@@ -73,8 +73,9 @@ class TestToAShareGroup:
         moved = to_share(GroupPosition(offset=40), share_place(70))
 
         assert (40, 30, 0) == (moved.offset, moved.rewound, moved.twice)
-        assert "the target stood at 70: 30 offsets that it settled come again" in said(
-            moved
+        assert (
+            "the target was at 70: 30 offsets that it settled are delivered again"
+            in said(moved)
         )
 
     def test_a_target_that_is_set_anew_forgets_what_it_settled_out_of_order(self):
@@ -89,7 +90,7 @@ class TestToAShareGroup:
         moved = to_share(GroupPosition(offset=40), target)
 
         assert moved.rewound is None
-        assert "what it settled above that comes again" in said(moved)
+        assert "offsets that it settled above are delivered again" in said(moved)
         assert 25 == to_share(GroupPosition(offset=20), target).rewound
 
     def test_a_target_that_stands_there_needs_nothing(self):
@@ -131,7 +132,7 @@ class TestWithoutAPlace:
         )
 
         assert (100, 80) == (moved.offset, moved.missed)
-        assert "the target stood at 90" in said(moved)
+        assert "the target was at 90" in said(moved)
 
     def test_consumers_begin_as_they_were_told(self):
         moved = to_consumer(None)
@@ -166,9 +167,10 @@ class TestToAConsumerGroup:
             moved.missed,
         )
         assert "13 offsets above it are settled and delivered twice" in said(moved)
-        assert "2 of these had been rejected or given up" in said(moved)
-        assert "5 offsets were delivered and not settled: they come again" in said(
-            moved
+        assert "2 of these are archived" in said(moved)
+        assert (
+            "5 offsets were delivered and not settled: they are delivered again"
+            in said(moved)
         )
 
     def test_what_was_never_delivered_is_not_said_to_come_again(self):

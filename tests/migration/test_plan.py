@@ -299,7 +299,7 @@ async def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
         planned = await plan(patient, old, new, topics=[TopicPartition(topic, 0)])
 
     (error,) = early.errors.values()
-    assert "UNSTABLE_OFFSET_COMMIT: a transaction is about to commit" in str(error)
+    assert "UNSTABLE_OFFSET_COMMIT: a transaction is in progress" in str(error)
     assert places(topic, 40) == planned.offsets
 
 
@@ -383,7 +383,7 @@ class TestInTrouble:
             ("GROUP_AUTHORIZATION_FAILED", "no right to the group"),
             ("TOPIC_AUTHORIZATION_FAILED", "no right to the topic"),
             ("OFFSET_METADATA_TOO_LARGE", "metadata"),
-            ("INVALID_GROUP_ID", "no name for a group"),
+            ("INVALID_GROUP_ID", "not valid for a group"),
             ("ILLEGAL_GENERATION", "stop its consumers first"),
             ("UNKNOWN_MEMBER_ID", "stop its consumers first"),
             ("STALE_MEMBER_EPOCH", "stop its consumers first"),

@@ -97,10 +97,10 @@ def test_time_that_is_up_says_what_was_last_heard():
     errors = errand.results.errors
     assert errand.finished
     assert all(isinstance(error, RequestTimedOutError) for error in errors.values())
-    assert str(errors["a"]).endswith("7 s; last heard: NOT_COORDINATOR (not here)")
-    assert str(errors["b"]).endswith("last heard: connection refused")
+    assert str(errors["a"]).endswith("7 s; last error: NOT_COORDINATOR (not here)")
+    assert str(errors["b"]).endswith("last error: connection refused")
     assert lost is errors["b"].__cause__
-    assert str(errors["c"]).endswith("no answer")
+    assert str(errors["c"]).endswith("no response")
 
 
 def test_parts_that_came_count_when_time_is_up():
@@ -176,7 +176,7 @@ def test_parts_have_the_wholes_error_or_their_own():
     assert apart["x"].ok
     assert apart.common_error is None
     assert "cannot set y" in str(apart["y"].error)
-    assert "leaves some of it out" in str(apart["z"].error)
+    assert "the response is incomplete" in str(apart["z"].error)
 
 
 def test_a_topic_that_nobody_described_is_not_there():

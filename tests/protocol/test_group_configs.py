@@ -62,7 +62,7 @@ def test_what_may_be_set_is_spelt_as_brokers_read_it(name, value, spelt):
         ("share.renew.acknowledge.enable", "yes", "true or false"),
         ("record.lock.duration.ms", 1, f"'{LOCK}' is meant"),
         ("share.delivery.limit", 1, f"'{LIMIT}' is meant"),
-        ("qqq", 1, "those of share groups are share.auto"),
+        ("qqq", 1, "share groups have share.auto"),
         (HEARTBEAT, 45000, "must be less than share.session.timeout.ms .45000"),
         (SESSION, 5000, "must be less than share.session.timeout.ms .5000"),
     ],

@@ -1,7 +1,7 @@
-"""What a broker's error code says to an operator: what, where, and what to do.
+"""Errors from brokers' error codes: what failed, for which target, and what to do.
 
-Rule 1: the sentence for each code of administration's is here, and nowhere else.
-Rule 2: nothing here knows how the question was asked.
+Rule 1: the texts for all error codes of the admin client are here.
+Rule 2: nothing here depends on how the request was sent.
 """
 
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ _ADVICE: Final[Mapping[int, str]] = {
     Code.GROUP_ID_NOT_FOUND: "there is no such group of this type",
     Code.GROUP_SUBSCRIBED_TO_TOPIC: "its members read the topic; stop them first",
     Code.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
-    Code.UNKNOWN_TOPIC_ID: "there is no such topic any more",
-    Code.INVALID_GROUP_ID: "this is no name for a group",
-    Code.INVALID_TOPIC_EXCEPTION: "this is no name for a topic",
+    Code.UNKNOWN_TOPIC_ID: "the topic was deleted",
+    Code.INVALID_GROUP_ID: "the name is not valid for a group",
+    Code.INVALID_TOPIC_EXCEPTION: "the name is not valid for a topic",
     Code.UNKNOWN_MEMBER_ID: "it has members; stop its consumers first",
     Code.ILLEGAL_GENERATION: "it has members; stop its consumers first",
     Code.STALE_MEMBER_EPOCH: "it has members; stop its consumers first",
     Code.REBALANCE_IN_PROGRESS: "it has members; stop its consumers first",
-    Code.INVALID_COMMIT_OFFSET_SIZE: "the commit is larger than brokers take; "
+    Code.INVALID_COMMIT_OFFSET_SIZE: "the commit is larger than the broker accepts; "
     "commit fewer partitions at a time",
-    Code.UNSTABLE_OFFSET_COMMIT: "a transaction is about to commit; wait for its end",
-    Code.OFFSET_METADATA_TOO_LARGE: "the metadata is longer than brokers take",
+    Code.UNSTABLE_OFFSET_COMMIT: "a transaction is in progress; wait for its end",
+    Code.OFFSET_METADATA_TOO_LARGE: "the metadata is longer than the broker accepts",
     Code.TOPIC_AUTHORIZATION_FAILED: "this principal has no right to the topic",
     Code.GROUP_AUTHORIZATION_FAILED: "this principal has no right to the group",
     Code.CLUSTER_AUTHORIZATION_FAILED: "this principal has no right to the cluster",
@@ -41,16 +41,16 @@ _ADVICE: Final[Mapping[int, str]] = {
 
 
 _SELF_EXPLANATORY: Final = (Code.GROUP_ID_NOT_FOUND, Code.UNKNOWN_TOPIC_OR_PARTITION)
-"""Brokers that add words to these say what it is that is not there, and better."""
+"""Codes whose advice is left out if the broker sent a message, which says more."""
 
 _EMPTY_MESSAGES: Final = ("This server does not host this topic-partition",)
-"""What brokers say where they have nothing to say."""
+"""Default messages of brokers, which add nothing to the code."""
 
 
 def broker_error(
     action: str, target: str, code: int, message: str | None
 ) -> BrokerError:
-    """Make an error of a code: `doing` what was tried ("describe"), `what` with."""
+    """Return the error for a code: cannot `action` ("describe") `target`."""
     name = code_name(code)
     kind = AuthorizationError if code in _FORBIDDEN else BrokerError
     note = (message or "").rstrip(".")
@@ -66,5 +66,5 @@ def broker_error(
 
 
 def is_code(error: Error | None, *codes: int) -> bool:
-    """Tell whether an error is the broker's, with one of these codes."""
+    """Return True if an error is a broker's, with one of these codes."""
     return isinstance(error, BrokerError) and error.code in codes

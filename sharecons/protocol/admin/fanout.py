@@ -1,18 +1,18 @@
-"""An errand: one question about many things, each asked of the broker that knows it.
+"""A fan-out: a request for many keys, each sent to the broker responsible for it.
 
-Rule 1: what is asked again, whom it is asked of, and when one gives up for which
-reason is decided here.
-Rule 2: this file meets no broker and no clock; who carries the errand out tells it
-what was heard, and when time is up.
+Rule 1: which keys are requested again, from which broker, and with which error they
+end, is decided here.
+Rule 2: there is no I/O and no clock here; `AdminExecutor` sends the requests and
+reports replies, connection errors and the deadline.
 
 Theory of operation
 -------------------
-Every key (a group, a partition, a broker) is pending until it is settled. A pending
-key has a route, the node that is to be asked, or has to be looked up. A reply with a
-code that passes (a coordinator that moved, is loading, or is not there yet; a leader
-that moved) leaves its key pending, and takes its route if the code says that it was
-wrong; so does a connection that failed. Any other reply settles the key with a value
-or an error. When time is up, what is pending is settled with what was last heard of it.
+A key (a group, a partition, a broker) is pending until it has an outcome. A pending key
+has a route, which is the node to ask, or its route must be looked up. A retriable reply
+(coordinator moved, loading or not available; leader moved) leaves its key pending. It
+drops the route if the code says that the node was wrong, as does a failed connection.
+Any other reply ends the key with a value or an error. At the deadline, pending keys end
+with the last error received for them.
 """
 
 import enum
@@ -43,12 +43,12 @@ P = TypeVar("P")
 
 
 class RetryRoute(enum.Enum):
-    """What to do about a code that will pass."""
+    """Where to send the next try after a retriable error."""
 
     SAME = enum.auto()
-    """Ask the same broker again."""
+    """To the same broker."""
     LOOK_UP = enum.auto()
-    """Look up again whom to ask."""
+    """To the broker that a new lookup returns."""
 
 
 RETRIABLE: Final[Mapping[int, RetryRoute]] = {
@@ -69,15 +69,15 @@ RETRIABLE: Final[Mapping[int, RetryRoute]] = {
     Code.UNSTABLE_OFFSET_COMMIT: RetryRoute.SAME,
     Code.THROTTLING_QUOTA_EXCEEDED: RetryRoute.SAME,
 }
-"""Codes after which the same question may have another answer."""
+"""Retriable error codes."""
 
 
 def merge_replies(
     replies: Mapping[P, Reply[V]], also_retriable: Collection[int] = ()
 ) -> Reply[Mapping[P, Reply[V]]]:
-    """Make one reply of a whole's parts: it passes if the code of some part does.
+    """Merge the replies of parts into one, retriable if that of any part is.
 
-    `unknown` are codes that pass too, since who gave them has yet to learn of it.
+    Codes in `also_retriable` are retriable too: the broker may lack new metadata.
     """
     for reply in replies.values():
         if reply.code in RETRIABLE:
@@ -92,7 +92,7 @@ def merge_replies(
 def results_of(
     replies: Mapping[P, Reply[V]], action: str, name_of: Callable[[P], str]
 ) -> Results[P, V]:
-    """Make outcomes of the parts' replies; None is a value too."""
+    """Convert replies to results; None is a valid value."""
     return Results(
         {
             part: Outcome(reply.value)
@@ -111,18 +111,18 @@ def part_results(
     action: str,
     name_of: Callable[[P], str],
 ) -> Results[P, V]:
-    """Make outcomes of a whole's parts: its one error is that of each of them."""
+    """Return the results of parts; an error of the whole is the error of each."""
     if whole.error is not None:
         return Results({key: Outcome(error=whole.error) for key in keys})
     replied = results_of(whole.value, action, name_of)
-    missing = ProtocolError(f"cannot {action}: the answer leaves some of it out")
+    missing = ProtocolError(f"cannot {action}: the response is incomplete")
     return Results({key: replied.get(key, Outcome(error=missing)) for key in keys})
 
 
 def find_partition(
     topics: Mapping[str, Reply[Topic]], partition: TopicPartition
 ) -> Reply[TopicPartitionInfo]:
-    """Find a partition among topics that were described."""
+    """Return a partition of described topics, or the error code."""
     name, number = partition
     code, message, topic = topics.get(name, _UNKNOWN_TOPIC)
     if code != Code.NONE or topic is None:
@@ -138,12 +138,12 @@ _UNKNOWN_TOPIC: Final[Reply[Topic]] = Reply(Code.UNKNOWN_TOPIC_OR_PARTITION, Non
 
 @final
 class FanOut(Generic[K, V]):
-    """The state of one question about many things.
+    """The state of one request for many keys.
 
     Args:
-        keys: what is asked about; each is asked about once.
-        about: says of a key what it is, for messages ("group 'billing'").
-        doing: what is tried, for messages ("describe").
+        keys: duplicates are dropped.
+        action: what the request does, for messages ("describe").
+        name_of: returns the name of a key for messages ("group 'billing'").
     """
 
     def __init__(
@@ -161,24 +161,24 @@ class FanOut(Generic[K, V]):
 
     @property
     def finished(self) -> bool:
-        """True once each key is settled."""
+        """True once each key has an outcome."""
         return not self._pending
 
     @property
     def results(self) -> Results[K, V]:
-        """What became of the keys, in the order of asking."""
+        """The outcomes of the keys, in the order of `keys`."""
         keys = (key for key in self._keys if key in self._outcomes)
         return Results({key: self._outcomes[key] for key in keys})
 
-    # Whom to ask.
+    # Routes.
 
     @property
     def without_route(self) -> tuple[K, ...]:
-        """Pending keys of which nobody knows whom to ask."""
+        """Pending keys whose node must be looked up."""
         return tuple(key for key in self._pending if key not in self._routes)
 
     def keys_by_node(self) -> dict[int, tuple[K, ...]]:
-        """Pending keys by the node that is to be asked."""
+        """Return pending keys that have a route, by node."""
         nodes: dict[int, list[K]] = {}
         for key in self._pending:
             if key in self._routes:
@@ -186,13 +186,13 @@ class FanOut(Generic[K, V]):
         return {node: tuple(keys) for node, keys in nodes.items()}
 
     def set_route(self, key: K, node_id: int) -> None:
-        """Somebody said whom to ask."""
+        """Set the node to ask for a key."""
         self._routes[key] = node_id
 
-    # What was heard.
+    # Replies.
 
     def on_reply(self, key: K, reply: Reply[V]) -> None:
-        """A broker told of a key."""
+        """Handle the reply for a key."""
         if key not in self._pending:
             return
         route = RETRIABLE.get(reply.code)
@@ -209,22 +209,22 @@ class FanOut(Generic[K, V]):
             )
 
     def fail(self, key: K, error: Error) -> None:
-        """There is an error for this key, for good."""
+        """End a key with an error."""
         self._finish(key, Outcome(error=error))
 
     def on_connection_error(self, keys: Iterable[K], error: Error) -> None:
-        """The broker to be asked could not be asked, or did not answer."""
+        """Handle a connection error: keep the keys pending and drop their routes."""
         for key in keys:
             self._routes.pop(key, None)
             self._last_errors[key] = str(error)
             self._causes[key] = error
 
     def drop(self, key: K) -> None:
-        """There is nothing to ask about any more: it is left out of the results."""
+        """Leave a key out of the results."""
         self._pending.pop(key, None)
 
     def expire(self, timeout: float) -> None:
-        """Time is up: what is pending is settled with what was last heard."""
+        """End pending keys at the deadline, with their partial value or last error."""
         for key in tuple(self._pending):
             if key in self._partial_values:
                 self._finish(key, Outcome(self._partial_values[key]))
@@ -239,13 +239,13 @@ class FanOut(Generic[K, V]):
         if reply.message:
             self._last_errors[key] += f" ({reply.message})"
         if isinstance(reply, PartialReply) and reply.value is not None:
-            # Of many parts some may be there: better those than none.
+            # At the deadline, some parts are better than none.
             self._partial_values[key] = reply.value
 
     def _timeout_error(self, key: K, timeout: float) -> Error:
         text = f"cannot {self._action} {self._name_of(key)} within {timeout:g} s"
         last_error = self._last_errors.get(key)
-        text += f"; last heard: {last_error}" if last_error else "; no answer"
+        text += f"; last error: {last_error}" if last_error else "; no response"
         error = RequestTimedOutError(text)
         error.__cause__ = self._causes.get(key)
         return error

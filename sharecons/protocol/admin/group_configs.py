@@ -1,8 +1,8 @@
-"""The configs of a share group: which there are, and what they may be set to.
+"""Validation of share group configs.
 
-Rule 1: what a value must look like is said here, with the bounds of the KIP
-(KIP-932, "Broker configuration" and "Group configuration").
-Rule 2: bounds of the cluster's own come in as values; who reads them is not known here.
+Rule 1: the format and bounds of all values are here (KIP-932, "Broker configuration"
+and "Group configuration").
+Rule 2: the brokers' own bounds are passed in as values; they are not read here.
 """
 
 import difflib
@@ -15,13 +15,13 @@ from sharecons.errors import ConfigurationError
 __all__ = ["Bounds", "ConfigChanges", "bound_names", "check_configs", "read_bounds"]
 
 ConfigChanges = Mapping[str, str | int | bool | None]
-"""Values by name; None sets one back to its default."""
+"""New values by name; None resets one to its default."""
 
 INT32_MAX: Final = 0x7FFFFFFF
 
 
 class Bounds(NamedTuple):
-    """Lowest and highest value, both included; `by` says whose bounds they are."""
+    """Lowest and highest value, both included; `by` names their origin."""
 
     lowest: int
     highest: int
@@ -39,7 +39,7 @@ _NUMBER_BOUNDS: Final[Mapping[str, Bounds]] = {
         ("share.session.timeout.ms", 1, INT32_MAX),
     )
 }
-"""How far brokers let their own bounds be moved; within that, theirs hold."""
+"""The widest bounds that brokers can have."""
 
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "share.isolation.level": ("read_committed", "read_uncommitted"),
@@ -56,13 +56,13 @@ _DURATION: Final = re.compile(
 
 
 def bound_names(name: str) -> tuple[str, str]:
-    """Give the brokers' configs that bound a group's, the lower one first."""
+    """Return the broker configs that bound a group config: minimum, maximum."""
     bare = name.removeprefix("share.")
     return f"group.share.min.{bare}", f"group.share.max.{bare}"
 
 
 def read_bounds(brokers: Mapping[str, str | None]) -> dict[str, Bounds]:
-    """Give the bounds of each number, from the brokers' configs as far as known."""
+    """Return the bounds of each number, from the brokers' configs if known."""
     return {name: _bounds(name, brokers, own) for name, own in _NUMBER_BOUNDS.items()}
 
 
@@ -83,13 +83,13 @@ def check_configs(
     bounds: Mapping[str, Bounds],
     current: Mapping[str, str | None],
 ) -> dict[str, str | None]:
-    """See that configs may be set so, and spell them as brokers read them.
+    """Validate changes, and return them as text.
 
-    `present` are the group's configs as they are, under every name that its brokers
-    know; empty if they may not be read.
+    `current` are the group's configs under all names known to the brokers; empty if
+    not readable.
 
     Raises:
-        ConfigurationError: says for each that may not, why.
+        ConfigurationError: a change is invalid; the message lists all problems.
     """
     values = {name: _to_text(value) for name, value in changes.items()}
     problems = [
@@ -131,13 +131,13 @@ def _problem(
 
 def _suggestion(name: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(name, sorted(known), n=1)
-    # People leave the prefix out.
+    # A forgotten prefix is the most frequent mistake.
     if f"share.{name}" in known:
         near = [f"share.{name}"]
     if near:
-        return f"; {near[0]!r} is meant, perhaps"
+        return f"; did you mean {near[0]!r}?"
     share = ", ".join(sorted(each for each in known if each.startswith("share.")))
-    return f"; those of share groups are {share}"
+    return f"; share groups have {share}"
 
 
 def _number_problem(name: str, value: str, bounds: Bounds) -> str | None:
@@ -177,7 +177,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, str], str | None]]] = {
 def _heartbeat_problem(
     values: Mapping[str, str | None], current: Mapping[str, str | None]
 ) -> str | None:
-    """A member must be able to send a heartbeat within its session."""
+    """Check that a member sends a heartbeat before its session expires."""
     if not {HEARTBEAT, SESSION} & values.keys():
         return None
     heartbeat = _number(values.get(HEARTBEAT) or current.get(HEARTBEAT))

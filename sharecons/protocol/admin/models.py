@@ -1,7 +1,7 @@
-"""What administration tells: groups, offsets, configs, topics, the cluster.
+"""Models of the admin client: groups, offsets, configs, topics, the cluster.
 
-Rule 1: these are plain values with the KIP's names; None where Kafka has -1.
-Rule 2: nothing here knows how they look on the wire, or how they were asked for.
+Rule 1: plain values with the KIP's names; None where Kafka has -1.
+Rule 2: independent of the wire format and of the requests.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker of the cluster; a fenced one is known but serves nobody."""
+    """A broker of the cluster; a fenced one is registered but serves no requests."""
 
     node_id: int
     host: str
@@ -59,15 +59,15 @@ class Broker:
 
 
 UNKNOWN_BROKER: Final = Broker(node_id=-1, host="", port=-1)
-"""Stands for a coordinator until who asked it writes itself in."""
+"""The coordinator in a description before the admin client has filled it in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedGroup:
-    """A group as a listing names it.
+    """A group in a listing.
 
-    `state` as Kafka spells it ("Stable", "Empty"); `group_type` in lower case
-    ("share", "consumer", "classic", "streams"); `protocol` what it was joined with.
+    `state` is Kafka's ("Stable", "Empty"), `group_type` is in lower case ("share",
+    "consumer", "classic", "streams"), `protocol` is the protocol type of its members.
     """
 
     group_id: str
@@ -78,7 +78,7 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
-    """Groups by id; `errors` names the brokers that did not list theirs, and why."""
+    """Groups by id; `errors` has the brokers whose groups could not be listed."""
 
     groups: Mapping[str, ListedGroup]
     errors: Mapping[int, Error] = field(default_factory=dict)
@@ -99,10 +99,10 @@ class ShareMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroup:
-    """A share group as its coordinator describes it.
+    """A share group, as described by its coordinator.
 
-    `state` is "Empty", "Stable" or "Dead"; `assignor` is empty where no member ever
-    was. `authorized_operations` (as "READ", "DESCRIBE") is None if not asked for.
+    `state` is "Empty", "Stable" or "Dead". `assignor` is empty if the group never had a
+    member. `authorized_operations` ("READ", "DESCRIBE" …) is None unless requested.
     """
 
     group_id: str
@@ -124,9 +124,9 @@ class ConsumerMember:
     client_id: str
     client_host: str
     subscription: tuple[str, ...]
-    """Known of new groups only."""
+    """Only for groups of KIP-848."""
     assignment: tuple[TopicPartition, ...]
-    """Empty where the group's protocol is not "consumer"."""
+    """Empty if the group's protocol is not "consumer"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +144,10 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffset:
-    """Where a share group stands in a partition (KIP-932, KIP-1226).
+    """The start offset and lag of a share group in a partition (KIP-932, KIP-1226).
 
-    All are None for a partition that the group has not begun to read; `lag` alone
-    where it cannot be told: then use `ShareGroupAdmin.list_offsets`.
+    All are None for a partition that the group has not started to read. Only `lag` is
+    None if it is unknown: then use `ShareGroupAdmin.list_offsets`.
     """
 
     start_offset: int | None
@@ -157,7 +157,7 @@ class GroupOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedOffset:
-    """What a consumer group committed: the next offset that it would read."""
+    """A committed offset of a consumer group: the next offset that it reads."""
 
     offset: int
     leader_epoch: int | None = None
@@ -166,15 +166,16 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetSpec:
-    """Which offset of a partition's log is meant, as in Kafka's ListOffsets.
+    """A way to look up an offset in a log, as in Kafka's ListOffsets.
 
-    `OffsetSpec.EARLIEST`, `.LATEST` (the next to be written; with `read_committed`
-    the last stable one), `.MAX_TIMESTAMP` (of the record with the highest timestamp),
-    or `OffsetSpec.at(time)`: the first record with this timestamp or a later one.
+    `OffsetSpec.EARLIEST`, `.LATEST` (the next offset to be written; with
+    `read_committed` the last stable offset), `.MAX_TIMESTAMP` (the record with the
+    highest timestamp), or `OffsetSpec.at(time)`: the first record with this or a later
+    timestamp.
     """
 
     timestamp: int
-    """Milliseconds since the epoch, as records have it; negative ones are special."""
+    """Milliseconds since the epoch; negative values are special."""
 
     EARLIEST: ClassVar["OffsetSpec"]
     LATEST: ClassVar["OffsetSpec"]
@@ -182,7 +183,7 @@ class OffsetSpec:
 
     @classmethod
     def at(cls, time: datetime | float) -> "OffsetSpec":
-        """Mean a time: a datetime (without a zone: local) or seconds since 1970."""
+        """Return a spec for a time: a datetime (naive: local) or seconds since 1970."""
         seconds = time.timestamp() if isinstance(time, datetime) else time
         return cls(timestamp=max(0, round(seconds * 1000)))
 
@@ -194,9 +195,9 @@ OffsetSpec.MAX_TIMESTAMP = OffsetSpec(timestamp=-3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOffset:
-    """An offset of a log; None where there is no such record.
+    """An offset of a log; None if there is no such record.
 
-    `timestamp` is that record's, in milliseconds; None for earliest and latest.
+    `timestamp` is the record's, in milliseconds; None for earliest and latest.
     """
 
     offset: int | None
@@ -205,23 +206,23 @@ class LogOffset:
 
 
 class DeliveryState(OpenEnum):
-    """How it stands with a record of a share-partition (KIP-932); the wire's numbers.
+    """The delivery state of a record (KIP-932), with the numbers of the protocol.
 
-    Locks are kept by the leader in memory alone: what is locked is AVAILABLE here.
-    A number that is not listed comes from a newer broker. It becomes a value named
-    UNKNOWN_<number>, with `is_known` False.
+    Only the partition leader knows acquisition locks, in memory: a locked record is
+    AVAILABLE here. Numbers of newer brokers become values named UNKNOWN_<number>, with
+    `is_known` False.
     """
 
     AVAILABLE = 0
     ACKNOWLEDGED = 2
     ARCHIVING = 3
-    """A dead letter is being written (KIP-1191, Kafka 4.4); ARCHIVED afterwards."""
+    """A dead letter is being written (KIP-1191, Kafka 4.4); then comes ARCHIVED."""
     ARCHIVED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateBatch:
-    """Neighbouring offsets with one state and delivery count; both ends included."""
+    """A range of offsets with the same state and delivery count; both ends included."""
 
     first_offset: int
     last_offset: int
@@ -231,11 +232,11 @@ class StateBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePartitionState:
-    """What the share coordinator keeps of a share-partition.
+    """The share coordinator's state of a share-partition.
 
-    `start_offset` is None where the group has not begun. Batches are in order and
-    may have gaps; offsets above the last were never delivered, or are locked for the
-    first time.
+    `start_offset` is None if the group has not started to read. Batches are in order
+    and may have gaps. Offsets above the last batch were never delivered, or are locked
+    for the first time.
     """
 
     start_offset: int | None
@@ -245,7 +246,7 @@ class SharePartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSummary:
-    """The outline of a share-partition's state.
+    """A summary of a share-partition's state.
 
     `delivery_complete_count` counts offsets from the start offset on that are
     acknowledged or archived; None before Kafka 4.2.
@@ -268,7 +269,7 @@ _OWN_SOURCES: Final = (
 class ConfigEntry:
     """A config's value, None if it is sensitive or not set.
 
-    `source` is Kafka's name: "DYNAMIC_GROUP_CONFIG" where it was set for the group,
+    `source` is Kafka's name: "DYNAMIC_GROUP_CONFIG" if it was set for the group,
     "DEFAULT_CONFIG", "STATIC_BROKER_CONFIG" and so on.
     """
 
@@ -281,13 +282,13 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """True unless it was set for this very group, broker or topic."""
+        """True unless it was set for this group, broker or topic itself."""
         return self.source not in _OWN_SOURCES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPartitionInfo:
-    """A partition's leader (None: nobody leads just now) and replicas, by node id."""
+    """The leader (None: there is none now) and replicas of a partition, as node ids."""
 
     leader: int | None
     leader_epoch: int | None
@@ -297,7 +298,7 @@ class TopicPartitionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic; `topic_id` in sixteen bytes."""
+    """A topic; `topic_id` has sixteen bytes."""
 
     name: str
     topic_id: bytes
@@ -308,7 +309,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDescription:
-    """The cluster; `controller` is the broker that controller requests are sent to."""
+    """The cluster; `controller_id` is the broker that takes controller requests."""
 
     cluster_id: str
     controller_id: int | None
@@ -324,10 +325,10 @@ class FeatureRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What one broker speaks: features by name ("share.version"), APIs by key.
+    """A broker's features by name ("share.version"), and its APIs by key.
 
-    `finalized` is what is switched on for the cluster (`highest` counts), `supported`
-    what this broker could do.
+    `finalized` features are enabled in the cluster (`highest` is the version in use),
+    `supported` features are those that this broker can enable.
     """
 
     finalized: Mapping[str, FeatureRange]
@@ -336,6 +337,6 @@ class Features:
 
     @property
     def share_version(self) -> int:
-        """The finalized `share.version`; 0 is off."""
+        """The finalized `share.version`; 0 means disabled."""
         found = self.finalized.get("share.version")
         return 0 if found is None else found.highest

@@ -1,7 +1,7 @@
-"""What became of each thing that was asked: it, or the error in its place.
+"""Results of requests for several keys: for each key its value or its error.
 
-Rule 1: one group's or partition's error is its own, and hides nothing of the others.
-Rule 2: nothing here knows what was asked.
+Rule 1: the error of one group or partition does not affect the others.
+Rule 2: nothing here depends on the kind of request.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +37,7 @@ class Outcome(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The value; where there is none, the error is raised."""
+        """The value; raises the error if there is none."""
         if self.error is not None:
             raise fresh(self.error)
         return cast("T", self._value)
@@ -56,10 +56,10 @@ class Outcome(Generic[T]):
 
 @final
 class Results(Mapping[K, Outcome[V]]):
-    """The outcome of each thing that was asked about, in the order of asking.
+    """The outcome of each key of a request, in the order of the request.
 
-    `results[key].value` gives a thing or raises its error; `found` and `errors`
-    take the two apart.
+    `results[key].value` returns a value or raises its error. `found` has only the
+    values, `errors` only the errors.
     """
 
     __slots__ = ("_outcomes",)
@@ -78,34 +78,34 @@ class Results(Mapping[K, Outcome[V]]):
 
     @property
     def found(self) -> dict[K, V]:
-        """What went well, without what did not."""
+        """The values, by key."""
         return {key: one.value for key, one in self.items() if one.error is None}
 
     @property
     def errors(self) -> dict[K, Error]:
-        """What did not go well, and why."""
+        """The errors, by key."""
         return {key: one.error for key, one in self.items() if one.error is not None}
 
     @property
     def ok(self) -> bool:
-        """True if everything went well."""
+        """True if there are no errors."""
         return not self.errors
 
     @property
     def common_error(self) -> Error | None:
-        """The one error that stands for all of it, as when the group is refused."""
+        """The error that all keys share, if any, as when their group has members."""
         errors = [one.error for one in self.values()]
         same = errors and all(error is errors[0] for error in errors)
         return errors[0] if same else None
 
     def check(self) -> "Results[K, V]":
-        """Give itself; if something did not go well, raise the first error."""
+        """Return itself; raise the first error if there is one."""
         for error in self.errors.values():
             raise fresh(error)
         return self
 
     def map(self, change: Callable[[V], T]) -> "Results[K, T]":
-        """The same with each value changed; errors stay."""
+        """Return results with `change` applied to each value, and the same errors."""
         return Results(
             {
                 key: Outcome(

@@ -1,15 +1,17 @@
-"""A share-partition seen from inside: what has become of each offset, as far as told.
+"""The status of each offset of a share-partition, if known.
 
-Rule 1: what is known of an offset is named here; what is not known gets no name.
-Rule 2: nothing here knows where the state was read, or what is wrong with it.
+Rule 1: all that can be known about an offset has a name here.
+Rule 2: nothing here depends on where the state was read, or judges it.
 
 Theory of operation
 -------------------
-The share coordinator keeps what was settled or let go, and never what is locked: locks
-are in the leader's memory alone (KIP-932, "In-flight records"). So of an offset that is
-not settled nobody outside can tell whether it is available or locked. Two cases differ:
-below the last offset that was ever written, it has been handed out at least once; above
-it, it is locked for the first time or was not handed out yet.
+The share coordinator stores which records were acknowledged, archived or released, but
+not which are locked: only the partition leader knows locks, in memory (KIP-932,
+"In-flight records"). So an unsettled offset may be available or locked. There are two
+cases. Up to the last offset in the stored state, it was delivered at least once. Above,
+it is locked for the first time or was never delivered.
+
+"Settled" means acknowledged or archived.
 """
 
 import enum
@@ -37,19 +39,19 @@ __all__ = [
 
 
 class OffsetStatus(enum.Enum):
-    """What is known of an offset; the values are those of JSON."""
+    """Status of an offset; JSON has the values."""
 
     ACKNOWLEDGED = "acknowledged"
     ARCHIVED = "archived"
     """Rejected, or at its delivery limit: not delivered again."""
     ARCHIVING = "archiving"
-    """As ARCHIVED, while its dead letter is being written (KIP-1191)."""
+    """Like ARCHIVED, while its dead letter is being written (KIP-1191)."""
     UNKNOWN = "unknown"
     """In a state that a newer broker introduced."""
     OPEN = "available_or_locked"
-    """Handed out before, and not settled."""
+    """Delivered before, and not settled."""
     ABOVE = "above"
-    """Above all that was written: locked for the first time, or not handed out yet."""
+    """Above the stored state: locked for the first time, or never delivered."""
     REMOVED = "removed"
     """Not settled, but retention removed the record."""
 
@@ -68,9 +70,9 @@ _STATUSES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """Neighbouring offsets that stand alike; both ends included.
+    """Consecutive offsets with the same status; both ends included.
 
-    `delivery_count` is None where nothing was written of it.
+    `delivery_count` is None if the stored state has none.
     """
 
     first_offset: int
@@ -85,7 +87,7 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oldest:
-    """The oldest record that is not settled; its timestamp in milliseconds."""
+    """The oldest unsettled record, with its timestamp in milliseconds."""
 
     offset: int
     timestamp: int
@@ -96,14 +98,14 @@ class PartitionInspection:
     """A share-partition, from its start offset to the log's end.
 
     Attributes:
-        start_offset: None where the group has not begun.
-        log_start_offset, end_offset: of the log, the latter the next to be written;
-            None if its leader did not tell.
-        stretches: all offsets from start to end, in order, without a hole.
-        oldest: None if all is settled, or the record could not be read.
-        members: ids of those that the partition is assigned to.
-        written: when the state was last written, in milliseconds since the epoch;
-            known only where its records were read.
+        start_offset: None if the group has not started to read.
+        log_start_offset: of the log; None if its leader returned an error.
+        end_offset: the next offset to be written; None if unknown, as above.
+        ranges: all offsets from start to end, in order, without gaps.
+        oldest: None if all offsets are settled, or the record could not be read.
+        members: ids of the members that have the partition assigned.
+        last_written: when the state was last written, in milliseconds since the
+            epoch; only known if it was read from records.
     """
 
     start_offset: int | None
@@ -114,27 +116,30 @@ class PartitionInspection:
     members: tuple[str, ...] = ()
     last_written: int | None = None
 
-    def count(self, *standings: OffsetStatus) -> int:
-        """Count the offsets that stand so."""
-        return sum(each.count for each in self.ranges if each.status in standings)
+    def count(self, *statuses: OffsetStatus) -> int:
+        """Return the number of offsets with these statuses."""
+        return sum(each.count for each in self.ranges if each.status in statuses)
 
     @property
     def first_unsettled(self) -> int | None:
-        """The first offset that is not settled, if there is any."""
+        """The first unsettled offset, or None."""
         return next(
             (e.first_offset for e in self.ranges if e.status in UNSETTLED), None
         )
 
     @property
     def window(self) -> int:
-        """Offsets from the start to the last that was written: in flight at least."""
+        """Number of offsets from the start to the last in the stored state.
+
+        At least so many are in flight.
+        """
         if self.start_offset is None:
             return 0
         return window_of(self.start_offset, self.ranges)
 
     @property
     def delivery_counts(self) -> dict[int, int]:
-        """How many offsets that are not settled were delivered how often."""
+        """Number of unsettled offsets by delivery count."""
         counts: dict[int, int] = {}
         for each in self.ranges:
             if each.status is OffsetStatus.OPEN and each.delivery_count is not None:
@@ -144,7 +149,7 @@ class PartitionInspection:
 
 
 def window_of(start_offset: int, ranges: Sequence[OffsetRange]) -> int:
-    """Return the offsets from the start to the last that was written."""
+    """Return the number of offsets from the start to the last in the stored state."""
     below = [each for each in ranges if each.status is not OffsetStatus.ABOVE]
     return below[-1].last_offset - start_offset + 1 if below else 0
 
@@ -152,9 +157,9 @@ def window_of(start_offset: int, ranges: Sequence[OffsetRange]) -> int:
 def offset_ranges_of(
     state: SharePartitionState, log_start_offset: int | None, end_offset: int | None
 ) -> tuple[OffsetRange, ...]:
-    """Name what stands how, from the start offset to the log's end.
+    """Return the status of all offsets, from the start offset to the log's end.
 
-    Without an end it goes to the last offset that was written.
+    Without an end, they go to the last offset in the stored state.
     """
     if state.start_offset is None:
         return ()
@@ -185,7 +190,7 @@ def _ranges(
 def _split_removed(
     offset_range: OffsetRange, log_start_offset: int
 ) -> Iterator[OffsetRange]:
-    """Name apart what lies before the log's start."""
+    """Split off the part before the log's start, with status REMOVED."""
     first, last = offset_range.first_offset, offset_range.last_offset
     if offset_range.status not in UNSETTLED or first >= log_start_offset:
         yield offset_range

@@ -1,7 +1,7 @@
-"""Whether a cluster is ready for share groups: what was told of it, judged.
+"""Checks whether a cluster is ready for share groups.
 
-Rule 1: what is fine, worth a warning, or in the way is decided here, with what to do.
-Rule 2: nothing here asks anybody; what could not be asked comes as its error.
+Rule 1: what is OK, a warning or a failure is decided here, with advice.
+Rule 2: no I/O; if something could not be read, its error is passed in.
 """
 
 import enum
@@ -32,7 +32,7 @@ __all__ = [
 
 SHARE_FETCH: Final = 78
 RECORD_LIMITS: Final = 2
-"""The version of ShareFetch that Kafka 4.2 brought."""
+"""The version of ShareFetch since Kafka 4.2."""
 
 
 class Verdict(enum.Enum):
@@ -43,7 +43,7 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One line: what was looked at, what was found, and what to do about it."""
+    """The result of one check: its subject, what was found, and advice."""
 
     name: str
     verdict: Verdict
@@ -59,11 +59,11 @@ def check_reachable(cluster: ClusterDescription) -> Check:
 
 
 def check_features(brokers: Mapping[int, Outcome[Features]]) -> Iterator[Check]:
-    """Judge what the brokers speak, and whether share groups are switched on."""
+    """Check the API versions of all brokers, and that share groups are enabled."""
     features = {node: each.value for node, each in brokers.items() if each.ok}
     for node, one in brokers.items():
         if one.error is not None:
-            yield _fail("version", f"broker {node}: {one.error}", "see to that broker")
+            yield _fail("version", f"broker {node}: {one.error}", "check that broker")
     without = [node for node, each in features.items() if SHARE_FETCH not in each.apis]
     older = [
         node
@@ -87,7 +87,7 @@ def _version(without: list[int], older: list[int], count: int) -> Check:
         return _warn(
             "version",
             f"{_brokers(older, count)} of Kafka 4.1, where share groups are a preview",
-            "upgrade to 4.2: record limits, renewal, and lag that counts what is done",
+            "upgrade to 4.2 for record limits, renewals and an exact lag",
         )
     return _ok("version", "Kafka 4.2 or newer on every broker")
 
@@ -110,17 +110,17 @@ def _feature(features: Features) -> Check:
         )
     return _fail(
         "share.version",
-        "the feature is there, and off",
+        "the feature is supported, but disabled",
         "kafka-features.sh --bootstrap-server … upgrade --feature share.version=1",
     )
 
 
 def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
-    """Judge the topic that share coordinators keep states in."""
+    """Check the topic in which share coordinators store state."""
     name = "state topic"
     if described.error is not None:
         return _warn(
-            name, str(described.error), "it is made when the first share group begins"
+            name, str(described.error), "it is created for the first share group"
         )
     topic = described.value
     partitions = topic.partitions.values()
@@ -129,32 +129,32 @@ def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
         return _fail(
             name,
             f"{topic.name}: no leader for {len(leaderless)} of its partitions",
-            "states of some groups cannot be read or written; see to the brokers",
+            "the state of some groups cannot be read or written; check the brokers",
         )
     replicas = min((len(each.replicas) for each in partitions), default=0)
     behind = sum(len(each.in_sync) < len(each.replicas) for each in partitions)
     if behind:
         return _warn(
             name,
-            f"{topic.name}: {behind} of {len(partitions)} partitions lack copies",
-            "see to the brokers that are down or behind",
+            f"{topic.name}: {behind} of {len(partitions)} partitions lack replicas",
+            "check for brokers that are down or behind",
         )
     if replicas < 2:
         return _warn(
             name,
-            f"{topic.name} has one copy: with that broker groups lose their place",
+            f"{topic.name} has one replica: with that broker groups lose their state",
             "share.coordinator.state.topic.replication.factor=3"
             if brokers > 1
-            else "fine for a test; not for more",
+            else "fine for tests only",
         )
-    return _ok(name, f"{len(partitions)} partitions, {replicas} copies")
+    return _ok(name, f"{len(partitions)} partitions, {replicas} replicas")
 
 
 def check_topic(name: str, described: Outcome[Topic]) -> Check:
-    """Judge a topic that is to be consumed."""
+    """Check a topic that is to be consumed."""
     what = f"topic {name}"
     if described.error is not None:
-        advice = "create it, or mend its name or the rights to it"
+        advice = "create it, or correct its name or its ACLs"
         return _fail(what, str(described.error), advice)
     topic = described.value
     count = len(topic.partitions)
@@ -164,13 +164,13 @@ def check_topic(name: str, described: Outcome[Topic]) -> Check:
         return _fail(
             what,
             f"no leader for partition {numbers}{' …' if len(leaderless) > 5 else ''}",
-            "see to the brokers that have its copies",
+            "check the brokers that have its replicas",
         )
     return _ok(what, "1 partition" if count == 1 else f"{count} partitions")
 
 
 def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> Check:
-    """Judge a group's id; `kind` is the type that a listing has it with, if it does."""
+    """Check a group id; `kind` is the type of the listed group with this id, if any."""
     what = f"group {name}"
     if described.ok:
         members = len(described.value.members)
@@ -179,18 +179,18 @@ def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> 
     if kind is not None and kind != "share":
         return _fail(
             what,
-            f"there is a {kind} group of that name",
-            "take another group id, or delete that group",
+            f"there is a {kind} group with this id",
+            "use another group id, or delete that group",
         )
     if kind is None:
-        return _ok(what, "not there yet; its first consumer makes it")
-    return _fail(what, str(described.error), "see to its coordinator")
+        return _ok(what, "does not exist yet; its first consumer creates it")
+    return _fail(what, str(described.error), "check its coordinator")
 
 
 def check_configs(
     name: str, described: Outcome[Mapping[str, ConfigEntry]]
 ) -> Iterator[Check]:
-    """Judge what a group is set to; defaults are named where they surprise."""
+    """Check the configs of a group, including unsuitable defaults."""
     what = f"configs of {name}"
     if described.error is not None:
         advice = "DESCRIBE_CONFIGS on the group shows them"
@@ -211,24 +211,24 @@ def _config_warnings(what: str, values: Mapping[str, str | None]) -> Iterator[Ch
     if values.get("share.auto.offset.reset") == "latest":
         yield _warn(
             what,
-            "share.auto.offset.reset is latest: records from before the group began "
-            "are passed over",
-            "earliest, unless that is meant",
+            "share.auto.offset.reset is latest: records written before the group "
+            "starts are skipped",
+            "set it to earliest, unless this is intended",
         )
     limit = values.get("share.delivery.count.limit")
     if limit is not None and int(limit) < 3:
         yield _warn(
             what,
             f"share.delivery.count.limit is {limit}: a record is archived after "
-            f"{limit} deliveries, also if consumers were only restarted",
+            f"{limit} deliveries, even if consumers were just restarted",
             "5 is Kafka's default",
         )
     lock = values.get("share.record.lock.duration.ms")
     if lock is not None and int(lock) < 5000:
         yield _warn(
             what,
-            f"share.record.lock.duration.ms is {lock}: what takes longer is delivered "
-            "to somebody else meanwhile",
+            f"share.record.lock.duration.ms is {lock}: a record that takes longer is "
+            "delivered to another consumer meanwhile",
             "30000 is Kafka's default",
         )
 
@@ -242,10 +242,10 @@ def _seconds(milliseconds: str | None) -> str:
 def check_rights(
     what: str, allowed: frozenset[str] | None, needed: Mapping[str, str]
 ) -> Check:
-    """Judge what this principal may do; `needed` says of each right what it is for."""
+    """Check the rights of this principal; `needed` has the purpose of each right."""
     name = f"rights to {what}"
     if allowed is None:
-        return _warn(name, "the brokers do not tell", "try it")
+        return _warn(name, "the brokers do not return them", "try to use it")
     missing = [right for right in needed if right not in allowed]
     if not missing:
         return _ok(name, ", ".join(needed))

@@ -1,16 +1,16 @@
-"""What share coordinators keep, put together from the records that they write.
+"""Replay of the records in which share coordinators store state.
 
-Rule 1: how a snapshot and the updates after it make a state is decided here.
-Rule 2: nothing here knows where the records come from, or how they look as bytes.
+Rule 1: how a snapshot and later updates combine is decided here.
+Rule 2: nothing here depends on where records are read, or on their format.
 
 Theory of operation
 -------------------
-For each share-partition the coordinator writes a snapshot, which is all of its state,
-and then updates, each only what was changed (KIP-932, "Records"). A snapshot makes
-what came before it void, and a tombstone makes all of it void. Of an offset that
-several batches speak of, the one with the higher delivery count holds, of equal ones
-that with the higher state; so updates may be laid over the snapshot in any order, and
-all at once in the end. What lies before the start offset is not the group's any more.
+For each share-partition the coordinator writes a snapshot of the whole state, and then
+updates with the changes only (KIP-932, "Records"). A snapshot replaces all earlier
+records; a tombstone deletes the state. If several batches contain an offset, the one
+with the highest delivery count applies, and among those the one with the highest state.
+So the order of updates does not matter, and they are combined once at the end. Offsets
+before the start offset are dropped.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class StateKey(NamedTuple):
-    """Whose state a record speaks of."""
+    """The key of a record: a share-partition of a group."""
 
     group_id: str
     share_partition: SharePartition
@@ -42,7 +42,7 @@ class StateKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All that is kept of a share-partition; `start_offset` is None before it began."""
+    """The whole state of a share-partition; `start_offset` is None before it is set."""
 
     state_epoch: int
     leader_epoch: int
@@ -52,7 +52,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What was changed; None where it was not."""
+    """Changes of a state; None means unchanged."""
 
     leader_epoch: int | None
     start_offset: int | None
@@ -61,7 +61,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedState:
-    """A state, and when it was last written, in milliseconds since the epoch."""
+    """A state; `last_written` is in milliseconds since the epoch."""
 
     state: SharePartitionState
     leader_epoch: int
@@ -70,7 +70,7 @@ class RecordedState:
 
 @dataclass(slots=True)
 class _Replayed:
-    """A snapshot, and what was written after it."""
+    """A snapshot, with the batches of later updates."""
 
     snapshot: Snapshot
     updated: list[StateBatch]
@@ -79,7 +79,7 @@ class _Replayed:
 
 @final
 class StateReplay:
-    """The states of share-partitions, told record by record as they lie in the log."""
+    """The states of share-partitions, from their records in log order."""
 
     def __init__(self) -> None:
         self._records: dict[StateKey, _Replayed] = {}
@@ -87,7 +87,7 @@ class StateReplay:
     def apply(
         self, key: StateKey, record: Snapshot | Update | None, timestamp: int
     ) -> None:
-        """Take in a record; None is a tombstone: the state is gone."""
+        """Apply a record; None is a tombstone, which deletes the state."""
         if record is None:
             self._records.pop(key, None)
         elif isinstance(record, Snapshot):
@@ -96,7 +96,7 @@ class StateReplay:
             self._update(key, record, timestamp)
 
     def state(self, key: StateKey) -> RecordedState | None:
-        """Give what is kept of a share-partition, or None if nothing is."""
+        """Return the state of a share-partition, or None if there is none."""
         found = self._records.get(key)
         if found is None:
             return None
@@ -115,8 +115,7 @@ class StateReplay:
     def _update(self, key: StateKey, update: Update, timestamp: int) -> None:
         found = self._records.get(key)
         if found is None:
-            # Its snapshot is not in the log any more, or never was: brokers take the
-            # update as it is, too.
+            # The log has no snapshot of it; brokers apply the update nevertheless.
             found = _Replayed(_NO_SNAPSHOT, [], timestamp)
             self._records[key] = found
         snapshot = found.snapshot
@@ -135,9 +134,9 @@ _NO_SNAPSHOT = Snapshot(state_epoch=0, leader_epoch=0, start_offset=None, batche
 def combine_batches(
     batches: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Lay batches over each other: in order, apart, and none before the start offset.
+    """Combine overlapping batches into ordered, disjoint ones from the start offset on.
 
-    Neighbours that are alike become one.
+    Adjacent batches with the same state and delivery count are merged.
     """
     joined: list[StateBatch] = []
     for batch in _split_batches(batches, start_offset):
@@ -156,7 +155,7 @@ def combine_batches(
 def _split_batches(
     batches: Iterable[StateBatch], start_offset: int
 ) -> Iterator[StateBatch]:
-    """Cut at every offset where a batch begins or ends, and give who holds there."""
+    """Split at each start and end of a batch; yield the batch that applies there."""
     remaining = sorted(
         (batch for batch in batches if batch.last_offset >= start_offset),
         key=lambda batch: batch.first_offset,
@@ -164,7 +163,7 @@ def _split_batches(
     edges = {max(batch.first_offset, start_offset) for batch in remaining}
     edges |= {batch.last_offset + 1 for batch in remaining}
     cuts = sorted(edges)
-    # Those that began, the heaviest first; the number keeps batches out of comparing.
+    # Started batches by precedence; the index avoids comparing batches themselves.
     open_: list[tuple[tuple[int, int], int, StateBatch]] = []
     started = 0
     for first, end in pairwise(cuts):
@@ -183,14 +182,14 @@ def _precedence(batch: StateBatch) -> tuple[int, int]:
 
 
 def state_partition_of(coordinator_key: str, partitions: int) -> int:
-    """Give the partition of the state topic that a coordinator's key goes to.
+    """Return the partition of the state topic that a coordinator key maps to.
 
-    Brokers hash the key as Java does a string, and take the number without its sign.
+    Brokers use the absolute value of the key's Java string hash.
     """
     hashed = 0
     units = coordinator_key.encode("utf-16-be")
     for high, low in zip(units[::2], units[1::2], strict=True):
         hashed = (31 * hashed + (high << 8 | low)) & 0xFFFFFFFF
     signed = hashed - (hashed >> 31 << 32)
-    # The one number that Java has no positive one for counts as 0.
+    # Like Kafka's Utils.abs, since Java has no absolute value of Integer.MIN_VALUE.
     return 0 if signed == -0x80000000 else abs(signed) % partitions

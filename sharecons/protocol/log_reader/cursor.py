@@ -1,7 +1,7 @@
-"""How far one partition is read, of the ranges that are wanted of it.
+"""The progress of reading ranges of one partition.
 
-Rule 1: what is left of a partition, and how many bytes that may be, is known here.
-Rule 2: who leads the partition, and what the broker said, is `reading`'s.
+Rule 1: the remaining ranges, and an estimate of their size in bytes, are here.
+Rule 2: leaders and responses are the reader's business.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,23 +13,23 @@ from sharecons.protocol.messages import PartitionLeader, SharePartition
 __all__ = ["Cursor", "Span", "spans_by_partition"]
 
 Span = tuple[int, int, int]
-"""First offset, last offset and delivery count of what is wanted."""
+"""First offset, last offset and delivery count of a requested range."""
 
 INITIAL_OFFSET_BYTES: Final = 256.0
-"""Bytes an offset may take, until the first answer tells."""
+"""Estimated bytes per offset before the first response."""
 
 MAX_GAP: Final = 64 << 10
-"""A hole in what is wanted is read through, if it is not larger than this: as much as
-a fetch of its own costs."""
+"""Bytes of the largest gap between ranges that is read through, since a separate fetch
+costs as much."""
 
 MIN_BYTES: Final = 32 << 10
 MAX_BYTES: Final = 4 << 20
-"""Bytes asked of one partition at a time: an answer is decoded while the next is under
-way, and both lie in memory."""
+"""Bytes per partition and request: a response is decoded while the next one is in
+flight, and both are in memory."""
 
 
 class OffsetRange(Protocol):
-    """A range of offsets, such as the ledger's."""
+    """A range of offsets, like those of the ledger."""
 
     @property
     def share_partition(self) -> SharePartition: ...
@@ -50,7 +50,7 @@ def spans_by_partition(
     """Sort ranges by partition and offset.
 
     Raises:
-        ValueError: an offset is in two of them; no ledger has that.
+        ValueError: an offset is in two ranges, which no ledger has.
     """
     sorted_: dict[SharePartition, list[Span]] = {}
     for each in sorted(ranges, key=lambda r: (r.share_partition, r.first_offset)):
@@ -64,7 +64,7 @@ def spans_by_partition(
 
 
 class Failures(NamedTuple):
-    """What is wrong, since when and for how many tries, without progress between."""
+    """Consecutive failures: their start, their number and the latest reason."""
 
     since: float
     tries: int
@@ -73,17 +73,17 @@ class Failures(NamedTuple):
 
 @final
 class Cursor:
-    """Reads one partition, from one wanted offset to the next.
+    """The position in one partition, moving through the requested ranges.
 
     Attributes:
-        offset: the next one that is wanted.
-        finished: there is none.
-        leader: who is asked; None while nobody knows.
-        due: not to be asked before.
-        trouble: what has been wrong since the last progress.
-        astray: the broker says that the offset is not in the log.
-        beyond: how often it was found to lie beyond the log's end.
-        gone_since: since when the topic is not known; None if it is.
+        offset: the next requested offset.
+        finished: True if no requested offset is left.
+        leader: the broker to fetch from; None until looked up.
+        not_before: the earliest time of the next request.
+        failures: the failures since the last progress, or None.
+        out_of_range: True after OFFSET_OUT_OF_RANGE.
+        beyond_end: number of times that the offset was beyond the log's end.
+        unknown_since: since when the topic is unknown to brokers; None if known.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Cursor:
         self._backoff = Backoff(spread)
 
     def max_bytes(self) -> int:
-        """Guess how many bytes there are up to the next large hole."""
+        """Return the estimated bytes up to the next large gap."""
         need = 0.0
         offset = self.offset
         for index in range(self._index, len(self._spans)):
@@ -113,15 +113,15 @@ class Cursor:
                 break
             need += (last + 1 - offset) * self._bytes_per_offset
             offset = last + 1
-        # A little more than the guess: an answer that lacks the last batch is
-        # followed by a fetch for that one.
+        # Slightly more than estimated: a response without the last batch would need
+        # another request for it.
         return int(min(max(need * 1.125, MIN_BYTES), MAX_BYTES))
 
     def advance(self, after: int, size: int) -> Sequence[Span]:
-        """So many bytes brought all up to `after`; gives the ranges in that.
+        """Move to `after`, read with `size` bytes; return the ranges read.
 
-        A batch is given whole. What it has below `offset` was read before, or told to
-        be lost.
+        Fetch returns whole batches. Their offsets below `offset` were read before, or
+        were reported lost.
         """
         self._bytes_per_offset = size / (after - self.offset)
         self._clear_failures()
@@ -133,9 +133,9 @@ class Cursor:
         return spans
 
     def skip(self, before: int | None) -> tuple[int, int]:
-        """Nothing below `before` can be read, or nothing more at all.
+        """Skip all offsets below `before`, or all remaining offsets if None.
 
-        Gives the first and the last offset that were wanted of it.
+        Returns the first and the last requested offset among them.
         """
         first, last = self.offset, self._spans[-1][1]
         if before is not None and before <= last:
@@ -151,7 +151,7 @@ class Cursor:
         return first, last
 
     def on_failure(self, reason: str, now: float) -> Failures:
-        """Nothing came: ask again, after a while."""
+        """Count a failure, and set the time of the next try."""
         before = self.failures or Failures(now, 0, reason)
         self.failures = Failures(before.since, before.tries + 1, reason)
         self.not_before = now + self._backoff.next_delay()

@@ -1,7 +1,7 @@
-"""A piece of a partition's log, as whoever reads it by offset gets it.
+"""A slice of a partition's log, read by offset.
 
-Rule 1: these are plain values; records in them belong to nobody and lock nothing.
-Rule 2: nothing here knows how it was read.
+Rule 1: plain values; the records are not acquired and hold no locks.
+Rule 2: independent of how it was read.
 """
 
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ __all__ = ["LogSlice"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSlice:
-    """Records that follow each other in a log.
+    """Consecutive records of a log.
 
     Attributes:
-        records: ascending; an offset that is left out has no record.
-        next_offset: where to read on. Not moved on if one batch is larger than what
-            was asked for.
+        records: in order; an offset without a record here has none in the log.
+        next_offset: where to continue. Unchanged if the next batch is larger than the
+            requested bytes.
         end_offset: the next offset to be written; the high watermark.
-        log_start_offset: the first offset that retention left.
-        damaged: what is wrong with offsets that cannot be read, if any.
+        log_start_offset: the first offset that retention has kept.
+        damaged: messages about offsets that cannot be decoded.
     """
 
     records: tuple[Record, ...]

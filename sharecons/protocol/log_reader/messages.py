@@ -1,7 +1,7 @@
-"""What is said and heard when a log is read again by offset: plain Fetch.
+"""The request and response of a plain Fetch.
 
-Rule 1: these are plain values with Kafka's names, in seconds and bytes.
-Rule 2: nothing here knows of share groups; who reads so has no locks.
+Rule 1: plain values with Kafka's names, in seconds and bytes.
+Rule 2: independent of share groups; records read like this are not locked.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ __all__ = ["Fetch", "FetchPosition", "Fetched", "FetchedPartition"]
 
 
 class FetchPosition(NamedTuple):
-    """Where one partition is to be read.
+    """The part of a request for one partition.
 
-    `leader_epoch` has a broker say so if it is not the leader that we take it for: a
-    follower that lags would take an offset of ours for one beyond the log.
+    With `leader_epoch`, a broker that is no longer the leader returns an error. A
+    lagging follower would instead report an offset beyond its log.
     """
 
     leader_epoch: int
@@ -27,7 +27,7 @@ class FetchPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """A fetch without a session; `committed` leaves aborted transactions out."""
+    """A fetch without a session; `committed` excludes aborted transactions."""
 
     max_wait: float
     min_bytes: int
@@ -37,10 +37,10 @@ class Fetch:
 
 
 class FetchedPartition(NamedTuple):
-    """One partition's part of the answer.
+    """The part of a response for one partition.
 
-    `aborted` are producer id and first offset of transactions that were aborted.
-    `records` are batches as they lie in the log, the last perhaps cut off.
+    `aborted` has the producer id and first offset of aborted transactions. `records`
+    are the log's batches; the last one may be incomplete.
     """
 
     share_partition: SharePartition

@@ -1,8 +1,8 @@
-"""Plans to move over, as values: what becomes of each partition, and what it costs.
+"""Migration plans: the new offset of each partition, and its effects.
 
-Rule 1: these are plain values; what they hold is decided in `moving_over`.
-Rule 2: counts are of offsets. Some hold no record (the marks that end transactions,
-what compaction removed), so of records they are the most that there can be.
+Rule 1: plain values; `offset_migration` computes them.
+Rule 2: counts are in offsets. Some offsets have no record (transaction markers,
+compacted records), so counts are upper bounds of records.
 """
 
 import enum
@@ -27,24 +27,24 @@ __all__ = [
 
 
 class Direction(enum.Enum):
-    """Which way a place is moved."""
+    """The direction of a migration."""
 
     TO_SHARE_GROUP = "to-share-group"
     TO_CONSUMER_GROUP = "to-consumer-group"
 
 
 class MissingPolicy(enum.Enum):
-    """What becomes of partitions in which the source has no place."""
+    """The policy for partitions in which the source has no position."""
 
     LEAVE = "leave"
-    """The target begins as it would have begun: at its place, or by its reset."""
+    """Leave the target unchanged: it starts at its position, or by its offset reset."""
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBounds:
-    """The first offset of a partition's log, and the next one to be written."""
+    """The first offset of a log, and the next one to be written."""
 
     start: int
     end: int
@@ -52,10 +52,10 @@ class LogBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledAbove:
-    """What is settled above a share group's start offset.
+    """The settled offsets above a share group's start offset.
 
-    `batches` are the share coordinator's, None where it may not be asked; then the lag
-    (KIP-1226) tells how many they are. Both are None where nobody tells.
+    `batches` are the share coordinator's; None if they cannot be read. Then `count` is
+    computed from the lag (KIP-1226), if possible.
     """
 
     batches: tuple[StateBatch, ...] | None
@@ -63,12 +63,12 @@ class SettledAbove:
 
 
 NOTHING_ABOVE: Final = SettledAbove(batches=(), count=0)
-"""Of consumer groups: they settle in order."""
+"""For consumer groups, which commit in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPosition:
-    """Where a group stands in a partition: all before `offset` is settled."""
+    """A group's position in a partition: all offsets before `offset` are settled."""
 
     offset: int
     above: SettledAbove = NOTHING_ABOVE
@@ -76,22 +76,22 @@ class GroupPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What becomes of one partition.
+    """The plan for one partition.
 
     Attributes:
-        source_offset: where the source stands; None if it has no place.
-        target_offset: where the target stands now; None if it has no place.
-        offset: where the target is to begin; None leaves it as it is.
+        source_offset: the source's position, or None.
+        target_offset: the target's current position, or None.
+        offset: the target's new position; None leaves it unchanged.
         log: the partition's log.
-        twice: offsets that the source settled and the target delivers again: the sum
-            of `acknowledged` and `archived`. None: unknown.
-        acknowledged: of these, those that were accepted. None: unknown.
-        archived: of these, those that were rejected or given up. None: unknown.
-        rewound: offsets that the target itself had settled and delivers again. None:
-            unknown.
-        missed: offsets that the source has not settled and the target does not
-            deliver. None: unknown.
-        notes: sentences about all this.
+        twice: number of offsets that the source settled and the target delivers
+            again: the sum of `acknowledged` and `archived`. None: unknown.
+        acknowledged: those of `twice` that were acknowledged. None: unknown.
+        archived: those of `twice` that were archived. None: unknown.
+        rewound: number of offsets that the target itself settled and delivers again.
+            None: unknown.
+        missed: number of offsets that the source has not settled and the target does
+            not deliver. None: unknown.
+        notes: sentences that explain these numbers.
     """
 
     source_offset: int | None
@@ -107,21 +107,21 @@ class Move:
 
     @property
     def is_needed(self) -> bool:
-        """False where the target stands there already, or is to stay as it is."""
+        """False if the target has the new position already, or is left unchanged."""
         return self.offset is not None and self.offset != self.target_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A plan: what becomes of each partition, and what stands in the way.
+    """A migration plan for all partitions.
 
     Attributes:
         source, target: group ids.
-        direction: what kind the target is.
-        moves: by partition.
-        errors: partitions of which nothing can be said, and why.
-        obstacles: what forbids all of it: members of the groups.
-        unplaced: what was chosen for partitions in which the source has no place.
+        direction: the type of the target.
+        moves: the plan of each partition.
+        errors: partitions that cannot be planned, with their errors.
+        obstacles: reasons why the plan cannot be executed: groups with members.
+        unplaced: policy for partitions in which the source has no position.
     """
 
     source: str
@@ -134,22 +134,22 @@ class Migration:
 
     @property
     def twice(self) -> int | None:
-        """Offsets delivered twice, of all partitions; None: not all is known."""
+        """Number of offsets delivered twice, in all partitions; None: unknown."""
         return _sum(move.twice for move in self.moves.values())
 
     @property
     def missed(self) -> int | None:
-        """Offsets not delivered at all, of all partitions; None: not all is known."""
+        """Number of offsets never delivered, in all partitions; None: unknown."""
         return _sum(move.missed for move in self.moves.values())
 
     @property
     def rewound(self) -> int | None:
-        """Offsets that the target settled and delivers again, of all partitions."""
+        """Number of offsets that the target delivers again, in all partitions."""
         return _sum(move.rewound for move in self.moves.values())
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
-        """Where the target is to begin, of the partitions that are moved."""
+        """The new positions of the target, of partitions that are moved."""
         return {
             key: one.offset
             for key, one in self.moves.items()

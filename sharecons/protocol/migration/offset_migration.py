@@ -1,16 +1,16 @@
-"""Moving over: where a group of the other kind is to begin, and what that costs.
+"""Conversion of a group's position for a group of the other type, and its effects.
 
-Rule 1: which offset a place becomes, and which records are then delivered twice or
-not at all, is decided here, one partition at a time.
-Rule 2: this file meets no broker: it is given where the groups and the log stand.
+Rule 1: the new offset, and which records are then delivered twice or never, is decided
+here, one partition at a time.
+Rule 2: no I/O: positions and log bounds are passed in.
 
 Theory of operation
 -------------------
-A consumer group has one offset in a partition, and has settled all before it. A share
-group has settled all before its start offset, and single records above it: accepted,
-rejected or given up out of order. So a consumer group's place is told to a share group
-without loss; on the way back the start offset is all that can be told, and what was
-settled above it is delivered twice.
+A consumer group has one offset per partition, and has settled all offsets before it. A
+share group has settled all offsets before its start offset, and some above it, as
+records are acknowledged and archived out of order. So the position of a consumer group
+converts to a share group without loss. In the other direction only the start offset
+can be converted, and offsets settled above it are delivered twice.
 """
 
 from typing import Final
@@ -42,10 +42,10 @@ def plan_move(
     unplaced: MissingPolicy = MissingPolicy.LEAVE,
     reset: str | None = None,
 ) -> Move:
-    """Decide what becomes of a partition.
+    """Return the plan for a partition.
 
-    `reset` is where the target begins by itself: its `share.auto.offset.reset`; None
-    where that is unknown, as of any consumer group.
+    `reset` is the target's `share.auto.offset.reset`; None if unknown, or if the target
+    is a consumer group.
     """
     if source is None:
         return _without_position(target, log, direction, unplaced, reset)
@@ -53,7 +53,7 @@ def plan_move(
 
 
 def changed_since(planned: Migration, now: Migration) -> dict[TopicPartition, Error]:
-    """Find the partitions in which something moved on since the plan, and say what."""
+    """Return an error for each partition whose positions changed since the plan."""
     errors: dict[TopicPartition, Error] = dict(now.errors)
     for key, at in planned.offsets.items():
         old, new = planned.moves[key], now.moves.get(key)
@@ -85,7 +85,7 @@ def _changed_error(
 def count_offsets(
     batches: tuple[StateBatch, ...], state: DeliveryState, since: int
 ) -> int:
-    """Count the offsets in a state, from an offset on."""
+    """Return the number of offsets in a state, from an offset on."""
     return sum(
         max(0, batch.last_offset - max(batch.first_offset, since) + 1)
         for batch in batches
@@ -93,7 +93,7 @@ def count_offsets(
     )
 
 
-# Partitions in which the source has a place.
+# Partitions in which the source has a position.
 
 
 def _with_position(
@@ -133,12 +133,12 @@ def _delivered_again(
         return acknowledged, archived, acknowledged + archived
     if offset == source.offset or source.above.count == 0:
         return None, None, source.above.count
-    # The number is known, but not how many of them are gone with the log's beginning.
+    # Retention removed an unknown part of them.
     return None, None, None
 
 
 def _missed(source: GroupPosition, log: LogBounds) -> int | None:
-    """Count what the log dropped before the source settled it."""
+    """Return the number of offsets that retention removed before they were settled."""
     gone = log.start - source.offset
     if source.offset > log.end:
         return None
@@ -156,7 +156,7 @@ def _missed(source: GroupPosition, log: LogBounds) -> int | None:
 
 
 def _rewound(target: GroupPosition | None, offset: int, log: LogBounds) -> int | None:
-    """Count what the target settled, and forgets when its place is set anew."""
+    """Return the number of offsets that the target settled and delivers again."""
     if target is None or target.offset == offset:
         return 0
     above, since = target.above, max(offset, target.offset)
@@ -170,7 +170,7 @@ def _rewound(target: GroupPosition | None, offset: int, log: LogBounds) -> int |
     return None
 
 
-# Partitions in which it has none.
+# Partitions in which the source has no position.
 
 
 def _without_position(
@@ -186,7 +186,10 @@ def _without_position(
     missed, note = (
         _left_unchanged(target, log, direction, reset)
         if offset is None
-        else (offset - log.start, f"the source has no place: moved to {unplaced.value}")
+        else (
+            offset - log.start,
+            f"the source has no position: moved to {unplaced.value}",
+        )
     )
     rewound = 0 if offset is None else _rewound(target, offset, log)
     more = () if offset is None else _notes_of_target(target, offset, log)
@@ -210,25 +213,25 @@ def _left_unchanged(
     direction: Direction,
     reset: str | None,
 ) -> tuple[int | None, str]:
-    """Say what becomes of a partition that is left as it is."""
-    lacking = "the source has no place"
+    """Return the missed offsets and the note for a partition left unchanged."""
+    lacking = "the source has no position"
     held = log.end - log.start
     if target is not None:
         return None, f"{lacking}: the target stays at {target.offset}"
     if direction is Direction.TO_CONSUMER_GROUP:
-        begins = "the target begins by its consumers' auto.offset.reset"
+        begins = "the target starts by its consumers' auto.offset.reset"
         return (0 if held == 0 else None), f"{lacking}: {begins}"
-    begins = f"the target begins by share.auto.offset.reset={reset or '?'}"
+    begins = f"the target starts by share.auto.offset.reset={reset or '?'}"
     if reset == "earliest":
         return 0, f"{lacking}: {begins}"
     if reset == "latest":
-        until = "what is written before its first consumer comes is not delivered"
-        there = f"nor are the {held} offsets that are there" if held else ""
+        until = "records written before its first consumer joins are not delivered"
+        there = f"nor are the {held} existing offsets" if held else ""
         return held, ", ".join(filter(None, (f"{lacking}: {begins}; {until}", there)))
     return (0 if held == 0 else None), f"{lacking}: {begins}"
 
 
-# What there is to say.
+# Notes.
 
 
 def _notes_of_log(
@@ -236,16 +239,16 @@ def _notes_of_log(
 ) -> tuple[str, ...]:
     if source.offset > log.end:
         return (
-            f"the source stands at {source.offset}, beyond the log's end {log.end} "
-            "(was the topic made anew, or cut?): moved to the end; whether the "
-            f"{log.end - log.start} offsets before it were delivered is unknown",
+            f"the source is at {source.offset}, beyond the log's end {log.end} (was "
+            "the topic recreated or truncated?): moved to the end; it is unknown if "
+            f"the {log.end - log.start} offsets before it were delivered",
         )
     if source.offset < log.start:
         many = "an unknown number" if missed is None else missed
         return (
-            f"the source stands at {source.offset}, before the log's start "
-            f"{log.start}: moved to the start; {many} of the "
-            f"{log.start - source.offset} offsets between are gone undelivered",
+            f"the source is at {source.offset}, before the log's start {log.start}: "
+            f"moved to the start; {many} of the {log.start - source.offset} offsets "
+            "between were removed undelivered",
         )
     return ()
 
@@ -261,17 +264,19 @@ def _notes_of_state(
         return ()
     if twice is None:
         return (
-            "how many records above it are settled is unknown (reading their states "
-            "takes CLUSTER_ACTION on the cluster; a newer broker may have states that "
-            "sharecons does not know): these are delivered twice",
+            "offsets settled above it are delivered twice; their number is unknown "
+            "(reading the state needs CLUSTER_ACTION on the cluster; a newer broker "
+            "may have delivery states that sharecons does not know)",
         )
     notes = []
     if twice:
         notes.append(f"{twice} offsets above it are settled and delivered twice")
     if archived:
-        notes.append(f"{archived} of these had been rejected or given up")
+        notes.append(f"{archived} of these are archived")
     if begun := _count_redelivered(source, offset):
-        notes.append(f"{begun} offsets were delivered and not settled: they come again")
+        notes.append(
+            f"{begun} offsets were delivered and not settled: they are delivered again"
+        )
     return tuple(notes)
 
 
@@ -286,9 +291,9 @@ def _notes_of_target(
     rewound = _rewound(target, offset, log)
     if target is None or offset == target.offset:
         return ()
-    stood = f"the target stood at {target.offset}"
+    stood = f"the target was at {target.offset}"
     if rewound is None:
-        return (f"{stood}, and what it settled above that comes again",)
+        return (f"{stood}: offsets that it settled above are delivered again",)
     if rewound:
-        return (f"{stood}: {rewound} offsets that it settled come again",)
+        return (f"{stood}: {rewound} offsets that it settled are delivered again",)
     return (stood,)

@@ -1,16 +1,16 @@
-"""SASL over one connection: what is sent next, and what the answers mean.
+"""The SASL exchange on one connection.
 
-Rule 1: whatever decides which SASL message follows, and when to authenticate again,
-lives in this file and in `mechanisms`.
-Rule 2: it meets no socket and no clock. A token and a nonce come in with it.
+Rule 1: the next SASL message, and the time to authenticate again, are decided here and
+in `mechanisms`.
+Rule 2: no socket and no clock; token and nonce are passed in.
 
 Theory of operation
 -------------------
-SaslHandshake names the mechanism; SaslAuthenticate carries the mechanism's own bytes,
-once or twice, until it is content. With its last answer the broker may name a time
-(`connections.max.reauth.ms`, KIP-368): after that it closes the connection at the next
-request, unless the same dialogue was held again by then, on the same connection. One
-`Authentication` is one such dialogue.
+SaslHandshake selects the mechanism. SaslAuthenticate carries the mechanism's bytes,
+once or twice. The broker's last response may contain a session lifetime
+(`connections.max.reauth.ms`, KIP-368). After that time the broker closes the connection
+at the next request, unless the client has authenticated again on it. One
+`Authentication` is one such exchange.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 RENEW_AFTER: Final = 0.85
-"""Of a session's lifetime; Java's clients choose between this and 0.95."""
+"""Fraction of a session's lifetime; Java clients choose between this and 0.95."""
 
 FOREVER: Final = float("inf")
 
@@ -44,7 +44,7 @@ class SaslHandshake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslHandshakeResponse:
-    """What the broker says of it, and what it offers."""
+    """The broker's error code, and the mechanisms that it supports."""
 
     error: int
     mechanisms: tuple[str, ...]
@@ -52,14 +52,14 @@ class SaslHandshakeResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslAuthenticate:
-    """Bytes of a mechanism's."""
+    """The next bytes of the mechanism, to the broker."""
 
     payload: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslAuthenticateResponse:
-    """The broker's; `session_lifetime` is in seconds, 0 for no end."""
+    """The broker's bytes; `session_lifetime` is in seconds, 0 means no limit."""
 
     error: int
     message: str | None
@@ -71,12 +71,12 @@ Request = SaslHandshake | SaslAuthenticate
 
 
 class Authentication:
-    """One dialogue; `finished` with a `failure`, or with none.
+    """One SASL exchange.
 
     Attributes:
-        finished: nothing more is to be sent.
-        failure: why the broker, or this client, is not content.
-        renew_at: when the next dialogue is to be held, if this one went well.
+        finished: True if it has ended, with or without an error.
+        error: why either side rejected the credentials, or None.
+        renew_at: when to authenticate again, after a success.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class Authentication:
                 self._respond(b"")
             case Code.UNSUPPORTED_SASL_MECHANISM:
                 offered = ", ".join(answer.mechanisms) or "none"
-                self._fail(f"this listener does not offer it, but: {offered}")
+                self._fail(f"this listener does not support it; it supports: {offered}")
             case Code.ILLEGAL_SASL_STATE:
                 self._fail(
-                    "this listener asks nobody who he is; connect without SASL "
+                    "this listener has SASL disabled; connect without SASL "
                     "(security.protocol PLAINTEXT or SSL), or to another port"
                 )
             case code:
@@ -132,11 +132,11 @@ class Authentication:
         if self._next is None and self.error is None:
             self.finished = True
             if answer.session_lifetime > 0:
-                # The session began after this was sent.
+                # The session started after the request was sent.
                 self.renew_at = self._sent_at + RENEW_AFTER * answer.session_lifetime
 
     def _respond(self, challenge: bytes) -> None:
-        assert self._exchange is not None, "without one, all has failed"
+        assert self._exchange is not None
         try:
             payload = self._exchange.respond(challenge)
         except ExchangeError as error:
@@ -147,9 +147,9 @@ class Authentication:
 
     def _on_rejection(self, answer: SaslAuthenticateResponse) -> None:
         if answer.error == Code.SASL_AUTHENTICATION_FAILED:
-            self._fail(answer.message or "the broker does not say why")
+            self._fail(answer.message or "the broker returned no reason")
         elif answer.error == Code.ILLEGAL_SASL_STATE:
-            self._fail(answer.message or "the broker expected something else")
+            self._fail(answer.message or "the broker expected another message")
         else:
             self._fail_temporarily(answer.error, answer.message)
 
@@ -161,7 +161,7 @@ class Authentication:
         )
 
     def _fail_temporarily(self, code: int, message: str | None) -> None:
-        """It is not about us: another time it may go well."""
+        """End with a retriable error, as the credentials are not its cause."""
         said = code_name(code) + (f" ({message})" if message else "")
         self._end(
             ConnectionFailedError(

@@ -1,4 +1,4 @@
-"""Who a client says it is, as SASL has it: a mechanism, and what that asks for."""
+"""SASL credentials: a mechanism, with a password or a source of tokens."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
 
 TokenSource = Callable[[], str | Awaitable[str]]
-"""Gives a token that is good now; asked again for each authentication."""
+"""Returns a valid token; called for each authentication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """A mechanism of `MECHANISMS`, and a name and a password, or a source of tokens."""
+    """A mechanism of `MECHANISMS`, with user name and password or a token source."""
 
     mechanism: str
     username: str = ""
     password: str = field(default="", repr=False)
     token: TokenSource | None = field(default=None, repr=False)
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Of OAUTHBEARER (KIP-342): what goes to the broker beside the token."""
+    """OAUTHBEARER extensions (KIP-342), which are sent with the token."""

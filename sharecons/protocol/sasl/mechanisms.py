@@ -1,4 +1,4 @@
-"""What each SASL mechanism says: PLAIN (RFC 4616), SCRAM (5802), OAUTHBEARER (7628)."""
+"""The SASL mechanisms PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628)."""
 
 import re
 from typing import Final, Protocol
@@ -14,28 +14,29 @@ _VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 
 
 class ExchangeError(Exception):
-    """One of both sides could not prove who it is; caught before it gets out."""
+    """The exchange has failed; converted to an `AuthenticationError`."""
 
 
 class Exchange(Protocol):
-    """One side of a mechanism's dialogue, the client's."""
+    """The client's side of a mechanism."""
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Give the next bytes; None if the dialogue is over, and all is well.
+        """Return the next bytes, or None if the exchange has succeeded.
 
         The first challenge is empty.
 
         Raises:
-            UnprovenError: the broker proved nothing, or refuses.
+            ExchangeError: the broker rejects the credentials, or its response is
+                invalid.
         """
         ...
 
 
 def start_exchange(credentials: Credentials, nonce: str, token: str) -> Exchange:
-    """Begin the dialogue that these credentials are for.
+    """Start the exchange for credentials.
 
     Raises:
-        UnprovenError: they cannot be sent.
+        ExchangeError: the credentials cannot be encoded.
     """
     if credentials.mechanism == PLAIN:
         return _Plain(credentials)
@@ -48,7 +49,9 @@ class _Plain:
     def __init__(self, credentials: Credentials) -> None:
         parts = ("", credentials.username, credentials.password)
         if any("\0" in part for part in parts):
-            raise ExchangeError("name and password must have no NUL character in them")
+            raise ExchangeError(
+                "user name and password must not contain NUL characters"
+            )
         self._message: bytes | None = "\0".join(parts).encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
@@ -57,7 +60,7 @@ class _Plain:
 
 
 class _ScramClient(Protocol):
-    """What is used of scramp's."""
+    """The part of scramp's interface used here."""
 
     def get_client_first(self) -> str: ...
 
@@ -69,7 +72,7 @@ class _ScramClient(Protocol):
 
 
 class _Scram:
-    """The dialogue is scramp's; only here it is loaded."""
+    """SCRAM, implemented by scramp, which is loaded on first use."""
 
     def __init__(self, credentials: Credentials, nonce: str) -> None:
         from scramp import (  # type: ignore[import-untyped]
@@ -86,14 +89,14 @@ class _Scram:
                 c_nonce=nonce,
             )
         except ScramException as error:
-            raise ExchangeError(f"name or password: {error}") from error
+            raise ExchangeError(f"invalid user name or password: {error}") from error
         self._steps = [self._verify, self._final, self._first]
 
     def respond(self, challenge: bytes) -> bytes | None:
         try:
             return self._steps.pop()(challenge.decode())
         except (self._error, UnicodeDecodeError) as error:
-            raise ExchangeError(f"the broker's answer is no good: {error}") from error
+            raise ExchangeError(f"invalid SCRAM server response: {error}") from error
 
     def _first(self, challenge: str) -> bytes:
         return self._client.get_client_first().encode()
@@ -103,21 +106,23 @@ class _Scram:
         return self._client.get_client_final().encode()
 
     def _verify(self, challenge: str) -> None:
-        # It knows the password as well, or is not the broker that it says it is.
+        # Verifies that the broker knows the password, too.
         self._client.set_server_final(challenge)
 
 
 class _Bearer:
     def __init__(self, credentials: Credentials, token: str) -> None:
         if not _TOKEN.fullmatch(token):
-            raise ExchangeError("the token is none that can be sent (RFC 6750)")
+            raise ExchangeError(
+                "the token is empty or has invalid characters (RFC 6750)"
+            )
         fields = {"auth": f"Bearer {token}", **credentials.extensions}
         for name, value in credentials.extensions.items():
             if name == "auth" or not _NAME.fullmatch(name):
-                raise ExchangeError(f"{name!r} is no name for an extension")
+                raise ExchangeError(f"{name!r} is not a valid extension name")
             if not _VALUE.fullmatch(value):
                 raise ExchangeError(
-                    f"extension {name!r} has a value that cannot be sent"
+                    f"extension {name!r} has an empty value or invalid characters"
                 )
         pairs = "".join(f"{k}={v}{SEPARATOR}" for k, v in fields.items())
         self._message: bytes | None = f"n,,{SEPARATOR}{pairs}{SEPARATOR}".encode()
@@ -126,5 +131,5 @@ class _Bearer:
         message, self._message = self._message, None
         if message is not None or not challenge:
             return message
-        # A refusal comes as a challenge: Kafka's error follows when it was confirmed.
+        # A rejection is a challenge: Kafka sends the error after this confirmation.
         return SEPARATOR.encode()
