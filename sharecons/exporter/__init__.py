@@ -1,7 +1,8 @@
-"""Lag for machines: share groups as Prometheus metrics.
+"""Metrics of share groups for Prometheus.
 
-`readings` is what is known of groups at a time, `collecting` asks for it, `metrics`
-says it in Prometheus' words, and `serving` does all that until it is told to stop.
+`collector` reads a `snapshot` of all groups; `stalls` and `archived` add what depends
+on earlier snapshots. `metrics` converts it to Prometheus metrics, `server` serves them,
+and `reachability` detects that no broker responds.
 """
 
 from sharecons.exporter.collector import Collector

@@ -1,7 +1,7 @@
-"""Archived offsets, counted as collections find them.
+"""Counts of archived offsets, over all collections.
 
-Brokers keep no count. An archived offset is in the state until the start offset passes
-it, so a count of what is new in each collection is a lower bound.
+Brokers do not count them. An archived offset is in the state until the start offset
+passes it, so the sum of the new ones in each collection is a lower bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class ArchivedCounts:
     _latest: Mapping[PartitionKey, Ranges] = field(default_factory=dict)
 
     def after(self, snapshot: Snapshot) -> "ArchivedCounts":
-        """Return the counts with those of new readings added.
+        """Return the counts with the new ones of a snapshot added.
 
         A partition that could not be read keeps its count. One that a readable group
         no longer has is dropped.

@@ -1,8 +1,8 @@
-"""Collections: all groups of a cluster are looked at, with few questions.
+"""The collector: reads all groups of a cluster with few requests.
 
-The groups' descriptions, their offsets and their logs' ends are asked for all groups at
-once: one request to each coordinator or leader. Only states take a request for each
-group, and the oldest record one to its leader, when another one became the oldest.
+Descriptions, offsets and log ends are requested for all groups together: one request to
+each coordinator or leader. Only states take a request per group, and the oldest record
+one to its leader, if it is another record than before.
 """
 
 import time
@@ -43,7 +43,7 @@ from sharecons.protocol.diagnosis.offset_states import (
 __all__ = ["Collector"]
 
 MAX_CONCURRENT: Final = 8
-"""Groups whose states are asked for at a time."""
+"""Groups whose states are read concurrently."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -55,7 +55,7 @@ PartitionKey = tuple[str, TopicPartition]
 
 @dataclass(slots=True)
 class _Errors:
-    """What went wrong in one collection."""
+    """The errors of one collection."""
 
     counts: Counter[str] = field(default_factory=Counter)
     messages: dict[str, None] = field(default_factory=dict)
@@ -66,19 +66,19 @@ class _Errors:
             self.messages[str(error)] = None
 
     def found(self, source: str, results: Results[K, V]) -> dict[K, V]:
-        """Give what went well, and note the rest."""
+        """Return the values, and add the errors."""
         self.add(source, results.errors.values())
         return results.found
 
 
 @final
 class Collector:
-    """Collects readings of the groups whose ids fit one of the patterns.
+    """Reads snapshots of the groups whose ids match one of the patterns.
 
     Args:
-        admin: whom to ask.
-        patterns: as in file names: `billing-*`. None of them choose every group.
-        limit: seconds that one collection may take.
+        admin: sends the requests.
+        patterns: like file names: `billing-*`. None means all groups.
+        limit: seconds for one collection.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Collector:
         self._stalls = Stalls()
 
     async def collect(self) -> Snapshot:
-        """Look at all groups once. What fails is told in the readings; nothing raises.
+        """Read all groups once. Errors are in the snapshot; nothing is raised.
 
         May be cancelled at any time.
         """
@@ -108,7 +108,7 @@ class Collector:
                 errors.add("cluster", [error])
                 reached = not isinstance(error, ConnectionFailedError)
         if scope.cancelled_caught:
-            late = f"looking at the groups took more than {self._limit:g} s"
+            late = f"snapshot the groups took more than {self._limit:g} s"
             errors.add("cluster", [ConnectionFailedError(late)])
         return Snapshot(
             at=time.time(),
@@ -197,7 +197,7 @@ class Collector:
             if one.offset is not None
         }
 
-    # What needs a request for each group.
+    # Requests per group.
 
     async def _states(self, offsets: Offsets, errors: _Errors) -> States:
         states: dict[str, Mapping[TopicPartition, SharePartitionState]] = {}
@@ -211,8 +211,7 @@ class Collector:
                     return
                 read = await self._read_state(group_id, offsets[group_id])
                 if error := _forbidden_error(read):
-                    # The right is the cluster's: without it for one group it is
-                    # useless to ask for the others.
+                    # The right is on the cluster: without it no group is readable.
                     forbidden = True
                     errors.add("states", [error])
                 else:
@@ -230,17 +229,17 @@ class Collector:
         try:
             return await self._admin.read_state(group_id, keys)
         except Error as error:
-            # Raised here, it would end the other groups' questions.
+            # If raised, it would cancel the requests for other groups.
             return Results({key: Outcome(error=error) for key in keys})
 
     async def _with_oldest(
         self, snapshots: dict[str, GroupSnapshot], errors: _Errors
     ) -> dict[str, GroupSnapshot]:
         known, self._oldest = self._oldest, {}
-        for group_id, reading in snapshots.items():
+        for group_id, snapshot in snapshots.items():
             unsettled = {
                 key: each.unsettled
-                for key, each in reading.partitions.items()
+                for key, each in snapshot.partitions.items()
                 if each.unsettled
             }
             new = {
@@ -256,8 +255,8 @@ class Collector:
                 elif key not in new:
                     self._oldest[place] = known[place]
         return {
-            group_id: self._complete(group_id, reading)
-            for group_id, reading in snapshots.items()
+            group_id: self._complete(group_id, snapshot)
+            for group_id, snapshot in snapshots.items()
         }
 
     async def _oldest_records(
@@ -273,14 +272,14 @@ class Collector:
             errors.add("records", [error])
             return {}
 
-    def _complete(self, group_id: str, reading: GroupSnapshot) -> GroupSnapshot:
+    def _complete(self, group_id: str, snapshot: GroupSnapshot) -> GroupSnapshot:
         partitions = {
             key: replace(one, oldest=self._oldest[group_id, key][1])
             if (group_id, key) in self._oldest
             else one
-            for key, one in reading.partitions.items()
+            for key, one in snapshot.partitions.items()
         }
-        return replace(reading, partitions=partitions)
+        return replace(snapshot, partitions=partitions)
 
 
 def _forbidden_error(
@@ -289,8 +288,8 @@ def _forbidden_error(
     for error in read.errors.values():
         if isinstance(error, AuthorizationError):
             text = (
-                f"states are not read ({error.name}): that takes CLUSTER_ACTION on the "
-                "cluster; delivery counts and records in flight are left out"
+                f"states are not read ({error.name}), as that needs CLUSTER_ACTION on "
+                "the cluster; delivery counts and records in flight are left out"
             )
             return AuthorizationError(text, code=error.code, name=error.name)
     return None

@@ -1,4 +1,4 @@
-"""Readings in Prometheus' words."""
+"""Prometheus metrics from snapshots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -34,20 +34,20 @@ ERROR_SOURCES: Final = (
     "records",
 )
 NOT_COUNTED: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
-"""Offsets of which no delivery count is known, or that are none any more."""
+"""Statuses without a delivery count, or of records that no longer exist."""
 
 Value = Callable[[PartitionSnapshot, float], float | None]
 
 GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     (
         "lag_records",
-        "Offsets from the start offset to the log's end that are not settled "
-        "(KIP-1226): those settled out of order are left out.",
+        "Offsets from the start offset to the log's end that are neither acknowledged "
+        "nor archived (KIP-1226).",
         lambda one, _: one.lag,
     ),
     (
         "start_offset",
-        "The share-partition's start offset: all before it is settled.",
+        "The share-partition's start offset: all offsets before it are settled.",
         lambda one, _: one.start_offset,
     ),
     (
@@ -57,10 +57,10 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     ),
     (
         "available_or_locked_records",
-        "Offsets that were handed out and are not settled, as far as the share "
-        "coordinator keeps them: in flight. Brokers keep locks in memory alone, so "
-        "nobody can tell which are locked; those locked for the first time above all "
-        "that was ever settled or let go are left out.",
+        "Offsets that were delivered and are not settled, as stored by the share "
+        "coordinator. Only partition leaders know locks: these offsets are available "
+        "or locked. Offsets that are locked for the first time, above all that were "
+        "settled or released, are not counted.",
         lambda one, _: one.count(OffsetStatus.OPEN),
     ),
     (
@@ -71,8 +71,8 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     ),
     (
         "window_records",
-        "Offsets from the start offset to the last that was settled or let go, settled "
-        "ones too: in flight at least.",
+        "Offsets from the start offset to the last one that was settled or released: "
+        "so many are in flight at least.",
         lambda one, _: one.window,
     ),
     (
@@ -82,8 +82,8 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     ),
     (
         "oldest_unsettled_age_seconds",
-        "Seconds since the timestamp of the oldest record that is not settled; 0 if "
-        "there is none.",
+        "Seconds since the timestamp of the oldest unsettled record; 0 if there is "
+        "none.",
         lambda one, at: one.age(at),
     ),
 )
@@ -91,7 +91,7 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
 
 
 def make_registry(metrics: "Metrics") -> CollectorRegistry:
-    """Make a registry of its own, with the process's numbers beside."""
+    """Return a new registry with these metrics and those of the process."""
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)
@@ -100,10 +100,10 @@ def make_registry(metrics: "Metrics") -> CollectorRegistry:
 
 @final
 class Metrics(Collector):
-    """The latest readings, for whoever scrapes; from any thread.
+    """The metrics of the latest snapshot; may be scraped in any thread.
 
-    A scrape asks no broker. After a collection that failed there is no old value to
-    be taken for a new one: what could not be read is left out.
+    A scrape sends no requests. Values that the last collection could not read are left
+    out, so that old values are never taken for new ones.
     """
 
     def __init__(self) -> None:
@@ -113,15 +113,15 @@ class Metrics(Collector):
         self._archived = ArchivedCounts()
 
     def update(self, snapshot: Snapshot) -> None:
-        """Take new readings."""
+        """Replace the snapshot."""
         self._collections += 1
-        # A new one each time: a scrape in another thread may be counting the old one.
+        # A new object, as a scrape in another thread may iterate the old one.
         self._failures = self._failures + Counter(snapshot.error_counts)
         self._archived = self._archived.after(snapshot)
         self._latest = snapshot
 
     def collect(self) -> Iterable[Metric]:
-        """Say everything (prometheus-client asks)."""
+        """Return all metrics; called by prometheus-client."""
         yield from self._families(self._latest)
 
     def describe(self) -> Iterable[Metric]:
@@ -145,7 +145,7 @@ class Metrics(Collector):
         )
         errors = CounterMetricFamily(
             f"{PREFIX}_errors",
-            "What could not be read, by what was asked.",
+            "Errors of collections, by what could not be read.",
             labels=["what"],
         )
         for question in ERROR_SOURCES:
@@ -178,12 +178,12 @@ def _group_metrics(latest: Snapshot) -> Iterator[Metric]:
         "1 for the state that the group is in, 0 for the others.",
         labels=["group", "state"],
     )
-    for group_id, reading in latest.groups.items():
-        if reading.members is not None:
-            members.add_metric([group_id], reading.members)
-        if reading.state is not None:
-            for state in dict.fromkeys((*STATES, reading.state)):
-                states.add_metric([group_id, state], state == reading.state)
+    for group_id, group in latest.groups.items():
+        if group.members is not None:
+            members.add_metric([group_id], group.members)
+        if group.state is not None:
+            for state in dict.fromkeys((*STATES, group.state)):
+                states.add_metric([group_id, state], state == group.state)
     yield members
     yield states
 
@@ -201,25 +201,25 @@ def _partition_metrics(latest: Snapshot) -> Iterator[Metric]:
 def _delivery_counts(latest: Snapshot) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_records_by_delivery_count",
-        "Offsets from the start offset on by how often they were delivered, and how "
-        "they stand: acknowledged, archived, archiving, available_or_locked, unknown.",
-        labels=(*PARTITION, "standing", "delivery_count"),
+        "Offsets from the start offset on by delivery count and status: acknowledged, "
+        "archived, archiving, available_or_locked, unknown.",
+        labels=(*PARTITION, "status", "delivery_count"),
     )
     for labels, one in _partitions(latest):
         counts: Counter[tuple[str, int]] = Counter()
         for each in one.ranges or ():
             if each.status not in NOT_COUNTED and each.delivery_count is not None:
                 counts[each.status.value, each.delivery_count] += each.count
-        for (standing, deliveries), count in sorted(counts.items()):
-            gauge.add_metric([*labels, standing, str(deliveries)], count)
+        for (status, deliveries), count in sorted(counts.items()):
+            gauge.add_metric([*labels, status, str(deliveries)], count)
     return gauge
 
 
 def _stalled(latest: Snapshot) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_stalled",
-        "1 if the partition stands still for this reason, 0 if not: no_members, "
-        "unassigned, window_full, or no_progress (nothing was settled or let go for "
+        "1 if the partition is stalled for this reason, 0 if not: no_members, "
+        "unassigned, window_full, or no_progress (nothing was settled or released for "
         "longer than a lock lasts).",
         labels=(*PARTITION, "reason"),
     )
@@ -233,7 +233,7 @@ def _archived_seen(archived: ArchivedCounts) -> Metric:
     counter = CounterMetricFamily(
         f"{GROUP}_archived_seen",
         "Offsets that a collection found archived and the one before did not. Those "
-        "that the start offset passes between two collections are not seen.",
+        "that the start offset passes between two collections are not counted.",
         labels=PARTITION,
     )
     for (group_id, key), count in archived.totals.items():
@@ -242,6 +242,6 @@ def _archived_seen(archived: ArchivedCounts) -> Metric:
 
 
 def _partitions(latest: Snapshot) -> Iterator[tuple[list[str], PartitionSnapshot]]:
-    for group_id, reading in latest.groups.items():
-        for key, one in sorted(reading.partitions.items()):
+    for group_id, group in latest.groups.items():
+        for key, one in sorted(group.partitions.items()):
             yield [group_id, key.topic, str(key.partition)], one

@@ -1,7 +1,7 @@
-"""Whether brokers answer, found out between and during collections.
+"""Probes of whether brokers respond, between and during collections.
 
-Values of the last collection may be an hour old. A cheap request each second shows when
-they are no longer current.
+The values of the last collection may be an hour old. A cheap request each second shows
+when they are no longer current.
 """
 
 from typing import Final, final
@@ -22,7 +22,7 @@ PROBE_TIMEOUT: Final = 4.0
 
 @final
 class Reachability:
-    """Probes the cluster with DescribeCluster, which needs no right.
+    """Probes the cluster with DescribeCluster, which needs no permission.
 
     Args:
         admin: sends the requests.
@@ -53,6 +53,6 @@ class Reachability:
             except (ConnectionFailedError, RequestTimedOutError) as error:
                 return error
             except Error:
-                pass  # A refusal is a response, too.
+                pass  # An error of a broker is a response, too.
             return None
         return ConnectionFailedError(f"no broker answered within {PROBE_TIMEOUT:g} s")

@@ -1,4 +1,4 @@
-"""The exporter at work: it collects at intervals, and serves what it has."""
+"""The running exporter: collects at intervals, and serves the metrics over HTTP."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,26 +19,26 @@ __all__ = ["collect_repeatedly", "serve_metrics"]
 Report = Callable[[str], None]
 
 MAX_LINES: Final = 5
-"""Lines for one collection: the reasons are few, the partitions may be many."""
+"""Lines of errors per collection, as many partitions may fail for one reason."""
 
 RECOVERED: Final = "everything can be read again"
 
 
 @asynccontextmanager
 async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
-    """Serve metrics over HTTP, in a thread, until the block is left.
+    """Serve metrics over HTTP in a thread until the block is left.
 
-    Gives the port, which is a free one for 0.
+    Yields the port; with 0 that is a free one.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: the address is not available.
     """
     server, thread = start_http_server(port, host, make_registry(metrics))
     try:
         yield server.server_port
     finally:
         with anyio.CancelScope(shield=True):
-            # It ends what it is answering; its loop looks twice a second.
+            # Waits for current responses; the server checks twice a second.
             await to_thread.run_sync(server.shutdown)
         server.server_close()
         thread.join(timeout=1.0)
@@ -51,9 +51,9 @@ async def collect_repeatedly(
     interval: float,
     report: Report,
 ) -> None:
-    """Collect every `interval` seconds until cancelled, whatever fails.
+    """Collect every `interval` seconds until cancelled, also after errors.
 
-    When no broker answers, drop all values of groups at once. When one answers again,
+    When no broker responds, drop all values of groups at once. When one responds again,
     collect at once. Call `say` with what cannot be read, when that changes.
     """
     messages: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ async def collect_repeatedly(
 
 
 async def _collect(collector: Collector, reachability: Reachability) -> Snapshot:
-    """Collect once, or until no broker answers."""
+    """Collect once, or until no broker responds."""
     ended: list[Snapshot] = []
 
     async def watch() -> None:

@@ -1,4 +1,4 @@
-"""Readings: what was known of share groups at one time."""
+"""Snapshots: the state of share groups at one time."""
 
 import time
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSnapshot:
-    """A partition of a group; None stands for what was not told.
+    """A partition of a group; None means unknown.
 
     Attributes:
-        end_offset: of the log, the next to be written.
-        lag: records not settled (KIP-1226).
-        stretches: what stands how, from the start offset to the end; None where the
-            state may not be read.
-        oldest: the first record that is not settled; None where there is none, or it
-            cannot be read.
-        window_limit: offsets that may be in flight; None if configs cannot be read.
-        stalled: by reason, whether the partition stands still for it. A reason is
-            missing if what shows it could not be read.
+        end_offset: the next offset to be written to the log.
+        lag: unsettled records (KIP-1226).
+        ranges: the status of all offsets, from the start offset to the end; None if
+            the state cannot be read.
+        oldest: the oldest unsettled record; None if there is none, or it cannot be
+            read.
+        window_limit: maximum offsets in flight; None if configs cannot be read.
+        stalled: by reason, whether the partition is stalled. A reason is missing if
+            the data for it could not be read.
     """
 
     start_offset: int
@@ -50,23 +50,23 @@ class PartitionSnapshot:
 
     @property
     def window(self) -> int | None:
-        """Offsets from the start to the last that was written; None if unknown."""
+        """Offsets from the start to the last in the state; None if unknown."""
         if self.ranges is None:
             return None
         return window_of(self.start_offset, self.ranges)
 
-    def count(self, *standings: OffsetStatus) -> int | None:
-        """Return how many offsets stand so; None if unknown."""
+    def count(self, *statuses: OffsetStatus) -> int | None:
+        """Return the number of offsets with these statuses; None if unknown."""
         if self.ranges is None:
             return None
-        return sum(e.count for e in self.ranges if e.status in standings)
+        return sum(e.count for e in self.ranges if e.status in statuses)
 
     @property
     def unsettled(self) -> tuple[OffsetRange, ...] | None:
-        """The stretches that are not settled; None if nobody tells.
+        """The unsettled ranges; None if unknown.
 
-        Without the state it is known where they begin: what the group has begun to
-        read ends, as far as it is settled in order, at its start offset.
+        Without the state, they are estimated from the lag: all offsets from the start
+        offset on.
         """
         if self.ranges is not None:
             return tuple(each for each in self.ranges if each.status in UNSETTLED)
@@ -86,14 +86,14 @@ class PartitionSnapshot:
     def age(self, at: float) -> float | None:
         """Seconds since the oldest unsettled record was written, 0 if there is none."""
         if self.oldest is not None:
-            # A producer's clock may be ahead of ours.
+            # A producer's clock may be ahead.
             return max(0.0, at - self.oldest.timestamp / 1000)
         return 0.0 if self.unsettled == () else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSnapshot:
-    """A group; `state` and `members` are None if its coordinator did not tell."""
+    """A group; `state` and `members` are None if it could not be described."""
 
     state: str | None
     members: int | None
@@ -102,15 +102,15 @@ class GroupSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What one collection found.
+    """The result of one collection.
 
     Attributes:
-        at: when, in seconds since the epoch.
-        duration: seconds that it took.
+        at: time, in seconds since the epoch.
+        duration: in seconds.
         groups: by id.
-        failures: what went wrong, counted by what was asked.
-        complaints: why, each reason once.
-        reached: False if the cluster did not answer at all.
+        error_counts: number of errors, by what could not be read.
+        error_messages: without duplicates.
+        reached: False if no broker responded.
     """
 
     at: float
@@ -122,7 +122,7 @@ class Snapshot:
 
 
 def unreachable(error: Error) -> Snapshot:
-    """Return readings without groups: no broker answers any more."""
+    """Return a snapshot without groups, for a cluster that does not respond."""
     return Snapshot(
         at=time.time(),
         duration=0.0,
@@ -133,5 +133,5 @@ def unreachable(error: Error) -> Snapshot:
 
 
 def is_chosen(group_id: str, patterns: tuple[str, ...]) -> bool:
-    """Tell whether a group fits one of the patterns; none choose every group."""
+    """Return True if a group id matches one of the patterns, or there are none."""
     return not patterns or any(fnmatchcase(group_id, each) for each in patterns)

@@ -1,4 +1,4 @@
-"""Why partitions stand still, by the rules of `sharecons groups inspect`."""
+"""Reasons why partitions are stalled, by the rules of `sharecons groups inspect`."""
 
 from collections.abc import Mapping
 from typing import Final, final
@@ -32,7 +32,7 @@ AcknowledgedState = tuple[int | None, tuple[OffsetRange, ...]]
 
 @final
 class Stalls:
-    """Finds the reasons, and keeps for how long each partition has not changed."""
+    """Finds the reasons; remembers since when each partition is unchanged."""
 
     def __init__(self) -> None:
         self._unchanged: dict[PartitionKey, tuple[AcknowledgedState, float]] = {}
@@ -44,20 +44,22 @@ class Stalls:
         partitions: Mapping[TopicPartition, PartitionSnapshot],
         now: float,
     ) -> dict[TopicPartition, Mapping[str, bool]]:
-        """Return for each partition whether it stands still for each reason.
+        """Return for each partition and reason whether it is stalled.
 
-        A reason is left out if what shows it could not be read.
+        A reason is left out if the data for it could not be read.
         """
         facts = group_facts(group, configs)
         stalls: dict[TopicPartition, Mapping[str, bool]] = {}
         for key, one in partitions.items():
             if one.unsettled is None:
                 continue
-            inside = _inspection(one, assigned_members(group, key))
-            unchanged = self._seconds((group.group_id, key), inside, now)
+            partition = _inspection(one, assigned_members(group, key))
+            unchanged = self._seconds((group.group_id, key), partition, now)
             found = {
                 each.reason
-                for each in findings_of(inside, facts, now=now, unchanged_for=unchanged)
+                for each in findings_of(
+                    partition, facts, now=now, unchanged_for=unchanged
+                )
             }
             known = [*WITHOUT_STATE]
             if one.ranges is not None and facts.record_locks is not None:
@@ -66,13 +68,13 @@ class Stalls:
         return stalls
 
     def keep_only(self, places: set[PartitionKey]) -> None:
-        """Drop what is kept of partitions and groups that are gone."""
+        """Forget partitions and groups that no longer exist."""
         self._unchanged = {k: v for k, v in self._unchanged.items() if k in places}
 
     def _seconds(
-        self, place: PartitionKey, inside: PartitionInspection, now: float
+        self, place: PartitionKey, partition: PartitionInspection, now: float
     ) -> float:
-        current = acknowledged_state(inside)
+        current = acknowledged_state(partition)
         known, since = self._unchanged.get(place, (None, now))
         if known != current:
             since = now
@@ -83,10 +85,10 @@ class Stalls:
 def _inspection(
     one: PartitionSnapshot, members: tuple[str, ...]
 ) -> PartitionInspection:
-    stretches = one.ranges
-    if stretches is None:
-        # Without the state it is not known which offsets were handed out.
-        stretches = tuple(
+    ranges = one.ranges
+    if ranges is None:
+        # Without the state it is unknown which offsets were delivered.
+        ranges = tuple(
             OffsetRange(
                 first_offset=each.first_offset,
                 last_offset=each.last_offset,
@@ -98,7 +100,7 @@ def _inspection(
     return PartitionInspection(
         start_offset=one.start_offset,
         end_offset=one.end_offset,
-        ranges=stretches,
+        ranges=ranges,
         oldest=one.oldest,
         members=members,
     )

@@ -1,9 +1,10 @@
-"""Share groups seen from inside, and clusters before they are used.
+"""Inspection of share groups, and checks of a cluster before it is used.
 
-`inspect_group` tells what has become of each offset, and why a partition stands still;
-`oldest_records` how long records wait. What else there is, is a module away, so that
-each command loads its own: `peeking.peek`, `checks.check_cluster`, `html.page`,
-`png.draw`.
+`inspect_group` returns the status of each offset, and findings on why a partition
+makes no progress; `oldest_records` returns the oldest unsettled records. The other
+modules are imported on their own, so that each command loads only what it needs:
+`peek.peek`, `preflight.check_cluster`, `html.page`, `png.draw`. They share `gather`
+and `offset_bars`.
 """
 
 from sharecons.inspection.inspect import GroupInspection, Source, inspect_group

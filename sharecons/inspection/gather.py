@@ -1,4 +1,4 @@
-"""Questions asked side by side, each with its own answer or error."""
+"""Concurrent requests, each with its own result or error."""
 
 from collections.abc import Awaitable, Iterable
 from typing import TypeVar
@@ -21,7 +21,7 @@ Offsets = Results[TopicPartition, LogOffset]
 async def gather(
     first: Awaitable[A], second: Awaitable[B]
 ) -> tuple[Outcome[A], Outcome[B]]:
-    """Wait for two questions; an error of one does not end the other."""
+    """Await both concurrently; an error of one does not cancel the other."""
     one: list[Outcome[A]] = []
     two: list[Outcome[B]] = []
     async with anyio.create_task_group() as tasks:
@@ -33,7 +33,7 @@ async def gather(
 async def log_bounds(
     admin: ShareGroupAdmin, keys: Iterable[TopicPartition]
 ) -> tuple[Offsets, Offsets]:
-    """Ask where logs start, and where they end."""
+    """Look up the start and end offsets of logs."""
     wanted = tuple(keys)
     starts, ends = await gather(
         admin.list_offsets(wanted, OffsetSpec.EARLIEST),
@@ -42,8 +42,8 @@ async def log_bounds(
     return starts.value, ends.value
 
 
-async def _wait(question: Awaitable[A], into: list[Outcome[A]]) -> None:
+async def _wait(awaitable: Awaitable[A], into: list[Outcome[A]]) -> None:
     try:
-        into.append(Outcome(await question))
+        into.append(Outcome(await awaitable))
     except Error as error:
         into.append(Outcome(error=error))

@@ -1,4 +1,4 @@
-"""A look at a group as one HTML page that needs nothing beside it."""
+"""An inspection as one HTML page without external files."""
 
 from datetime import UTC, datetime
 from html import escape as escape_html
@@ -26,7 +26,7 @@ __all__ = ["page"]
 WIDTH: Final = 1000
 HEIGHT: Final = 22
 MIN_WIDTH: Final = 3
-"""Of what is not settled: one record in a window of thousands is still to be seen."""
+"""Minimum width of unsettled ranges: a record among thousands stays visible."""
 
 _STYLE: Final = """
 :root { color-scheme: light; }
@@ -66,8 +66,8 @@ _PATTERNS: Final = f"""
 
 
 def page(group: GroupInspection) -> str:
-    """Draw each partition as a strip, with its numbers and what there is to say."""
-    title = f"Share group {group.group.group_id} from inside"
+    """Return a page with a bar, numbers and findings for each partition."""
+    title = f"Share group {group.group.group_id}"
     limit = group.facts.delivery_limit
     rows = "".join(_row(strip, group, limit) for strip in offset_bars_of(group))
     rows += "".join(
@@ -80,10 +80,10 @@ def page(group: GroupInspection) -> str:
         '<meta name="viewport" content="width=device-width">'
         f"<title>{_escaped(title)}</title><style>{_STYLE}</style></head><body>"
         f"{_PATTERNS}<h1>{_escaped(title)}</h1>{_summary(group)}{_legend()}"
-        "<table><thead><tr><th>partition</th><th>from its start offset on</th>"
+        "<table><thead><tr><th>partition</th><th>offsets from the start offset</th>"
         '<th class="n">start</th><th class="n">settled</th>'
         '<th class="n">available<br>or locked</th><th class="n">above</th>'
-        "<th>oldest not settled</th><th>what there is to say</th></tr></thead>"
+        "<th>oldest unsettled</th><th>findings</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></body></html>\n"
     )
 
@@ -91,7 +91,10 @@ def page(group: GroupInspection) -> str:
 def _summary(group: GroupInspection) -> str:
     at = datetime.fromtimestamp(group.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     facts = group.facts
-    facts_text = [f"{group.group.state}, members: {facts.members}", f"seen at {at}"]
+    facts_text = [
+        f"{group.group.state}, members: {facts.members}",
+        f"inspected at {at}",
+    ]
     if facts.record_locks is not None:
         facts_text.append(f"a window of {facts.record_locks:,} offsets")
     if facts.delivery_limit is not None:
@@ -99,7 +102,7 @@ def _summary(group: GroupInspection) -> str:
     if facts.lock_duration is not None:
         facts_text.append(f"locks last {format_duration(facts.lock_duration)}")
     bars = offset_bars_of(group)
-    scale = f"Each strip is {bars[0].span:,} offsets wide" if bars else ""
+    scale = f"Each bar is {bars[0].span:,} offsets wide" if bars else ""
     if any(strip.limit is not None for strip in bars):
         scale += "; the dashed line is where the window is full"
     note = (
@@ -176,7 +179,7 @@ def _findings(bar: OffsetBar, group: GroupInspection) -> str:
 
 
 def _svg(bar: OffsetBar, limit: int | None) -> str:
-    # What is not settled is drawn last, so that nothing lies over it.
+    # Unsettled ranges are drawn last, so that nothing covers them.
     segments = sorted(
         bar.segments, key=lambda piece: piece.offset_range.status is OffsetStatus.OPEN
     )
@@ -229,5 +232,5 @@ def _name(topic: str, partition: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape what HTML would read as markup, and what a page would not show."""
+    """Escape HTML markup and characters that a page would not show."""
     return escape_html(escape_text(text))

@@ -1,4 +1,4 @@
-"""A look at a share group: everything that can be told of it from outside, at once."""
+"""Inspection of a share group: all that a client can find out about it."""
 
 import enum
 import time
@@ -29,7 +29,7 @@ from sharecons.protocol.diagnosis.offset_states import (
 )
 
 if TYPE_CHECKING:
-    # Loaded by who reads records; most looks do not.
+    # Loaded only if states are read from records.
     from sharecons.protocol.diagnosis.state_replay import RecordedState
 
 __all__ = [
@@ -42,23 +42,23 @@ __all__ = [
 ]
 
 Ends = tuple[int | None, int | None]
-"""Where a log starts and ends."""
+"""The start and end offsets of a log."""
 
 
 class Source(enum.Enum):
-    """Where states are read."""
+    """The source of states."""
 
     AUTO = "auto"
-    """From the coordinator; from records where that is not allowed."""
+    """The coordinator; records if that is not allowed."""
     COORDINATOR = "coordinator"
-    """ReadShareGroupState; needs CLUSTER_ACTION on the cluster."""
+    """ReadShareGroupState, which needs CLUSTER_ACTION on the cluster."""
     RECORDS = "records"
-    """The records of `__share_group_state`; needs READ on that topic."""
+    """The records of `__share_group_state`, which needs READ on that topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """What was read of a share-partition; `written` as in `PartitionInside`."""
+    """A state; `last_written` as in `PartitionInspection`."""
 
     state: SharePartitionState
     last_written: int | None = None
@@ -66,16 +66,16 @@ class _State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupInspection:
-    """A share group as one look found it.
+    """The result of one inspection of a share group.
 
     Attributes:
         source: where the states were read; never `AUTO`.
-        at: when, in seconds since the epoch.
-        partitions: each of those the group knows, or why it could not be seen.
-        findings: for each that could: what there is to say, the worst first.
-        since: for each that could: the first of the looks, one after the other, that
-            found nothing settled or let go since; in seconds since the epoch.
-        unread: what could not be read beside, and is missing in the findings.
+        at: time of the inspection, in seconds since the epoch.
+        partitions: each partition of the group, or the error of reading it.
+        findings: of each readable partition, the worst first.
+        since: of each readable partition: the time of the first of consecutive
+            inspections that found its state unchanged, in seconds since the epoch.
+        unread: errors of reading configs, which are missing in the findings.
     """
 
     group: ShareGroup
@@ -97,22 +97,22 @@ async def inspect_group(
     source: Source = Source.AUTO,
     before: GroupInspection | None = None,
 ) -> GroupInspection:
-    """Look at a share group from inside. It disturbs nobody, however often it is done.
+    """Inspect a share group, without side effects on it.
 
-    The questions of one look are not of one moment: what is settled between two of
-    them shows in one and not in the other.
+    The requests of one inspection are not simultaneous: records that are settled in
+    between show in some results and not in others.
 
     Args:
-        partitions: these alone; None is all that the group knows.
-        topics: all that the group knows of these alone.
-        before: the look before, for telling how long nothing has changed.
+        partitions: these only; None means all of the group.
+        topics: all partitions that the group has of these topics only.
+        before: the previous inspection, to find out for how long nothing has changed.
 
     Raises:
-        BrokerError: there is no such group, or it is no share group.
-        AuthorizationError: states may be read in neither way.
+        BrokerError: the group does not exist or is not a share group.
+        AuthorizationError: states can be read from neither source.
         Others as the methods of `ShareGroupAdmin`.
     """
-    # By itself: where nobody answers, one question is enough to see it.
+    # First, on its own: if no broker responds, one request is enough to find out.
     group = await admin.describe_group(group_id)
     listed, configs = await gather(
         admin.list_share_group_offsets(group_id), admin.describe_configs(group_id)
@@ -232,12 +232,12 @@ async def _states(
     if source is Source.RECORDS:
         return await _states_from_records(admin, group_id, keys), source
     read = await admin.read_state(group_id, keys)
-    refused = [e for e in read.errors.values() if isinstance(e, AuthorizationError)]
-    if source is Source.AUTO and refused:
+    rejected = [e for e in read.errors.values() if isinstance(e, AuthorizationError)]
+    if source is Source.AUTO and rejected:
         recorded = await _states_from_records(admin, group_id, keys)
         for error in recorded.errors.values():
             if isinstance(error, AuthorizationError):
-                raise _forbidden_error(group_id, refused[0], error) from error
+                raise _forbidden_error(group_id, rejected[0], error) from error
         return recorded, Source.RECORDS
     return read.map(lambda state: _State(state=state)), Source.COORDINATOR
 
@@ -255,24 +255,24 @@ async def _states_from_records(
 
 
 def _forbidden_error(
-    group_id: str, refused: AuthorizationError, also: AuthorizationError
+    group_id: str, rejected: AuthorizationError, also: AuthorizationError
 ) -> AuthorizationError:
     text = (
-        f"cannot look into group {group_id!r}: {refused.name}, and {also.name} for "
-        "__share_group_state; ask for CLUSTER_ACTION on the cluster, or READ on that "
-        "topic"
+        f"cannot read the state of group {group_id!r}: {rejected.name}, and "
+        f"{also.name} for __share_group_state; this principal needs CLUSTER_ACTION on "
+        "the cluster, or READ on that topic"
     )
-    return AuthorizationError(text, code=refused.code, name=refused.name)
+    return AuthorizationError(text, code=rejected.code, name=rejected.name)
 
 
 def _configs(
     configs: Outcome[Results[str, Mapping[str, ConfigEntry]]], group_id: str
 ) -> tuple[Mapping[str, ConfigEntry], tuple[Error, ...]]:
-    """Give the group's configs; without them there are findings less."""
+    """Return the group's configs; without them some findings are not made."""
     if configs.error is not None:
         return {}, (configs.error,)
-    told = configs.value[group_id]
-    return ({}, (told.error,)) if told.error is not None else (told.value, ())
+    entries = configs.value[group_id]
+    return ({}, (entries.error,)) if entries.error is not None else (entries.value, ())
 
 
 def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
@@ -292,7 +292,7 @@ def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupF
 
 
 def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
-    """Return the ids of the members that have a partition."""
+    """Return the ids of the members that have the partition assigned."""
     return tuple(m.member_id for m in group.members if key in m.assignment)
 
 
@@ -314,8 +314,8 @@ def _unchanged_since(
 def acknowledged_state(
     partition: PartitionInspection,
 ) -> tuple[int | None, tuple[OffsetRange, ...]]:
-    """What changes when something is settled or let go, and by nothing else."""
-    # New records lengthen the last stretch.
+    """Return a key that changes only if offsets are settled or released."""
+    # New records extend the last range, which has no delivery count.
     return partition.start_offset, tuple(
         each for each in partition.ranges if each.delivery_count is not None
     )

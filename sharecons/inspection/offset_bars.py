@@ -1,9 +1,9 @@
-"""Strips: a partition drawn as a line of offsets, for eyes rather than programs.
+"""Bars that show the offsets of partitions, as text or graphics.
 
-All strips of a picture have one scale, in offsets from each partition's own start
-offset, so that partitions compare. It covers the longest partition, from its start
-offset to its log's end. A lone record that is not settled stays visible at any scale:
-it may be what a thousand others wait for.
+All bars have the same scale, in offsets from each partition's own start offset, so that
+partitions compare. The scale covers the longest partition, from its start offset to its
+log's end. A single unsettled record stays visible at any scale, as thousands of others
+may wait for it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,10 +32,10 @@ __all__ = [
 
 
 class StatusStyle(NamedTuple):
-    """How a standing looks: a colour, and a sign for where there are none.
+    """The style of a status: a colour, and signs for text with and without Unicode.
 
-    Blue, orange and grey are told apart by colour-blind people too (Okabe and Ito), and
-    differ in brightness where nothing has a colour.
+    Colour-blind people can distinguish blue, orange and grey (Okabe and Ito), which
+    also differ in brightness.
     """
 
     colour: str
@@ -48,10 +48,10 @@ STYLES: Final[Mapping[OffsetStatus, StatusStyle]] = {
     OffsetStatus.ACKNOWLEDGED: StatusStyle("#0072B2", "█", "=", "acknowledged"),
     OffsetStatus.ARCHIVED: StatusStyle("#8A8A8A", "▒", "x", "archived"),
     OffsetStatus.ARCHIVING: StatusStyle(
-        "#56B4E9", "▓", "a", "archiving: writes a dead letter"
+        "#56B4E9", "▓", "a", "archiving: writing a dead letter"
     ),
     OffsetStatus.UNKNOWN: StatusStyle(
-        "#CC79A7", "?", "?", "in a state of a newer broker"
+        "#CC79A7", "?", "?", "unknown state of a newer broker"
     ),
     OffsetStatus.OPEN: StatusStyle("#E69F00", "◆", "o", "available or locked"),
     OffsetStatus.ABOVE: StatusStyle(
@@ -63,9 +63,9 @@ STYLES: Final[Mapping[OffsetStatus, StatusStyle]] = {
 LEGEND: Final = tuple(STYLES)
 
 _ORANGES: Final = ("#F5C66B", "#E69F00", "#D55E00", "#8C2D04")
-"""Of what was let go: the darker, the closer to its delivery limit."""
+"""Colours of released records: the darker, the closer to the delivery limit."""
 
-# What a cell shows of several standings: the one that others wait for.
+# A cell shows the first of these statuses that it contains.
 _IMPORTANCE: Final = (
     OffsetStatus.OPEN,
     OffsetStatus.REMOVED,
@@ -78,7 +78,7 @@ _IMPORTANCE: Final = (
 
 
 class BarSegment(NamedTuple):
-    """A part of a strip, in parts of its whole width, from 0 to 1."""
+    """A segment of a bar; its edges are fractions of the width, from 0 to 1."""
 
     left: float
     right: float
@@ -87,12 +87,14 @@ class BarSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetBar:
-    """A partition to be drawn.
+    """The bar of a partition.
 
     Attributes:
-        span: offsets from the strip's left end to its right one.
-        pieces: ascending; shorter partitions do not fill the strip.
-        limit: where the window is full, in parts of the width, if it is on the strip.
+        span: number of offsets from the left end of the bar to its right end.
+        segments: in order; shorter partitions do not fill the bar.
+        limit: where the window is full, as a fraction of the width; None if that is
+            not on the bar.
+        text: the worst finding.
     """
 
     key: TopicPartition
@@ -105,14 +107,14 @@ class OffsetBar:
 
 
 def offset_bars_of(group: GroupInspection) -> tuple[OffsetBar, ...]:
-    """Lay out the partitions that could be seen, all on one scale."""
+    """Return the bars of all readable partitions, on one scale."""
     seen = group.partitions.found
     span = _span(seen.values())
     return tuple(_bar(key, each, span, group) for key, each in seen.items())
 
 
 def cells_of(bar: OffsetBar, width: int) -> list[OffsetRange | None]:
-    """Cut a strip into so many cells; each shows the most important of its offsets."""
+    """Divide a bar into `width` cells; each has the most important of its ranges."""
     cells: list[OffsetRange | None] = [None] * width
     for segment in bar.segments:
         first = min(int(segment.left * width), width - 1)
@@ -123,13 +125,13 @@ def cells_of(bar: OffsetBar, width: int) -> list[OffsetRange | None]:
 
 
 def colour_of(offset_range: OffsetRange, delivery_limit: int | None) -> str:
-    """Give the colour of a stretch; of what was let go it tells how often."""
+    """Return the colour of a range, which for released records shows their count."""
     if (
         offset_range.status is not OffsetStatus.OPEN
         or offset_range.delivery_count is None
     ):
         return STYLES[offset_range.status].colour
-    # The count after which one delivery is left has the darkest.
+    # With one delivery left, it is the darkest.
     last = max(2, (delivery_limit or 5) - 1)
     level = (min(offset_range.delivery_count, last) - 1) / (last - 1)
     return _ORANGES[max(0, int(level * (len(_ORANGES) - 1)))]

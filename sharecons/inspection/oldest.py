@@ -1,4 +1,4 @@
-"""The oldest record of each partition that a group has not settled."""
+"""The oldest unsettled record of each partition."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from sharecons.protocol.log_reader.log_slice import LogSlice
 __all__ = ["oldest_records"]
 
 FIRST_MAX_BYTES: Final = 64 << 10
-"""Bytes of each partition; a batch may be larger, and is asked for again then."""
+"""Bytes per partition; if the first batch is larger, the next try has more."""
 
 MAX_TRIES: Final = 5
-"""Each with eight times the bytes: the last goes beyond what brokers take by default.
-
-Also for logs whose records were compacted away where the first is looked for."""
+"""Each try has eight times the bytes of the one before; the last is more than the
+largest batch that brokers accept by default. Tries are also needed if the records at
+the first offsets were compacted."""
 
 
 @dataclass(slots=True)
@@ -30,9 +30,9 @@ class _Search:
 async def oldest_records(
     admin: ShareGroupAdmin, ranges: Mapping[TopicPartition, Sequence[OffsetRange]]
 ) -> dict[TopicPartition, Oldest]:
-    """Read the first record of each partition that stands unsettled.
+    """Read the first unsettled record of each partition.
 
-    A partition is left out if all of it is settled, or the record cannot be read.
+    Partitions that are settled, or whose record cannot be read, are left out.
     """
     found: dict[TopicPartition, Oldest] = {}
     searches = {
@@ -59,7 +59,7 @@ def _search(
     key: TopicPartition,
     found: dict[TopicPartition, Oldest],
 ) -> bool:
-    """Look through a piece; tells whether the search has ended."""
+    """Search a slice; return True if the search has ended."""
     for record in log_slice.records:
         if _is_wanted(search.wanted, record.offset):
             found[key] = Oldest(offset=record.offset, timestamp=record.timestamp)

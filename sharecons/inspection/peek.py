@@ -1,4 +1,4 @@
-"""Records of a topic, looked at without consuming them."""
+"""Reading records of a topic without consuming them."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ __all__ = ["Peeked", "StartOffset", "peek"]
 
 FIRST_MAX_BYTES: Final = 64 << 10
 MAX_BYTES: Final = 4 << 20
-"""Of each partition and request; what is asked for doubles, since few are looked at."""
+"""Limits per partition and request. They grow, as most calls want few records."""
 
 MAX_TRIES: Final = 8
-"""So many responses in a row without a batch of a partition, and it has failed."""
+"""Consecutive responses without a batch after which a partition has failed."""
 
 StartOffset = Callable[[int, int], int]
-"""Gives the offset to begin at, of a log from its first offset to its end."""
+"""Returns the start offset for a log, from its first offset and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peeked:
-    """Records in the order of their timestamps, and what could not be looked at."""
+    """Records by timestamp, and the errors of partitions that could not be read."""
 
     records: tuple[Record, ...]
     errors: Mapping[TopicPartition, Error]
@@ -43,7 +43,7 @@ class Peeked:
 
 @dataclass(slots=True)
 class _Reading:
-    """A partition that is being read."""
+    """The progress in one partition."""
 
     at: int
     end: int
@@ -61,19 +61,20 @@ async def peek(
     partitions: Collection[int] | None = None,
     max_records: int = 10,
 ) -> Peeked:
-    """Look at records; nothing is consumed, locked, or counted as a delivery.
+    """Read records without consuming them: no lock is taken, no delivery counted.
 
-    What is written while it reads is not looked at.
+    Records that are written meanwhile are not read.
 
     Args:
-        start: an offset, or what to look up; not used with `last` or `group_id`.
-        last: begin so many offsets before each partition's end.
-        group_id: begin where this share group stands.
-        partitions: None is all of them.
-        most: records of all partitions together, the earliest; with `last` the latest.
+        start: an offset, or a spec to look up; not used with `last` or `group_id`.
+        last: start this many offsets before each partition's end.
+        group_id: start at this share group's start offsets.
+        partitions: None means all.
+        max_records: of all partitions together; the earliest, or with `last` the
+            latest.
 
     Raises:
-        BrokerError: there is no such topic or group.
+        BrokerError: the topic or group does not exist.
         Others as the methods of `ShareGroupAdmin`.
     """
     known = (await admin.describe_topics(topic))[topic].value.partitions
@@ -109,7 +110,7 @@ async def _start_offsets(
     last: int | None,
     group_id: str | None,
 ) -> dict[TopicPartition, StartOffset]:
-    """Say for each partition where to begin; one that is left out begins at its end."""
+    """Return the start of each partition; those left out start at their end."""
     if last is not None:
         return dict.fromkeys(keys, lambda low, high: max(low, high - last))
     if group_id is not None:
@@ -120,7 +121,7 @@ async def _start_offsets(
             )
         stands = {key: each.start_offset for key, each in listed.items()}
         return {
-            # Retention may have taken what the group has yet to notice.
+            # Retention may have removed records without the group's knowledge.
             key: _at_least(offset)
             for key, offset in stands.items()
             if offset is not None

@@ -1,4 +1,4 @@
-"""A look at a group as a picture; needs matplotlib (`pip install sharecons[plot]`)."""
+"""An inspection as a picture; needs matplotlib (`pip install sharecons[plot]`)."""
 
 import warnings
 from datetime import UTC, datetime
@@ -32,16 +32,16 @@ __all__ = ["draw"]
 WIDTH: Final = 14.0
 ROW_HEIGHT: Final = 0.56
 MARGIN: Final = 2.1
-"""Inches: the whole, each strip, and what is above and below them."""
+"""In inches: total width, height of a row, and space above and below the rows."""
 
 BAR_HEIGHT: Final = 0.6
 LINE_LENGTH: Final = 84
 MAX_NAME_LENGTH: Final = 18
-"""Characters: of a line beside a strip, and of a topic's name before it."""
+"""Characters of a line beside a bar, and of a topic's name before it."""
 
 MAX_TICKS: Final = 8
 MIN_WIDTH: Final = 0.003
-"""Of what is not settled, in widths of the strip."""
+"""Minimum width of unsettled ranges, as a fraction of the bar."""
 
 _HATCHES: Final = {OffsetStatus.ARCHIVED: "////", OffsetStatus.ABOVE: ".."}
 _EDGES: Final = {OffsetStatus.ARCHIVED: "#5a5a5a", OffsetStatus.ABOVE: "#B4C0CA"}
@@ -49,11 +49,11 @@ _MARKS: Final = {Severity.STALLED: "#8C2D04", Severity.WARNING: "#B35C00"}
 
 
 _RARE: Final = (OffsetStatus.ARCHIVING, OffsetStatus.UNKNOWN, OffsetStatus.REMOVED)
-"""Left out of the legend where there are none, so that it fits."""
+"""Statuses that are in the legend only if they occur, so that it fits."""
 
 
 def draw(group: GroupInspection, path: Path) -> None:
-    """Draw each partition as a strip, with its numbers, into a PNG.
+    """Draw a bar with numbers and finding for each partition, as a PNG.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
@@ -76,7 +76,7 @@ def draw(group: GroupInspection, path: Path) -> None:
     _title(figure, group, height)
     _legend(figure, group, height)
     with warnings.catch_warnings():
-        # The font lacks glyphs that a group's name may have; boxes stand for them.
+        # The font may lack glyphs of the group's name; it shows boxes instead.
         warnings.simplefilter("ignore", UserWarning)
         figure.savefig(path, format="png")
 
@@ -145,7 +145,7 @@ def _shortened(bar: OffsetBar) -> str:
 
 
 def _name(topic: str, partition: int) -> str:
-    """Spell a partition so that it fits beside its strip."""
+    """Return the name of a partition, shortened to fit beside its bar."""
     if len(topic) > MAX_NAME_LENGTH:
         topic = (
             f"{topic[: MAX_NAME_LENGTH // 2]}…{topic[-(MAX_NAME_LENGTH // 2) + 1 :]}"
@@ -154,7 +154,7 @@ def _name(topic: str, partition: int) -> str:
 
 
 def _step(span: int) -> int:
-    """Give a round number of offsets, of which a few fit into the strip."""
+    """Return the distance of ticks, a round number of offsets."""
     size = 1
     while size * 10 <= span:
         size *= 10
@@ -190,14 +190,12 @@ def _title(figure: "Figure", group: GroupInspection, height: float) -> None:
     facts = group.facts
     parts = [f"{group.group.state}, members: {facts.members}"]
     if facts.record_locks is not None:
-        parts.append(
-            f"window {facts.record_locks:,} offsets (dashed line, if in sight)"
-        )
+        parts.append(f"window {facts.record_locks:,} offsets (dashed line)")
     if facts.delivery_limit is not None:
         parts.append(f"{facts.delivery_limit} deliveries at most")
     parts.append(at)
     top = 1 - 0.3 / height
-    title = escape(f"Share group {group.group.group_id} from inside")
+    title = escape(f"Share group {group.group.group_id}")
     figure.text(
         0.02, top, title, fontsize=14, weight="bold", va="center", parse_math=False
     )

@@ -1,4 +1,4 @@
-"""Is this cluster ready? Asks all there is to ask, and has each answer judged."""
+"""Checks of whether a cluster is ready: sends the requests, and checks the results."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
@@ -41,11 +41,11 @@ TO_JOIN: Final = {"READ": "to join it", "DESCRIBE": "to look at it"}
 async def check_cluster(
     admin: ShareGroupAdmin, *, topics: Iterable[str] = (), groups: Iterable[str] = ()
 ) -> tuple[Check, ...]:
-    """Look whether share groups can be used, and these topics and groups.
+    """Check whether share groups can be used, with these topics and groups.
 
     Raises:
-        ConnectionFailedError, AuthenticationError: the cluster cannot be asked at all.
-        ConfigurationError: an argument makes no sense.
+        ConnectionFailedError, AuthenticationError: the cluster cannot be reached.
+        ConfigurationError: an argument is invalid.
     """
     names, group_ids = tuple(dict.fromkeys(topics)), tuple(dict.fromkeys(groups))
     cluster = await admin.describe_cluster()

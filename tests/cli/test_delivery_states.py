@@ -123,7 +123,7 @@ def test_inspect_lists_every_state(run):
     rows = [line.split() for line in lines if line.startswith("orders ")]
 
     assert ["10", "13", "4", "archiving:"] == rows[2][2:6]
-    assert ["16", "16", "1", "in", "a", "state", "of"] == rows[4][2:9]
+    assert ["16", "16", "1", "unknown", "state", "of", "a"] == rows[4][2:9]
 
 
 @pytest.mark.parametrize("form", ["html", "png"])
@@ -134,8 +134,8 @@ def test_html_and_png_show_every_state(run, tmp_path, form):
 
     if form == "html":
         page = path.read_text()
-        assert "offsets 10 to 13: archiving: writes a dead letter" in page
-        assert "offsets 16 to 16: in a state of a newer broker" in page
+        assert "offsets 10 to 13: archiving: writing a dead letter" in page
+        assert "offsets 16 to 16: unknown state of a newer broker" in page
     else:
         assert path.read_bytes().startswith(b"\x89PNG")
 
@@ -149,7 +149,7 @@ def test_exporter_counts_every_state(broker):
     metrics.update(anyio.run(collect))
     shown = scrape(metrics)
 
-    counts = shown.by("standing", f"{PREFIX}records_by_delivery_count", group=GROUP)
+    counts = shown.by("status", f"{PREFIX}records_by_delivery_count", group=GROUP)
     expected = {name: count for name, count in COUNTS.items() if name != "above"}
     assert expected == counts
     assert 3 == shown.value(f"{PREFIX}available_or_locked_records", group=GROUP)

@@ -9,14 +9,14 @@ KEY = TopicPartition("jobs", 0)
 PLACE = "workers", KEY
 
 
-def readings(*ranges, reached=True, standing=OffsetStatus.ARCHIVED, known=True):
+def snapshot(*ranges, reached=True, status=OffsetStatus.ARCHIVED, known=True):
     if not reached:
         return Snapshot(at=0.0, duration=0.0, reached=False)
-    stretches = tuple(
-        OffsetRange(first_offset=first, last_offset=last, status=standing)
+    offset_ranges = tuple(
+        OffsetRange(first_offset=first, last_offset=last, status=status)
         for first, last in ranges
     )
-    one = PartitionSnapshot(start_offset=0, ranges=stretches if known else None)
+    one = PartitionSnapshot(start_offset=0, ranges=offset_ranges if known else None)
     group = GroupSnapshot(state="Stable", members=1, partitions={KEY: one})
     return Snapshot(at=0.0, duration=0.0, groups={"workers": group})
 
@@ -29,31 +29,31 @@ def counted(*each):
 
 
 def test_an_offset_is_counted_once_while_it_is_seen():
-    one = readings((1, 3), (6, 6))
+    one = snapshot((1, 3), (6, 6))
 
     assert {PLACE: 4} == counted(one, one, one)
 
 
 def test_only_new_offsets_of_a_grown_range_are_counted():
-    assert {PLACE: 11} == counted(readings((3, 5)), readings((0, 5), (7, 11)))
+    assert {PLACE: 11} == counted(snapshot((3, 5)), snapshot((0, 5), (7, 11)))
 
 
 def test_an_archiving_offset_is_not_counted_again_when_it_is_archived():
-    archiving = readings((1, 3), standing=OffsetStatus.ARCHIVING)
+    archiving = snapshot((1, 3), status=OffsetStatus.ARCHIVING)
 
-    assert {PLACE: 3} == counted(archiving, readings((1, 3)))
+    assert {PLACE: 3} == counted(archiving, snapshot((1, 3)))
 
 
 def test_offsets_that_the_start_passed_stay_counted():
-    assert {PLACE: 3} == counted(readings((1, 3)), readings())
+    assert {PLACE: 3} == counted(snapshot((1, 3)), snapshot())
 
 
 def test_failed_readings_change_no_count():
-    one = readings((1, 3))
+    one = snapshot((1, 3))
 
-    assert {PLACE: 3} == counted(one, readings(reached=False), one)
-    assert {PLACE: 3} == counted(one, readings(known=False), one)
+    assert {PLACE: 3} == counted(one, snapshot(reached=False), one)
+    assert {PLACE: 3} == counted(one, snapshot(known=False), one)
 
 
 def test_other_standings_are_not_counted():
-    assert {PLACE: 0} == counted(readings((1, 3), standing=OffsetStatus.UNKNOWN))
+    assert {PLACE: 0} == counted(snapshot((1, 3), status=OffsetStatus.UNKNOWN))

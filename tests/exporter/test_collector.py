@@ -90,9 +90,9 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
         "no_progress": 0,
     } == shown.by("reason", f"{GROUP}stalled", **here)
     counts = f"{GROUP}records_by_delivery_count"
-    assert {"1": 20} == shown.by("delivery_count", counts, standing="acknowledged")
-    assert {"1": 5} == shown.by("delivery_count", counts, standing="archived")
-    assert 5 == shown.by("delivery_count", counts, standing="available_or_locked")["1"]
+    assert {"1": 20} == shown.by("delivery_count", counts, status="acknowledged")
+    assert {"1": 5} == shown.by("delivery_count", counts, status="archived")
+    assert 5 == shown.by("delivery_count", counts, status="available_or_locked")["1"]
     age = shown.value(f"{GROUP}oldest_unsettled_age_seconds", **here)
     assert seen[0].timestamp / 1000 <= time.time() - age + 1
     assert age < time.time() - before + 60
@@ -222,7 +222,7 @@ class TestInTrouble:
         with faults.on("ReadShareGroupState", times=None).respond(respond):
             shown = await collected(admin, group)
         here = {"group": group, "topic": topic, "partition": "0"}
-        standing = {3: "archiving", 99: "unknown"}[state]
+        status = {3: "archiving", 99: "unknown"}[state]
 
         assert [0] == shown.values("sharecons_exporter_errors_total", what="states")
         assert 8 == shown.value(f"{GROUP}window_records", **here)
@@ -231,7 +231,7 @@ class TestInTrouble:
         assert archived == shown.value(f"{GROUP}archived_seen_total", **here)
         assert 2 == shown.value(f"{GROUP}available_or_locked_records", **here)
         counts = f"{GROUP}records_by_delivery_count"
-        assert {"5": 5} == shown.by("delivery_count", counts, standing=standing)
+        assert {"5": 5} == shown.by("delivery_count", counts, status=status)
 
     async def test_a_full_window_is_stalled(self, admin, faults, topic, group):
         there = TopicPartition(topic, 0)

@@ -111,7 +111,7 @@ def test_an_interval_that_is_no_time_is_refused():
         _, said = process.communicate(timeout=PATIENCE)
 
     assert 2 == process.returncode
-    assert "'soon' is no number of seconds" in said
+    assert "'soon' is not a number of seconds" in said
 
 
 @pytest.mark.slow
