@@ -131,7 +131,7 @@ def verify_transactions(
         support,
         context.now,
     )
-    return {place: _error_result(code) for place, code in codes.items() if code}
+    return {partition: _error_result(code) for partition, code in codes.items() if code}
 
 
 def _error_result(code: ErrorCode) -> Result:

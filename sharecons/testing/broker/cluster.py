@@ -115,30 +115,32 @@ class Cluster:
             LookupError: the topic, the partition or a running broker does not exist.
         """
         found = self.topics.by_name(topic)
-        place = found.partition(partition) if found else None
-        if found is None or place is None:
+        target = found.partition(partition) if found else None
+        if found is None or target is None:
             raise LookupError(f"topic {topic!r} has no partition {partition}")
         if node_id not in (*self.running, NO_LEADER):
             raise LookupError(f"broker {node_id} does not exist or is stopped")
-        if place.leader == node_id:
+        if target.leader == node_id:
             return
-        if node_id not in (*place.replicas, NO_LEADER):
-            place.replicas = [node_id, *place.replicas[1:]]
-        place.leader = node_id
-        place.leader_epoch += 1
+        if node_id not in (*target.replicas, NO_LEADER):
+            target.replicas = [node_id, *target.replicas[1:]]
+        target.leader = node_id
+        target.leader_epoch += 1
         self.share_partitions.leader_moved(found.topic_id, partition)
         self.changed.notify()
 
-    def reassign(self, topic: str, place: Partition, replicas: Sequence[int]) -> None:
+    def reassign(
+        self, topic: str, partition: Partition, replicas: Sequence[int]
+    ) -> None:
         """Reassign a partition's replicas; its leader stays if it is one of them."""
-        removed = set(place.replicas) - set(replicas)
-        place.replicas = list(replicas)
-        leader = place.next_leader(self.running)
-        if leader != place.leader:
-            self.move_leader(topic, place.index, leader)
+        removed = set(partition.replicas) - set(replicas)
+        partition.replicas = list(replicas)
+        leader = partition.next_leader(self.running)
+        if leader != partition.leader:
+            self.move_leader(topic, partition.index, leader)
         elif removed:
             # A removed replica must not serve fetches: KIP-320 fences by the epoch.
-            place.leader_epoch += 1
+            partition.leader_epoch += 1
         self.changed.notify()
 
     def connection_closed(self, connection: Hashable) -> None:
@@ -148,16 +150,16 @@ class Cluster:
     def _choose_leaders(self, partitions: Sequence[Partition]) -> None:
         """Choose running leaders for new partitions."""
         running = self.running
-        for place in partitions:
-            place.leader = place.next_leader(running)
+        for partition in partitions:
+            partition.leader = partition.next_leader(running)
         self.changed.notify()
 
     def _elect_leaders(self) -> None:
         """Make the first running replica the leader where the leader has stopped."""
         running = self.running
         for topic in self.topics:
-            for place in topic.partitions:
-                leader = place.next_leader(running)
-                if leader != place.leader:
-                    self.move_leader(topic.name, place.index, leader)
+            for partition in topic.partitions:
+                leader = partition.next_leader(running)
+                if leader != partition.leader:
+                    self.move_leader(topic.name, partition.index, leader)
         self.changed.notify()

@@ -87,9 +87,9 @@ class Control:
             self._cluster.configs.topic_value(found.config, "max.message.bytes")
         )
         appends = [
-            Append(topic=found, partition=place, data=data, header=decode_header(data))
+            Append(topic=found, partition=target, data=data, header=decode_header(data))
             for index, of_partition in records.items()
-            for place in (self._partition(topic, index),)
+            for target in (self._partition(topic, index),)
             for data in encode_batches(of_partition, timestamp, batch, limit)
         ]
         for append in appends:

@@ -24,16 +24,18 @@ def elect(cluster: Cluster, topic: str, index: int, election_type: int) -> None:
     Raises:
         RequestError: the election is not possible or not needed.
     """
-    place = _find_partition(
+    partition = _find_partition(
         cluster,
         topic,
         index,
         unknown_topic=f"No such topic as {topic}",
         unknown_partition=f"No such partition as {topic}-{index}",
     )
-    first = place.replicas[0]
+    first = partition.replicas[0]
     not_needed = (
-        place.leader == first if election_type == PREFERRED else _has_leader(place)
+        partition.leader == first
+        if election_type == PREFERRED
+        else _has_leader(partition)
     )
     if not_needed:
         raise RequestError(ErrorCode.election_not_needed, NOT_NEEDED)
@@ -60,7 +62,7 @@ def reassign(
     Raises:
         RequestError: the partition is unknown, or the assignment is invalid.
     """
-    place = _find_partition(
+    partition = _find_partition(
         cluster,
         topic,
         index,
@@ -70,13 +72,13 @@ def reassign(
     if replicas is None:
         raise RequestError(ErrorCode.no_reassignment_in_progress)
     check_assignment(cluster.nodes, replicas, None)
-    if not may_resize and len(replicas) != len(place.replicas):
+    if not may_resize and len(replicas) != len(partition.replicas):
         raise RequestError(
             ErrorCode.invalid_replication_factor,
-            f"The replication factor is changed from {len(place.replicas)} "
+            f"The replication factor is changed from {len(partition.replicas)} "
             f"to {len(replicas)}",
         )
-    cluster.reassign(topic, place, replicas)
+    cluster.reassign(topic, partition, replicas)
 
 
 NOT_NEEDED: Final = "Leader election not needed for topic partition."
@@ -84,8 +86,8 @@ NO_PREFERRED_LEADER: Final = "The preferred leader was not available."
 NO_ELIGIBLE_LEADER: Final = "Eligible topic partition leaders are not available."
 
 
-def _has_leader(place: Partition) -> bool:
-    return place.leader != NO_LEADER
+def _has_leader(partition: Partition) -> bool:
+    return partition.leader != NO_LEADER
 
 
 def _find_partition(
@@ -99,7 +101,7 @@ def _find_partition(
     found = cluster.topics.by_name(topic)
     if found is None:
         raise RequestError(ErrorCode.unknown_topic_or_partition, unknown_topic)
-    place = found.partition(index)
-    if place is None:
+    partition = found.partition(index)
+    if partition is None:
         raise RequestError(ErrorCode.unknown_topic_or_partition, unknown_partition)
-    return place
+    return partition

@@ -90,16 +90,20 @@ def _find_partition(
     known_as = topic.name if topic else str(name)
     if context.cluster.authorizer.denies("READ", "TOPIC", known_as):
         return _rejected(request, ErrorCode.topic_authorization_failed)
-    place = topic.partition(index) if topic else None
-    if place is None:
+    partition = topic.partition(index) if topic else None
+    if partition is None:
         return _rejected(request, ErrorCode.unknown_topic_or_partition)
     code = leader_error(
-        place,
+        partition,
         request.leader_epoch,
         context.node_id,
         any_replica=context.version >= ANY_REPLICA_SINCE,
     )
-    return PartitionRead(request=request, code=code, partition=place) if code else place
+    return (
+        PartitionRead(request=request, code=code, partition=partition)
+        if code
+        else partition
+    )
 
 
 def _rejected(request: FetchPartition, code: ErrorCode) -> PartitionRead:

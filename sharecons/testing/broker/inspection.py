@@ -47,13 +47,13 @@ class Inspection:
             ValueError: a batch is damaged.
         """
         found = self._topic(topic)
-        places = found.partitions
+        partitions = found.partitions
         if partition is not None:
-            place = found.partition(partition)
-            if place is None:
+            target = found.partition(partition)
+            if target is None:
                 raise LookupError(f"topic {topic!r} has no partition {partition}")
-            places = [place]
-        return tuple(each for place in places for each in _records(found, place))
+            partitions = [target]
+        return tuple(each for target in partitions for each in _records(found, target))
 
     def group(self, group_id: str) -> GroupSnapshot:
         """Return the state of a share group.
@@ -67,8 +67,10 @@ class Inspection:
             group_id=group_id,
             members=tuple(sorted(members, key=lambda member: member.member_id)),
             partitions=tuple(
-                _partition(topic, place, *self._in_flight(group_id, topic, place))
-                for topic, place in self._partitions(group)
+                _partition(
+                    topic, partition, *self._in_flight(group_id, topic, partition)
+                )
+                for topic, partition in self._partitions(group)
             ),
         )
 
@@ -82,48 +84,48 @@ class Inspection:
         if self._cluster.groups.get(group_id) is None:
             return ["the group does not exist: no consumer has joined it"]
         group = self._share_group(group_id)
-        places = [
-            (found, place)
-            for found, place in self._partitions(group)
+        partitions = [
+            (found, partition)
+            for found, partition in self._partitions(group)
             if topics is None or found.name in topics
         ]
-        if not places:
+        if not partitions:
             of_topic = "" if topic is None else f" of topic {topic!r}"
             return [f"the group has no partition{of_topic}: no consumer has subscribed"]
         reasons = [
             reason
-            for found, place in places
-            for reason in self._unsettled(group_id, found, place)
+            for found, partition in partitions
+            for reason in self._unsettled(group_id, found, partition)
         ]
         if reasons and not group.members:
             reasons.append("the group has no members")
         return reasons
 
     def _unsettled(
-        self, group_id: str, topic: Topic, place: Partition
+        self, group_id: str, topic: Topic, partition: Partition
     ) -> Iterator[str]:
-        start, runs = self._in_flight(group_id, topic, place)
-        name = f"{topic.name}-{place.index}"
+        start, runs = self._in_flight(group_id, topic, partition)
+        name = f"{topic.name}-{partition.index}"
         for run in runs:
             if not run.delivery.state.is_final:
                 yield f"{name}: {_format_offsets(run)}: {_describe(run.delivery)}"
-        first = place.log.start_offset if start is None else start
+        first = partition.log.start_offset if start is None else start
         if runs:
             first = runs[-1].last_offset + 1
-        last = place.log.end_offset - 1
+        last = partition.log.end_offset - 1
         if first <= last:
             rest = Run(first, last, UNDELIVERED)
             yield f"{name}: {_format_offsets(rest)}: {_describe(UNDELIVERED)}"
 
     def _in_flight(
-        self, group_id: str, topic: Topic, place: Partition
+        self, group_id: str, topic: Topic, partition: Partition
     ) -> tuple[int | None, list[Run]]:
         """Return the start offset, and each offset in flight without gaps."""
-        key = SharePartitionKey(group_id, topic.topic_id, place.index)
+        key = SharePartitionKey(group_id, topic.topic_id, partition.index)
         start, runs = self._cluster.share_partitions.in_flight(key)
         if start < 0:
             return None, []
-        start = max(start, place.log.start_offset)
+        start = max(start, partition.log.start_offset)
         return start, list(_fill_gaps(start, runs))
 
     def _partitions(self, group: ShareGroup) -> list[tuple[Topic, Partition]]:
@@ -137,10 +139,10 @@ class Inspection:
             name for member in group.members.values() for name in member.topics
         }
         return [
-            (topic, place)
+            (topic, partition)
             for topic in sorted(topics, key=lambda topic: topic.name)
-            for place in topic.partitions
-            if topic.name in subscribed or (topic.topic_id, place.index) in known
+            for partition in topic.partitions
+            if topic.name in subscribed or (topic.topic_id, partition.index) in known
         ]
 
     def _member(self, member: Member) -> MemberSnapshot:
@@ -172,17 +174,17 @@ class Inspection:
         return topic
 
 
-def _records(topic: Topic, place: Partition) -> Iterator[RecordSnapshot]:
-    log = place.log
+def _records(topic: Topic, partition: Partition) -> Iterator[RecordSnapshot]:
+    log = partition.log
     for batch in log.batches(log.start_offset, log.end_offset, NO_LIMIT):
         if batch.is_control:
             continue
         try:
-            yield from _of_batch(topic.name, place.index, log.start_offset, batch)
+            yield from _of_batch(topic.name, partition.index, log.start_offset, batch)
         except ValueError as error:
             raise ValueError(
-                f"topic {topic.name!r}, partition {place.index}: the batch with the "
-                f"offsets {batch.base_offset} to {batch.last_offset} is damaged"
+                f"topic {topic.name!r}, partition {partition.index}: the batch with "
+                f"the offsets {batch.base_offset} to {batch.last_offset} is damaged"
             ) from error
 
 
@@ -206,13 +208,13 @@ def _of_batch(
 
 
 def _partition(
-    topic: Topic, place: Partition, start: int | None, runs: Iterable[Run]
+    topic: Topic, partition: Partition, start: int | None, runs: Iterable[Run]
 ) -> PartitionSnapshot:
     return PartitionSnapshot(
         topic=topic.name,
-        partition=place.index,
+        partition=partition.index,
         start_offset=start,
-        end_offset=place.log.end_offset,
+        end_offset=partition.log.end_offset,
         in_flight=tuple(
             OffsetSnapshot(
                 offset=offset,

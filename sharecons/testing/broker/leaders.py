@@ -13,26 +13,26 @@ NO_EPOCH: Final = -1
 
 
 def leader_error(
-    place: Partition, leader_epoch: int, node_id: int, *, any_replica: bool = False
+    partition: Partition, leader_epoch: int, node_id: int, *, any_replica: bool = False
 ) -> ErrorCode:
     """Return the error of a broker that a client takes for the leader, or `none`.
 
     `leader_epoch` is the client's, or -1 for unknown. A broker without a replica does
     not know the epoch. With `any_replica` it need not be the leader (KIP-392).
     """
-    if node_id not in place.replicas:
+    if node_id not in partition.replicas:
         return ErrorCode.not_leader_or_follower
-    if NO_EPOCH < leader_epoch < place.leader_epoch:
+    if NO_EPOCH < leader_epoch < partition.leader_epoch:
         return ErrorCode.fenced_leader_epoch
-    if leader_epoch > place.leader_epoch:
+    if leader_epoch > partition.leader_epoch:
         return ErrorCode.unknown_leader_epoch
-    if place.leader != node_id and not any_replica:
+    if partition.leader != node_id and not any_replica:
         return ErrorCode.not_leader_or_follower
     return ErrorCode.none
 
 
-def leader_fields(place: Partition) -> Response:
-    return {"leader_id": place.leader, "leader_epoch": place.leader_epoch}
+def leader_fields(partition: Partition) -> Response:
+    return {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}
 
 
 def node_endpoints(context: Context, leaders: Iterable[int]) -> list[Response]:

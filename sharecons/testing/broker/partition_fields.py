@@ -8,14 +8,16 @@ from sharecons.testing.broker.topics import NO_LEADER, Partition
 __all__ = ["describe_partition"]
 
 
-def describe_partition(place: Partition, running: Sequence[int]) -> Response:
-    missing = place.leader == NO_LEADER
+def describe_partition(partition: Partition, running: Sequence[int]) -> Response:
+    missing = partition.leader == NO_LEADER
     return {
         "error_code": ErrorCode.leader_not_available if missing else ErrorCode.none,
-        "partition_index": place.index,
-        "leader_id": place.leader,
-        "leader_epoch": place.leader_epoch,
-        "replica_nodes": place.replicas,
-        "isr_nodes": place.in_sync(running),
-        "offline_replicas": [node for node in place.replicas if node not in running],
+        "partition_index": partition.index,
+        "leader_id": partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "replica_nodes": partition.replicas,
+        "isr_nodes": partition.in_sync(running),
+        "offline_replicas": [
+            node for node in partition.replicas if node not in running
+        ],
     }

@@ -158,8 +158,10 @@ class Transactions:
             return dict.fromkeys(partitions, error)
         missing = ErrorCode.transaction_abortable
         return {
-            place: ErrorCode.none if place in transaction.partitions else missing
-            for place in partitions
+            topic_partition: ErrorCode.none
+            if topic_partition in transaction.partitions
+            else missing
+            for topic_partition in partitions
         }
 
     def verify_or_add(
@@ -179,7 +181,8 @@ class Transactions:
             return dict.fromkeys(partitions, _leader_error(error, support))
         verified = self.verify(transactional_id, producer, partitions)
         return {
-            place: _leader_error(error, support) for place, error in verified.items()
+            topic_partition: _leader_error(error, support)
+            for topic_partition, error in verified.items()
         }
 
     def add_pending_offsets(

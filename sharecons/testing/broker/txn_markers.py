@@ -20,16 +20,16 @@ def apply_ends(cluster: Cluster, ends: Iterable[TransactionEnd], now_ms: int) ->
     Partitions that have been deleted meanwhile are skipped.
     """
     for end in ends:
-        for topic, partition in sorted(end.partitions):
+        for topic, index in sorted(end.partitions):
             found = cluster.topics.by_name(topic)
-            place = found.partition(partition) if found else None
-            if place is not None:
-                place.log.end_transaction(
+            partition = found.partition(index) if found else None
+            if partition is not None:
+                partition.log.end_transaction(
                     end.producer_id,
                     end.marker_epoch,
                     end.committed,
                     now_ms,
-                    place.leader_epoch,
+                    partition.leader_epoch,
                 )
         for group_id in end.groups:
             group = cluster.groups.get(group_id)

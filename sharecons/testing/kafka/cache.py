@@ -22,9 +22,9 @@ def cached_directory(name: str, make: Callable[[Path], None]) -> Path:
     Raises:
         LaunchError: no cache directory is writable.
     """
-    for place in _directories():
-        if (place / name).is_dir():
-            return place / name
+    for directory in _directories():
+        if (directory / name).is_dir():
+            return directory / name
     return _create(_writable_directory(), name, make)
 
 
@@ -48,27 +48,27 @@ def _temporary_directory() -> Iterator[Path]:
 
 def _writable_directory() -> Path:
     errors = []
-    for place in _directories():
+    for directory in _directories():
         try:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=place).close()
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=directory).close()
         except OSError as error:
-            errors.append(f"{place}: {error.strerror}")
+            errors.append(f"{directory}: {error.strerror}")
         else:
-            return place
+            return directory
     raise LaunchError(
         f"no cache directory for Kafka's jars is writable: {'; '.join(errors)}. "
         "Set XDG_CACHE_HOME to another directory"
     )
 
 
-def _create(place: Path, name: str, make: Callable[[Path], None]) -> Path:
-    staging = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=place))
+def _create(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
+    staging = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=directory))
     try:
         new = staging / name
         new.mkdir()
         make(new)
-        return _publish(new, place / name)
+        return _publish(new, directory / name)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -39,8 +39,8 @@ def commit_each(
     topics = list(topics)
     requested: dict[TopicPartition, Offset | None] = {}
 
-    def note(place: TopicPartition, partition: Request) -> ErrorCode:
-        requested[place] = offset = _requested_offset(context, partition)
+    def note(topic_partition: TopicPartition, partition: Request) -> ErrorCode:
+        requested[topic_partition] = offset = _requested_offset(context, partition)
         return ErrorCode.none if offset else ErrorCode.offset_metadata_too_large
 
     answers = each_partition(context, topics, note)
@@ -50,8 +50,12 @@ def commit_each(
         group = get_group()
     except GroupError as error:
         code = error.code
-        return each_partition(context, topics, lambda place, partition: code)
-    offsets = {place: offset for place, offset in requested.items() if offset}
+        return each_partition(context, topics, lambda topic_partition, partition: code)
+    offsets = {
+        topic_partition: offset
+        for topic_partition, offset in requested.items()
+        if offset
+    }
     if offsets:
         context.cluster.groups.add(group)
         store(group, offsets)

@@ -39,8 +39,8 @@ class GroupOffsets:
 
     def commit(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         self._commits += 1
-        for place, offset in offsets.items():
-            self._committed[place] = self._commits, offset
+        for topic_partition, offset in offsets.items():
+            self._committed[topic_partition] = self._commits, offset
 
     def add_pending(
         self, producer_id: int, offsets: Mapping[TopicPartition, Offset]
@@ -48,29 +48,35 @@ class GroupOffsets:
         """Store offsets until the producer's transaction ends."""
         self._commits += 1
         pending = self._pending.setdefault(producer_id, {})
-        for place, offset in offsets.items():
-            pending[place] = self._commits, offset
+        for topic_partition, offset in offsets.items():
+            pending[topic_partition] = self._commits, offset
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
         """Commit or discard the pending offsets of a producer."""
-        for place, (number, offset) in self._pending.pop(producer_id, {}).items():
-            before, _ = self._committed.get(place, (0, None))
+        for topic_partition, (number, offset) in self._pending.pop(
+            producer_id, {}
+        ).items():
+            before, _ = self._committed.get(topic_partition, (0, None))
             if committed and before < number:
-                self._committed[place] = number, offset
+                self._committed[topic_partition] = number, offset
 
-    def get(self, place: TopicPartition) -> Offset | None:
-        found = self._committed.get(place)
+    def get(self, topic_partition: TopicPartition) -> Offset | None:
+        found = self._committed.get(topic_partition)
         return None if found is None else found[1]
 
-    def is_pending(self, place: TopicPartition) -> bool:
-        return any(place in pending for pending in self._pending.values())
+    def is_pending(self, topic_partition: TopicPartition) -> bool:
+        return any(topic_partition in pending for pending in self._pending.values())
 
-    def delete(self, place: TopicPartition) -> None:
-        self._committed.pop(place, None)
+    def delete(self, topic_partition: TopicPartition) -> None:
+        self._committed.pop(topic_partition, None)
         for pending in self._pending.values():
-            pending.pop(place, None)
+            pending.pop(topic_partition, None)
 
     def delete_topic(self, topic: str) -> None:
-        for places in (self._committed, *self._pending.values()):
-            for place in [place for place in places if place[0] == topic]:
-                del places[place]
+        for topic_partitions in (self._committed, *self._pending.values()):
+            for topic_partition in [
+                topic_partition
+                for topic_partition in topic_partitions
+                if topic_partition[0] == topic
+            ]:
+                del topic_partitions[topic_partition]

@@ -44,7 +44,10 @@ def _client_results(request: Request, context: Context) -> list[Response]:
     partitions = _topic_partitions(request.v3_and_below_topics)
     errors = _add(name, producer, partitions, context)
     if context.version < 2:
-        errors = {place: _old_error(code) for place, code in errors.items()}
+        errors = {
+            topic_partition: _old_error(code)
+            for topic_partition, code in errors.items()
+        }
     return _results(errors)
 
 
@@ -64,10 +67,16 @@ def _add(
     cluster = context.cluster
     if error := transaction_checks.transactional_id_error(context, name):
         return dict.fromkeys(partitions, error)
-    errors = {place: _partition_error(place, context) for place in partitions}
+    errors = {
+        topic_partition: _partition_error(topic_partition, context)
+        for topic_partition in partitions
+    }
     if any(errors.values()):
         not_attempted = ErrorCode.operation_not_attempted
-        return {place: fault or not_attempted for place, fault in errors.items()}
+        return {
+            topic_partition: fault or not_attempted
+            for topic_partition, fault in errors.items()
+        }
     error = cluster.transactions.add_partitions(name, producer, partitions, context.now)
     return dict.fromkeys(partitions, error)
 

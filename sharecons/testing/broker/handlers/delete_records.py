@@ -47,12 +47,12 @@ def _partition_error(
 ) -> ErrorCode:
     if context.cluster.authorizer.denies("DELETE", "TOPIC", name):
         return ErrorCode.topic_authorization_failed
-    place = found.partition(index) if found else None
-    if found is None or place is None:
+    partition = found.partition(index) if found else None
+    if found is None or partition is None:
         return ErrorCode.unknown_topic_or_partition
     if found.internal:
         return ErrorCode.invalid_topic_exception
-    if place.leader != context.node_id:
+    if partition.leader != context.node_id:
         return ErrorCode.not_leader_or_follower
     policy = context.cluster.configs.topic_value(found.config, "cleanup.policy")
     if "delete" not in policy.split(","):

@@ -26,29 +26,32 @@ async def handle(request: Request, context: Context) -> Response:
         requested = {each.topic: set(each.partitions) for each in request.topics}
     local = {
         topic.name: [
-            place
-            for place in topic.partitions
-            if context.node_id in place.replicas
-            and _is_requested(topic, place, requested)
+            partition
+            for partition in topic.partitions
+            if context.node_id in partition.replicas
+            and _is_requested(topic, partition, requested)
         ]
         for topic in cluster.topics
     }
     topics = [
-        {"name": name, "partitions": [_partition(place) for place in places]}
-        for name, places in local.items()
-        if places
+        {
+            "name": name,
+            "partitions": [_partition(partition) for partition in partitions],
+        }
+        for name, partitions in local.items()
+        if partitions
     ]
     return {"results": [{"log_dir": DIRECTORY, "topics": topics}]}
 
 
 def _is_requested(
-    topic: Topic, place: Partition, requested: dict[str, set[int]] | None
+    topic: Topic, partition: Partition, requested: dict[str, set[int]] | None
 ) -> bool:
-    return requested is None or place.index in requested.get(topic.name, ())
+    return requested is None or partition.index in requested.get(topic.name, ())
 
 
-def _partition(place: Partition) -> Response:
-    log = place.log
-    every = log.batches(log.start_offset, log.end_offset, NO_LIMIT)
-    size = sum(len(batch.data) for batch in every)
-    return {"partition_index": place.index, "partition_size": size}
+def _partition(partition: Partition) -> Response:
+    log = partition.log
+    batches = log.batches(log.start_offset, log.end_offset, NO_LIMIT)
+    size = sum(len(batch.data) for batch in batches)
+    return {"partition_index": partition.index, "partition_size": size}

@@ -89,12 +89,12 @@ def _unknown(partition: int) -> Response:
 
 def _partition(topic: Topic, index: int, offsets: Offsets) -> Response:
     offset = offsets.get((topic.topic_id, index))
-    place = topic.partition(index)
-    if offset is None or place is None:
+    partition = topic.partition(index)
+    if offset is None or partition is None:
         return _unknown(index)
     return {
         "partition_index": index,
         "start_offset": offset.start_offset,
         "leader_epoch": offset.leader_epoch,
-        "lag": offset.lag(place.log.end_offset),
+        "lag": offset.lag(partition.log.end_offset),
     }

@@ -93,11 +93,11 @@ def _known(topic: Topic, context: Context, first: int, end: int) -> Response:
         "is_internal": topic.internal,
         "partitions": [
             {
-                **describe_partition(place, running),
+                **describe_partition(partition, running),
                 "eligible_leader_replicas": [],
                 "last_known_elr": [],
             }
-            for place in topic.partitions[first:end]
+            for partition in topic.partitions[first:end]
         ],
         **_operations(topic.name, context),
     }

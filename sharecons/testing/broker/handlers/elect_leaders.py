@@ -61,8 +61,8 @@ def _error_response(request: Request, code: ErrorCode, message: str) -> Response
 
 def _all(cluster: Cluster, kind: int) -> Iterator[Response]:
     for topic in cluster.topics:
-        every = range(len(topic.partitions))
-        result = _topic(cluster, kind, topic.name, every)
+        indexes = range(len(topic.partitions))
+        result = _topic(cluster, kind, topic.name, indexes)
         changed = [
             result
             for result in result["partition_result"]

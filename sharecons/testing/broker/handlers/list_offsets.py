@@ -76,7 +76,7 @@ def _look_up(
     request: Request, name: str, request_partition: Request, context: Context
 ) -> Response:
     topic = context.cluster.topics.by_name(name)
-    place = topic.partition(request_partition.partition_index) if topic else None
+    partition = topic.partition(request_partition.partition_index) if topic else None
     if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         return _error_result(request_partition, ErrorCode.topic_authorization_failed)
     if context.version < SUPPORTED_SINCE.get(
@@ -84,12 +84,14 @@ def _look_up(
         ANY_VERSION if request_partition.timestamp < 0 else 0,
     ):
         return _error_result(request_partition, ErrorCode.unsupported_version)
-    if place is None:
+    if partition is None:
         return _error_result(request_partition, ErrorCode.unknown_topic_or_partition)
     leader_epoch = field_or(request_partition, "current_leader_epoch", NO_EPOCH)
-    if code := leader_error(place, leader_epoch, context.node_id):
+    if code := leader_error(partition, leader_epoch, context.node_id):
         return _error_result(request_partition, code)
-    found = _find(place, request_partition.timestamp, _end_offset(request, place))
+    found = _find(
+        partition, request_partition.timestamp, _end_offset(request, partition)
+    )
     return {
         "partition_index": request_partition.partition_index,
         "timestamp": found.timestamp,
@@ -109,24 +111,24 @@ def _duplicates(request: Request) -> frozenset[TopicPartition]:
         for topic in request.topics
         for each in topic.partitions
     )
-    return frozenset(place for place, times in counts.items() if times > 1)
+    return frozenset(partition for partition, times in counts.items() if times > 1)
 
 
-def _end_offset(request: Request, place: Partition) -> int:
+def _end_offset(request: Request, partition: Partition) -> int:
     """Return the end of the log for this client."""
     committed = field_or(request, "isolation_level", 0) == READ_COMMITTED
     if committed and request.replica_id == CONSUMER:
-        return place.log.last_stable_offset
-    return place.log.end_offset
+        return partition.log.last_stable_offset
+    return partition.log.end_offset
 
 
-def _find(place: Partition, timestamp: int, end_offset: int) -> LogPosition:
-    log = place.log
+def _find(partition: Partition, timestamp: int, end_offset: int) -> LogPosition:
+    log = partition.log
     match timestamp:
         case SpecialTimestamp.LATEST:
-            return LogPosition(end_offset, NO_TIME, place.leader_epoch)
+            return LogPosition(end_offset, NO_TIME, partition.leader_epoch)
         case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
-            epoch = log.earliest_epoch(place.leader_epoch)
+            epoch = log.earliest_epoch(partition.leader_epoch)
             return LogPosition(log.start_offset, NO_TIME, epoch)
         case SpecialTimestamp.LATEST_TIERED:
             return NOT_FOUND

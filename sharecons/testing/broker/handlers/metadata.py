@@ -175,12 +175,12 @@ def _unknown(
 
 def _known(topic: Topic, request: Request, context: Context) -> Response:
     running = context.cluster.running
-    partition = _describe_v0 if context.version == 0 else describe_partition
+    describe = _describe_v0 if context.version == 0 else describe_partition
     return {
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.internal,
-        "partitions": [partition(place, running) for place in topic.partitions],
+        "partitions": [describe(partition, running) for partition in topic.partitions],
         **_operations(topic.name, request, context.cluster),
     }
 
@@ -195,10 +195,10 @@ def _operations(name: str, request: Request, cluster: Cluster) -> Response:
     }
 
 
-def _describe_v0(place: Partition, running: list[int]) -> Response:
+def _describe_v0(partition: Partition, running: list[int]) -> Response:
     """Describe a partition for version 0: stopped replicas are left out, an error."""
-    result = dict(describe_partition(place, running))
-    result["replica_nodes"] = in_sync = place.in_sync(running)
-    if in_sync and in_sync != place.replicas:
+    result = dict(describe_partition(partition, running))
+    result["replica_nodes"] = in_sync = partition.in_sync(running)
+    if in_sync and in_sync != partition.replicas:
         result["error_code"] = ErrorCode.replica_not_available
     return result

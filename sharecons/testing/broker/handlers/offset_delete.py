@@ -24,10 +24,10 @@ async def handle(request: Request, context: Context) -> Response:
     except GroupError as error:
         return {"error_code": error.code}
 
-    def delete(place: TopicPartition, _: Request) -> ErrorCode:
-        if group.is_subscribed(place[0]):
+    def delete(topic_partition: TopicPartition, _: Request) -> ErrorCode:
+        if group.is_subscribed(topic_partition[0]):
             return ErrorCode.group_subscribed_to_topic
-        group.offsets.delete(place)
+        group.offsets.delete(topic_partition)
         return ErrorCode.none
 
     return {"topics": each_partition(context, request.topics, delete)}

@@ -33,11 +33,13 @@ def _end_of_epoch(name: str, request: Request, context: Context) -> Response:
     if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         return {"error_code": ErrorCode.topic_authorization_failed}
     topic = context.cluster.topics.by_name(name)
-    place = topic.partition(request.partition) if topic else None
-    if place is None:
+    partition = topic.partition(request.partition) if topic else None
+    if partition is None:
         return {"error_code": ErrorCode.unknown_topic_or_partition}
     known = field_or(request, "current_leader_epoch", -1)
-    if code := leader_error(place, known, context.node_id):
+    if code := leader_error(partition, known, context.node_id):
         return {"error_code": code}
-    epoch, end = place.log.end_of_epoch(request.leader_epoch, place.leader_epoch)
+    epoch, end = partition.log.end_of_epoch(
+        request.leader_epoch, partition.leader_epoch
+    )
     return {"leader_epoch": epoch, "end_offset": end}

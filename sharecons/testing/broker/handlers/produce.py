@@ -50,9 +50,9 @@ async def handle(request: Request, context: Context) -> Response | None:
     now_ms = milliseconds()
     abort_expired(context.cluster, context.now, now_ms)
     writes = [
-        PartitionWrite(topic, asked)
+        PartitionWrite(topic, requested)
         for topic in request.topic_data
-        for asked in topic.partition_data
+        for requested in topic.partition_data
     ]
     _validate(writes, request, context)
     for slot in writes:

@@ -180,19 +180,19 @@ def _sources(
     partitions = context.cluster.share_partitions
     sources = []
     for topic_partition in session.rotated(request.share_session_epoch):
-        place, code = find_partition(context.cluster, topic_partition)
-        if place is not None and place.leader != context.node_id:
-            place, code = None, ErrorCode.not_leader_or_follower
-        partition = None
-        if place is not None:
+        partition, code = find_partition(context.cluster, topic_partition)
+        if partition is not None and partition.leader != context.node_id:
+            partition, code = None, ErrorCode.not_leader_or_follower
+        share_partition = None
+        if partition is not None:
             key = SharePartitionKey(request.group_id, *topic_partition)
-            partition = partitions.load(key, place, int(time.time() * 1000))
+            share_partition = partitions.load(key, partition, int(time.time() * 1000))
             # The coordinator gets the state when a member subscribes.
             code = ErrorCode.unknown_server_error
-        if place is None or partition is None:
+        if partition is None or share_partition is None:
             results[topic_partition] = _Result(code=code)
             continue
-        sources.append(FetchSource(topic_partition, partition, place.log))
+        sources.append(FetchSource(topic_partition, share_partition, partition.log))
     return sources
 
 

@@ -28,11 +28,14 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 async def _sync(request: Request, context: Context) -> SyncResult:
-    asked = _sync_request(request)
-    if context.version >= 5 and None in (asked.protocol_type, asked.protocol_name):
+    requested = _sync_request(request)
+    if context.version >= 5 and None in (
+        requested.protocol_type,
+        requested.protocol_name,
+    ):
         raise GroupError(ErrorCode.inconsistent_group_protocol)
     group = member_group(context, request.group_id)
-    return await wait_for_reply(context, group, group.sync(asked, context.now))
+    return await wait_for_reply(context, group, group.sync(requested, context.now))
 
 
 def _sync_request(request: Request) -> SyncRequest:

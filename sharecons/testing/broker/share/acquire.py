@@ -101,8 +101,8 @@ class Acquisition:
         index = window.floor_index(fetch_offset)
         if index >= 0 and window.batches[index].last_offset >= fetch_offset:
             first = window.batches[index].first_offset
-        gone = window.starting_between(first, base - 1)
-        for run in window.archive(fetch_offset, base - 1, State.AVAILABLE, gone):
+        removed = window.starting_between(first, base - 1)
+        for run in window.archive(fetch_offset, base - 1, State.AVAILABLE, removed):
             window.count_final(run)
 
     def _first_offset(self, base: int) -> int:

@@ -79,9 +79,12 @@ def _spread(
 
 def _quotas(members: Sequence[str], total: int) -> dict[str, int]:
     """Divide evenly; the remainder is spread over the members as Kafka spreads it."""
-    upto = [-(-total * place // len(members)) for place in range(len(members) + 1)]
+    upto = [
+        -(-total * partition // len(members)) for partition in range(len(members) + 1)
+    ]
     return {
-        member: upto[place + 1] - upto[place] for place, member in enumerate(members)
+        member: upto[partition + 1] - upto[partition]
+        for partition, member in enumerate(members)
     }
 
 

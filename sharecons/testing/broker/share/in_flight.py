@@ -231,9 +231,11 @@ class Window:
                 batch.split()
             for run in list(batch.runs(first_offset, last_offset)):
                 if run.delivery.state is state:
-                    gone = run._replace(delivery=run.delivery.ended(State.ARCHIVED))
-                    batch.set_delivery(gone)
-                    archived.append(gone)
+                    archived_run = run._replace(
+                        delivery=run.delivery.ended(State.ARCHIVED)
+                    )
+                    batch.set_delivery(archived_run)
+                    archived.append(archived_run)
         if archived:
             self._may_have_available = True
         return archived

@@ -118,14 +118,16 @@ class SharePartitions:
         """The time at which `advance` has something to do, without a request."""
         if not self._configs.has_dead_letter_topics:
             return NEVER
-        deadlines = (led.partition.next_deadline() for led in self._loaded.values())
+        deadlines = (
+            loaded.partition.next_deadline() for loaded in self._loaded.values()
+        )
         return min(deadlines, default=NEVER)
 
     def advance(self, now: float) -> None:
         """Write the dead letters of locks that have ended."""
         if self._configs.has_dead_letter_topics:
-            for key, led in self._loaded.items():
-                if led.partition.next_deadline() <= now:
+            for key, loaded in self._loaded.items():
+                if loaded.partition.next_deadline() <= now:
                     self._advance(key)
 
     def load(
@@ -207,13 +209,13 @@ class SharePartitions:
     ) -> None:
         """Expire the locks of a group, or of some of its partitions."""
         settings = self.group_settings(group_id)
-        for key, led in self._loaded.items():
+        for key, loaded in self._loaded.items():
             if (
                 key.group_id == group_id
                 and topic_id in (None, key.topic_id)
                 and partition in (None, key.partition)
             ):
-                led.partition.expire_locks(settings)
+                loaded.partition.expire_locks(settings)
                 self.write_dead_letters(key)
                 self.changed(key).notify()
 
@@ -225,8 +227,8 @@ class SharePartitions:
         """Unload the partitions of a group without sessions on a broker."""
         self._unload(
             key
-            for key, led in self._loaded.items()
-            if key.group_id == group_id and led.node_id == node_id
+            for key, loaded in self._loaded.items()
+            if key.group_id == group_id and loaded.node_id == node_id
         )
 
     def offsets(self, group_id: str) -> list[GroupOffset]:
@@ -249,8 +251,8 @@ class SharePartitions:
     def in_flight(self, key: SharePartitionKey) -> tuple[int, list[Run]]:
         """Return the start offset (-1: none yet) and the deliveries of a partition."""
         self._advance(key)
-        if led := self._loaded.get(key):
-            return led.partition.start_offset, led.partition.runs()
+        if loaded := self._loaded.get(key):
+            return loaded.partition.start_offset, loaded.partition.runs()
         state = self._states.get(key)
         if state is None or state.start_offset < 0:
             return -1, []

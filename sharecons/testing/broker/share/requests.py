@@ -107,10 +107,10 @@ def check_acknowledgements(
     results: dict[TopicPartition, PartitionResult] = {}
     empty: dict[TopicPartition, PartitionResult] = {}
     for topic_partition, batches in entries.items():
-        place, error = find_partition(context.cluster, topic_partition)
+        partition, error = find_partition(context.cluster, topic_partition)
         if _is_malformed(batches, may_renew):
             results[topic_partition] = PartitionError(ErrorCode.invalid_request)
-        elif place is None:
+        elif partition is None:
             results[topic_partition] = PartitionError(error)
         elif not batches:
             empty[topic_partition] = []
