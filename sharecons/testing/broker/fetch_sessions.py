@@ -94,8 +94,8 @@ class _Session:
                 self.partitions[each.topic_partition] = _CachedPartition(each)
             else:
                 known.request = each
-        for spot in forgotten:
-            self.partitions.pop(spot, None)
+        for key in forgotten:
+            self.partitions.pop(key, None)
 
 
 @dataclass(slots=True)
@@ -175,8 +175,8 @@ class FetchSessions:
             del self._sessions[next(iter(self._sessions))]
         session = _Session(next(self._ids), fetch.owner, fetch.by_id)
         session.update(fetch.partitions, ())
-        for spot, remembered in session.partitions.items():
-            remembered.update(statuses[spot])
+        for key, cached in session.partitions.items():
+            cached.update(statuses[key])
         self._sessions[session.session_id] = session
         return session.session_id
 
@@ -189,10 +189,10 @@ def _partitions_to_send(
     A response has a maximum size, which the first partitions use up.
     """
     changed = set()
-    for spot, each in statuses.items():
-        remembered = session.partitions.get(spot)
-        if remembered is not None and remembered.update(each):
-            changed.add(spot)
+    for key, each in statuses.items():
+        cached = session.partitions.get(key)
+        if cached is not None and cached.update(each):
+            changed.add(key)
             if each.has_records:
-                session.partitions[spot] = session.partitions.pop(spot)
+                session.partitions[key] = session.partitions.pop(key)
     return changed

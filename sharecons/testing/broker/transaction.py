@@ -178,7 +178,7 @@ class Transaction:
             self._set_producer(
                 Producer(producer.producer_id, marker_epoch), producer.epoch
             )
-        ending = TransactionEnd(
+        ended = TransactionEnd(
             producer_id=producer.producer_id,
             marker_epoch=marker_epoch,
             committed=committed,
@@ -189,7 +189,7 @@ class Transaction:
         self.deadline = None
         self.partitions.clear()
         self.groups.clear()
-        return ending
+        return ended
 
     def _set_producer(self, producer: Producer, last_epoch: int) -> None:
         self._previous_id = self.producer.producer_id

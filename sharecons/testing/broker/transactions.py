@@ -225,8 +225,8 @@ class Transactions:
         fresh_id = (
             self.new_producer_id() if bumps and transaction.is_exhausted else None
         )
-        ending = transaction.complete(committed, bumps, fresh_id)
-        return EndResult(ErrorCode.none, transaction.producer, ending)
+        ended = transaction.complete(committed, bumps, fresh_id)
+        return EndResult(ErrorCode.none, transaction.producer, ended)
 
     def _add(
         self,

@@ -55,12 +55,12 @@ async def handle(request: Request, context: Context) -> Response | None:
         for requested in topic.partition_data
     ]
     _validate(writes, request, context)
-    for slot in writes:
-        if slot.append is not None and slot.result is None:
+    for each in writes:
+        if each.append is not None and each.result is None:
             support = _support(context.version)
-            slot.result = write(slot.append, request.acks, support, context, now_ms)
+            each.result = write(each.append, request.acks, support, context, now_ms)
     if request.acks == 0:
-        if any(slot.result and slot.result.code for slot in writes):
+        if any(each.result and each.result.code for each in writes):
             context.connection.cut()
         return None
     return _response(request, writes, context)
@@ -69,16 +69,16 @@ async def handle(request: Request, context: Context) -> Response | None:
 def _validate(writes: list[PartitionWrite], request: Request, context: Context) -> None:
     """Validate the partitions; store errors as their results."""
     try:
-        batches = [split_batches(slot.request.records or b"") for slot in writes]
+        batches = [split_batches(each.request.records or b"") for each in writes]
     except AppendError as error:
         # Kafka fails at this before it handles single partitions.
         _fail_all(writes, error.code, error.message)
         return
-    for slot, found in zip(writes, batches, strict=True):
+    for each, found in zip(writes, batches, strict=True):
         try:
-            slot.append = _to_append(slot, found, context)
+            each.append = _to_append(each, found, context)
         except AppendError as error:
-            slot.result = Result(code=error.code)
+            each.result = Result(code=error.code)
     _validate_request(writes, request, context)
 
 
@@ -86,7 +86,7 @@ def _validate_request(
     writes: list[PartitionWrite], request: Request, context: Context
 ) -> None:
     """Check the request as a whole, and its transaction."""
-    appends = [slot.append for slot in writes if slot.append is not None]
+    appends = [each.append for each in writes if each.append is not None]
     code = _request_error(appends, request, context)
     if code:
         _fail_all(writes, code)
@@ -95,24 +95,24 @@ def _validate_request(
         errors = verify_transactions(
             appends, request.transactional_id, support, context
         )
-        for slot in writes:
-            if slot.append is not None:
-                slot.result = errors.get(slot.append.topic_partition)
+        for each in writes:
+            if each.append is not None:
+                each.result = errors.get(each.append.topic_partition)
 
 
 def _fail_all(
     writes: list[PartitionWrite], code: ErrorCode, message: str | None = None
 ) -> None:
-    for slot in writes:
-        slot.result = slot.result or Result(code=code, message=message)
+    for each in writes:
+        each.result = each.result or Result(code=code, message=message)
 
 
-def _to_append(slot: PartitionWrite, batches: list[bytes], context: Context) -> Append:
-    found, unknown = _topic(slot.topic, context)
-    name = found.name if found else field_or(slot.topic, "name", None)
+def _to_append(item: PartitionWrite, batches: list[bytes], context: Context) -> Append:
+    found, unknown = _topic(item.topic, context)
+    name = found.name if found else field_or(item.topic, "name", None)
     if name is not None and context.cluster.authorizer.denies("WRITE", "TOPIC", name):
         raise AppendError(ErrorCode.topic_authorization_failed, "not authorized")
-    partition = found.partition(slot.request.index) if found else None
+    partition = found.partition(item.request.index) if found else None
     if found is None:
         raise AppendError(unknown, "unknown topic")
     if partition is None:
@@ -159,12 +159,12 @@ def _response(
 ) -> Response:
     topics: dict[int, list[Response]] = {}
     leaders = []
-    for slot in writes:
-        result = slot.result or Result()
+    for each in writes:
+        result = each.result or Result()
         if result.leader is not None:
             leaders.append(result.leader.leader)
-        partitions = topics.setdefault(id(slot.topic), [])
-        partitions.append(_partition_response(slot.request.index, result))
+        partitions = topics.setdefault(id(each.topic), [])
+        partitions.append(_partition_response(each.request.index, result))
     by_id = context.version >= TOPIC_IDS_SINCE
     return {
         "responses": [
