@@ -70,8 +70,8 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         """Restart the locks; see `Record.renew`."""
         self._acknowledge(AcknowledgeType.RENEW)
 
-    def _acknowledge(self, kind: AcknowledgeType) -> None:
-        self._lease.acknowledge_open(self._start, self._stop, kind)
+    def _acknowledge(self, ack_type: AcknowledgeType) -> None:
+        self._lease.acknowledge_open(self._start, self._stop, ack_type)
 
     def __len__(self) -> int:
         return len(self._records)

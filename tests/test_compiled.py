@@ -10,8 +10,8 @@ import pytest
 
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.receive import BatchIterator
-from sharecons.net.io.event import AutoResetEvent
-from sharecons.net.io.wakeup import FOREVER, new_waiter
+from sharecons.net.io.event import AutoResetEvent, new_waiter
+from sharecons.net.io.wakeup import FOREVER
 from tests.consumer.test_delivery_queue import Bench
 from tests.net.waits import waited
 

@@ -8,12 +8,12 @@ from sharecons.log import get_logger
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.records.batch import decode
 
-__all__ = ["unpack"]
+__all__ = ["decode_lease"]
 
 _log = get_logger(__name__)
 
 
-def unpack(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]:
+def decode_lease(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]:
     """Decode a lease's records, and tell it; gives them, and what is to be raised.
 
     Damaged batches are released: damage may lie in one replica, or one transfer. So

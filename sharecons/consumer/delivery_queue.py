@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
-from sharecons.consumer.decoding import unpack
+from sharecons.consumer.decoding import decode_lease
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.implicit_acks import Unacknowledged
 from sharecons.consumer.readers import Reader, Readers
@@ -17,7 +17,7 @@ from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
-from sharecons.net.io.callbacks import called_back, log_unraised
+from sharecons.net.io.callbacks import log_unraised, run_callback
 from sharecons.net.io.clock import Clock
 from sharecons.net.io.wakeup import Waiter
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
@@ -30,7 +30,7 @@ __all__ = ["SLICE", "DeliveryQueue"]
 SLICE: Final = 0.005
 """Seconds that a loop runs before other tasks run, and between implicit accepts."""
 
-GRACE: Final = 1.0
+REJECT_GRACE: Final = 1.0
 """Seconds for a task to reject a record that could not be deserialized."""
 
 Acknowledged = Callable[[list[AcknowledgeResult]], object]
@@ -77,21 +77,21 @@ class DeliveryQueue:
         self._check_caller = check_caller
         self._log = get_logger(__name__)
 
-    def attach(self, pace: Prefetch, wake: Callable[[], None]) -> None:
+    def attach(self, prefetch: Prefetch, wake_leaders: Callable[[], None]) -> None:
         """Name the pace to keep, and what to call when it changed."""
-        self._prefetch = pace
-        self._wake = wake
+        self._prefetch = prefetch
+        self._wake_leaders = wake_leaders
 
     # What the member tells.
 
-    def on_acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
         if self.closed:
             # They were under way when we closed; the session's end lets them go.
             self._count_unprocessed(leases)
             return False
         for lease in leases:
             insert(self._ready, lease)
-        if here:
+        if resume_now:
             return self._readers.resume()
         self._readers.wake()
         return False
@@ -122,7 +122,7 @@ class DeliveryQueue:
             self._log.warning("acknowledgements failed", **summarize(failed))
         if self.on_acknowledged is None:
             return
-        error = called_back("on_acknowledged", self.on_acknowledged, results)
+        error = run_callback("on_acknowledged", self.on_acknowledged, results)
         if error is None:
             return
         if self.closed:
@@ -151,7 +151,7 @@ class DeliveryQueue:
         if self.closed:
             raise ClosedError("the consumer is closed")
         self.raise_fatal_error()
-        if reader.waiter.waits:
+        if reader.waiter.is_waiting:
             raise ConsumerStateError(
                 "another task already waits for this loop's next record: start a loop "
                 "of its own in each task"
@@ -181,7 +181,7 @@ class DeliveryQueue:
         """
         return self._readers.any_woken or self.clock() >= self._pause_at
 
-    def pause_ended(self) -> None:
+    def end_pause(self) -> None:
         """Note that other tasks have run."""
         self._pause_at = self.clock() + SLICE
 
@@ -192,13 +192,13 @@ class DeliveryQueue:
         """
         self._count_processed(reader)
         self._prefetch.waiting += 1
-        self._wake()
+        self._wake_leaders()
         return self._readers.wait(reader, deadline)
 
-    def wait_ended(self, reader: Reader) -> None:
+    def end_wait(self, reader: Reader) -> None:
         """Note that the wait has ended, in whatever way."""
         self._prefetch.waiting -= 1
-        self._readers.wait_ended(reader)
+        self._readers.end_wait(reader)
 
     def wake_next(self) -> None:
         """Wake the next reader if there is more than the one before it has taken."""
@@ -210,15 +210,15 @@ class DeliveryQueue:
     def find_next(self, reader: Reader) -> bool:
         """Find the next records; raises errors once those before were handed out."""
         self._readers.release_removed(self.clock())
-        while not self._is_live():
-            self._leave_lease(reader)
+        while not self._has_live_records():
+            self._finish_lease(reader)
             if self._errors:
                 error = self._errors.popleft()
                 self.wake_next()
                 raise error
             if not self._ready:
                 return False
-            self._unpack(self._ready.popleft())
+            self._decode(self._ready.popleft())
         return True
 
     def hold(self, reader: Reader) -> None:
@@ -227,7 +227,7 @@ class DeliveryQueue:
         self._readers.hold(reader, self.lease)
 
     def take(
-        self, reader: Reader, most: int | None, *, first: bool = True
+        self, reader: Reader, max_records: int | None, *, first: bool = True
     ) -> tuple[int, list[Any]]:
         """Hand out records of `lease` together; gives the first's index, and them.
 
@@ -238,8 +238,8 @@ class DeliveryQueue:
         assert self.lease is not None, "served"
         lease, start = self.lease, self.lease.cursor
         stop = len(self.records)
-        if most is not None:
-            stop = min(stop, start + most)
+        if max_records is not None:
+            stop = min(stop, start + max_records)
         self.hold(reader)
         if self.deserializers:
             stop, failure = self.deserializers.apply_all(self.records, start, stop)
@@ -252,7 +252,7 @@ class DeliveryQueue:
 
     def take_more(self, reader: Reader) -> bool:
         """Turn to the next lease if it is here, and no error is to be raised before."""
-        if self._errors and not self._is_live():
+        if self._errors and not self._has_live_records():
             return False
         return self.find_next(reader)
 
@@ -325,10 +325,12 @@ class DeliveryQueue:
     def _note_undeserializable(
         self, reader: Reader, lease: Lease, record: Record
     ) -> None:
-        self._readers.note_undeserializable(reader, lease, record, self.clock() + GRACE)
+        self._readers.note_undeserializable(
+            reader, lease, record, self.clock() + REJECT_GRACE
+        )
         self.wake_next()
 
-    def _is_live(self) -> bool:
+    def _has_live_records(self) -> bool:
         lease = self.lease
         if lease is None or lease.cursor >= len(self.records):
             return False
@@ -346,7 +348,7 @@ class DeliveryQueue:
         )
         return False
 
-    def _leave_lease(self, reader: Reader) -> None:
+    def _finish_lease(self, reader: Reader) -> None:
         if self.lease is not None:
             self._count_processed(reader)
             self._drop_lease()
@@ -362,18 +364,18 @@ class DeliveryQueue:
         self.lease = None
         self.records = []
 
-    def _unpack(self, lease: Lease) -> None:
+    def _decode(self, lease: Lease) -> None:
         if lease.term.ended or self.clock() >= lease.deadline:
             self._prefetch.dropped(lease.count)
             if not lease.term.ended:
                 self._counters.add("locks-expired-total", lease.count)
             return
-        self.records, errors = unpack(lease)
+        self.records, errors = decode_lease(lease)
         self._errors += errors
         self.lease = lease
         self._counters.add("records-consumed-total", len(self.records))
         self._prefetch.handed_out(lease.count, self.clock())
-        self._wake()
+        self._wake_leaders()
 
     def _unprocessed(self) -> list[Lease]:
         present = [self.lease] if self.lease is not None and self.remaining() else []

@@ -32,8 +32,8 @@ class Deserializers:
         Raises:
             DeserializationError: one of them raised.
         """
-        key = _deserialized(record, "key", self._key, record.key)
-        value = _deserialized(record, "value", self._value, record.value)
+        key = _apply(record, "key", self._key, record.key)
+        value = _apply(record, "value", self._value, record.value)
         return record.with_values(key, value)
 
     def apply_all(
@@ -56,11 +56,13 @@ class Deserializers:
         return stop, failure
 
 
-def _deserialized(record: Record, part: str, how: Deserializer | None, raw: Any) -> Any:
-    if how is None or raw is None:
-        return raw
+def _apply(
+    record: Record, part: str, deserializer: Deserializer | None, data: Any
+) -> Any:
+    if deserializer is None or data is None:
+        return data
     try:
-        return how(raw)
+        return deserializer(data)
     except BaseException as error:
         raise_exit(error)
         where = f"{record.topic}-{record.partition}@{record.offset}"

@@ -1,5 +1,6 @@
 """What a consumer asks before it joins: versions, and the group's configs."""
 
+from functools import partial
 from typing import Final
 
 import anyio
@@ -17,7 +18,7 @@ from sharecons.protocol.messages import (
 )
 from sharecons.wire import consumer_apis
 
-__all__ = ["DEFAULT_DELIVERY_LIMIT", "prepare"]
+__all__ = ["DEFAULT_DELIVERY_LIMIT", "check_and_configure"]
 
 OFFSET_RESET: Final = "share.auto.offset.reset"
 DELIVERY_LIMIT: Final = "share.delivery.count.limit"
@@ -34,7 +35,7 @@ _FORBIDDEN: Final = (
 _log = get_logger(__name__)
 
 
-async def prepare(
+async def check_and_configure(
     connection: Connection,
     settings: FetchSettings,
     offset_reset: str | None,
@@ -52,11 +53,11 @@ async def prepare(
     if settings.record_limit:
         consumer_apis.check_record_limit(connection.served, connection.broker)
     if offset_reset is not None:
-        await prepare_group(connection, settings.group_id, offset_reset, timeout)
+        await set_offset_reset(connection, settings.group_id, offset_reset, timeout)
     return await read_delivery_limit(connection, settings.group_id, timeout)
 
 
-async def prepare_group(
+async def set_offset_reset(
     connection: Connection, group_id: str, offset_reset: str, timeout: float
 ) -> None:
     """Set the group's `share.auto.offset.reset`, and see it applied.
@@ -69,12 +70,15 @@ async def prepare_group(
         AuthorizationError: this principal may not set it.
         BrokerError: the broker refuses it, or does not apply it.
     """
-    if await _value(connection, group_id, OFFSET_RESET, timeout) == offset_reset:
+    read = partial(_read_config, connection, group_id, OFFSET_RESET, timeout)
+    if await read() == offset_reset:
         return
     request = AlterGroupConfig(group_id=group_id, name=OFFSET_RESET, value=offset_reset)
-    _check(await connection.ask(request, timeout), group_id, f"set to {offset_reset!r}")
+    _check_response(
+        await connection.ask(request, timeout), group_id, f"set to {offset_reset!r}"
+    )
     with anyio.move_on_after(APPLY_TIMEOUT):
-        while await _value(connection, group_id, OFFSET_RESET, timeout) != offset_reset:  # noqa: ASYNC110
+        while await read() != offset_reset:  # noqa: ASYNC110
             # The broker offers nothing to wait for but asking again.
             await anyio.sleep(APPLY_INTERVAL)
         return
@@ -96,33 +100,35 @@ async def read_delivery_limit(
     taken to be Kafka's default.
     """
     try:
-        value = await _value(connection, group_id, DELIVERY_LIMIT, timeout)
+        value = await _read_config(connection, group_id, DELIVERY_LIMIT, timeout)
         return int(value) if value else DEFAULT_DELIVERY_LIMIT
     except (Error, ValueError) as error:
         _log.debug("delivery limit unknown", group=group_id, reason=str(error))
         return DEFAULT_DELIVERY_LIMIT
 
 
-async def _value(
+async def _read_config(
     connection: Connection, group_id: str, name: str, timeout: float
 ) -> str | None:
     request = DescribeGroupConfig(group_id=group_id, name=name)
-    answer: GroupConfig = await connection.ask(request, timeout)
-    _check(answer, group_id, "read")
-    return answer.value
+    response: GroupConfig = await connection.ask(request, timeout)
+    _check_response(response, group_id, "read")
+    return response.value
 
 
-def _check(answer: GroupConfig | ConfigAltered, group_id: str, doing: str) -> None:
-    if answer.error == Code.NONE:
+def _check_response(
+    response: GroupConfig | ConfigAltered, group_id: str, action: str
+) -> None:
+    if response.error == Code.NONE:
         return
-    name = code_name(answer.error)
-    text = f"group {group_id!r}: its configs cannot be {doing}: {name}"
-    if answer.message:
-        text += f" ({answer.message})"
-    if answer.error in _FORBIDDEN:
+    name = code_name(response.error)
+    text = f"group {group_id!r}: its configs cannot be {action}: {name}"
+    if response.message:
+        text += f" ({response.message})"
+    if response.error in _FORBIDDEN:
         hint = (
             "; this needs DESCRIBE_CONFIGS and ALTER_CONFIGS on the group; or leave "
             "auto_offset_reset out and have an operator set it"
         )
-        raise AuthorizationError(text + hint, code=answer.error, name=name)
-    raise BrokerError(text, code=answer.error, name=name)
+        raise AuthorizationError(text + hint, code=response.error, name=name)
+    raise BrokerError(text, code=response.error, name=name)

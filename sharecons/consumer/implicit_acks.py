@@ -12,7 +12,7 @@ unless the application has acknowledged it.
 from weakref import ref
 
 from sharecons._record import ACCEPT, RELEASE, Record
-from sharecons.net.background import current_task, has_ended
+from sharecons.net.background import current_task, is_task_done
 from sharecons.protocol.acknowledge.leases import Lease
 
 __all__ = ["Unacknowledged", "Undeserializable"]
@@ -26,7 +26,7 @@ class Undeserializable:
     """
 
     def __init__(self, lease: Lease, record: Record, until: float) -> None:
-        self.until = until
+        self.deadline = until
         self._lease = lease
         self._record = record
         self._task = ref(current_task())
@@ -34,9 +34,9 @@ class Undeserializable:
     def is_abandoned(self, now: float) -> bool:
         """Return whether its task asks for more, has ended, or has had its time."""
         task = self._task()
-        if now >= self.until or task is None:
+        if now >= self.deadline or task is None:
             return True
-        return task is current_task() or has_ended(task)
+        return task is current_task() or is_task_done(task)
 
     def release(self) -> None:
         """Release the record unless it was acknowledged."""
@@ -67,7 +67,7 @@ class Unacknowledged:
             count if self._lease is None else count + self._lease.cursor - self._start
         )
 
-    def take(self, lease: Lease) -> None:
+    def start_taking(self, lease: Lease) -> None:
         """Take what is handed out of a lease from its cursor on."""
         self.stop_taking()
         self._lease, self._start = lease, lease.cursor
@@ -78,7 +78,7 @@ class Unacknowledged:
         if lease is not None and lease.cursor > self._start:
             self._parts.append((lease, self._start, lease.cursor))
 
-    def take_out_last(self) -> None:
+    def remove_last(self) -> None:
         """Take the record that was handed out last out of the hand."""
         self.stop_taking()
         lease, start, stop = self._parts.pop()

@@ -29,14 +29,14 @@ AT_ONCE: Final = float("-inf")
 class RecordReader(Reader):
     """Takes records from the lease of the deliveries until it is to ask."""
 
-    def __init__(self, deliveries: DeliveryQueue, tick: Callable[[], None]) -> None:
+    def __init__(self, queue: DeliveryQueue, on_progress: Callable[[], None]) -> None:
         super().__init__(
-            deliveries.new_unacknowledged(), deliveries.new_waiter(), passes=True
+            queue.new_unacknowledged(), queue.new_waiter(), per_record=True
         )
-        self._deliveries = deliveries
-        self._tick = tick
-        self._clock = deliveries.clock
-        self._deserializes = bool(deliveries.deserializers)
+        self._queue = queue
+        self._on_progress = on_progress
+        self._clock = queue.clock
+        self._deserializes = bool(queue.deserializers)
         self._lease: Lease | None = None
         self._records: Sequence[Any] = ()
         self._pause_at = AT_ONCE
@@ -44,7 +44,7 @@ class RecordReader(Reader):
     def interrupt(self) -> None:
         self._pause_at = AT_ONCE
 
-    def steps(self, loop: object) -> Generator[Any, Any, Any]:
+    def steps(self, iterator: object) -> Generator[Any, Any, Any]:
         """Return the iterator that ends with the next record of the loop."""
         lease = self._lease
         if (
@@ -53,26 +53,27 @@ class RecordReader(Reader):
             or self._clock() >= self._pause_at
         ):
             self._pause_at = AT_ONCE
-            return next_record(self._deliveries, self, loop).__await__()
+            return next_record(self._queue, self, iterator).__await__()
         if self._deserializes:
-            return _deserialized(self, lease)
+            return _deserialize(self, lease)
         index = lease.cursor
         lease.cursor = index + 1
-        return _ready(self._records[index])
+        return _return(self._records[index])
 
     def serve(self, lease: Lease) -> Any:
         """Return the first of the lease's records, and hand out the others after it."""
-        deliveries = self._deliveries
+        queue = self._queue
         self._lease = lease
-        self._records = deliveries.records
-        deliveries.hold(self)
+        self._records = queue.records
+        queue.hold(self)
         self._pause_at = min(self._clock() + SLICE, lease.deadline)
         if len(self._records) - lease.cursor > 1:
-            self._tick()  # of a single record nothing is passed before the next asking
+            # A single record is passed only when the next one is requested.
+            self._on_progress()
         try:
             return self.take(lease)
         finally:
-            deliveries.wake_next()
+            queue.wake_next()
 
     def take(self, lease: Lease) -> Any:
         """Hand out the record at the lease's cursor."""
@@ -80,7 +81,7 @@ class RecordReader(Reader):
         lease.cursor = index + 1
         record = self._records[index]
         if self._deserializes:
-            record = self._deliveries.deserialize(self, lease, record)
+            record = self._queue.deserialize(self, lease, record)
         return record
 
 
@@ -91,9 +92,9 @@ class RecordIterator(Generic[KeyT, ValueT]):
     task has a loop of its own.
     """
 
-    def __init__(self, deliveries: DeliveryQueue, tick: Callable[[], None]) -> None:
-        self._deliveries = deliveries
-        self.reader = RecordReader(deliveries, tick)
+    def __init__(self, queue: DeliveryQueue, on_progress: Callable[[], None]) -> None:
+        self._queue = queue
+        self.reader = RecordReader(queue, on_progress)
 
     def __aiter__(self) -> Self:
         return self
@@ -102,18 +103,18 @@ class RecordIterator(Generic[KeyT, ValueT]):
         return cast("Coroutine[Any, Any, Record[KeyT, ValueT]]", NextRecord(self))
 
     def __del__(self) -> None:
-        self._deliveries.remove_reader(self.reader)
+        self._queue.remove_reader(self.reader)
 
 
 # Generators, not coroutines: a generator that never yields is never thrown into.
 
 
-def _ready(record: Any) -> Generator[Any, Any, Any]:
+def _return(record: Any) -> Generator[Any, Any, Any]:
     return record
     yield
 
 
-def _deserialized(reader: RecordReader, lease: Lease) -> Generator[Any, Any, Any]:
+def _deserialize(reader: RecordReader, lease: Lease) -> Generator[Any, Any, Any]:
     return reader.take(lease)
     yield
 
@@ -127,15 +128,15 @@ class NextRecord:
     too: `asyncio.create_task(anext(loop))`.
     """
 
-    __slots__ = ("_loop", "_steps")
+    __slots__ = ("_iterator", "_steps")
 
-    def __init__(self, loop: RecordIterator[Any, Any]) -> None:
-        self._loop = loop
+    def __init__(self, iterator: RecordIterator[Any, Any]) -> None:
+        self._iterator = iterator
         self._steps: Any = None
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        loop = self._loop
-        return loop.reader.steps(loop)
+        iterator = self._iterator
+        return iterator.reader.steps(iterator)
 
     def send(self, value: Any) -> Any:
         if self._steps is None:
@@ -144,12 +145,12 @@ class NextRecord:
 
     def throw(self, error: Any, value: Any = None, traceback: Any = None) -> Any:
         if self._steps is None:
-            self._steps = _ready(None)
+            self._steps = _return(None)
         if value is None and traceback is None:
             return self._steps.throw(error)
         return self._steps.throw(error, value, traceback)
 
     def close(self) -> None:
         if self._steps is None:
-            self._steps = _ready(None)
+            self._steps = _return(None)
         self._steps.close()

@@ -69,11 +69,11 @@ class Lifecycle(ABC):
         """Reject acknowledgements from now on: they can no longer be sent."""
 
     @abstractmethod
-    def _failed(self, crash: StoredError) -> None:
+    def _on_crash(self, crash: StoredError) -> None:
         """Raise this in every waiting task and in each later call for records."""
 
     @abstractmethod
-    def _stopped(self) -> None:
+    def _on_tasks_ended(self) -> None:
         """End whatever waits for the background tasks: they have ended."""
 
     @abstractmethod
@@ -147,7 +147,7 @@ class Lifecycle(ABC):
     ) -> None:
         await self._close(10.0)
         if kind is None:
-            self._raise_unseen_crash()
+            self._raise_unreported_crash()
         if in_trio() and self._entered_by is not current_task():
             raise ConsumerStateError(
                 "the consumer was entered by one task and left by another, which trio "
@@ -174,11 +174,11 @@ class Lifecycle(ABC):
         """
         validation.check_timeout(timeout)
         await self._close(timeout)
-        self._raise_unseen_crash()
+        self._raise_unreported_crash()
 
     async def _close(self, timeout: float) -> None:
         if self._state == "closed" and (
-            self._background is None or self._background.ended
+            self._background is None or self._background.has_ended
         ):
             return
         self._check_caller()
@@ -216,26 +216,26 @@ class Lifecycle(ABC):
 
     # Background tasks that fail.
 
-    def _tasks_ended(self, error: BaseException | None) -> None:
+    def _handle_tasks_end(self, error: BaseException | None) -> None:
         """Note the end of the background tasks, and what ended them."""
         if isinstance(error, Exception):
             _log.error("a background task of the consumer failed", exc_info=error)
-            self._crashed("a background task of the consumer failed", error)
+            self._record_crash("a background task of the consumer failed", error)
         elif error is not None and self._state == "open":
             what = "was cancelled" if _is_cancelled(error) else "failed"
-            self._crashed(f"a background task of the consumer {what}", error)
-        self._stopped()
+            self._record_crash(f"a background task of the consumer {what}", error)
+        self._on_tasks_ended()
 
-    def _crashed(self, what: str, error: BaseException) -> None:
+    def _record_crash(self, what: str, error: BaseException) -> None:
         if not isinstance(error, EXITS):
             failed = BackgroundTaskError(f"{what}: {error!r}; start another consumer")
             failed.__cause__ = error
             error = failed
         self._crash = StoredError(error)
         self._abandon()
-        self._failed(self._crash)
+        self._on_crash(self._crash)
 
-    def _raise_unseen_crash(self) -> None:
+    def _raise_unreported_crash(self) -> None:
         if self._crash is not None and not self._crash.was_raised:
             self._crash.throw()
 

@@ -32,69 +32,73 @@ class Poller:
         coroutine: the code of the public coroutine that calls `poll`.
     """
 
-    def __init__(
-        self, deliveries: DeliveryQueue, coroutine: CodeType | None = None
-    ) -> None:
-        self._deliveries = deliveries
+    def __init__(self, queue: DeliveryQueue, coroutine: CodeType | None = None) -> None:
+        self._queue = queue
         self._coroutine = coroutine
         self._polls: WeakKeyDictionary[Any, _Poll] = WeakKeyDictionary()
-        self._idle: list[Reader] = []  # those of polls that are tasks of their own
+        self._idle_readers: list[
+            Reader
+        ] = []  # those of polls that are tasks of their own
 
-    async def poll(self, deadline: float, most: int | None) -> list[Record[Any, Any]]:
+    async def poll(
+        self, deadline: float, max_records: int | None
+    ) -> list[Record[Any, Any]]:
         """Wait for records until the deadline, then take what is ready."""
         task: Any = current_task()
         poll = self._polls.get(task)
         if poll is None:
             if self._is_own_task(task):
-                return await self._poll_in_own_task(deadline, most)
-            poll = self._polls[task] = _Poll(self._deliveries)
+                return await self._poll_in_own_task(deadline, max_records)
+            poll = self._polls[task] = _Poll(self._queue)
             if isinstance(task, asyncio.Future):
                 _on_end(task, ref(self))
-        return await self._poll(poll.reader, deadline, most)
+        return await self._poll(poll.reader, deadline, max_records)
 
     async def _poll_in_own_task(
-        self, deadline: float, most: int | None
+        self, deadline: float, max_records: int | None
     ) -> list[Record[Any, Any]]:
-        for reader in self._idle:
-            self._deliveries.settle(reader)
-        reader = self._idle.pop() if self._idle else _new_reader(self._deliveries)
+        for reader in self._idle_readers:
+            self._queue.settle(reader)
+        reader = (
+            self._idle_readers.pop() if self._idle_readers else _new_reader(self._queue)
+        )
         try:
-            return await self._poll(reader, deadline, most)
+            return await self._poll(reader, deadline, max_records)
         finally:
-            self._idle.append(reader)
+            self._idle_readers.append(reader)
 
     async def _poll(
-        self, reader: Reader, deadline: float, most: int | None
+        self, reader: Reader, deadline: float, max_records: int | None
     ) -> list[Record[Any, Any]]:
         records: list[Record[Any, Any]] = []
-        if await wait_for_lease(self._deliveries, reader, deadline) is not None:
+        if await wait_for_lease(self._queue, reader, deadline) is not None:
             try:
-                self._take(reader, records, most)
+                self._take(reader, records, max_records)
             except DeserializationError:
                 raise
             except BaseException:
-                self._deliveries.release_unacknowledged(reader)
+                self._queue.release_unacknowledged(reader)
                 raise
         return records
 
     def _take(
-        self, reader: Reader, records: list[Record[Any, Any]], most: int | None
+        self, reader: Reader, records: list[Record[Any, Any]], max_records: int | None
     ) -> None:
-        deliveries = self._deliveries
+        queue = self._queue
         while True:
-            room = None if most is None else most - len(records)
-            _, taken = deliveries.take(reader, room, first=not records)
+            limit = None if max_records is None else max_records - len(records)
+            _, taken = queue.take(reader, limit, first=not records)
             records += taken
-            if not taken or len(records) == most or not deliveries.take_more(reader):
+            if not taken or len(records) == max_records or not queue.take_more(reader):
                 break
-        deliveries.wake_next()
+        queue.wake_next()
 
     def _is_own_task(self, task: Any) -> bool:
         if self._coroutine is None or not isinstance(task, asyncio.Task):
             return False
         return getattr(task.get_coro(), "cr_code", None) is self._coroutine
 
-    def forget(self, task: Any) -> None:
+    def remove_task(self, task: Any) -> None:
         """Release what a task has in hand that has ended."""
         self._polls.pop(task, None)
 
@@ -102,16 +106,16 @@ class Poller:
 class _Poll:
     """The reader of one task; it leaves when this is deleted."""
 
-    def __init__(self, deliveries: DeliveryQueue) -> None:
-        self.reader = _new_reader(deliveries)
-        self._deliveries = deliveries
+    def __init__(self, queue: DeliveryQueue) -> None:
+        self.reader = _new_reader(queue)
+        self._queue = queue
 
     def __del__(self) -> None:
-        self._deliveries.remove_reader(self.reader)
+        self._queue.remove_reader(self.reader)
 
 
-def _new_reader(deliveries: DeliveryQueue) -> Reader:
-    return Reader(deliveries.new_unacknowledged(), deliveries.new_waiter())
+def _new_reader(queue: DeliveryQueue) -> Reader:
+    return Reader(queue.new_unacknowledged(), queue.new_waiter())
 
 
 def _on_end(task: "asyncio.Future[Any]", poller: "ref[Poller]") -> None:
@@ -120,9 +124,9 @@ def _on_end(task: "asyncio.Future[Any]", poller: "ref[Poller]") -> None:
     Trio deletes ended tasks; on asyncio the application may still refer to one.
     """
 
-    def ended(task: "asyncio.Future[Any]") -> None:
-        found = poller()
-        if found is not None:
-            found.forget(task)
+    def on_done(task: "asyncio.Future[Any]") -> None:
+        owner = poller()
+        if owner is not None:
+            owner.remove_task(task)
 
-    task.add_done_callback(ended)
+    task.add_done_callback(on_done)

@@ -32,11 +32,15 @@ class Reader:
     """
 
     def __init__(
-        self, hand: Unacknowledged, waiter: Waiter, *, passes: bool = False
+        self,
+        unacknowledged: Unacknowledged,
+        waiter: Waiter,
+        *,
+        per_record: bool = False,
     ) -> None:
-        self.unacknowledged = hand
+        self.unacknowledged = unacknowledged
         self.waiter = waiter
-        self.per_record = passes
+        self.per_record = per_record
         self.woken = False
 
     def interrupt(self) -> None:
@@ -71,7 +75,7 @@ class Readers:
                 holder.unacknowledged.stop_taking()
                 holder.interrupt()
             self._holder = reader
-        reader.unacknowledged.take(lease)
+        reader.unacknowledged.start_taking(lease)
         self._busy[reader] = None
 
     def settle(self, reader: Reader, *, accept: bool) -> None:
@@ -99,9 +103,9 @@ class Readers:
         if self._holder is not None:
             self._holder.interrupt()
 
-    def processing(self, asker: Reader | None) -> tuple[int, int]:
+    def processing(self, reader: Reader | None) -> tuple[int, int]:
         """Return how many other readers process records, and how many records."""
-        if not self._busy or (len(self._busy) == 1 and asker in self._busy):
+        if not self._busy or (len(self._busy) == 1 and reader in self._busy):
             return 0, 0
         # Those that a loop over records has passed are processed.
         counts = [
@@ -109,7 +113,7 @@ class Readers:
             if reader.per_record
             else reader.unacknowledged.count
             for reader in self._busy
-            if reader is not asker
+            if reader is not reader
         ]
         return len(counts), sum(counts)
 
@@ -136,7 +140,7 @@ class Readers:
         """Note that the record handed out last could not be deserialized."""
         if reader.per_record:
             reader.unacknowledged.accept_passed()
-        reader.unacknowledged.take_out_last()
+        reader.unacknowledged.remove_last()
         reader.interrupt()
         self._undeserializable.append(Undeserializable(lease, record, until))
 
@@ -162,11 +166,11 @@ class Readers:
         Until then the task may reject its record, though its loop has ended.
         """
         kept = []
-        for unfit in self._undeserializable:
-            if unfit.is_abandoned(now):
-                unfit.release()
+        for failed in self._undeserializable:
+            if failed.is_abandoned(now):
+                failed.release()
             else:
-                kept.append(unfit)
+                kept.append(failed)
         self._undeserializable = kept
 
     # Readers that wait.
@@ -186,8 +190,8 @@ class Readers:
 
         The wait may end before the deadline, to call `release_left` again.
         """
-        for unfit in self._undeserializable:
-            deadline = min(deadline, unfit.until)
+        for failed in self._undeserializable:
+            deadline = min(deadline, failed.deadline)
         if reader.woken:
             # Another reader took what it was woken for: it keeps its place.
             reader.woken = False
@@ -196,19 +200,19 @@ class Readers:
             self._waiting.append(reader)
         return reader.waiter.wait(deadline)
 
-    def wait_ended(self, reader: Reader) -> None:
+    def end_wait(self, reader: Reader) -> None:
         """Note that the wait has ended, in whatever way."""
         if reader.woken:
             self._woken -= 1
         else:
             self._waiting.remove(reader)
-        reader.waiter.ended()
+        reader.waiter.end_wait()
 
     def wake(self) -> None:
         """Wake the first reader that waits."""
         if self._waiting:
             self._waiting[0].waiter.wake()  # raises if the event loop is closed
-            self._wakes()
+            self._mark_woken()
 
     def wake_all(self) -> None:
         """Wake all readers that wait."""
@@ -217,9 +221,9 @@ class Readers:
 
     def resume(self) -> bool:
         """Wake the first reader, as `Waiter.resume` does."""
-        return bool(self._waiting) and self._wakes().waiter.resume()
+        return bool(self._waiting) and self._mark_woken().waiter.resume()
 
-    def _wakes(self) -> Reader:
+    def _mark_woken(self) -> Reader:
         reader = self._waiting.popleft()
         reader.woken = True
         self._woken += 1

@@ -21,7 +21,7 @@ __all__ = ["BatchIterator", "next_record", "wait_for_lease"]
 
 
 async def wait_for_lease(
-    deliveries: DeliveryQueue, reader: Reader, deadline: float
+    queue: DeliveryQueue, reader: Reader, deadline: float
 ) -> Lease | None:
     """Return the lease to hand out from, its cursor on; None past the deadline.
 
@@ -30,24 +30,24 @@ async def wait_for_lease(
 
     Raises: as `DeliveryQueue.check`, and what went wrong with records.
     """
-    deliveries.settle_previous(reader)
-    if deliveries.is_pause_due:
+    queue.settle_previous(reader)
+    if queue.is_pause_due:
         await checkpoint()
-        deliveries.pause_ended()
-        deliveries.check(reader)
-    while not deliveries.find_next(reader):
+        queue.end_pause()
+        queue.check(reader)
+    while not queue.find_next(reader):
         woken = False
         try:
-            woken = await deliveries.wait(reader, deadline)
+            woken = await queue.wait(reader, deadline)
         finally:
-            deliveries.wait_ended(reader)
+            queue.end_wait(reader)
             if not woken:
-                deliveries.wake_next()  # in case it was woken in the same moment
-        if not woken and deliveries.clock() >= deadline:
+                queue.wake_next()  # in case it was woken in the same moment
+        if not woken and queue.clock() >= deadline:
             return None
-        deliveries.pause_ended()
-        deliveries.check(reader)
-    return deliveries.lease
+        queue.end_pause()
+        queue.check(reader)
+    return queue.lease
 
 
 class LeaseReader(Protocol):
@@ -57,19 +57,19 @@ class LeaseReader(Protocol):
         """Return the first of the records, and hand out the others from now on."""
 
 
-async def next_record(deliveries: DeliveryQueue, reader: Any, loop: object) -> Any:
+async def next_record(queue: DeliveryQueue, reader: Any, iterator: object) -> Any:
     """Return the next record of a loop whose reader has none at hand.
 
     Keeps the loop alive while waiting: deleting a loop releases its record.
     """
     try:
-        lease = await wait_for_lease(deliveries, reader, FOREVER)
+        lease = await wait_for_lease(queue, reader, FOREVER)
         assert lease is not None, "no deadline"
         return reader.serve(lease)
     except ClosedError:
         raise StopAsyncIteration from None
     except BaseException:
-        del loop  # or the traceback would keep it alive
+        del iterator  # or the traceback would keep it alive
         raise
 
 
@@ -80,18 +80,18 @@ class BatchIterator(Generic[KeyT, ValueT]):
     task has a loop of its own.
     """
 
-    def __init__(self, deliveries: DeliveryQueue) -> None:
-        self._deliveries = deliveries
-        self._reader = Reader(deliveries.new_unacknowledged(), deliveries.new_waiter())
+    def __init__(self, queue: DeliveryQueue) -> None:
+        self._queue = queue
+        self._reader = Reader(queue.new_unacknowledged(), queue.new_waiter())
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Batch[KeyT, ValueT]:
         try:
-            lease = await wait_for_lease(self._deliveries, self._reader, FOREVER)
+            lease = await wait_for_lease(self._queue, self._reader, FOREVER)
             assert lease is not None, "no deadline"
-            start, records = self._deliveries.take(self._reader, None)
+            start, records = self._queue.take(self._reader, None)
         except ClosedError:
             raise StopAsyncIteration from None
         except BaseException:
@@ -100,4 +100,4 @@ class BatchIterator(Generic[KeyT, ValueT]):
         return Batch(lease, records, start)
 
     def __del__(self) -> None:
-        self._deliveries.remove_reader(self._reader)
+        self._queue.remove_reader(self._reader)

@@ -19,7 +19,7 @@ from sharecons.config import validation
 from sharecons.config.security import Security
 from sharecons.consumer.delivery_queue import SLICE, Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.group_setup import prepare
+from sharecons.consumer.group_setup import check_and_configure
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
@@ -31,9 +31,9 @@ from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import AutoResetEvent
+from sharecons.net.io.event import AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
-from sharecons.net.io.wakeup import FOREVER, new_waiter
+from sharecons.net.io.wakeup import FOREVER
 from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.messages import FetchSettings
@@ -165,7 +165,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._connect_timeout = connect_timeout
         self._request_timeout = request_timeout
         self._counters = Counters()
-        self._tick = AutoResetEvent()
+        self._progress = AutoResetEvent()
 
     # Records.
 
@@ -182,7 +182,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             Error: what ended the consumer; it is raised again and again.
         """
         self._check_open()
-        return RecordIterator(self._deliveries, self._tick.set)
+        return RecordIterator(self._queue, self._progress.set)
 
     def batches(self) -> BatchIterator[KeyT, ValueT]:
         """Loop over batches: records of one partition, acknowledged together.
@@ -191,7 +191,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         which something else was said. Raises as the loop over records does.
         """
         self._check_open()
-        return BatchIterator(self._deliveries)
+        return BatchIterator(self._queue)
 
     async def poll(
         self, *, timeout: float = 0.0, max_records: int | None = None
@@ -206,7 +206,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         if max_records is not None:
             validation.check_count("max_records", max_records, 1)
         self._check_open()
-        deadline = self._deliveries.clock() + timeout
+        deadline = self._queue.clock() + timeout
         return await self._poller.poll(deadline, max_records)
 
     async def commit(self, *, timeout: float = 30.0) -> list[AcknowledgeResult]:
@@ -222,13 +222,13 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """
         validation.check_timeout(timeout)
         self._check_open()
-        self._deliveries.raise_fatal_error()
-        self._deliveries.accept_passed()
+        self._queue.raise_fatal_error()
+        self._queue.accept_passed()
         try:
             with anyio.move_on_after(timeout):
                 return await self._member.commit()
         except ClosedError:
-            self._deliveries.raise_fatal_error()
+            self._queue.raise_fatal_error()
             raise
         raise CommitTimeoutError(
             f"acknowledgements of group {self.group_id!r} are still in flight after "
@@ -253,8 +253,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._subscribe()
 
     def _subscribe(self) -> None:
-        self._deliveries.subscribed = bool(self._topics)
-        self._deliveries.keep_only(self._topics)
+        self._queue.subscribed = bool(self._topics)
+        self._queue.keep_only(self._topics)
         self._member.subscribe(self._topics)
 
     def unsubscribe(self) -> None:
@@ -282,7 +282,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """
         if self._state != "open":
             return False
-        now = self._deliveries.clock()
+        now = self._queue.clock()
         return self._member.membership.heartbeats.is_connected(now)
 
     @property
@@ -291,7 +291,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         if self._background is None:
             return None
         last = self._member.membership.heartbeats.last_accepted
-        return None if last is None else self._deliveries.clock() - last
+        return None if last is None else self._queue.clock() - last
 
     @property
     def group_id(self) -> str:
@@ -314,25 +314,27 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             timeout=self._connect_timeout, retry=True
         )
         try:
-            delivery_limit = await prepare(
+            delivery_limit = await check_and_configure(
                 connection, self._settings, self._offset_reset, self._request_timeout
             )
             self._check_starting()
         except BaseException:
             await connection.aclose()
             raise
-        self._make(connection, delivery_limit)
+        self._create_parts(connection, delivery_limit)
         self._subscribe()
         name = f"sharecons, group {self.group_id!r}"
-        return Background(name, self._start_tasks, self._tasks_ended, self._release)
+        return Background(
+            name, self._start_tasks, self._handle_tasks_end, self._release
+        )
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
         self._member.start(tasks)
-        tasks.start_soon(self._keep_passing)
+        tasks.start_soon(self._accept_passed_records)
 
     def _stop_consuming(self) -> None:
-        self._deliveries.accept_passed()
-        self._deliveries.close()
+        self._queue.accept_passed()
+        self._queue.close()
 
     async def _leave(self) -> None:
         await self._member.close()
@@ -340,18 +342,18 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     def _abandon(self) -> None:
         self._member.abandon()
 
-    def _failed(self, crash: StoredError) -> None:
-        self._deliveries.fail(crash)
+    def _on_crash(self, crash: StoredError) -> None:
+        self._queue.fail(crash)
 
-    def _stopped(self) -> None:
-        self._member.stopped()
+    def _on_tasks_ended(self) -> None:
+        self._member.on_tasks_ended()
 
     async def _release(self) -> None:
         await self._member.release()
 
-    def _make(self, connection: Connection, delivery_limit: int) -> None:
+    def _create_parts(self, connection: Connection, delivery_limit: int) -> None:
         """Make the parts that need to know the running event loop."""
-        self._deliveries = DeliveryQueue(
+        self._queue = DeliveryQueue(
             clock=running_clock(),
             new_waiter=new_waiter,
             counters=self._counters,
@@ -364,17 +366,17 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._member = Member(
             self._settings,
             self._cluster,
-            self._deliveries,
+            self._queue,
             self._counters,
             rack=self._rack,
             request_timeout=self._request_timeout,
             delivery_limit=delivery_limit,
         )
-        self._deliveries.attach(self._member.prefetch, self._member.wake_leaders)
+        self._queue.attach(self._member.prefetch, self._member.wake_leaders)
         self._member.use_connection(connection)
-        self._poller = Poller(self._deliveries, ShareConsumer.poll.__code__)
+        self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
 
-    async def _keep_passing(self) -> None:
+    async def _accept_passed_records(self) -> None:
         """Accept what a loop has passed, though it is long in asking for the next.
 
         A loop rings at least every SLICE seconds in which it asks; so after a look
@@ -382,11 +384,11 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         it had when we hear it needs none of this.
         """
         while True:
-            await self._tick.wait_until(FOREVER)
-            if not self._deliveries.has_unacknowledged:
+            await self._progress.wait_until(FOREVER)
+            if not self._queue.has_unacknowledged:
                 continue
             await anyio.sleep(SLICE)
-            while self._deliveries.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
+            while self._queue.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
                 await anyio.sleep(SLICE)
 
     def __repr__(self) -> str:

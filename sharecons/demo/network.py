@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sharecons.errors import ConnectionFailedError
-from sharecons.net.io.idle_watch import Lost, Wait
+from sharecons.net.io.idle_watch import OnLost, Wait
 from sharecons.net.io.transport import FrameTransport, Network
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
@@ -66,8 +66,8 @@ class _KillableTransport:
         )
         return wrapped[0]
 
-    async def idle(self, wait: Wait, lost: Lost) -> None:
-        await self._transport.idle(wait, lost)
+    async def idle(self, wait: Wait, on_lost: OnLost) -> None:
+        await self._transport.idle(wait, on_lost)
 
     async def aclose(self) -> None:
         await self._transport.aclose()

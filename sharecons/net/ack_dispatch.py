@@ -33,31 +33,33 @@ class AckDispatcher:
     """
 
     def __init__(
-        self, journal: ResultLog, counters: Counters, hearer: AckListener
+        self, result_log: ResultLog, counters: Counters, listener: AckListener
     ) -> None:
-        self.awaited = False
-        self._journal = journal
+        self.is_awaited = False
+        self._result_log = result_log
         self._counters = counters
-        self._hearer = hearer
-        self._archiving = ArchiveWarnings(get_logger(__name__), counters)
-        journal.has_listener = hearer.has_ack_callback
+        self._listener = listener
+        self._archive_warnings = ArchiveWarnings(get_logger(__name__), counters)
+        result_log.has_listener = listener.has_ack_callback
 
     def dispatch(self) -> None:
-        journal = self._journal
-        results, journal.results = journal.results, []
-        self._counters.add("acknowledgements-send-total", journal.applied)
-        journal.applied = 0
-        if journal.archived:
-            archived, journal.archived = journal.archived, []
-            limit = journal.delivery_limit
-            self._archiving.on_archived(archived, limit, journal.clock())
+        result_log = self._result_log
+        results, result_log.results = result_log.results, []
+        self._counters.add("acknowledgements-send-total", result_log.applied)
+        result_log.applied = 0
+        if result_log.archived:
+            archived, result_log.archived = result_log.archived, []
+            limit = result_log.delivery_limit
+            self._archive_warnings.on_archived(archived, limit, result_log.clock())
         if results:
             self._counters.add_results(results)
-            self._hearer.on_ack_results(results)
+            self._listener.on_ack_results(results)
 
     def try_dispatch(self) -> bool:
         """Tell it, where nobody has to be told in a task; says whether it did."""
-        if self.awaited or (self._journal.results and self._hearer.has_ack_callback):
+        if self.is_awaited or (
+            self._result_log.results and self._listener.has_ack_callback
+        ):
             return False
         self.dispatch()
         return True

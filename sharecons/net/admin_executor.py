@@ -32,7 +32,7 @@ Ask = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
 Route = Callable[[FanOut[K, V], tuple[K, ...]], Awaitable[None]]
 """Looks up whom to ask about keys, and tells the errand."""
 
-_FOR_GOOD: Final = (AuthenticationError, UnsupportedVersionError)
+_FINAL_ERRORS: Final = (AuthenticationError, UnsupportedVersionError)
 
 
 class AdminExecutor:
@@ -55,58 +55,60 @@ class AdminExecutor:
         return await self.brokers.ask_any(request, self.deadline)
 
     async def of_groups(
-        self, group_ids: Iterable[str], doing: str, ask: Ask[str, V]
+        self, group_ids: Iterable[str], action: str, ask: Ask[str, V]
     ) -> Results[str, V]:
         """Ask groups' coordinators."""
-        errand: FanOut[str, V] = FanOut(group_ids, doing, lambda key: f"group {key!r}")
+        fan_out: FanOut[str, V] = FanOut(
+            group_ids, action, lambda key: f"group {key!r}"
+        )
 
-        async def route(errand: FanOut[str, V], keys: tuple[str, ...]) -> None:
+        async def route(fan_out: FanOut[str, V], keys: tuple[str, ...]) -> None:
             await self._route_by_coordinator(
-                errand, CoordinatorKind.GROUP, {key: key for key in keys}
+                fan_out, CoordinatorKind.GROUP, {key: key for key in keys}
             )
 
-        return await self._run(errand, route, ask)
+        return await self._run(fan_out, route, ask)
 
     async def of_share_partitions(
         self,
         group_id: str,
         share_partitions: Mapping[TopicPartition, SharePartition],
-        doing: str,
+        action: str,
         ask: Ask[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
         """Ask the share coordinators of a group's partitions."""
-        errand: FanOut[TopicPartition, V] = FanOut(
+        fan_out: FanOut[TopicPartition, V] = FanOut(
             share_partitions,
-            doing,
+            action,
             lambda key: f"{key.topic}-{key.partition} of group {group_id!r}",
         )
 
         async def route(
-            errand: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
+            fan_out: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
         ) -> None:
-            spelt = {
+            by_key = {
                 coordinator_key(group_id, share_partitions[key]): key for key in keys
             }
-            await self._route_by_coordinator(errand, CoordinatorKind.SHARE, spelt)
+            await self._route_by_coordinator(fan_out, CoordinatorKind.SHARE, by_key)
 
-        return await self._run(errand, route, ask)
+        return await self._run(fan_out, route, ask)
 
     async def of_partitions(
         self,
         partitions: Iterable[TopicPartition],
-        doing: str,
+        action: str,
         ask: Ask[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
         """Ask partitions' leaders."""
-        errand: FanOut[TopicPartition, V] = FanOut(
-            partitions, doing, lambda key: f"{key.topic}-{key.partition}"
+        fan_out: FanOut[TopicPartition, V] = FanOut(
+            partitions, action, lambda key: f"{key.topic}-{key.partition}"
         )
-        return await self._run(errand, self._route_by_leader, ask)
+        return await self._run(fan_out, self._route_by_leader, ask)
 
     async def of_brokers(
         self,
         node_ids: Iterable[int] | None,
-        doing: str,
+        action: str,
         ask: Callable[[int], Awaitable[Reply[V]]],
     ) -> Results[int, V]:
         """Ask brokers, each for itself; None are all that the cluster has.
@@ -114,112 +116,114 @@ class AdminExecutor:
         One that is gone from the cluster meanwhile is left out.
         """
         if node_ids is None:
-            answer = await self.brokers.ask_topics((), self.deadline)
-            node_ids = sorted(answer.brokers)
-        errand: FanOut[int, V] = FanOut(node_ids, doing, lambda key: f"broker {key}")
+            metadata = await self.brokers.ask_topics((), self.deadline)
+            node_ids = sorted(metadata.brokers)
+        fan_out: FanOut[int, V] = FanOut(node_ids, action, lambda key: f"broker {key}")
 
         async def ask_one(node_id: int, _: tuple[int, ...]) -> Mapping[int, Reply[V]]:
             return {node_id: await ask(node_id)}
 
-        return await self._run(errand, self._route_to_itself, ask_one)
+        return await self._run(fan_out, self._route_to_itself, ask_one)
 
     # Whom to ask.
 
     async def _route_by_coordinator(
         self,
-        errand: FanOut[K, V],
+        fan_out: FanOut[K, V],
         kind: CoordinatorKind,
         keys: Mapping[str, K],
     ) -> None:
         found = await self.brokers.find_coordinators(kind, keys, self.deadline)
-        for spelt, key in keys.items():
-            code, message, broker = found.get(spelt, _UNTOLD)
+        for by_key, key in keys.items():
+            code, message, broker = found.get(by_key, _MISSING_REPLY)
             if code == Code.NONE and broker is not None:
-                errand.set_route(key, broker.node_id)
+                fan_out.set_route(key, broker.node_id)
             else:
-                errand.on_reply(key, Reply(code, message, None))
+                fan_out.on_reply(key, Reply(code, message, None))
 
     async def _route_by_leader(
-        self, errand: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
+        self, fan_out: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
     ) -> None:
         names = (key.topic for key in keys)
-        answer = await self.brokers.ask_topics(names, self.deadline)
+        metadata = await self.brokers.ask_topics(names, self.deadline)
         for key in keys:
-            code, message, placed = find_partition(answer.topics, key)
+            code, message, placed = find_partition(metadata.topics, key)
             leader = None if placed is None else placed.leader
             if leader is not None:
-                errand.set_route(key, leader)
+                fan_out.set_route(key, leader)
             elif placed is not None:
-                errand.on_reply(key, Reply(Code.LEADER_NOT_AVAILABLE, None, None))
+                fan_out.on_reply(key, Reply(Code.LEADER_NOT_AVAILABLE, None, None))
             else:
-                errand.on_reply(key, Reply(code, message, None))
+                fan_out.on_reply(key, Reply(code, message, None))
 
     async def _route_to_itself(
-        self, errand: FanOut[int, V], keys: tuple[int, ...]
+        self, fan_out: FanOut[int, V], keys: tuple[int, ...]
     ) -> None:
-        answer = await self.brokers.ask_topics((), self.deadline)
+        metadata = await self.brokers.ask_topics((), self.deadline)
         for key in keys:
-            if key in answer.brokers:
-                errand.set_route(key, key)
+            if key in metadata.brokers:
+                fan_out.set_route(key, key)
             else:
-                errand.drop(key)
+                fan_out.drop(key)
 
     # Asking.
 
     async def _run(
-        self, errand: FanOut[K, V], route: Route[K, V], ask: Ask[K, V]
+        self, fan_out: FanOut[K, V], route: Route[K, V], ask: Ask[K, V]
     ) -> Results[K, V]:
         backoff = Backoff()
         with anyio.move_on_after(self.deadline.left):
-            while not errand.finished:
-                await self._look_up(errand, route)
-                await self._ask_all(errand, ask)
-                if not errand.finished:
+            while not fan_out.finished:
+                await self._look_up(fan_out, route)
+                await self._ask_all(fan_out, ask)
+                if not fan_out.finished:
                     await anyio.sleep(backoff.next_delay())
-        if not errand.finished and not self.brokers.reached:
+        if not fan_out.finished and not self.brokers.reached:
             # It may not even be the cluster's fault: say so at once.
-            raise self.brokers.unreached(self.deadline)
-        errand.expire(self.deadline.timeout)
-        return errand.results
+            raise self.brokers.no_response_error(self.deadline)
+        fan_out.expire(self.deadline.timeout)
+        return fan_out.results
 
-    async def _look_up(self, errand: FanOut[K, V], route: Route[K, V]) -> None:
-        keys = errand.without_route
+    async def _look_up(self, fan_out: FanOut[K, V], route: Route[K, V]) -> None:
+        keys = fan_out.without_route
         if not keys:
             return
         try:
-            await route(errand, keys)
-        except _FOR_GOOD:
+            await route(fan_out, keys)
+        except _FINAL_ERRORS:
             raise
         except ConnectionFailedError as error:
             if not self.brokers.reached:
                 raise
-            errand.on_connection_error(keys, error)
+            fan_out.on_connection_error(keys, error)
 
-    async def _ask_all(self, errand: FanOut[K, V], ask: Ask[K, V]) -> None:
+    async def _ask_all(self, fan_out: FanOut[K, V], ask: Ask[K, V]) -> None:
         async with anyio.create_task_group() as tasks:
-            for node_id, keys in errand.keys_by_node().items():
-                tasks.start_soon(self._ask_one, errand, ask, node_id, keys)
+            for node_id, keys in fan_out.keys_by_node().items():
+                tasks.start_soon(self._ask_one, fan_out, ask, node_id, keys)
 
     async def _ask_one(
-        self, errand: FanOut[K, V], ask: Ask[K, V], node_id: int, keys: tuple[K, ...]
+        self, fan_out: FanOut[K, V], ask: Ask[K, V], node_id: int, keys: tuple[K, ...]
     ) -> None:
         try:
             replies = await ask(node_id, keys)
-        except _FOR_GOOD as error:
+        except _FINAL_ERRORS as error:
             for key in keys:
-                errand.fail(key, error)
+                fan_out.fail(key, error)
         except Error as error:
-            errand.on_connection_error(keys, error)
+            fan_out.on_connection_error(keys, error)
         else:
             for key in keys:
                 if key in replies:
-                    errand.on_reply(key, replies[key])
+                    fan_out.on_reply(key, replies[key])
                 else:
-                    errand.fail(key, ProtocolError(_silence(node_id, key)))
+                    fan_out.fail(key, ProtocolError(_missing_reply(node_id, key)))
 
 
-_UNTOLD: Final = Reply(Code.UNKNOWN_SERVER_ERROR, "the answer leaves it out", None)
+_MISSING_REPLY: Final = Reply(
+    Code.UNKNOWN_SERVER_ERROR, "the answer leaves it out", None
+)
 
 
-def _silence(node_id: int, key: object) -> str:
+def _missing_reply(node_id: int, key: object) -> str:
     return f"the answer of broker {node_id} says nothing of {key}"

@@ -7,7 +7,7 @@ from sharecons.protocol.acknowledge.result_log import ArchivedRange
 
 __all__ = ["ArchiveWarnings"]
 
-PAUSE: Final = 60.0
+WARNING_INTERVAL: Final = 60.0
 """Seconds between two warnings about one partition."""
 
 TEXT: Final = (
@@ -40,7 +40,7 @@ class ArchiveWarnings:
             self._counters.add("records-archived-total", count)
             self._records[key] = self._records.get(key, 0) + count
             warned_at = self._warned_at.get(key)
-            if warned_at is None or now - warned_at >= PAUSE:
+            if warned_at is None or now - warned_at >= WARNING_INTERVAL:
                 self._warned_at[key] = now
                 self._log.warning(
                     TEXT,

@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from sharecons.net.io.clock import in_trio
 
-__all__ = ["Background", "current_task", "has_ended"]
+__all__ = ["Background", "current_task", "is_task_done"]
 
 _RUNNING: Final[set["asyncio.Task[None]"]] = set()
 """The event loop refers to its tasks only weakly."""
@@ -38,12 +38,12 @@ class Background:
     def __init__(
         self,
         name: str,
-        start: Callable[[TaskGroup], None],
-        ended: Callable[[BaseException | None], None],
+        start_tasks: Callable[[TaskGroup], None],
+        on_ended: Callable[[BaseException | None], None],
         release: Callable[[], Awaitable[None]],
     ) -> None:
-        self._start = start
-        self._ended = ended
+        self._start_tasks = start_tasks
+        self._on_ended = on_ended
         self._release = release
         self._scope = anyio.CancelScope()
         self._done = anyio.Event()
@@ -54,14 +54,14 @@ class Background:
         else:
             task = asyncio.get_running_loop().create_task(self._run(), name=name)
             _RUNNING.add(task)
-            task.add_done_callback(self._task_done)
+            task.add_done_callback(self._on_task_done)
 
     def cancel(self) -> None:
         """End the tasks."""
         self._scope.cancel()
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True once the tasks have ended and everything is released."""
         return self._done.is_set()
 
@@ -74,23 +74,23 @@ class Background:
         try:
             with self._scope:
                 async with anyio.create_task_group() as tasks:
-                    self._start(tasks)
+                    self._start_tasks(tasks)
         except anyio.get_cancelled_exc_class() as cancelled:
             error = cancelled
             raise
         except BaseException as crash:  # noqa: BLE001 (`ended` passes it on)
-            error = _only(crash)
+            error = _unwrap_single(crash)
         finally:
-            self._ended(error)
+            self._on_ended(error)
             try:
                 await self._release()
             finally:
                 self._done.set()
 
-    def _task_done(self, task: "asyncio.Task[None]") -> None:
+    def _on_task_done(self, task: "asyncio.Task[None]") -> None:
         _RUNNING.discard(task)
         if not self._done.is_set():  # it was cancelled before its first step
-            self._ended(asyncio.CancelledError())
+            self._on_ended(asyncio.CancelledError())
             self._done.set()
 
 
@@ -102,12 +102,12 @@ def current_task() -> object:
     return asyncio.current_task()
 
 
-def has_ended(task: object) -> bool:
+def is_task_done(task: object) -> bool:
     """Return whether a task has ended; trio deletes its own when they end."""
     return isinstance(task, asyncio.Future) and task.done()
 
 
-def _only(error: BaseException) -> BaseException:
+def _unwrap_single(error: BaseException) -> BaseException:
     """Return the one exception of nested groups that have one."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]

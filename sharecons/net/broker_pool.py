@@ -34,7 +34,7 @@ from sharecons.protocol.codes import Code
 
 __all__ = ["BrokerPool", "Deadline"]
 
-ONE_TRY: Final = 10.0
+ATTEMPT_TIMEOUT: Final = 10.0
 """Seconds that one broker gets for one answer, so that a silent one leaves time."""
 
 
@@ -51,9 +51,9 @@ class Deadline:
         return max(0.0, self.time - anyio.current_time())
 
     @property
-    def one_try(self) -> float:
+    def attempt_timeout(self) -> float:
         """Seconds that one broker gets out of what is left."""
-        return min(ONE_TRY, self.left)
+        return min(ATTEMPT_TIMEOUT, self.left)
 
 
 class BrokerPool:
@@ -71,11 +71,11 @@ class BrokerPool:
     def __init__(self, cluster: Cluster, connect_timeout: float = 0.0) -> None:
         self._cluster = cluster
         self._connect_timeout = connect_timeout
-        self._known: dict[int, Broker] = {}
-        self._links: dict[Broker, ReconnectingConnection] = {}
-        self._any = ReconnectingConnection(self._connect_any)
+        self._brokers: dict[int, Broker] = {}
+        self._connections: dict[Broker, ReconnectingConnection] = {}
+        self._any_connection = ReconnectingConnection(self._connect_any)
         self.reached = False
-        self._patience = ONE_TRY
+        self._connect_timeout_now = ATTEMPT_TIMEOUT
 
     async def __aenter__(self) -> Self:
         return self
@@ -90,20 +90,20 @@ class BrokerPool:
 
     async def aclose(self) -> None:
         """Close all connections, at once; may be called again."""
-        links = [self._any, *self._links.values()]
-        self._links.clear()
-        for link in links:
-            await link.aclose()
+        connections = [self._any_connection, *self._connections.values()]
+        self._connections.clear()
+        for connection in connections:
+            await connection.aclose()
 
     def learn(self, brokers: Iterable[Broker]) -> None:
         """Somebody named brokers: remember where they are."""
         for broker in brokers:
             if broker.node_id >= 0:
-                self._known[broker.node_id] = broker
+                self._brokers[broker.node_id] = broker
 
     def broker(self, node_id: int) -> Broker | None:
         """Give what is known of a broker."""
-        return self._known.get(node_id)
+        return self._brokers.get(node_id)
 
     # Asking.
 
@@ -113,42 +113,48 @@ class BrokerPool:
         Before any was ever reached, an unreachable cluster is an error once
         `connect_timeout` has passed; with 0, once each address was tried.
         """
-        heard: Error | None = None
+        last_error: Error | None = None
         backoff = Backoff()
         # Connecting has to end before the call does, for its errors name addresses.
-        patience = ONE_TRY if self.reached else self._connect_timeout or ONE_TRY
-        self._patience = min(patience, 0.9 * deadline.left)
+        connect_timeout = (
+            ATTEMPT_TIMEOUT
+            if self.reached
+            else self._connect_timeout or ATTEMPT_TIMEOUT
+        )
+        self._connect_timeout_now = min(connect_timeout, 0.9 * deadline.left)
         with anyio.move_on_after(deadline.left):
             while True:
                 try:
-                    answer = await self._any.ask(request, deadline.one_try)
+                    response = await self._any_connection.ask(
+                        request, deadline.attempt_timeout
+                    )
                 except (AuthenticationError, UnsupportedVersionError):
                     raise
                 except ConnectionFailedError as error:
                     if not self.reached:
                         raise
-                    heard = error
+                    last_error = error
                 else:
                     self.reached = True
-                    return answer
+                    return response
                 await anyio.sleep(backoff.next_delay())
         if not self.reached:
-            raise self.unreached(deadline)
-        text = self._silence(deadline)
+            raise self.no_response_error(deadline)
+        text = self._no_response_text(deadline)
         raise RequestTimedOutError(
-            f"{text}; last heard: {heard}" if heard else text
-        ) from heard
+            f"{text}; last heard: {last_error}" if last_error else text
+        ) from last_error
 
-    def unreached(self, deadline: Deadline) -> ConnectionFailedError:
+    def no_response_error(self, deadline: Deadline) -> ConnectionFailedError:
         """Make the error for a deadline that came before any broker's answer.
 
         On a busy machine it may come before the time limit of connecting.
         """
-        return ConnectionFailedError(self._silence(deadline))
+        return ConnectionFailedError(self._no_response_text(deadline))
 
-    def _silence(self, deadline: Deadline) -> str:
-        asked = ", ".join(map(str, self._cluster.bootstrap))
-        return f"{asked}: no answer within {deadline.timeout:g} s"
+    def _no_response_text(self, deadline: Deadline) -> str:
+        addresses = ", ".join(map(str, self._cluster.bootstrap))
+        return f"{addresses}: no answer within {deadline.timeout:g} s"
 
     async def ask(self, node_id: int, request: Any, deadline: Deadline) -> Any:
         """Ask one broker, once.
@@ -157,16 +163,16 @@ class BrokerPool:
             BrokerError: no broker has that id; BROKER_NOT_AVAILABLE.
             Error: what `Link.ask` raises.
         """
-        broker = self._known.get(node_id)
+        broker = self._brokers.get(node_id)
         if broker is None:
             code = Code.BROKER_NOT_AVAILABLE
             text = f"the cluster has no broker with id {node_id}"
             raise BrokerError(text, code=code, name=code.name)
-        if broker not in self._links:
-            self._links[broker] = ReconnectingConnection(
+        if broker not in self._connections:
+            self._connections[broker] = ReconnectingConnection(
                 partial(self._cluster.connect, broker.endpoint)
             )
-        return await self._links[broker].ask(request, deadline.one_try)
+        return await self._connections[broker].ask(request, deadline.attempt_timeout)
 
     async def ask_topics(
         self,
@@ -180,9 +186,9 @@ class BrokerPool:
             names=None if names is None else tuple(dict.fromkeys(names)),
             authorized_operations=authorized_operations,
         )
-        answer: TopicMetadata = await self.ask_any(request, deadline)
-        self.learn(answer.brokers.values())
-        return answer
+        response: TopicMetadata = await self.ask_any(request, deadline)
+        self.learn(response.brokers.values())
+        return response
 
     async def find_coordinators(
         self, kind: CoordinatorKind, keys: Iterable[str], deadline: Deadline
@@ -200,6 +206,8 @@ class BrokerPool:
     # Connections.
 
     async def _connect_any(self) -> Connection:
-        known = [broker.endpoint for broker in self._known.values()]
+        known = [broker.endpoint for broker in self._brokers.values()]
         retry = self._connect_timeout > 0.0 and not self.reached
-        return await self._cluster.connect_any(known, self._patience, retry=retry)
+        return await self._cluster.connect_any(
+            known, self._connect_timeout_now, retry=retry
+        )

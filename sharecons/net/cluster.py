@@ -11,7 +11,7 @@ from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.io.idle_watch import Wait
-from sharecons.net.io.pipeline import Hear, ignore
+from sharecons.net.io.pipeline import OnResponse, ignore
 from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
@@ -32,22 +32,24 @@ class ReconnectingConnection:
         self._connect = connect
         self._connection: Connection | None = None
         self._closed = False
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
 
-    async def ask(self, request: Any, timeout: float, hear: Hear = ignore) -> Any:
+    async def ask(
+        self, request: Any, timeout: float, on_response: OnResponse = ignore
+    ) -> Any:
         try:
             # Most find it free: a check for cancels is as long as a request's bytes.
-            self._turn.acquire_nowait()
+            self._lock.acquire_nowait()
         except anyio.WouldBlock:
-            await self._turn.acquire()
+            await self._lock.acquire()
         try:
             if self._closed:
                 raise ConnectionFailedError("the consumer is closing")
             if self._connection is None or self._connection.closed:
                 self._connection = await self._connect()
-            return await self._connection.ask(request, timeout, hear)
+            return await self._connection.ask(request, timeout, on_response)
         finally:
-            self._turn.release()
+            self._lock.release()
 
     async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
         """Await `wait()`; call `lost` if the connection ends meanwhile.
@@ -116,10 +118,10 @@ class Cluster:
             )
         except Error as error:
             if self.outages is not None:
-                self.outages.failed(endpoint, error, anyio.current_time())
+                self.outages.on_failure(endpoint, error, anyio.current_time())
             raise
         if self.outages is not None:
-            self.outages.connected(endpoint, anyio.current_time())
+            self.outages.on_connected(endpoint, anyio.current_time())
         return connection
 
     async def connect_any(

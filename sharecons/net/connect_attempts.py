@@ -27,7 +27,7 @@ __all__ = ["ConnectAttempts"]
 STAGGER: Final = 1.0
 """Seconds until the next address is tried beside one that has not answered yet."""
 
-PATIENCE: Final = 10.0
+FIRST_TIMEOUT: Final = 10.0
 """Seconds of the first attempt at an address. Each later attempt has twice as long."""
 
 
@@ -68,8 +68,8 @@ class ConnectAttempts:
             AuthenticationError, UnsupportedVersionError: of the first broker that
                 answered so; a retry would not help.
         """
-        began = anyio.current_time()
-        self._deadline = began + self._timeout
+        started = anyio.current_time()
+        self._deadline = started + self._timeout
         try:
             with anyio.CancelScope(deadline=self._deadline):
                 async with anyio.create_task_group() as tasks:
@@ -82,7 +82,7 @@ class ConnectAttempts:
             return self._connection
         if self._error is not None:
             raise self._error
-        raise ConnectionFailedError(self._failure(anyio.current_time() - began))
+        raise ConnectionFailedError(self._failure_text(anyio.current_time() - started))
 
     async def _start_each(self, tasks: TaskGroup) -> None:
         stagger = min(STAGGER, self._timeout / (len(self._endpoints) + 1))
@@ -98,27 +98,27 @@ class ConnectAttempts:
         self, endpoint: Endpoint, failed: anyio.Event, others: anyio.CancelScope
     ) -> None:
         backoff = Backoff()
-        patience = PATIENCE
+        timeout = FIRST_TIMEOUT
         while True:
             try:
-                left = self._deadline - anyio.current_time()
-                connection = await self._connect(endpoint, min(patience, left))
+                remaining = self._deadline - anyio.current_time()
+                connection = await self._connect(endpoint, min(timeout, remaining))
             except Exception as error:  # noqa: BLE001 (raised by `run`)
-                if not _may_pass(error):
+                if not _is_retriable(error):
                     self._error = self._error or error
                     others.cancel()
                     return
-                self._note(endpoint, error)
+                self._record_failure(endpoint, error)
                 failed.set()
             else:
-                await self._connected(connection, others)
+                await self._on_connected(connection, others)
                 return
             if not self._retry:
                 return
-            patience *= 2
+            timeout *= 2
             await anyio.sleep(backoff.next_delay())
 
-    async def _connected(
+    async def _on_connected(
         self, connection: Connection, others: anyio.CancelScope
     ) -> None:
         others.cancel()
@@ -127,7 +127,7 @@ class ConnectAttempts:
         else:
             await connection.aclose()  # another one was first
 
-    def _note(self, endpoint: Endpoint, error: Exception) -> None:
+    def _record_failure(self, endpoint: Endpoint, error: Exception) -> None:
         # The end of the time cuts the last attempt short: its reason says least.
         if endpoint not in self._reasons or not isinstance(error, RequestTimedOutError):
             self._reasons[endpoint] = str(error)
@@ -146,7 +146,7 @@ class ConnectAttempts:
                 reasons=list(self._reasons.values()),
             )
 
-    def _failure(self, spent: float) -> str:
+    def _failure_text(self, spent: float) -> str:
         reasons = "; ".join(
             self._reasons.get(endpoint, f"connecting to {endpoint}: no answer in time")
             for endpoint in self._endpoints
@@ -154,7 +154,7 @@ class ConnectAttempts:
         return f"no broker answered; tried for {spent:.1f} s: {reasons}"
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_retriable(error: Exception) -> bool:
     """Return whether another attempt may succeed."""
     final = isinstance(error, AuthenticationError | UnsupportedVersionError)
     return isinstance(error, Error) and not final

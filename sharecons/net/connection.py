@@ -21,9 +21,9 @@ from sharecons.net.io.idle_watch import Wait
 from sharecons.net.io.pipeline import (
     CorrelationIds,
     Deferred,
-    Hear,
     NextFrame,
     NextRequest,
+    OnResponse,
     RequestExchange,
     ignore,
 )
@@ -42,10 +42,10 @@ T = TypeVar("T")
 
 SOFTWARE: Final = "sharecons"
 
-WANTS_SASL: Final = "; perhaps this listener wants SASL: see `security`"
+SASL_HINT: Final = "; perhaps this listener wants SASL: see `security`"
 """What ApiVersions is answered without; Kafka hangs up on whatever comes next."""
 
-WANTS_TLS: Final = "; perhaps this is a TLS port: see `security`"
+TLS_HINT: Final = "; perhaps this is a TLS port: see `security`"
 """A TLS listener closes the connection when the first request reaches it."""
 
 
@@ -60,7 +60,7 @@ class Connection:
 
     def __init__(
         self,
-        wire: FrameTransport,
+        transport: FrameTransport,
         broker: str,
         client_id: str,
         credentials: Credentials | None = None,
@@ -71,12 +71,12 @@ class Connection:
         self._is_plain = is_plain
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
-        self._wire = wire
-        self._numbers = CorrelationIds(client_id)
+        self._transport = transport
+        self._correlation_ids = CorrelationIds(client_id)
         self._busy = False
-        self._login: SaslSession | None = None
+        self._sasl: SaslSession | None = None
         if credentials is not None:
-            self._login = SaslSession(credentials, broker)
+            self._sasl = SaslSession(credentials, broker)
 
     @classmethod
     async def open(
@@ -101,18 +101,20 @@ class Connection:
         """
         with ErrorMapping(f"connecting to {endpoint}"):
             with anyio.fail_after(timeout):
-                wire = await network.connect(endpoint)
+                transport = await network.connect(endpoint)
                 connection = cls(
-                    wire, str(endpoint), client_id, credentials, is_plain=is_plain
+                    transport, str(endpoint), client_id, credentials, is_plain=is_plain
                 )
                 try:
-                    await connection._introduce(software_version)
+                    await connection._handshake(software_version)
                 except BaseException:
                     await connection.aclose()
                     raise
         return connection
 
-    async def ask(self, request: Any, timeout: float, hear: Hear = ignore) -> Any:
+    async def ask(
+        self, request: Any, timeout: float, on_response: OnResponse = ignore
+    ) -> Any:
         """Send a request and wait for its answer.
 
         `hear` is told the answer as soon as it is read, perhaps outside of any task
@@ -129,14 +131,16 @@ class Connection:
             ConnectionFailedError: the connection broke, or the answer is garbage.
             AuthenticationError: the broker does not know us any more.
         """
-        answer: Any = NextRequest(request, timeout)
-        while isinstance(answer, NextRequest):
-            if self._login is not None and self._login.is_due:
-                await self._log_in(self._login, answer.timeout)
-            answer = await self._ask(answer.request, answer.timeout, hear)
-        return answer
+        response: Any = NextRequest(request, timeout)
+        while isinstance(response, NextRequest):
+            if self._sasl is not None and self._sasl.is_due:
+                await self._authenticate(self._sasl, response.timeout)
+            response = await self._send(response.request, response.timeout, on_response)
+        return response
 
-    async def _ask(self, request: Any, timeout: float, hear: Hear = ignore) -> Any:
+    async def _send(
+        self, request: Any, timeout: float, on_response: OnResponse = ignore
+    ) -> Any:
         """Give the last answer, or what follows it and could not be sent at once.
 
         What `hear` was told of need not be given: of `Later`, None is.
@@ -144,13 +148,15 @@ class Connection:
         kind = type(request)
         api = registry.api_of(kind)
         version = registry.choose_version(api, self.served, self.broker)
-        asking = RequestExchange(kind, api, version, self._numbers, self._login, hear)
+        exchange = RequestExchange(
+            kind, api, version, self._correlation_ids, self._sasl, on_response
+        )
         body = api.write(request, version)
         return await self._exchange(
-            api.key, version, api.name, body, timeout, asking.read
+            api.key, version, api.name, body, timeout, exchange.read
         )
 
-    async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
+    async def idle(self, wait: Wait, on_lost: Callable[[Error], None]) -> None:
         """Await `wait()` while nothing is requested, and watch the connection.
 
         If it ends meanwhile, or has ended, call `lost` once with the reason, at once,
@@ -161,17 +167,17 @@ class Connection:
         def end(reason: Exception) -> None:
             nonlocal ended
             ended = True
-            lost(self._reason(reason))
+            on_lost(self._map_error(reason))
 
         try:
-            await self._wire.idle(wait, end)
+            await self._transport.idle(wait, end)
         finally:
             if ended:
                 await self.aclose()
 
-    def _reason(self, error: Exception) -> Error:
+    def _map_error(self, error: Exception) -> Error:
         try:
-            with ErrorMapping(self.broker, asking=True):
+            with ErrorMapping(self.broker, is_request=True):
                 raise error
         except Error as reason:
             return reason
@@ -182,27 +188,29 @@ class Connection:
         """Close at once, without waiting for anybody; may be called again."""
         if not self.closed:
             self.closed = True
-            await self._wire.aclose()
+            await self._transport.aclose()
 
-    async def _introduce(self, software_version: str) -> None:
+    async def _handshake(self, software_version: str) -> None:
         # The caller's time limit holds for all of it.
-        await self._ask_versions(software_version)
-        if self._login is not None:
-            await self._log_in(self._login, inf)
+        await self._request_versions(software_version)
+        if self._sasl is not None:
+            await self._authenticate(self._sasl, inf)
 
-    async def _log_in(self, login: SaslSession, timeout: float) -> None:
+    async def _authenticate(self, sasl: SaslSession, timeout: float) -> None:
         try:
-            await login.run(partial(self._ask, timeout=timeout))
+            await sasl.authenticate(partial(self._send, timeout=timeout))
         except BaseException:
             await self.aclose()
             raise
 
-    async def _ask_versions(self, software_version: str) -> None:
+    async def _request_versions(self, software_version: str) -> None:
         body = api_versions.write_versions_request(SOFTWARE, software_version)
         key, version = api_versions.KEY, api_versions.VERSION
 
         def read(frame: Frame) -> Mapping[int, VersionRange]:
-            return api_versions.read_versions(frame, self._numbers.body(frame, key))
+            return api_versions.read_versions(
+                frame, self._correlation_ids.body_offset(frame, key)
+            )
 
         self.served = await self._exchange(key, version, "ApiVersions", body, inf, read)
 
@@ -219,20 +227,20 @@ class Connection:
             raise ConnectionFailedError(
                 f"{name} to {self.broker}: the connection is closed"
             )
-        request = self._numbers.request(key, version, body)
-        doing = f"{name} to {self.broker}"
+        request = self._correlation_ids.next_frame(key, version, body)
+        action = f"{name} to {self.broker}"
         self._busy = True
         try:
-            with ErrorMapping(doing, asking=True, if_closed=self._if_closed):
-                answer = await self._wire.exchange(request, timeout, read)
+            with ErrorMapping(action, is_request=True, if_closed=self._if_closed):
+                response = await self._transport.exchange(request, timeout, read)
                 # Of a wire that does not go on by itself.
-                while isinstance(answer, Deferred | NextFrame):
-                    if isinstance(answer, Deferred):
-                        answer = answer.find()
+                while isinstance(response, Deferred | NextFrame):
+                    if isinstance(response, Deferred):
+                        response = response.find()
                     else:
-                        data, timeout = answer.data, answer.timeout
-                        answer = await self._wire.exchange(data, timeout, read)
-                return answer
+                        data, timeout = response.data, response.timeout
+                        response = await self._transport.exchange(data, timeout, read)
+                return response
         except BaseException:
             await self.aclose()
             raise
@@ -240,7 +248,7 @@ class Connection:
             self._busy = False
 
     def _if_closed(self) -> str:
-        if self._is_plain and not self._numbers.answers:
-            return WANTS_TLS
-        versions_only = self._login is None and self._numbers.answers == 1
-        return WANTS_SASL if versions_only else ""
+        if self._is_plain and not self._correlation_ids.responses:
+            return TLS_HINT
+        versions_only = self._sasl is None and self._correlation_ids.responses == 1
+        return SASL_HINT if versions_only else ""

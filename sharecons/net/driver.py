@@ -26,7 +26,7 @@ class Machine(Protocol):
 
     def next_deadline(self, now: float) -> float: ...
 
-    def answered(self, request: Any, answer: Any, now: float) -> None: ...
+    def answered(self, request: Any, response: Any, now: float) -> None: ...
 
     def failed(self, request: Any, error: Error, now: float) -> None: ...
 
@@ -34,8 +34,8 @@ class Machine(Protocol):
 async def drive(
     machine: Machine,
     send: Callable[[Any], Awaitable[Any]],
-    bell: AutoResetEvent,
-    told: Callable[[], None],
+    wakeup: AutoResetEvent,
+    on_change: Callable[[], None],
     idle: Callable[[Wait], Awaitable[None]] = wait_only,
 ) -> None:
     """Do what a machine says, until it is finished.
@@ -51,17 +51,17 @@ async def drive(
     clock = running_clock()
     while not machine.finished:
         request = machine.next_request(clock())
-        told()
+        on_change()
         if request is None:
             if not machine.finished:
                 deadline = machine.next_deadline(clock())
-                await idle(partial(bell.wait_until, deadline))
+                await idle(partial(wakeup.wait_until, deadline))
             continue
         try:
-            answer = await send(request)
+            response = await send(request)
         except Error as error:
             machine.failed(request, error, clock())
         else:
-            if answer is not None:
-                machine.answered(request, answer, clock())
-        told()
+            if response is not None:
+                machine.answered(request, response, clock())
+        on_change()

@@ -37,33 +37,33 @@ class ErrorReports:
 
     def __init__(
         self,
-        routing: Metadata,
+        metadata: Metadata,
         raise_error: Callable[[Error], None],
         wake_leaders: Callable[[], None],
         log: Any,
     ) -> None:
-        self._routing = routing
-        self._raise = raise_error
+        self._metadata = metadata
+        self._raise_error = raise_error
         self._wake_leaders = wake_leaders
         self._log = log
         self._errors = ReportedErrors()
 
-    def subscribed(self) -> None:
+    def on_subscribed(self) -> None:
         """Raise everything anew."""
         self._errors.clear()
 
-    def assigned(self, assignment: Collection[SharePartition]) -> None:
+    def on_assigned(self, assignment: Collection[SharePartition]) -> None:
         """Raise the errors of others anew when they are assigned again."""
         self._errors.keep_only(assignment)
 
-    def heartbeat_rejected(self, error: Error, now: float) -> None:
+    def on_heartbeat_rejected(self, error: Error, now: float) -> None:
         """Raise the error, unless metadata names the topics that cause it."""
         self._errors.hold(error, now)
-        self._routing.mark_stale(now)
+        self._metadata.mark_stale(now)
 
-    def described(self, troubles: Iterable[TopicError]) -> None:
+    def on_metadata(self, topic_errors: Iterable[TopicError]) -> None:
         """Take what a metadata response has changed."""
-        for topic, code in troubles:
+        for topic, code in topic_errors:
             self._errors.end_metadata_errors(topic)
             if code == Code.NONE:
                 self._log.info("topic is there", topic=topic)
@@ -71,22 +71,26 @@ class ErrorReports:
                 reason = code_name(code)
                 self._log.warning("waiting for topic", topic=topic, reason=reason)
             elif self._errors.begin(topic, code, METADATA):
-                self._raise(topic_error(topic, code))
-        error = self._errors.take_held(self._routing.described_at)
+                self._raise_error(topic_error(topic, code))
+        error = self._errors.take_held(self._metadata.described_at)
         if error is not None:
-            self._raise(error)
+            self._raise_error(error)
 
-    def fetched(self, result: PartitionError | FetchRecovered) -> None:
+    def on_fetch_result(self, result: PartitionError | FetchRecovered) -> None:
         """Raise the first error of a topic; log those of its other partitions."""
-        where = result.share_partition
+        share_partition = result.share_partition
         if isinstance(result, FetchRecovered):
-            self._errors.end_fetch_errors(where)
+            self._errors.end_fetch_errors(share_partition)
             self._wake_leaders()
             return
-        topic = self._routing.names.get(where.topic_id, "?")
-        error = fetch_error(topic, where.partition, result.code, result.message)
-        is_known = self._errors.is_known(result.code, where)
-        if self._errors.begin(topic, result.code, where):
-            self._raise(error)
+        topic = self._metadata.names.get(share_partition.topic_id, "?")
+        error = fetch_error(
+            topic, share_partition.partition, result.code, result.message
+        )
+        is_known = self._errors.is_known(result.code, share_partition)
+        if self._errors.begin(topic, result.code, share_partition):
+            self._raise_error(error)
         elif not is_known:
-            self._log.info("fetch failed", partition=where.partition, reason=str(error))
+            self._log.info(
+                "fetch failed", partition=share_partition.partition, reason=str(error)
+            )

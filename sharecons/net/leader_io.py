@@ -29,28 +29,28 @@ class LeaderIO:
     def __init__(
         self,
         machine: Leader,
-        bell: AutoResetEvent,
+        wakeup: AutoResetEvent,
         clock: Clock,
         counters: Counters,
-        acquired: Callable[[list[Lease], bool], bool],
-        reported: Callable[[], bool],
+        on_acquired: Callable[[list[Lease], bool], bool],
+        try_dispatch_acks: Callable[[], bool],
         request_timeout: float,
     ) -> None:
         self.machine = machine
-        self.wakeup = bell
+        self.wakeup = wakeup
         self._clock = clock
         self._counters = counters
-        self._acquired = acquired
-        self._reported = reported
+        self._on_acquired = on_acquired
+        self._try_dispatch_acks = try_dispatch_acks
         self._request_timeout = request_timeout
-        self._asked: list[Any] = []
+        self._in_flight: list[Any] = []
 
-    def next_request(self, request: Any) -> NextRequest:
+    def first_request(self, request: Any) -> NextRequest:
         """Give the machine's first request on a connection, or after all were heard."""
-        self._asked.clear()
+        self._in_flight.clear()
         return self._next_request(request)
 
-    def on_response(self, answer: Any) -> NextRequest | Deferred | None:
+    def on_response(self, response: Any) -> NextRequest | Deferred | None:
         """Tell the machine, hand over what came, and give what is asked next.
 
         Where more lies ready the next fetch leaves before what came is worked. Else
@@ -59,29 +59,29 @@ class LeaderIO:
         leases.
         """
         machine = self.machine
-        machine.answered(self._asked.pop(0), answer, self._clock())
-        happened, machine.events = machine.events, []
+        machine.answered(self._in_flight.pop(0), response, self._clock())
+        events, machine.events = machine.events, []
         leases: list[Lease] = []
         others: list[LeaderEvent] = []
-        for each in happened:
+        for each in events:
             if isinstance(each, Acquired):
                 leases.append(each.lease)
             else:
                 others.append(each)
-        goes_on = not others and self._reported() and bool(machine.wanted)
-        at_once = machine.backlog and not self._asked
-        if at_once and not goes_on:
-            machine.events = happened  # handed over when our task has sent it
+        can_continue = not others and self._try_dispatch_acks() and bool(machine.wanted)
+        fetch_first = machine.backlog and not self._in_flight
+        if fetch_first and not can_continue:
+            machine.events = events  # handed over when our task has sent it
             return None
-        following = self._find_next() if at_once else None
+        next_fetch = self._find_next() if fetch_first else None
         machine.events += others
-        here = goes_on and not at_once
-        if leases and self._acquired(leases, here):
+        resume_now = can_continue and not fetch_first
+        if leases and self._on_acquired(leases, resume_now):
             return self._find_next()
-        return Deferred(self._find_next) if here else following
+        return Deferred(self._find_next) if resume_now else next_fetch
 
     def _find_next(self) -> NextRequest | None:
-        if self._asked:
+        if self._in_flight:
             return None  # its answer says more
         request = self.machine.next_request(self._clock())
         return None if request is None else self._next_request(request)
@@ -92,22 +92,22 @@ class LeaderIO:
         Unless there is something for our task to tell, which is when nothing is under
         way any more.
         """
-        if self.machine.events or not self._reported():
+        if self.machine.events or not self._try_dispatch_acks():
             return None
         request = self.machine.next_behind(self._clock())
         return None if request is None else self._next_request(request)
 
     def _next_request(self, request: Any) -> NextRequest:
-        self._asked.append(request)
+        self._in_flight.append(request)
         timeout = self._request_timeout
         if not isinstance(request, ShareFetch):
             return NextRequest(request, timeout)
         self._counters.add("fetch-total")
-        begun = self._on_partial if self.machine.backlog else None
-        return NextRequest(request, timeout + request.max_wait, begun)
+        on_partial = self._on_partial if self.machine.backlog else None
+        return NextRequest(request, timeout + request.max_wait, on_partial)
 
 
 def wake_all(leaders: dict[int, LeaderIO]) -> None:
     """There may be something to fetch."""
-    for led in leaders.values():
-        led.wakeup.set()
+    for leader in leaders.values():
+        leader.wakeup.set()

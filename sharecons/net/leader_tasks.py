@@ -54,28 +54,28 @@ class LeaderTasks:
         self,
         settings: FetchSettings,
         cluster: Cluster,
-        routing: Metadata,
-        pace: Prefetch,
-        journal: ResultLog,
+        metadata: Metadata,
+        prefetch: Prefetch,
+        result_log: ResultLog,
         counters: Counters,
-        acquired: Callable[[list[Lease], bool], bool],
-        reported: Callable[[], bool],
-        locks_lost: Callable[[LocksLost], None],
-        told: Callable[[Iterable[LeaderEvent]], None],
+        on_acquired: Callable[[list[Lease], bool], bool],
+        try_dispatch_acks: Callable[[], bool],
+        on_locks_lost: Callable[[LocksLost], None],
+        on_events: Callable[[Iterable[LeaderEvent]], None],
         *,
         request_timeout: float,
     ) -> None:
         self.pauses = FetchPauses(spread_of(settings.member_id))
         self._settings = settings
         self._cluster = cluster
-        self._routing = routing
-        self._prefetch = pace
-        self._journal = journal
+        self._metadata = metadata
+        self._prefetch = prefetch
+        self._result_log = result_log
         self._counters = counters
-        self._acquired = acquired
-        self._reported = reported
-        self._locks_lost = locks_lost
-        self._told = told
+        self._on_acquired = on_acquired
+        self._try_dispatch_acks = try_dispatch_acks
+        self._on_locks_lost = on_locks_lost
+        self._report_events = on_events
         self._request_timeout = request_timeout
         self._tasks: TaskGroup | None = None
         self._closing = False
@@ -90,9 +90,9 @@ class LeaderTasks:
         return not self._running
 
     @property
-    def holds_records(self) -> bool:
+    def has_unsettled_records(self) -> bool:
         """True while records of any leader are neither settled nor lost."""
-        return any(led.machine.batcher.held for led in self._running)
+        return any(leader_io.machine.batcher.held for leader_io in self._running)
 
     def start(self, tasks: TaskGroup) -> None:
         """Run in these tasks from now on."""
@@ -103,114 +103,116 @@ class LeaderTasks:
         """See that each leader fetches what it leads of the assignment."""
         if self._closing or self._draining or self._tasks is None:
             return
-        by_node = self._routing.leaders()
+        by_node = self._metadata.leaders()
         for node_id in by_node.keys() - self._by_node.keys():
             self._start(node_id, self._tasks)
-        for node_id, led in list(self._by_node.items()):
-            led.machine.topics = self._routing.names
-            led.machine.leaders = len(by_node)
-            led.machine.set_partitions(by_node.get(node_id, frozenset()))
-            self._retire_idle(led)
-            led.wakeup.set()
+        for node_id, leader_io in list(self._by_node.items()):
+            leader_io.machine.topics = self._metadata.names
+            leader_io.machine.leaders = len(by_node)
+            leader_io.machine.set_partitions(by_node.get(node_id, frozenset()))
+            self._retire_idle(leader_io)
+            leader_io.wakeup.set()
 
-    def flush(self, ticket: CommitWaiter) -> None:
+    def flush(self, waiter: CommitWaiter) -> None:
         """Send what was marked, soon; the ticket waits for it."""
-        for led in self._running:
-            led.machine.batcher.freeze(ticket)
-            led.machine.flush_acks()
-            led.wakeup.set()
+        for leader_io in self._running:
+            leader_io.machine.batcher.freeze(waiter)
+            leader_io.machine.flush_acks()
+            leader_io.wakeup.set()
 
     def drain(self) -> None:
         """Fetch no more; each goes when nothing is held of what came from it."""
         self._draining = True
-        for led in list(self._by_node.values()):
-            led.machine.set_partitions(frozenset())
-            self._retire_idle(led)
-            led.wakeup.set()
+        for leader_io in list(self._by_node.values()):
+            leader_io.machine.set_partitions(frozenset())
+            self._retire_idle(leader_io)
+            leader_io.wakeup.set()
 
     def close(self) -> None:
         """Say what is to be said, and close the sessions."""
         self._closing = True
-        for led in self._running:
-            led.machine.close()
-            led.wakeup.set()
+        for leader_io in self._running:
+            leader_io.machine.close()
+            leader_io.wakeup.set()
 
     # One leader.
 
     def _start(self, node_id: int, tasks: TaskGroup) -> None:
-        bell = AutoResetEvent()
-        acknowledgements = AckBatcher(bell.set, self._journal)
-        machine = Leader(
-            node_id, self._settings, self._prefetch, acknowledgements, self.pauses
-        )
-        led = LeaderIO(
+        wakeup = AutoResetEvent()
+        batcher = AckBatcher(wakeup.set, self._result_log)
+        machine = Leader(node_id, self._settings, self._prefetch, batcher, self.pauses)
+        leader_io = LeaderIO(
             machine,
-            bell,
+            wakeup,
             self._clock,
             self._counters,
-            self._acquired,
-            self._reported,
+            self._on_acquired,
+            self._try_dispatch_acks,
             self._request_timeout,
         )
-        self._by_node[node_id] = led
-        self._running.add(led)
-        tasks.start_soon(self._run, led)
+        self._by_node[node_id] = leader_io
+        self._running.add(leader_io)
+        tasks.start_soon(self._run, leader_io)
 
-    async def _run(self, led: LeaderIO) -> None:
-        link = ReconnectingConnection(partial(self._connect, led.machine.node_id))
+    async def _run(self, leader_io: LeaderIO) -> None:
+        connection = ReconnectingConnection(
+            partial(self._connect, leader_io.machine.node_id)
+        )
 
         async def send(request: Any) -> None:
-            first = led.next_request(request)
-            await link.ask(first.request, first.timeout, led.on_response)
+            first = leader_io.first_request(request)
+            await connection.ask(first.request, first.timeout, leader_io.on_response)
             # The machine knows.
 
         async def idle(wait: Wait) -> None:
-            await link.idle(wait, partial(self._connection_lost, led))
+            await connection.idle(wait, partial(self._connection_lost, leader_io))
 
-        told = partial(self._on_events, led)
+        on_change = partial(self._handle_events, leader_io)
         try:
-            await drive(led.machine, send, led.wakeup, told, idle)
+            await drive(leader_io.machine, send, leader_io.wakeup, on_change, idle)
         finally:
-            await link.aclose()
-            self._running.discard(led)
-            self._forget(led)
-            self._told(())
+            await connection.aclose()
+            self._running.discard(leader_io)
+            self._remove(leader_io)
+            self._report_events(())
 
     async def _connect(self, node_id: int) -> Connection:
-        endpoint = self._routing.brokers.get(node_id)
+        endpoint = self._metadata.brokers.get(node_id)
         if endpoint is None:
             code = Code.BROKER_NOT_AVAILABLE
             text = f"node {node_id} is no longer in the cluster's metadata"
             raise BrokerError(text, code=code, name=code.name)
         return await self._cluster.connect(endpoint)
 
-    def _connection_lost(self, led: LeaderIO, error: Error) -> None:
+    def _connection_lost(self, leader_io: LeaderIO, error: Error) -> None:
         """It ended between two requests: hand out no more of its records, from now on.
 
         The rest is for the leader's task.
         """
-        machine = led.machine
+        machine = leader_io.machine
         machine.connection_lost(error, self._clock())
-        happened, machine.events = machine.events, []
-        for each in happened:
-            if isinstance(each, LocksLost):
-                self._locks_lost(each)
+        events, machine.events = machine.events, []
+        for event in events:
+            if isinstance(event, LocksLost):
+                self._on_locks_lost(event)
             else:
-                machine.events.append(each)
-        led.wakeup.set()
+                machine.events.append(event)
+        leader_io.wakeup.set()
 
-    def _on_events(self, led: LeaderIO) -> None:
-        happened, led.machine.events = led.machine.events, []
-        self._told(happened)
+    def _handle_events(self, leader_io: LeaderIO) -> None:
+        events, leader_io.machine.events = leader_io.machine.events, []
+        self._report_events(events)
         if not self._closing:
-            self._retire_idle(led)
+            self._retire_idle(leader_io)
 
-    def _retire_idle(self, led: LeaderIO) -> None:
-        if not led.machine.wanted and led.machine.is_idle(anyio.current_time()):
-            self._forget(led)
-            led.machine.close()
-            led.wakeup.set()
+    def _retire_idle(self, leader_io: LeaderIO) -> None:
+        if not leader_io.machine.wanted and leader_io.machine.is_idle(
+            anyio.current_time()
+        ):
+            self._remove(leader_io)
+            leader_io.machine.close()
+            leader_io.wakeup.set()
 
-    def _forget(self, led: LeaderIO) -> None:
-        if self._by_node.get(led.machine.node_id) is led:
-            del self._by_node[led.machine.node_id]
+    def _remove(self, leader_io: LeaderIO) -> None:
+        if self._by_node.get(leader_io.machine.node_id) is leader_io:
+            del self._by_node[leader_io.machine.node_id]

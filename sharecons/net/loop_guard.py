@@ -17,8 +17,8 @@ class LoopGuard:
         what: what belongs to that event loop, for the message: "consumer".
     """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, owner: str) -> None:
+        self._what = owner
         self._loop = _running_loop()
 
     def check(self) -> None:
@@ -28,14 +28,14 @@ class LoopGuard:
             WrongThreadError: it runs in another one, or in a thread without any.
         """
         if _running_loop() is not self._loop:
-            what = self._what
+            owner = self._what
             raise WrongThreadError(
-                f"the {what} was called outside of the event loop that it was started "
+                f"the {owner} was called outside of the event loop that it was started "
                 "in; the call changed nothing. From a thread, use "
                 "asyncio.run_coroutine_threadsafe(), anyio.from_thread.run() or "
                 "trio.from_thread.run() for coroutines, and for plain methods "
                 "loop.call_soon_threadsafe() or from_thread.run_sync(). Another event "
-                f"loop needs another {what}"
+                f"loop needs another {owner}"
             )
 
 

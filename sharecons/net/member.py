@@ -66,7 +66,7 @@ __all__ = ["Listener", "Member"]
 class Listener(AckListener, Protocol):
     """Whom a member tells what the application should know; plain calls."""
 
-    def on_acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
         """Records came; may be told outside of any task (`Leaders`).
 
         Who waits for them may go on `here`, before this returns; tells whether it did.
@@ -113,26 +113,26 @@ class Member:
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
-        self._journal = ResultLog(
+        self._result_log = ResultLog(
             self._membership_wakeup.set, running_clock(), get_ident
         )
-        self._journal.delivery_limit = delivery_limit
-        self._reports = AckDispatcher(self._journal, counters, listener)
+        self._result_log.delivery_limit = delivery_limit
+        self._ack_dispatcher = AckDispatcher(self._result_log, counters, listener)
         self._leaders = LeaderTasks(
             settings,
             cluster,
             self.metadata,
             self.prefetch,
-            self._journal,
+            self._result_log,
             counters,
             listener.on_acquired,
-            self._reports.try_dispatch,
+            self._ack_dispatcher.try_dispatch,
             self._on_locks_lost,
             self._on_leader_events,
             request_timeout=request_timeout,
         )
         self.wake_leaders = self._leaders.wake
-        self._ended = False
+        self._failed = False
         self._stopped = False
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
@@ -165,7 +165,7 @@ class Member:
         now = anyio.current_time()
         self.membership.subscribe(topics, now)
         self.metadata.subscribed(topics, now)
-        self._errors.subscribed()
+        self._errors.on_subscribed()
         self._membership_wakeup.set()
         self._metadata_wakeup.set()
         self._on_membership_change()
@@ -178,13 +178,13 @@ class Member:
         Raises:
             ClosedError: the tasks ended before all results came.
         """
-        ticket = CommitWaiter()
-        self._leaders.flush(ticket)
-        while not ticket.done:
+        waiter = CommitWaiter()
+        self._leaders.flush(waiter)
+        while not waiter.done:
             if self._stopped:
                 raise ClosedError("the consumer closed before its results came")
-            await self._change()
-        return join_results(ticket.results)
+            await self._wait_for_change()
+        return join_results(waiter.results)
 
     async def drain(self) -> None:
         """Fetch no more, and wait until all that came is settled, and said.
@@ -195,7 +195,7 @@ class Member:
         """
         self._leaders.drain()
         while not (self._leaders.all_ended or self._stopped):
-            await self._change()
+            await self._wait_for_change()
 
     async def close(self) -> None:
         """Say what is to be said, close the sessions, leave the group.
@@ -207,15 +207,15 @@ class Member:
         self._metadata_wakeup.set()
         self._leaders.close()
         while not (self._leaders.all_ended or self._stopped):
-            await self._change()
+            await self._wait_for_change()
         self.abandon()
-        self._reports.dispatch()
+        self._ack_dispatcher.dispatch()
         self.membership.close(anyio.current_time())
         self._membership_wakeup.set()
         while not (self.membership.finished or self._stopped):
-            await self._change()
+            await self._wait_for_change()
 
-    def stopped(self) -> None:
+    def on_tasks_ended(self) -> None:
         """Note that the tasks have ended: whoever waits for them stops waiting."""
         self._stopped = True
         self._notify()
@@ -226,7 +226,7 @@ class Member:
 
     def abandon(self) -> None:
         """Nothing may be said of records any more; what was left unsaid failed."""
-        self._journal.closed = True
+        self._result_log.closed = True
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -241,24 +241,24 @@ class Member:
     # The tasks.
 
     async def _run_membership(self) -> None:
-        links: dict[Endpoint, ReconnectingConnection] = {}  # one, or none
+        connections: dict[Endpoint, ReconnectingConnection] = {}  # one, or none
 
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
                 return await self.ask_any(request)
             self._counters.add("heartbeat-total")
-            where = self.membership.coordinator
-            assert where is not None, "heartbeats follow a look-up"
-            if where not in links:
+            coordinator = self.membership.coordinator
+            assert coordinator is not None, "heartbeats follow a look-up"
+            if coordinator not in connections:
                 await close_all()
-                links[where] = ReconnectingConnection(
-                    partial(self._cluster.connect, where)
+                connections[coordinator] = ReconnectingConnection(
+                    partial(self._cluster.connect, coordinator)
                 )
-            return await links[where].ask(request, self._request_timeout)
+            return await connections[coordinator].ask(request, self._request_timeout)
 
         async def close_all() -> None:
-            while links:
-                await links.popitem()[1].aclose()
+            while connections:
+                await connections.popitem()[1].aclose()
 
         try:
             await drive(
@@ -284,30 +284,30 @@ class Member:
         membership = self.membership
         if membership.reported is not None:
             error, membership.reported = membership.reported, None
-            self._errors.heartbeat_rejected(error, anyio.current_time())
+            self._errors.on_heartbeat_rejected(error, anyio.current_time())
             self._metadata_wakeup.set()
         if membership.fatal_error is not None:
-            self._end(membership.fatal_error)
+            self._fail(membership.fatal_error)
         if membership.assignment != self._assignment:
-            self._assigned(membership.assignment)
-        self._reports.dispatch()
+            self._on_assigned(membership.assignment)
+        self._ack_dispatcher.dispatch()
         self._notify()
 
-    def _assigned(self, assignment: frozenset[SharePartition]) -> None:
+    def _on_assigned(self, assignment: frozenset[SharePartition]) -> None:
         self._assignment = assignment
         self._counters.add("rebalance-total")
         if self.membership.state not in (State.LEAVING, State.OUT):
             self._log.info("assigned", partitions=len(assignment))
-        self._errors.assigned(assignment)
+        self._errors.on_assigned(assignment)
         self._leaders.pauses.keep_only(assignment)
         self.metadata.assigned(assignment, anyio.current_time())
         self._metadata_wakeup.set()
         self._leaders.update()
 
     def _on_metadata_change(self) -> None:
-        troubles, self.metadata.topic_errors = self.metadata.topic_errors, []
-        self._errors.described(troubles)
-        if troubles:
+        topic_errors, self.metadata.topic_errors = self.metadata.topic_errors, []
+        self._errors.on_metadata(topic_errors)
+        if topic_errors:
             self.membership.forbid(self.metadata.forbidden(), anyio.current_time())
             self._membership_wakeup.set()
         if self.metadata.appeared:
@@ -316,14 +316,14 @@ class Member:
             self._membership_wakeup.set()
         self._leaders.update()
 
-    def _on_leader_events(self, happened: Iterable[LeaderEvent]) -> None:
-        for happening in happened:
-            self._on_leader_event(happening)
-        self._reports.dispatch()
+    def _on_leader_events(self, events: Iterable[LeaderEvent]) -> None:
+        for event in events:
+            self._on_leader_event(event)
+        self._ack_dispatcher.dispatch()
         self._notify()
 
-    def _on_leader_event(self, happening: LeaderEvent) -> None:
-        match happening:
+    def _on_leader_event(self, event: LeaderEvent) -> None:
+        match event:
             case Acquired(lease):
                 self._listener.on_acquired([lease])
             case LeaderMoved(share_partition, leader):
@@ -334,26 +334,26 @@ class Member:
             case EndpointsLearned(endpoints):
                 self.metadata.endpoints_learned(endpoints)
             case LocksLost():
-                self._on_locks_lost(happening)
+                self._on_locks_lost(event)
             case MetadataStale(why):
                 self._log.info("metadata is stale", reason=why)
                 self.metadata.mark_stale(anyio.current_time())
                 self._metadata_wakeup.set()
             case PartitionError() | FetchRecovered():
-                self._errors.fetched(happening)
+                self._errors.on_fetch_result(event)
             case FatalError(error):
-                self._end(error)
+                self._fail(error)
             case Stalled() | UnexpectedResponse() | Throttled():
-                self._on_unexpected_response(happening)
+                self._on_unexpected_response(event)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
         self._log.warning("locks lost", reason=lost.why, leases=len(lost.leases))
         self._listener.on_locks_lost(lost.leases)
 
     def _on_unexpected_response(
-        self, happening: Stalled | UnexpectedResponse | Throttled
+        self, event: Stalled | UnexpectedResponse | Throttled
     ) -> None:
-        match happening:
+        match event:
             case Stalled(node_id):
                 self._rejoin(node_id)
             case UnexpectedResponse(what):
@@ -363,16 +363,16 @@ class Member:
 
     def _rejoin(self, node_id: int) -> None:
         now = anyio.current_time()
-        if not self._leaders.holds_records and self.membership.rejoin(now):
+        if not self._leaders.has_unsettled_records and self.membership.rejoin(now):
             self._log.warning(STALLED, node_id=node_id)
             self._membership_wakeup.set()
             self._on_membership_change()
 
-    def _end(self, error: Error) -> None:
+    def _fail(self, error: Error) -> None:
         """Nothing can be consumed any more: say so, and ask for nothing."""
-        if self._ended:
+        if self._failed:
             return
-        self._ended = True
+        self._failed = True
         self._listener.on_fatal_error(error)
         self._leaders.close()
         self.metadata.close()
@@ -380,15 +380,15 @@ class Member:
         self.membership.close(anyio.current_time())
         self._membership_wakeup.set()
 
-    async def _change(self) -> None:
+    async def _wait_for_change(self) -> None:
         """Wait until something was told; it may be anything."""
         if self._changed is None:
             self._changed = anyio.Event()
-            self._reports.awaited = True
+            self._ack_dispatcher.is_awaited = True
         await self._changed.wait()
 
     def _notify(self) -> None:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
-            self._reports.awaited = False
+            self._ack_dispatcher.is_awaited = False

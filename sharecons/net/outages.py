@@ -21,7 +21,7 @@ class Outages:
         self._log = log
         self._since: dict[Endpoint, float] = {}
 
-    def failed(self, endpoint: Endpoint, error: Error, now: float) -> None:
+    def on_failure(self, endpoint: Endpoint, error: Error, now: float) -> None:
         """Note a failed attempt; ignore errors that a retry cannot help."""
         if endpoint not in self._since and isinstance(error, ConnectionFailedError):
             self._since[endpoint] = now
@@ -29,7 +29,7 @@ class Outages:
                 "unreachable, retrying", broker=str(endpoint), reason=str(error)
             )
 
-    def connected(self, endpoint: Endpoint, now: float) -> None:
+    def on_connected(self, endpoint: Endpoint, now: float) -> None:
         """Note a successful attempt."""
         since = self._since.pop(endpoint, None)
         if since is not None:

@@ -22,8 +22,8 @@ from anyio.to_thread import run_sync
 from sharecons._record import AcknowledgeType
 from sharecons.consumer.group_setup import (
     DEFAULT_DELIVERY_LIMIT,
-    prepare_group,
     read_delivery_limit,
+    set_offset_reset,
 )
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error, fresh
 from sharecons.log import get_logger
@@ -195,7 +195,7 @@ class Acquirer:
 
     # Called by the member (`sharecons.net.member.Listener`).
 
-    def on_acquired(self, leases: Sequence[Lease], here: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
         self._leases += leases
         self._wakeup.set()
         return False

@@ -15,7 +15,7 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.metrics.counters import Counters
-from sharecons.net.io.event_waiter import EventWaiter
+from sharecons.net.io.event import EventWaiter
 from sharecons.net.io.wakeup import Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease

@@ -7,7 +7,7 @@ from sharecons.net.io.transport import StreamTransport
 
 
 async def on_protocol(ours):
-    return await ProtocolTransport.on(ours)
+    return await ProtocolTransport.from_socket(ours)
 
 
 async def on_socket(ours):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sharecons.errors import ProtocolError
 from sharecons.net.io import framing
-from sharecons.net.io.framing import FRAME_LIMIT, MUCH, FrameBuffer
+from sharecons.net.io.framing import FRAME_LIMIT, MUCH_MISSING, FrameBuffer
 
 MEGABYTE = 1 << 20
 
@@ -27,7 +27,7 @@ def feed(buffer, data):
         writable = buffer.writable()
         part, data = data[: len(writable)], data[len(writable) :]
         writable[: len(part)] = part
-        frame = buffer.received(len(part))
+        frame = buffer.advance(len(part))
         if frame is not None:
             found.append(frame)
     return found
@@ -105,7 +105,7 @@ def test_memory_of_three_frames_that_take_turns_is_used_again():
 def test_what_lacks_much_is_known_when_some_of_it_came():
     buffer = FrameBuffer()
     content = framed(b"a" * MEGABYTE)
-    cuts = [0, 2, 4096, 8192, MEGABYTE - MUCH, MEGABYTE, MEGABYTE + 4]
+    cuts = [0, 2, 4096, 8192, MEGABYTE - MUCH_MISSING, MEGABYTE, MEGABYTE + 4]
     told = []
     for start, stop in pairwise(cuts):
         feed(buffer, content[start:stop])
@@ -120,7 +120,7 @@ from sharecons.net.io.framing import FrameBuffer
 if sys.argv[1] == "after a frame":
     buffer = FrameBuffer()
     buffer.writable()[:4] = (2 << 20).to_bytes(4, "big")
-    buffer.received(4)
+    buffer.advance(4)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
     values = [b"%1024d" % i for i in range(4000)]  # of two answers

@@ -222,7 +222,7 @@ class Begun(Reader):
 
     def __init__(self, *gives, begun=None):
         begun = begun or NextFrame(b"begun", 5)
-        first = NextFrame(b"question", 5, begun=self.note("begun", begun))
+        first = NextFrame(b"question", 5, on_partial=self.note("begun", begun))
         super().__init__(first, *gives)
 
     def __call__(self, answer):
@@ -313,7 +313,7 @@ async def test_the_second_of_two_has_a_time_limit_too(ends):
 async def test_while_two_are_to_come_nothing_more_is_looked_for(ends):
     wire, theirs = ends
     read = Begun("the first of two", "the end")
-    onward = NextFrame(b"begun", 5, begun=read.note("a third"))
+    onward = NextFrame(b"begun", 5, on_partial=read.note("a third"))
     read.gives[0].on_partial = read.note("begun", onward)
 
     async def serve():

@@ -59,7 +59,7 @@ class Application:
         request = self.machine.next_request(self.now)
         assert isinstance(request, ShareFetch)
         self.requests.append(request)
-        self.led.next_request(request)
+        self.led.first_request(request)
 
     def work(self) -> None:
         for lease in self.handed:

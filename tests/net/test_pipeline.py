@@ -148,7 +148,7 @@ def test_nothing_is_sent_behind_a_request_while_a_login_is_due():
     version = min(api.versions[-1], SERVED[api.key][1])
     _, hear = hearing(NextRequest(QUESTION, 1.0, look))
     asking = RequestExchange(kind, api, version, numbers, login, hear)
-    numbers.request(api.key, version, b"")
+    numbers.next_frame(api.key, version, b"")
 
     onward = asking.read(memoryview(frame(1, ANSWER)[4:]))
     login.over = True

@@ -72,7 +72,7 @@ async def test_a_cancel_comes_before_what_resumes(waiter):
             await anyio.sleep(0.001)
             await in_the_loop(cancel_and_resume)
 
-    assert not waiter.waits
+    assert not waiter.is_waiting
 
 
 async def test_resumed_it_has_its_own_context(waiter):
@@ -162,7 +162,7 @@ def ends(loop):
         connected = socket.create_connection(server.getsockname())
         theirs, _ = server.accept()
     connected.setblocking(False)
-    wire = loop.run_until_complete(ProtocolTransport.on(connected))
+    wire = loop.run_until_complete(ProtocolTransport.from_socket(connected))
     with theirs:
         yield wire, theirs
     loop.run_until_complete(wire.aclose())
@@ -203,7 +203,7 @@ def test_who_exits_when_who_asked_is_gone_ends_the_loop(loop, ends):
 def test_who_exits_leaves_what_else_comes_to_be_read(loop, ends):
     wire, theirs = ends
     long = framed(b"x" * (1 << 20))
-    onward = NextFrame(b"second", 10, begun=lambda: NextFrame(b"third", 10))
+    onward = NextFrame(b"second", 10, on_partial=lambda: NextFrame(b"third", 10))
     reads = iter([lambda _: onward, leave, bytes])
     theirs.sendall(framed(b"no 1"))
     asking = loop.create_task(
@@ -242,7 +242,7 @@ async def test_why_it_was_cancelled_its_task_is_told(waiter):
         await task
 
     assert [("enough of it",)] == told
-    assert not waiter.waits
+    assert not waiter.is_waiting
 
 
 async def test_woken_and_cancelled_it_is_cancelled(waiter):
@@ -255,15 +255,15 @@ async def test_woken_and_cancelled_it_is_cancelled(waiter):
         await task
 
     assert [] == got
-    assert not waiter.waits
+    assert not waiter.is_waiting
 
 
 async def test_who_is_closed_waits_no_more(waiter):
     """As what is left of tasks is, when an interpreter ends."""
     waiting = waited(waiter, FOREVER)
     waiting.send(None)
-    assert waiter.waits
+    assert waiter.is_waiting
 
     waiting.close()
 
-    assert not waiter.waits
+    assert not waiter.is_waiting

@@ -5,8 +5,8 @@ import asyncio
 import anyio
 import pytest
 
-from sharecons.net.io.event_waiter import EventWaiter
-from sharecons.net.io.wakeup import FOREVER, FutureWaiter, new_waiter
+from sharecons.net.io.event import EventWaiter, new_waiter
+from sharecons.net.io.wakeup import FOREVER, FutureWaiter
 from tests.net.waits import waited
 
 ASYNCIO = ("asyncio", {})
@@ -51,12 +51,12 @@ async def test_woken(waiter):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, waiter, FOREVER, got)
         await anyio.sleep(0.001)
-        assert waiter.waits
+        assert waiter.is_waiting
         waiter.wake()
         waiter.wake()
 
     assert [True] == got
-    assert not waiter.waits
+    assert not waiter.is_waiting
 
 
 async def test_woken_before_its_deadline(waiter):
@@ -77,7 +77,7 @@ async def test_not_woken_until_its_deadline(waiter):
 
     # uvloop's timers have milliseconds.
     assert anyio.current_time() >= deadline - 0.001
-    assert not waiter.waits
+    assert not waiter.is_waiting
 
 
 async def test_a_deadline_in_the_past_lets_others_run(waiter):
@@ -105,7 +105,7 @@ async def test_cancelled_it_can_wait_again(waiter):
     with anyio.move_on_after(0.001) as scope:
         await waited(waiter, anyio.current_time() + 3600)
     assert scope.cancelled_caught
-    assert not waiter.waits
+    assert not waiter.is_waiting
 
     await test_woken(waiter)
 
@@ -157,7 +157,7 @@ async def test_who_waits_goes_on_in_asyncios_own_call(kind, waiter, patience):
         assert ["before", True, "worked", "ran"] == order
     else:
         assert ["before", "woken", True, "worked"] == order
-    assert not waiter.waits
+    assert not waiter.is_waiting
 
 
 async def test_in_a_task_nobody_is_resumed_but_woken(waiter):

@@ -6,7 +6,7 @@ import sys
 import anyio
 import pytest
 
-from sharecons.net.io.framing import AWAITED
+from sharecons.net.io.framing import MAX_LOW_WATER_MARK
 from sharecons.net.io.tcp import ProtocolTransport
 from tests.net.ends import ASYNCIO, UVLOOP, framed, gone, heard, say
 
@@ -35,7 +35,7 @@ class Woken(ProtocolTransport):
 
 @pytest.fixture(params=[ASYNCIO, UVLOOP], ids=["asyncio", "uvloop"])
 def kind(request):
-    return Woken.on, request.param
+    return Woken.from_socket, request.param
 
 
 @pytest.fixture
@@ -86,10 +86,10 @@ async def test_woken_at_once_for_what_no_answer_began(ends):
 async def test_woken_for_every_piece_of_much_that_is_to_come(ends):
     """It is received while it comes."""
     wire, theirs = ends
-    content = b"a" * (AWAITED + 10_000)
+    content = b"a" * (MAX_LOW_WATER_MARK + 10_000)
 
     assert content == await asked(wire, theirs, framed(content), 100, 200, 10_100)
-    assert [100, 100, 9900, AWAITED - 96] == wire.with_
+    assert [100, 100, 9900, MAX_LOW_WATER_MARK - 96] == wire.with_
 
 
 async def test_a_rest_that_is_there_already(ends):

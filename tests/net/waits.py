@@ -6,4 +6,4 @@ async def waited(waiter, deadline):
     try:
         return await waiter.wait(deadline)
     finally:
-        waiter.ended()
+        waiter.end_wait()

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sharecons.errors import CallbackError
 from sharecons.net.io.clock import in_trio
 
-__all__ = ["EXITS", "called_back", "is_cancellation", "log_unraised", "raise_exit"]
+__all__ = ["EXITS", "is_cancellation", "log_unraised", "raise_exit", "run_callback"]
 
 EXITS: Final = (KeyboardInterrupt, SystemExit)
 
@@ -25,7 +25,7 @@ EXITS: Final = (KeyboardInterrupt, SystemExit)
 _log = logging.getLogger(__name__)
 
 
-def called_back(
+def run_callback(
     name: str, callback: Callable[[Any], object], argument: Any
 ) -> CallbackError | None:
     """Call a callback; return the error for the exception that it raised, if any."""

@@ -41,9 +41,9 @@ class FrameProtocol:
         self.read: Callable[[Frame], Any] = unparsed
         self.expected = 0
         self.on_partial: Callable[[], Any] | None = None
-        self.wake_at: Callable[[int], None] | None = None
+        self.set_low_water_mark: Callable[[int], None] | None = None
         self.deadline = math.inf
-        self._wakes_at = 1
+        self._low_water_mark = 1
         self._buffer = FrameBuffer()
         self._timer: Any = None
         self._times_out_at = math.inf
@@ -52,7 +52,7 @@ class FrameProtocol:
         """Nothing more comes: `ProtocolWire` sees to it."""
         raise NotImplementedError
 
-    def expect(self, timeout: float) -> None:
+    def start_timer(self, timeout: float) -> None:
         """Fail if no answer comes in time.
 
         One timer serves many requests: it finds out when it rings what the last of
@@ -61,11 +61,11 @@ class FrameProtocol:
         """
         self.deadline = self.loop.time() + timeout
         if self.deadline < self._times_out_at:
-            self.expect_nothing()
+            self.cancel_timer()
             self._times_out_at = self.deadline
-            self._timer = self.loop.call_at(self.deadline, self._timed_out)
+            self._timer = self.loop.call_at(self.deadline, self._on_timer)
 
-    def expect_nothing(self) -> None:
+    def cancel_timer(self) -> None:
         """Nobody is to fail any more."""
         if self._timer is not None:
             self._timer.cancel()
@@ -80,35 +80,35 @@ class FrameProtocol:
         try:
             if waiter is None:
                 raise ProtocolError(UNREQUESTED)
-            frame = self._buffer.received(nbytes)
+            frame = self._buffer.advance(nbytes)
             if frame is not None:
                 if not waiter.done():
                     self.expected -= 1
-                    self._answered(waiter, frame)
+                    self._on_frame(waiter, frame)
             elif (
                 self.on_partial is not None
                 and self.expected == 1
                 and self._buffer.is_missing_much
             ):
-                self._find(waiter, self.on_partial)
+                self._continue_with(waiter, self.on_partial)
         except ProtocolError as error:
             self.fail(error)
         finally:
-            if self.wake_at is not None:
-                self._wake_for_the_rest(self.wake_at)
+            if self.set_low_water_mark is not None:
+                self._update_low_water_mark(self.set_low_water_mark)
 
-    def _wake_for_the_rest(self, wake_at: Callable[[int], None]) -> None:
+    def _update_low_water_mark(self, wake_at: Callable[[int], None]) -> None:
         """A broker sends the fields before its records, those, and the fields behind
         them, one after the other: woken for each we would take its CPU meanwhile."""
-        lacks = max(1, self._buffer.missing)
-        if lacks != self._wakes_at:
-            self._wakes_at = lacks
-            wake_at(lacks)
+        missing = max(1, self._buffer.missing)
+        if missing != self._low_water_mark:
+            self._low_water_mark = missing
+            wake_at(missing)
 
-    def _answered(self, waiter: Any, frame: Frame) -> None:
+    def _on_frame(self, waiter: Any, frame: Frame) -> None:
         """Read at once, so that who is woken by it need not wait for our task."""
         try:
-            answer = self.read(frame)
+            result = self.read(frame)
         except Exception as error:  # noqa: BLE001 (raised where it was asked)
             if not waiter.done():
                 waiter.set_exception(error)
@@ -121,36 +121,36 @@ class FrameProtocol:
         else:
             # What it let go on may have ended us.
             if not waiter.done():
-                self._resume(waiter, answer)
+                self._continue(waiter, result)
 
-    def _resume(self, waiter: Any, answer: Any) -> None:
-        if isinstance(answer, Deferred):
+    def _continue(self, waiter: Any, result: Any) -> None:
+        if isinstance(result, Deferred):
             # When whom the answer woke have run: they are in the loop's queue.
-            self.loop.call_soon(self._find, waiter, answer.find)
-        elif isinstance(answer, NextFrame):
-            self.transport.write(answer.data)
-            self.on_partial = answer.on_partial
+            self.loop.call_soon(self._continue_with, waiter, result.find)
+        elif isinstance(result, NextFrame):
+            self.transport.write(result.data)
+            self.on_partial = result.on_partial
             self.expected += 1
-            self.expect(answer.timeout)
+            self.start_timer(result.timeout)
         elif not self.expected:
-            waiter.set_result(answer)
+            waiter.set_result(result)
 
-    def _find(self, waiter: Any, look: Callable[[], Any]) -> None:
+    def _continue_with(self, waiter: Any, find: Callable[[], Any]) -> None:
         if waiter.done():
             return
         try:
-            answer = look()
+            result = find()
         except Exception as error:  # noqa: BLE001 (raised where it was asked)
             waiter.set_exception(error)
         else:
-            self._resume(waiter, answer)
+            self._continue(waiter, result)
 
-    def _timed_out(self) -> None:
+    def _on_timer(self) -> None:
         self._timer, self._times_out_at = None, math.inf
         if self.waiter is None or self.waiter.done():
             return  # the next request begins anew
-        left = self.deadline - self.loop.time()
-        if left <= 0.0:
+        remaining = self.deadline - self.loop.time()
+        if remaining <= 0.0:
             self.fail(TimeoutError())
-        elif left < math.inf:
-            self.expect(left)
+        elif remaining < math.inf:
+            self.start_timer(remaining)

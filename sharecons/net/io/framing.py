@@ -20,19 +20,19 @@ FIRST_SIZE: Final = 4 << 10
 PREALLOCATION_LIMIT: Final = 16 << 20
 """What says to be longer gets the room for it as it comes."""
 
-ROUNDED: Final = 64 << 10
-KEPT: Final = 3
+ROUND_TO: Final = 64 << 10
+MAX_KEPT: Final = 3
 """Of how many frames: one is worked, one waits for that, one comes."""
 
-MUCH: Final = 256 << 10
+MUCH_MISSING: Final = 256 << 10
 """One read of a socket gave that much, on loopback: of less to come a broker may have
 sent the last byte already, and nothing would be gained."""
 
-AWAITED: Final = 64 << 10
+MAX_LOW_WATER_MARK: Final = 64 << 10
 """Of less to come it is better to be woken once. A broker sends each partition's fields
 and records by themselves: where six have a few records each that is a dozen pieces."""
 
-MOST_TO_KEEP: Final = 31 << 20
+MAX_FREED: Final = 31 << 20
 
 
 @final
@@ -46,11 +46,11 @@ class FrameBuffer:
 
     __slots__ = (
         "_first",
-        "_got",
         "_kept",
         "_largest",
         "_length",
         "_missing",
+        "_received",
         "_writable",
     )
 
@@ -69,25 +69,27 @@ class FrameBuffer:
     @property
     def is_missing_much(self) -> bool:
         """Whether some of a frame is here, and more to come than sockets hold."""
-        return self._got > FIRST_SIZE and self._length - self._got > MUCH
+        return (
+            self._received > FIRST_SIZE and self._length - self._received > MUCH_MISSING
+        )
 
     def writable(self) -> memoryview:
         """Where the next bytes are to be received; never empty."""
-        if self._got == len(self._writable):
+        if self._received == len(self._writable):
             self._grow()
-        return self._writable[self._got :]
+        return self._writable[self._received :]
 
-    def received(self, size: int) -> Frame | None:
+    def advance(self, size: int) -> Frame | None:
         """So many bytes were put into the room; gives the frame if it is whole.
 
         Raises:
             ProtocolError: no answer has that length, or there is more behind it.
         """
-        self._got += size
+        self._received += size
         if self._length < 0:
-            return self._first_received()
-        if self._got < self._length:
-            self._lack(self._length - self._got)
+            return self._on_first_bytes()
+        if self._received < self._length:
+            self._set_missing(self._length - self._received)
             return None
         frame = self._writable
         self._begin()
@@ -95,50 +97,50 @@ class FrameBuffer:
 
     def _begin(self) -> None:
         self._writable = self._first
-        self._got = 0
+        self._received = 0
         self._missing = 0
         self._length = -1  # until it has come
 
-    def _first_received(self) -> Frame | None:
-        got = self._got
-        if got < frames.LENGTH_SIZE:
+    def _on_first_bytes(self) -> Frame | None:
+        received = self._received
+        if received < frames.LENGTH_SIZE:
             return None
         # Bytes are read faster than a view of them.
-        first = self._first[:got].tobytes()
+        first = self._first[:received].tobytes()
         length = frames.frame_length(first, FRAME_LIMIT)
         size = frames.LENGTH_SIZE + length
         if size > FIRST_SIZE:
-            begun = first[frames.LENGTH_SIZE :]
-            self._length, self._got = length, len(begun)
-            self._writable = memoryview(self._memory(length))[:length]
-            self._writable[: len(begun)] = begun
-        if got < size:
-            self._lack(size - got)
+            start = first[frames.LENGTH_SIZE :]
+            self._length, self._received = length, len(start)
+            self._writable = memoryview(self._allocate(length))[:length]
+            self._writable[: len(start)] = start
+        if received < size:
+            self._set_missing(size - received)
             return None
-        frames.check_no_extra_bytes(got - frames.LENGTH_SIZE, length)
+        frames.check_no_extra_bytes(received - frames.LENGTH_SIZE, length)
         self._begin()
         return first[frames.LENGTH_SIZE :]
 
-    def _lack(self, size: int) -> None:
-        self._missing = size if size <= AWAITED else 0
+    def _set_missing(self, size: int) -> None:
+        self._missing = size if size <= MAX_LOW_WATER_MARK else 0
 
-    def _memory(self, length: int) -> bytearray:
+    def _allocate(self, length: int) -> bytearray:
         if length > PREALLOCATION_LIMIT:
             return bytearray(PREALLOCATION_LIMIT)
         for kept in self._kept:
             if len(kept) >= length and not _is_viewed(kept):
                 return kept
-        memory = bytearray(-(-length // ROUNDED) * ROUNDED)
+        memory = bytearray(-(-length // ROUND_TO) * ROUND_TO)
         if len(memory) > self._largest:
             self._largest = len(memory)
             _keep_freed_memory(self._largest)
-        self._kept = [memory, *self._kept[: KEPT - 1]]
+        self._kept = [memory, *self._kept[: MAX_KEPT - 1]]
         return memory
 
     def _grow(self) -> None:
         """Make room for more of a frame that was not believed to be so long."""
-        grown = memoryview(bytearray(min(self._length, 2 * self._got)))
-        grown[: self._got] = self._writable
+        grown = memoryview(bytearray(min(self._length, 2 * self._received)))
+        grown[: self._received] = self._writable
         self._writable = grown
 
 
@@ -153,7 +155,7 @@ def _keep_freed_memory(size: int) -> None:
     pages never touched cost nothing. Twice the size, as it were to be two answers, and
     each value is some bytes more than the broker sent.
     """
-    bytes(min(2 * size, MOST_TO_KEEP))
+    bytes(min(2 * size, MAX_FREED))
 
 
 def _is_viewed(buffer: bytearray) -> bool:

@@ -10,16 +10,16 @@ from typing import Final
 
 import anyio
 
-__all__ = ["UNREQUESTED", "Lost", "Wait", "wait_watching"]
+__all__ = ["UNREQUESTED", "OnLost", "Wait", "wait_while_watching"]
 
 Wait = Callable[[], Awaitable[None]]
-Lost = Callable[[Exception], None]
+OnLost = Callable[[Exception], None]
 
 UNREQUESTED: Final = "the broker sent bytes that were not requested"
 
 
-async def wait_watching(
-    wait: Wait, end: Callable[[], Awaitable[Exception]], lost: Lost
+async def wait_while_watching(
+    wait: Wait, end: Callable[[], Awaitable[Exception]], on_lost: OnLost
 ) -> None:
     """Await `wait()`; call `lost` with what `end()` returns if it returns before.
 
@@ -27,7 +27,7 @@ async def wait_watching(
     """
 
     async def watch() -> None:
-        lost(await end())
+        on_lost(await end())
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)

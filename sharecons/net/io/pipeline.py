@@ -13,14 +13,14 @@ from sharecons.wire.codec.api import Api, Frame
 __all__ = [
     "CorrelationIds",
     "Deferred",
-    "Hear",
     "NextFrame",
     "NextRequest",
+    "OnResponse",
     "RequestExchange",
     "ignore",
 ]
 
-HIGHEST: Final = 0x7FFFFFFF
+MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
 # Their constructors are written out, as those of `protocol.values` are.
@@ -40,11 +40,11 @@ class NextFrame:
         self,
         data: bytes,
         timeout: float,
-        begun: Callable[[], Any] | None = None,
+        on_partial: Callable[[], Any] | None = None,
     ) -> None:
         self.data = data
         self.timeout = timeout
-        self.on_partial = begun
+        self.on_partial = on_partial
 
 
 @final
@@ -53,8 +53,8 @@ class Deferred:
 
     __slots__ = ("find",)
 
-    def __init__(self, look: Callable[[], Any]) -> None:
-        self.find = look
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self.find = find
 
 
 @final
@@ -71,14 +71,14 @@ class NextRequest:
         self,
         request: Any,
         timeout: float,
-        begun: "Callable[[], NextRequest | None] | None" = None,
+        on_partial: "Callable[[], NextRequest | None] | None" = None,
     ) -> None:
         self.request = request
         self.timeout = timeout
-        self.on_partial = begun
+        self.on_partial = on_partial
 
 
-Hear = Callable[[Any], NextRequest | Deferred | None]
+OnResponse = Callable[[Any], NextRequest | Deferred | None]
 
 
 def ignore(answer: object) -> None:
@@ -96,25 +96,27 @@ class CorrelationIds:
 
     def __init__(self, client_id: str) -> None:
         self._client_id = client_id
-        self._last = 0
-        self.answers = 0
+        self._last_id = 0
+        self.responses = 0
         self.in_flight = 0
 
-    def request(self, key: int, version: int, body: bytes) -> bytes:
+    def next_frame(self, key: int, version: int, body: bytes) -> bytes:
         """Give the next request's frame."""
-        self._last = (self._last + 1) & HIGHEST
+        self._last_id = (self._last_id + 1) & MAX_CORRELATION_ID
         self.in_flight += 1
-        return frames.request_frame(key, version, self._last, self._client_id, body)
+        return frames.request_frame(key, version, self._last_id, self._client_id, body)
 
-    def body(self, frame: Frame, key: int) -> int:
+    def body_offset(self, frame: Frame, key: int) -> int:
         """Give where the body of the next answer begins.
 
         Raises:
             ProtocolError: it is no answer to the oldest request under way.
         """
-        self.answers += 1
+        self.responses += 1
         self.in_flight -= 1
-        return frames.body_offset(frame, key, (self._last - self.in_flight) & HIGHEST)
+        return frames.body_offset(
+            frame, key, (self._last_id - self.in_flight) & MAX_CORRELATION_ID
+        )
 
 
 @final
@@ -131,56 +133,58 @@ class RequestExchange:
         kind: type,
         api: Api[Any, Any],
         version: int,
-        numbers: CorrelationIds,
-        login: SaslSession | None,
-        hear: Hear,
+        correlation_ids: CorrelationIds,
+        sasl: SaslSession | None,
+        on_response: OnResponse,
     ) -> None:
         self._kind = kind
         self._write = api.write
         self._read = api.read
         self._key = api.key
         self._version = version
-        self._correlation_ids = numbers
-        self._login = login
-        self._on_response = hear
+        self._correlation_ids = correlation_ids
+        self._sasl = sasl
+        self._on_response = on_response
         self._find_next: Callable[[], NextRequest | None] | None = None
-        self._partial_handler: Callable[[], NextRequest | None] | None = None
+        self._find_behind: Callable[[], NextRequest | None] | None = None
 
     def read(self, frame: Frame) -> Any:
         """Read an answer, and give what the wire goes on with."""
-        offset = self._correlation_ids.body(frame, self._key)
+        offset = self._correlation_ids.body_offset(frame, self._key)
         answer = self._read(frame, offset, self._version)
-        following = self._on_response(answer)
-        if following is None:
+        next_request = self._on_response(answer)
+        if next_request is None:
             return answer
-        if isinstance(following, Deferred):
-            self._find_next = following.find
-            return Deferred(self._found_later)
-        return self._next_frame(following)
+        if isinstance(next_request, Deferred):
+            self._find_next = next_request.find
+            return Deferred(self._find_deferred)
+        return self._next_frame(next_request)
 
-    def _found_later(self) -> Any:
-        look, self._find_next = self._find_next, None
-        return self._found(look)
+    def _find_deferred(self) -> Any:
+        find, self._find_next = self._find_next, None
+        return self._frame_of(find)
 
     def _on_partial(self) -> Any:
-        return self._found(self._partial_handler)
+        return self._frame_of(self._find_behind)
 
-    def _found(self, look: Callable[[], NextRequest | None] | None) -> Any:
-        if look is None or (self._correlation_ids.in_flight and self._login_is_due):
+    def _frame_of(self, find: Callable[[], NextRequest | None] | None) -> Any:
+        if find is None or (
+            self._correlation_ids.in_flight and self._is_authentication_due
+        ):
             return None
-        following = look()
-        return None if following is None else self._next_frame(following)
+        next_request = find()
+        return None if next_request is None else self._next_frame(next_request)
 
     @property
-    def _login_is_due(self) -> bool:
-        return self._login is not None and self._login.is_due
+    def _is_authentication_due(self) -> bool:
+        return self._sasl is not None and self._sasl.is_due
 
-    def _next_frame(self, following: NextRequest) -> Any:
-        if self._login_is_due or type(following.request) is not self._kind:
-            return following
-        body = self._write(following.request, self._version)
-        data = self._correlation_ids.request(self._key, self._version, body)
-        begun = None
-        if following.on_partial is not None:
-            self._partial_handler, begun = following.on_partial, self._on_partial
-        return NextFrame(data, following.timeout, begun)
+    def _next_frame(self, next_request: NextRequest) -> Any:
+        if self._is_authentication_due or type(next_request.request) is not self._kind:
+            return next_request
+        body = self._write(next_request.request, self._version)
+        data = self._correlation_ids.next_frame(self._key, self._version, body)
+        on_partial = None
+        if next_request.on_partial is not None:
+            self._find_behind, on_partial = next_request.on_partial, self._on_partial
+        return NextFrame(data, next_request.timeout, on_partial)

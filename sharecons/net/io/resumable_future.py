@@ -29,10 +29,12 @@ class ResumableFuture:
     called from; else it is raised in a call of its own.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, raises: bool) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, propagate_exits: bool
+    ) -> None:
         self._asyncio_future_blocking = False
         self._loop = loop
-        self._raises = raises
+        self._propagate_exits = propagate_exits
         self._done = False
         self._result = False
         self._cancelled: asyncio.CancelledError | None = None
@@ -66,7 +68,7 @@ class ResumableFuture:
             self._schedule()
             return False
         except (KeyboardInterrupt, SystemExit) as error:
-            if self._raises:
+            if self._propagate_exits:
                 raise
             self._loop.call_soon(_raise, error)
         return True

@@ -28,7 +28,7 @@ class SaslSession:
         """The session ends soon, or has ended: nothing may be asked before `run`."""
         return self._clock() >= self._renew_at
 
-    async def run(self, ask: Callable[[Any], Awaitable[Any]]) -> None:
+    async def authenticate(self, send: Callable[[Any], Awaitable[Any]]) -> None:
         """Carry out one dialogue.
 
         If this is cancelled or raises, the connection is of no use any more.
@@ -37,30 +37,30 @@ class SaslSession:
             AuthenticationError: one side is not content.
             ConnectionFailedError: no token came; or what `ask` raises.
         """
-        dialogue = Authentication(
+        authentication = Authentication(
             self._credentials,
             broker=self._broker,
             nonce=token_urlsafe(24),
             token=await self._token(),
         )
-        while (request := dialogue.next_request(self._clock())) is not None:
-            dialogue.answered(request, await ask(request))
-        if dialogue.error is not None:
-            raise dialogue.error
-        self._renew_at = dialogue.renew_at
+        while (request := authentication.next_request(self._clock())) is not None:
+            authentication.answered(request, await send(request))
+        if authentication.error is not None:
+            raise authentication.error
+        self._renew_at = authentication.renew_at
 
     async def _token(self) -> str:
         source = self._credentials.token
         if source is None:
             return ""
         try:
-            given = source()
+            token = source()
         except BaseException as error:
             raise self._token_failure(error) from error
-        if not isawaitable(given):
-            return given
+        if not isawaitable(token):
+            return token
         try:
-            return await given
+            return await token
         except BaseException as error:
             if is_cancellation(error):
                 raise

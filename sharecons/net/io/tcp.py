@@ -23,7 +23,7 @@ from sharecons.errors import ProtocolError
 from sharecons.net.io.clock import in_trio
 from sharecons.net.io.frame_protocol import FrameProtocol, unparsed
 from sharecons.net.io.framing import FrameBuffer
-from sharecons.net.io.idle_watch import UNREQUESTED, Lost, Wait, wait_watching
+from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
@@ -45,22 +45,22 @@ async def connect(
     """
     if in_trio():
         assert ssl_context is None, "its streams have TLS"
-        return SocketTransport(await _connected_in_trio(endpoint))
+        return SocketTransport(await _connect_trio(endpoint))
     addresses = await anyio.getaddrinfo(
         endpoint.host, endpoint.port, type=socket.SOCK_STREAM
     )
     try:
-        connected = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
+        sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
     except RuntimeError as error:  # of uvloop's, for what the system refuses
         raise OSError(str(error)) from error
     try:
-        return await ProtocolTransport.on(connected, endpoint.host, ssl_context)
+        return await ProtocolTransport.from_socket(sock, endpoint.host, ssl_context)
     except BaseException:
-        connected.close()
+        sock.close()
         raise
 
 
-async def _connected_in_trio(endpoint: Endpoint) -> socket.socket:
+async def _connect_trio(endpoint: Endpoint) -> socket.socket:
     trio = sys.modules["trio"]  # there, as it runs
     stream = await trio.open_tcp_stream(
         endpoint.host, endpoint.port, happy_eyeballs_delay=STAGGER
@@ -68,12 +68,12 @@ async def _connected_in_trio(endpoint: Endpoint) -> socket.socket:
     return socket.socket(fileno=stream.socket.detach())
 
 
-def _at_once(connected: socket.socket) -> None:
+def _disable_nagle(sock: socket.socket) -> None:
     """Have small requests sent at once."""
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def _wake_at(connected: socket.socket) -> Callable[[int], None] | None:
+def _low_water_setter(sock: socket.socket) -> Callable[[int], None] | None:
     """What sets for how many bytes at least the event loop is woken; None if nothing
     does.
 
@@ -82,12 +82,12 @@ def _wake_at(connected: socket.socket) -> Callable[[int], None] | None:
     """
     if sys.platform != "linux":
         return None
-    wake_at = partial(connected.setsockopt, socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+    set_low_water_mark = partial(sock.setsockopt, socket.SOL_SOCKET, socket.SO_RCVLOWAT)
     try:
-        wake_at(1)  # as it is
+        set_low_water_mark(1)  # as it is
     except OSError:  # a sandbox's
         return None
-    return wake_at
+    return set_low_water_mark
 
 
 class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
@@ -96,27 +96,27 @@ class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
     def __init__(self) -> None:
         super().__init__(asyncio.get_running_loop())
         self._error: Exception | None = None
-        self._lost: Lost | None = None
+        self._on_lost: OnLost | None = None
 
     @classmethod
-    async def on(
+    async def from_socket(
         cls,
-        connected: socket.socket,
+        sock: socket.socket,
         host: str = "",
         ssl_context: SSLContext | None = None,
     ) -> "ProtocolTransport":
         """Take over a connected socket that does not block."""
-        _at_once(connected)
+        _disable_nagle(sock)
         loop = asyncio.get_running_loop()
-        _, wire = await loop.create_connection(
+        _, transport = await loop.create_connection(
             cls,
-            sock=connected,
+            sock=sock,
             ssl=ssl_context,
             server_hostname=host if ssl_context else None,
         )
         if ssl_context is None:  # else the bytes that come are others
-            wire.wake_at = _wake_at(connected)
-        return wire
+            transport.set_low_water_mark = _low_water_setter(sock)
+        return transport
 
     async def send(self, data: bytes) -> None:
         if self._error is not None:
@@ -126,17 +126,17 @@ class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
 
     async def receive(self) -> Frame:
         self.deadline = math.inf
-        frame: Frame = await self._answer(unparsed)
+        frame: Frame = await self._receive(unparsed)
         return frame
 
     async def exchange(
         self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         await self.send(data)
-        self.expect(timeout)
-        return await self._answer(read)
+        self.start_timer(timeout)
+        return await self._receive(read)
 
-    async def _answer(self, read: Callable[[Frame], T]) -> T:
+    async def _receive(self, read: Callable[[Frame], T]) -> T:
         if self._error is not None:
             raise self._error
         self.read = read
@@ -144,20 +144,20 @@ class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
         self.expected = 1
         self.waiter = waiter = self.loop.create_future()
         try:
-            answer: T = await waiter
+            response: T = await waiter
         finally:
             self.waiter = None
             self.read = unparsed  # which keeps nothing alive
-        return answer
+        return response
 
-    async def idle(self, wait: Wait, lost: Lost) -> None:
+    async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         if self._error is not None:
-            lost(self._error)
-        self._lost = lost
+            on_lost(self._error)
+        self._on_lost = on_lost
         try:
             await wait()
         finally:
-            self._lost = None
+            self._on_lost = None
 
     async def aclose(self) -> None:
         self.fail(anyio.ClosedResourceError())
@@ -166,9 +166,9 @@ class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
         if self._error is None:
             self._error = error
             self.transport.abort()
-            self.expect_nothing()
-            if self._lost is not None:
-                self._lost(error)
+            self.cancel_timer()
+            if self._on_lost is not None:
+                self._on_lost(error)
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_exception(self._error)
 
@@ -187,13 +187,13 @@ class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
 class SocketTransport:
     """A wire on any event loop, over a connected socket."""
 
-    def __init__(self, connected: socket.socket) -> None:
-        connected.setblocking(False)
-        _at_once(connected)
-        self._socket = connected
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        _disable_nagle(sock)
+        self._socket = sock
         self._buffer = FrameBuffer()
         self._closed = False
-        self._waits = False
+        self._is_waiting = False
 
     async def send(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -211,18 +211,18 @@ class SocketTransport:
     async def receive(self) -> Frame:
         await self._wait(anyio.wait_readable)
         while True:
-            room = self._buffer.writable()
+            buffer = self._buffer.writable()
             try:
-                size = self._socket.recv_into(room)
+                size = self._socket.recv_into(buffer)
             except BlockingIOError:
                 await self._wait(anyio.wait_readable)
                 continue
             if not size:
                 raise anyio.EndOfStream
-            frame = self._buffer.received(size)
+            frame = self._buffer.advance(size)
             if frame is not None:
                 return frame
-            if size < len(room):
+            if size < len(buffer):
                 await self._wait(anyio.wait_readable)
 
     async def exchange(
@@ -232,10 +232,10 @@ class SocketTransport:
             await self.send(data)
             return read(await self.receive())
 
-    async def idle(self, wait: Wait, lost: Lost) -> None:
-        await wait_watching(wait, self._end, lost)
+    async def idle(self, wait: Wait, on_lost: OnLost) -> None:
+        await wait_while_watching(wait, self._wait_for_end, on_lost)
 
-    async def _end(self) -> Exception:
+    async def _wait_for_end(self) -> Exception:
         while True:
             try:
                 await self._wait(anyio.wait_readable)
@@ -249,7 +249,7 @@ class SocketTransport:
     async def aclose(self) -> None:
         if not self._closed:
             self._closed = True
-            if self._waits:
+            if self._is_waiting:
                 # A closed socket wakes nobody, one that was shut down does: so who
                 # waits closes it.
                 with suppress(OSError):  # the other end was quicker
@@ -259,11 +259,11 @@ class SocketTransport:
 
     async def _wait(self, ready: Callable[[socket.socket], Awaitable[None]]) -> None:
         self._check_open()
-        self._waits = True
+        self._is_waiting = True
         try:
             await ready(self._socket)
         finally:
-            self._waits = False
+            self._is_waiting = False
             if self._closed:
                 self._socket.close()
         self._check_open()

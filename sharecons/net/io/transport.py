@@ -23,8 +23,8 @@ from sharecons.errors import (
 from sharecons.net.io import tcp
 from sharecons.net.io.clock import in_trio
 from sharecons.net.io.framing import FrameBuffer
-from sharecons.net.io.idle_watch import UNREQUESTED, Lost, Wait, wait_watching
-from sharecons.net.io.tls import HANDSHAKE_CUT, map_tls_error
+from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
+from sharecons.net.io.tls import HANDSHAKE_CLOSED, map_tls_error
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
@@ -38,14 +38,14 @@ __all__ = [
 
 T = TypeVar("T")
 
-CUT: Final = (
+CLOSED_ERRORS: Final = (
     anyio.EndOfStream,
     anyio.BrokenResourceError,
     ConnectionResetError,
     SSLEOFError,
 )
 
-RESET: Final = (ConnectionResetError, BrokenPipeError, anyio.BrokenResourceError)
+RESET_ERRORS: Final = (ConnectionResetError, BrokenPipeError, anyio.BrokenResourceError)
 
 
 class FrameTransport(Protocol):
@@ -82,7 +82,7 @@ class FrameTransport(Protocol):
         """
         ...
 
-    async def idle(self, wait: Wait, lost: Lost) -> None:
+    async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         """Await `wait()` while nothing is exchanged, and watch the connection.
 
         If it has ended, ends meanwhile, or bytes come that were not requested, call
@@ -126,9 +126,9 @@ class TcpNetwork:
     ) -> FrameTransport:
         try:
             return await self._start_tls(endpoint, context)
-        except CUT as error:
+        except CLOSED_ERRORS as error:
             raise ConnectionFailedError(
-                f"connecting to {endpoint}: {HANDSHAKE_CUT}"
+                f"connecting to {endpoint}: {HANDSHAKE_CLOSED}"
             ) from error
 
     async def _start_tls(
@@ -159,10 +159,10 @@ class StreamTransport:
 
     async def receive(self) -> Frame:
         while True:
-            room = self._buffer.writable()
-            chunk = await self._stream.receive(len(room))
-            room[: len(chunk)] = chunk
-            frame = self._buffer.received(len(chunk))
+            buffer = self._buffer.writable()
+            chunk = await self._stream.receive(len(buffer))
+            buffer[: len(chunk)] = chunk
+            frame = self._buffer.advance(len(chunk))
             if frame is not None:
                 return frame
 
@@ -173,13 +173,13 @@ class StreamTransport:
             await self.send(data)
             return read(await self.receive())
 
-    async def idle(self, wait: Wait, lost: Lost) -> None:
-        await wait_watching(wait, self._end, lost)
+    async def idle(self, wait: Wait, on_lost: OnLost) -> None:
+        await wait_while_watching(wait, self._wait_for_end, on_lost)
 
-    async def _end(self) -> Exception:
+    async def _wait_for_end(self) -> Exception:
         try:
             await self._stream.receive(1)
-        except (OSError, *CUT, anyio.ClosedResourceError) as error:
+        except (OSError, *CLOSED_ERRORS, anyio.ClosedResourceError) as error:
             return error
         return ProtocolError(UNREQUESTED)
 
@@ -203,13 +203,13 @@ class ErrorMapping:
 
     def __init__(
         self,
-        doing: str,
+        action: str,
         *,
-        asking: bool = False,
+        is_request: bool = False,
         if_closed: Callable[[], str] = str,
     ) -> None:
-        self._doing = doing
-        self._asking = asking
+        self._action = action
+        self._is_request = is_request
         self._if_closed = if_closed
 
     def __enter__(self) -> Self:
@@ -221,29 +221,29 @@ class ErrorMapping:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, ProtocolError) and self._asking:
-            raise ProtocolError(f"{self._doing}: {error}") from error
+        if isinstance(error, ProtocolError) and self._is_request:
+            raise ProtocolError(f"{self._action}: {error}") from error
         if isinstance(error, Error) or error is None:
             return
         if isinstance(error, TimeoutError) and not error.args:
-            raise RequestTimedOutError(f"{self._doing}: no answer in time") from error
+            raise RequestTimedOutError(f"{self._action}: no answer in time") from error
         if isinstance(error, anyio.EndOfStream):
             raise ConnectionFailedError(
-                f"{self._doing}: the broker closed the connection{self._if_closed()}"
+                f"{self._action}: the broker closed the connection{self._if_closed()}"
             ) from error
-        told = error if isinstance(error, SSLError) else _cause(error)
-        if isinstance(told, SSLError):
-            raise map_tls_error(told, self._doing) from error
+        tls_error = error if isinstance(error, SSLError) else _root_cause(error)
+        if isinstance(tls_error, SSLError):
+            raise map_tls_error(tls_error, self._action) from error
         if isinstance(
             error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError
         ):
-            cause = _cause(error)
-            hint = self._if_closed() if isinstance(cause, RESET) else ""
-            text = f"{self._doing}: {_reason(cause)}{hint}"
+            cause = _root_cause(error)
+            hint = self._if_closed() if isinstance(cause, RESET_ERRORS) else ""
+            text = f"{self._action}: {_reason(cause)}{hint}"
             raise ConnectionFailedError(text) from error
 
 
-def _cause(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     """What the system raised; anyio wraps it, more than once for several addresses."""
     while True:
         cause = error.__cause__ or error.__context__

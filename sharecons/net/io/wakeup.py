@@ -10,11 +10,9 @@ import math
 from collections.abc import Awaitable
 from typing import Final, Protocol
 
-from sharecons.net.io.clock import in_trio
-from sharecons.net.io.event_waiter import EventWaiter
 from sharecons.net.io.resumable_future import ResumableFuture
 
-__all__ = ["FOREVER", "FutureWaiter", "Waiter", "new_waiter"]
+__all__ = ["FOREVER", "FutureWaiter", "Waiter"]
 
 FOREVER: Final = math.inf
 
@@ -23,7 +21,7 @@ class Waiter(Protocol):
     """One who waits, again and again, and is woken."""
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """True from `wait` to `ended`."""
         ...
 
@@ -49,14 +47,9 @@ class Waiter(Protocol):
         """
         ...
 
-    def ended(self) -> None:
+    def end_wait(self) -> None:
         """Nobody awaits any more."""
         ...
-
-
-def new_waiter() -> Waiter:
-    """Make a waiter for the running event loop."""
-    return EventWaiter() if in_trio() else FutureWaiter()
 
 
 class FutureWaiter:
@@ -66,12 +59,12 @@ class FutureWaiter:
         self._loop = asyncio.get_running_loop()
         # What ends a loop, as `SystemExit`, others would take for a fault of the
         # connection that it came through.
-        self._raises = isinstance(self._loop, asyncio.BaseEventLoop)
+        self._propagate_exits = isinstance(self._loop, asyncio.BaseEventLoop)
         self._future: ResumableFuture | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         return self._future is not None
 
     def wake(self) -> None:
@@ -88,12 +81,14 @@ class FutureWaiter:
         return False
 
     def wait(self, deadline: float) -> Awaitable[bool]:
-        self._future = ResumableFuture(self._loop, raises=self._raises)
+        self._future = ResumableFuture(
+            self._loop, propagate_exits=self._propagate_exits
+        )
         if deadline != FOREVER:
             self._timer = self._loop.call_at(deadline, self._future.wake, False)
         return self._future
 
-    def ended(self) -> None:
+    def end_wait(self) -> None:
         self._future = None
         if self._timer is not None:
             self._timer.cancel()
