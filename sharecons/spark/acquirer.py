@@ -240,7 +240,7 @@ class Acquirer:
             consumer_apis.check_share_groups(connection.served, connection.broker)
             group_id = config.settings.group_id
             if config.offset_reset is not None:
-                await prepare_group(
+                await set_offset_reset(
                     connection, group_id, config.offset_reset, config.request_timeout
                 )
             self._delivery_limit = await read_delivery_limit(
