@@ -47,7 +47,7 @@ async def check_and_configure(
 
     Raises:
         UnsupportedVersionError: the broker has no share groups, or no record limit.
-        AuthorizationError, BrokerError: as of `prepare_group`.
+        AuthorizationError, BrokerError: as `set_offset_reset`.
     """
     consumer_apis.check_share_groups(connection.served, connection.broker)
     if settings.record_limit:

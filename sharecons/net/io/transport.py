@@ -82,7 +82,7 @@ class FrameTransport(Protocol):
         """
         ...
 
-    async def idle(self, wait: Wait, on_lost: OnLost) -> None:
+    async def idle(self, wait: Wait, on_lost: OnLost, /) -> None:
         """Await `wait()` while nothing is exchanged, and watch the connection.
 
         If it has ended, ends meanwhile, or bytes come that were not requested, call
