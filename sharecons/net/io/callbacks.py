@@ -1,10 +1,10 @@
 """Exceptions that callbacks of the application raise.
 
-An exception that left a callback unchanged would mean something else to the code above:
-StopIteration ends a coroutine, StopAsyncIteration a loop, CancelledError a task. So the
-library raises one of its own errors, with the callback's exception as `__cause__`. This
-includes CancelledError: a plain function does not await, so nothing cancels it. Only
-KeyboardInterrupt and SystemExit, which end the program, are raised as they are.
+A callback's exception must not propagate unchanged: StopIteration would end a
+coroutine, StopAsyncIteration a loop, CancelledError a task. So the library raises one
+of its own errors, with the callback's exception as `__cause__`. This includes
+CancelledError: a plain function does not await, so nothing cancels it. Only
+KeyboardInterrupt and SystemExit, which end the program, are raised unchanged.
 """
 
 import asyncio

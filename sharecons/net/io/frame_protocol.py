@@ -1,6 +1,6 @@
-"""What asyncio's loops call: bytes that came, and what goes on with their answer.
+"""The receiving half of an asyncio protocol: bytes to frames to responses.
 
-No coroutine is here: this is what each answer passes through, and it is compiled.
+Every response passes through this module. It has no coroutine, so it is compiled.
 """
 
 import math
@@ -24,14 +24,16 @@ def unparsed(frame: Frame) -> Frame:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FrameProtocol:
-    """The receiving half of `ProtocolWire`, which has the transport.
+    """The receiving half of `ProtocolTransport`.
 
     Attributes:
-        waiter: who waits for an answer.
-        read: what makes one of a frame.
-        expected: how many answers are to come, of requests that were sent.
-        begun: finds what is to be sent while much is still to come; see `Onward`.
-        wake_at: has the system wake us for so many bytes at least, where it can.
+        waiter: the future of the pending exchange.
+        read: converts a frame to the result of the exchange.
+        expected: how many responses are still to come.
+        on_partial: returns the next frame to send while most of a large response is
+            still to come; see `NextFrame`.
+        set_low_water_mark: sets how many received bytes wake the event loop; None if
+            the system cannot do this.
     """
 
     def __init__(self, loop: Any) -> None:
@@ -49,15 +51,15 @@ class FrameProtocol:
         self._times_out_at = math.inf
 
     def fail(self, error: Exception) -> None:
-        """Nothing more comes: `ProtocolWire` sees to it."""
+        """End the connection and the pending exchange with an error."""
         raise NotImplementedError
 
     def start_timer(self, timeout: float) -> None:
-        """Fail if no answer comes in time.
+        """Fail if no response arrives within `timeout` seconds.
 
-        One timer serves many requests: it finds out when it rings what the last of
-        them has left. A cancel scope for each took five times as long as a timer, and
-        a timer takes longer than the rest of this.
+        One timer serves many requests: when it fires, it restarts for the rest of the
+        latest timeout. A cancel scope per request takes five times as long as a timer,
+        and a timer takes longer than the rest of this method.
         """
         self.deadline = self.loop.time() + timeout
         if self.deadline < self._times_out_at:
@@ -66,11 +68,11 @@ class FrameProtocol:
             self._timer = self.loop.call_at(self.deadline, self._on_timer)
 
     def cancel_timer(self) -> None:
-        """Nobody is to fail any more."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer.writable()
@@ -98,34 +100,37 @@ class FrameProtocol:
                 self._update_low_water_mark(self.set_low_water_mark)
 
     def _update_low_water_mark(self, wake_at: Callable[[int], None]) -> None:
-        """A broker sends the fields before its records, those, and the fields behind
-        them, one after the other: woken for each we would take its CPU meanwhile."""
+        """Wake the event loop only once the rest of a small frame has arrived.
+
+        A broker sends the fields before the records, the records and the fields after
+        them separately. Waking for each part would take CPU time from the broker.
+        """
         missing = max(1, self._buffer.missing)
         if missing != self._low_water_mark:
             self._low_water_mark = missing
             wake_at(missing)
 
     def _on_frame(self, waiter: Any, frame: Frame) -> None:
-        """Read at once, so that who is woken by it need not wait for our task."""
+        """Read the frame at once, so that the tasks it wakes need not wait for ours."""
         try:
             result = self.read(frame)
-        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+        except Exception as error:  # noqa: BLE001 (raised by the pending exchange)
             if not waiter.done():
                 waiter.set_exception(error)
         except BaseException:
-            # Of an application that went on in it, and ends the event loop: while that
-            # ends, who asked looks what is next.
+            # KeyboardInterrupt or SystemExit of an application task that ran in
+            # `read`. It ends the event loop; until then the exchange may continue.
             if not self.expected and not waiter.done():
                 waiter.set_result(None)
             raise
         else:
-            # What it let go on may have ended us.
+            # An application task that ran in `read` may have ended the exchange.
             if not waiter.done():
                 self._continue(waiter, result)
 
     def _continue(self, waiter: Any, result: Any) -> None:
         if isinstance(result, Deferred):
-            # When whom the answer woke have run: they are in the loop's queue.
+            # Runs after the tasks that the response woke: they are queued already.
             self.loop.call_soon(self._continue_with, waiter, result.find)
         elif isinstance(result, NextFrame):
             self.transport.write(result.data)
@@ -140,7 +145,7 @@ class FrameProtocol:
             return
         try:
             result = find()
-        except Exception as error:  # noqa: BLE001 (raised where it was asked)
+        except Exception as error:  # noqa: BLE001 (raised by the pending exchange)
             waiter.set_exception(error)
         else:
             self._continue(waiter, result)
@@ -148,7 +153,7 @@ class FrameProtocol:
     def _on_timer(self) -> None:
         self._timer, self._times_out_at = None, math.inf
         if self.waiter is None or self.waiter.done():
-            return  # the next request begins anew
+            return  # the next request starts another timer
         remaining = self.deadline - self.loop.time()
         if remaining <= 0.0:
             self.fail(TimeoutError())

@@ -1,6 +1,6 @@
-"""Frames out of received bytes, with each byte received where it is to stay.
+"""Splitting received bytes into frames, without copying large ones.
 
-Pure: whoever receives asks `FrameBuffer` where to, and tells it how much came.
+No I/O: the receiver writes into `FrameBuffer.writable()` and calls `advance()`.
 """
 
 from typing import Final, final
@@ -11,37 +11,38 @@ from sharecons.wire.codec.api import Frame
 __all__ = ["FRAME_LIMIT", "FrameBuffer"]
 
 FRAME_LIMIT: Final = 256 << 20
-"""Longest answer read into memory: max_bytes (8 MiB by default) is a soft limit, and
-one record batch may exceed it."""
+"""Longest response in bytes: max_bytes (8 MiB by default) is a soft limit, and one
+record batch may exceed it."""
 
 FIRST_SIZE: Final = 4 << 10
-"""Received before the frame's length is known; answers without records fit in."""
+"""Bytes received before the frame's length is known. Responses without records fit."""
 
 PREALLOCATION_LIMIT: Final = 16 << 20
-"""What says to be longer gets the room for it as it comes."""
+"""Largest buffer allocated from the length alone. It grows as more bytes arrive."""
 
 ROUND_TO: Final = 64 << 10
 MAX_KEPT: Final = 3
-"""Of how many frames: one is worked, one waits for that, one comes."""
+"""Buffers to reuse: of a frame in process, one that is ready and one in flight."""
 
 MUCH_MISSING: Final = 256 << 10
-"""One read of a socket gave that much, on loopback: of less to come a broker may have
-sent the last byte already, and nothing would be gained."""
+"""Bytes that one read of a loopback socket returned. If less is missing, the broker may
+have sent the last byte already, and a pipelined request would gain nothing."""
 
 MAX_LOW_WATER_MARK: Final = 64 << 10
-"""Of less to come it is better to be woken once. A broker sends each partition's fields
-and records by themselves: where six have a few records each that is a dozen pieces."""
+"""If at most this many bytes are missing, one wakeup for all of them is better. A broker
+sends each partition's fields and records separately: a response with six partitions of
+a few records each arrives in a dozen parts."""
 
 MAX_FREED: Final = 31 << 20
 
 
 @final
 class FrameBuffer:
-    """One frame after the other, of one connection.
+    """The frames of one connection, one after the other.
 
-    Small frames are bytes of their own. Large ones are lent: the memory of one is used
-    again once nobody has a view of it. New memory for each would have to be cleared,
-    and found by the system page by page, which is a tenth of what a large answer takes.
+    Small frames are copied. Large ones are views of a buffer that is reused once no
+    view of it is left: clearing new memory and mapping its pages for each frame is a
+    tenth of the cost of a large response.
     """
 
     __slots__ = (
@@ -62,28 +63,30 @@ class FrameBuffer:
 
     @property
     def missing(self) -> int:
-        """How many bytes are to come of a frame that has begun; 0 if none has, or too
-        much is to come to wait for it without receiving."""
+        """Bytes to wait for before receiving again.
+
+        0 if no frame has begun, or if more than MAX_LOW_WATER_MARK are missing.
+        """
         return self._missing
 
     @property
     def is_missing_much(self) -> bool:
-        """Whether some of a frame is here, and more to come than sockets hold."""
+        """True if a frame has begun and more than a socket buffers is missing."""
         return (
             self._received > FIRST_SIZE and self._length - self._received > MUCH_MISSING
         )
 
     def writable(self) -> memoryview:
-        """Where the next bytes are to be received; never empty."""
+        """Return the memory for the next bytes; never empty."""
         if self._received == len(self._writable):
             self._grow()
         return self._writable[self._received :]
 
     def advance(self, size: int) -> Frame | None:
-        """So many bytes were put into the room; gives the frame if it is whole.
+        """Count `size` bytes written to `writable()`; return the frame once complete.
 
         Raises:
-            ProtocolError: no answer has that length, or there is more behind it.
+            ProtocolError: the length is invalid, or more bytes follow the frame.
         """
         self._received += size
         if self._length < 0:
@@ -99,13 +102,13 @@ class FrameBuffer:
         self._writable = self._first
         self._received = 0
         self._missing = 0
-        self._length = -1  # until it has come
+        self._length = -1  # unknown
 
     def _on_first_bytes(self) -> Frame | None:
         received = self._received
         if received < frames.LENGTH_SIZE:
             return None
-        # Bytes are read faster than a view of them.
+        # Reading bytes is faster than reading a memoryview.
         first = self._first[:received].tobytes()
         length = frames.frame_length(first, FRAME_LIMIT)
         size = frames.LENGTH_SIZE + length
@@ -138,28 +141,27 @@ class FrameBuffer:
         return memory
 
     def _grow(self) -> None:
-        """Make room for more of a frame that was not believed to be so long."""
+        """Enlarge the buffer of a frame longer than PREALLOCATION_LIMIT."""
         grown = memoryview(bytearray(min(self._length, 2 * self._received)))
         grown[: self._received] = self._writable
         self._writable = grown
 
 
 def _keep_freed_memory(size: int) -> None:
-    """Have the C library keep so much memory for us when we let go of it.
+    """Make the C library keep `2 * size` bytes of freed memory for reuse.
 
-    The values of an answer's records are about as many bytes, made for each answer and
-    let go before the next, or two of them together. glibc gives what is free at the
-    heap's end back to the system once it is 128 KiB, and then each page is found anew:
-    of values of 1 KiB that was a quarter of all CPU time. It keeps twice the largest
-    piece that was ever freed, if that is below 32 MiB (mallopt(3), M_MMAP_THRESHOLD);
-    pages never touched cost nothing. Twice the size, as it were to be two answers, and
-    each value is some bytes more than the broker sent.
+    The record values of a response take about as many bytes as the response, and those
+    of one or two responses are freed at a time. glibc returns free memory at the end of
+    the heap to the system from 128 KiB on, and the next response maps each page again:
+    with values of 1 KiB that was a quarter of all CPU time. glibc keeps twice the size
+    of the largest block ever freed, if that block is below 32 MiB (mallopt(3),
+    M_MMAP_THRESHOLD). Pages that are never touched cost nothing.
     """
     bytes(min(2 * size, MAX_FREED))
 
 
 def _is_viewed(buffer: bytearray) -> bool:
-    """Tell whether anybody has a view of a buffer: its size cannot be changed then."""
+    """Return whether a view of the buffer exists: its size cannot be changed then."""
     try:
         buffer.append(0)
     except BufferError:

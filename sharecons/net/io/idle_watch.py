@@ -1,8 +1,8 @@
 """Watching a connection while no request is in flight.
 
-A broker releases all locks of a connection that ends, so its end has to be noticed at
-once, and not with the next request. On asyncio the event loop reports it; elsewhere a
-task waits for it, only while nothing else reads the connection.
+A broker releases all locks of a connection that ends. So the client must notice the
+end at once, not with the next request. On asyncio the event loop reports it; on trio a
+task waits for it while nothing else reads the connection.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ UNREQUESTED: Final = "the broker sent bytes that were not requested"
 async def wait_while_watching(
     wait: Wait, end: Callable[[], Awaitable[Exception]], on_lost: OnLost
 ) -> None:
-    """Await `wait()`; call `lost` with what `end()` returns if it returns before.
+    """Await `wait()`; call `on_lost` with the result of `end()` if that returns first.
 
     `end` is cancelled when `wait` returns.
     """

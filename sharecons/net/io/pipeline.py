@@ -1,6 +1,6 @@
-"""What follows an answer, found in the call of the event loop that brought it.
+"""Pipelining: sending the next request while or right after a response is read.
 
-No coroutine is here: this is what each answer passes through, and it is compiled.
+Every response passes through this module. It has no coroutine, so it is compiled.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,12 @@ MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 
 @final
 class NextFrame:
-    """What is exchanged next, the answer's reader says: see `Wire.exchange`.
+    """The next frame to send in an exchange; see `FrameTransport.exchange`.
 
-    `begun`, if any, finds another `Onward` to be sent behind this one, when some of its
-    answer is here, and much is to come.
+    Attributes:
+        timeout: seconds to wait for its response.
+        on_partial: returns a `NextFrame` to send, or None. Called when a part of the
+            response is here and a large rest is to come.
     """
 
     __slots__ = ("data", "on_partial", "timeout")
@@ -49,7 +51,7 @@ class NextFrame:
 
 @final
 class Deferred:
-    """Who was woken by an answer is to run before `look` says what is next."""
+    """Run the woken tasks first, then call `find` for the next request or frame."""
 
     __slots__ = ("find",)
 
@@ -59,10 +61,13 @@ class Deferred:
 
 @final
 class NextRequest:
-    """What is asked next, and how many seconds its answer may take.
+    """The next request to send.
 
-    `begun`, if any, finds what is to be asked behind it, where a wire can do that: when
-    some of its answer is here, and much is to come.
+    Attributes:
+        timeout: seconds to wait for its response.
+        on_partial: returns another request to send, or None. Called, if the transport
+            supports it, when a part of the response is here and a large rest is to
+            come.
     """
 
     __slots__ = ("on_partial", "request", "timeout")
@@ -82,16 +87,16 @@ OnResponse = Callable[[Any], NextRequest | Deferred | None]
 
 
 def ignore(answer: object) -> None:
-    """Hear nothing: who asks is given the answer."""
+    """Ignore the response: `ask` returns it."""
 
 
 @final
 class CorrelationIds:
-    """The requests of one connection, each with its number.
+    """The correlation ids of one connection.
 
     Attributes:
-        answers: how many came.
-        under_way: how many are to come; they come in the order of the requests.
+        responses: how many were received.
+        in_flight: how many are to come; they come in the order of the requests.
     """
 
     def __init__(self, client_id: str) -> None:
@@ -101,16 +106,17 @@ class CorrelationIds:
         self.in_flight = 0
 
     def next_frame(self, key: int, version: int, body: bytes) -> bytes:
-        """Give the next request's frame."""
+        """Return the frame of a request with the next correlation id."""
         self._last_id = (self._last_id + 1) & MAX_CORRELATION_ID
         self.in_flight += 1
         return frames.request_frame(key, version, self._last_id, self._client_id, body)
 
     def body_offset(self, frame: Frame, key: int) -> int:
-        """Give where the body of the next answer begins.
+        """Return the offset of the body in the next response.
 
         Raises:
-            ProtocolError: it is no answer to the oldest request under way.
+            ProtocolError: the correlation id is not that of the oldest request in
+                flight.
         """
         self.responses += 1
         self.in_flight -= 1
@@ -121,11 +127,11 @@ class CorrelationIds:
 
 @final
 class RequestExchange:
-    """A question of one kind, and those that follow its answer: see `Connection.ask`.
+    """A request and those that follow its response; see `Connection.ask`.
 
-    Where the next question is of another kind, or comes after a login, it is given
-    back to whoever asked first. That waits until nothing is under way, and so nothing
-    is looked for behind a request while a login is due.
+    A next request of another type, or one before which the connection must
+    authenticate again, is returned to `Connection.ask`. That waits until nothing is in
+    flight, so no request is pipelined while authentication is due.
     """
 
     def __init__(
@@ -149,7 +155,7 @@ class RequestExchange:
         self._find_behind: Callable[[], NextRequest | None] | None = None
 
     def read(self, frame: Frame) -> Any:
-        """Read an answer, and give what the wire goes on with."""
+        """Read a response; return it, or what the transport sends or does next."""
         offset = self._correlation_ids.body_offset(frame, self._key)
         answer = self._read(frame, offset, self._version)
         next_request = self._on_response(answer)

@@ -1,12 +1,12 @@
-"""A future whose task goes on in the very call that brings the result.
+"""A future that can run its task in the call that sets the result.
 
-asyncio makes a task's next step a call of its loop's next round. On a busy machine
-that round costs a record that comes alone 4 % of all the time it takes: there is
-another look at the sockets in it, and somebody else may have the core meanwhile.
+asyncio schedules a task's next step for the next iteration of the event loop. On a
+busy machine that costs a single record 4 % of its latency: the iteration polls the
+sockets again, and another process may use the core meanwhile.
 
-asyncio's own futures would do for that, but what they are asked on the way is asked of
-Python. This one is compiled; it has what tasks ask of a future that is not asyncio's
-(`asyncio.isfuture`), and no more.
+asyncio's own futures could do this too, but each attribute access would leave compiled
+code. This class is compiled. It has only what a task needs of a future that is not
+asyncio's (`asyncio.isfuture`).
 """
 
 import asyncio
@@ -23,10 +23,12 @@ def _raise(error: BaseException) -> None:
 
 @final
 class ResumableFuture:
-    """Awaited by one task, once; whether it was woken in time is its result.
+    """A future for one task and one wait; its result is True if woken in time.
 
-    `raises` says that the event loop ends of what its calls raise, wherever they were
-    called from; else it is raised in a call of its own.
+    Args:
+        propagate_exits: raise KeyboardInterrupt and SystemExit in `resume`, because
+            the event loop ends by any exception of its callbacks. Otherwise raise
+            them in a callback of their own.
     """
 
     def __init__(
@@ -42,17 +44,21 @@ class ResumableFuture:
         self._context: Context | None = None
 
     def wake(self, result: bool) -> None:
-        """Set the result; whoever awaits it goes on in a call of the event loop's."""
+        """Set the result and schedule the waiting task."""
         if not self._done:
-            self._schedule()  # raises if the loop is closed, and changes nothing then
+            self._schedule()  # raises, and changes nothing, if the loop is closed
             self._done, self._result = True, result
 
     def resume(self) -> bool:
-        """As `wake(True)`, but the task that awaits it runs before this returns.
+        """Set the result to True and run the waiting task before returning.
 
-        To be called by the event loop, outside of any task. Tells whether a task went
-        on; nothing is done if none could. Raises what ends event loops, if the task
-        did: `KeyboardInterrupt` and `SystemExit`.
+        Call this from the event loop, outside of any task.
+
+        Returns:
+            Whether the task ran; if not, nothing has changed.
+
+        Raises:
+            KeyboardInterrupt, SystemExit: raised by the task.
         """
         step, context = self._step, self._context
         if step is None or context is None or self._done:
@@ -63,8 +69,8 @@ class ResumableFuture:
         try:
             context.run(step, self)
         except RuntimeError:
-            # Its own errors stay in the task: this one has not begun its step, for
-            # whoever called us is in the task's context.
+            # The task keeps its own errors. This one is of `context.run`: the caller
+            # is in the task's context already, and the step has not begun.
             self._schedule()
             return False
         except (KeyboardInterrupt, SystemExit) as error:
@@ -77,10 +83,10 @@ class ResumableFuture:
         if self._step is not None:
             self._loop.call_soon(self._step, self, context=self._context)
 
-    # What its task asks, and who cancels that.
+    # Called by the task, and to cancel it.
 
     def __await__(self) -> Generator[Any, Any, bool]:
-        return cast("Generator[Any, Any, bool]", self)  # as far as awaiting goes
+        return cast("Generator[Any, Any, bool]", self)  # enough for `await`
 
     def __next__(self) -> "ResumableFuture":
         if self._done:
@@ -89,7 +95,7 @@ class ResumableFuture:
         return self
 
     def done(self) -> bool:
-        """Return whether it was woken or cancelled; anyio and debuggers ask for it."""
+        """Return whether it was woken or cancelled; anyio and debuggers call this."""
         return self._done
 
     def get_loop(self) -> asyncio.AbstractEventLoop:

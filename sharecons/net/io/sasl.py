@@ -1,4 +1,4 @@
-"""SASL on one connection: when it is made, and again before its session ends."""
+"""SASL on one connection: at its start, and again before the SASL session ends."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -15,7 +15,7 @@ __all__ = ["SaslSession"]
 
 
 class SaslSession:
-    """Proves who we are, on one connection, as often as it is wanted."""
+    """Authenticates one connection, and again before the session's lifetime ends."""
 
     def __init__(self, credentials: Credentials, broker: str) -> None:
         self._credentials = credentials
@@ -25,17 +25,18 @@ class SaslSession:
 
     @property
     def is_due(self) -> bool:
-        """The session ends soon, or has ended: nothing may be asked before `run`."""
+        """True if the session ends soon or has ended: call `authenticate` first."""
         return self._clock() >= self._renew_at
 
     async def authenticate(self, send: Callable[[Any], Awaitable[Any]]) -> None:
-        """Carry out one dialogue.
+        """Authenticate once.
 
-        If this is cancelled or raises, the connection is of no use any more.
+        If this is cancelled or raises, the connection cannot be used any more.
 
         Raises:
-            AuthenticationError: one side is not content.
-            ConnectionFailedError: no token came; or what `ask` raises.
+            AuthenticationError: either side rejected the credentials.
+            ConnectionFailedError: the token function failed.
+            Error: raised by `send`.
         """
         authentication = Authentication(
             self._credentials,
@@ -70,6 +71,6 @@ class SaslSession:
         """Return the error to raise for an exception of the application's function."""
         raise_exit(error)
         return ConnectionFailedError(
-            f"connecting to {self._broker}: the source of tokens raised "
+            f"connecting to {self._broker}: the token function in `security` raised "
             f"{type(error).__name__}: {error}"
         )

@@ -1,4 +1,4 @@
-"""What goes wrong with TLS, in words that say what to do about it."""
+"""Errors of TLS, with messages that say what to change."""
 
 from ssl import SSLCertVerificationError, SSLError
 from typing import Final
@@ -8,12 +8,13 @@ from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 __all__ = ["HANDSHAKE_CLOSED", "map_tls_error"]
 
 HANDSHAKE_CLOSED: Final = (
-    "the broker closed the connection in the midst of the TLS handshake; is this a TLS "
-    "listener? (security.protocol SSL or SASL_SSL, and not PLAINTEXT, on its side)"
+    "the broker closed the connection during the TLS handshake; check that this port "
+    "is a TLS listener (SSL or SASL_SSL, not PLAINTEXT, in the broker's "
+    "listener.security.protocol.map)"
 )
 
 NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
-"""What OpenSSL says of bytes that are none of TLS."""
+"""OpenSSL's reasons for bytes that are not TLS."""
 
 CERTIFICATE_ALERTS: Final = (
     "CERTIFICATE_REQUIRED",
@@ -24,28 +25,32 @@ CERTIFICATE_ALERTS: Final = (
     "UNKNOWN_CA",
     "ACCESS_DENIED",
 )
-"""Alerts about our own certificate."""
+"""Alerts of a broker about the client's certificate."""
 
 
 def map_tls_error(error: SSLError, action: str) -> Error:
-    """Make an error of ours of one of OpenSSL's; `doing` says what, and with whom."""
+    """Return the library's error for one of OpenSSL's.
+
+    Args:
+        action: what failed and with which broker, for the message.
+    """
     if isinstance(error, SSLCertVerificationError):
         return AuthenticationError(
-            f"{action}: the broker's certificate was not believed: "
-            f"{error.verify_message.rstrip('.')}; see ca_file "
-            "(ssl.truststore.location, ssl.ca.location), or check_hostname "
+            f"{action}: the broker's certificate was rejected: "
+            f"{error.verify_message.rstrip('.')}; check ca_file "
+            "(ssl.truststore.location, ssl.ca.location) or check_hostname "
             "(ssl.endpoint.identification.algorithm)"
         )
-    reason = getattr(error, "reason", None) or ""  # those raised in Python have none
+    reason = getattr(error, "reason", None) or ""  # errors raised in Python have no reason
     if reason in NOT_TLS:
         return ConnectionFailedError(
-            f"{action}: what answers speaks no TLS; connect with security.protocol "
-            "PLAINTEXT or SASL_PLAINTEXT, or to another port"
+            f"{action}: the port does not use TLS; set security.protocol to "
+            "PLAINTEXT or SASL_PLAINTEXT, or use the broker's TLS port"
         )
     if "ALERT" in reason and reason.endswith(CERTIFICATE_ALERTS):
         return AuthenticationError(
-            f"{action}: the broker wants a certificate of ours that it can believe "
-            f"({_readable(reason)}); see cert_file and key_file (ssl.keystore.location)"
+            f"{action}: the broker rejected the client's certificate "
+            f"({_readable(reason)}); check cert_file and key_file (ssl.keystore.location)"
         )
     return ConnectionFailedError(f"{action}: TLS: {_readable(reason) or error}")
 
