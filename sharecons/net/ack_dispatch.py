@@ -1,4 +1,4 @@
-"""What became of acknowledgements, told to whoever is to know."""
+"""Counting the results of acknowledgements and passing them to the application."""
 
 from typing import Protocol, final
 
@@ -11,25 +11,23 @@ __all__ = ["AckDispatcher", "AckListener"]
 
 
 class AckListener(Protocol):
-    """Who is told."""
+    """Receives the results of acknowledgements."""
 
     def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
-        """What became of acknowledgements; outside of any task, if `calls_back` says
-        that nobody else hears it.
-        """
+        """Handle results; called outside of any task if `has_ack_callback` is False."""
 
     @property
     def has_ack_callback(self) -> bool:
-        """What `acknowledged` is told goes on to the application."""
+        """True if results are passed to a callback of the application."""
         ...
 
 
 @final
 class AckDispatcher:
-    """Takes results out of a journal, counts them, and passes them on.
+    """Takes results from the result log, counts them, and passes them on.
 
     Attributes:
-        awaited: somebody waits, in a task, for whatever may have been told.
+        is_awaited: a task waits for a change of any kind.
     """
 
     def __init__(
@@ -43,6 +41,7 @@ class AckDispatcher:
         result_log.has_listener = listener.has_ack_callback
 
     def dispatch(self) -> None:
+        """Count the results that are there, and pass them to the listener."""
         result_log = self._result_log
         results, result_log.results = result_log.results, []
         self._counters.add("acknowledgements-send-total", result_log.applied)
@@ -56,7 +55,7 @@ class AckDispatcher:
             self._listener.on_ack_results(results)
 
     def try_dispatch(self) -> bool:
-        """Tell it, where nobody has to be told in a task; says whether it did."""
+        """Dispatch unless a task has to; return whether it was done."""
         if self.is_awaited or (
             self._result_log.results and self._listener.has_ack_callback
         ):

@@ -1,4 +1,4 @@
-"""Carries errands out: finds whom to ask, and asks all at once, until time is up."""
+"""Running administrative requests: routes them to brokers and retries them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -27,19 +27,20 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Ask = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
-"""Asks a node about keys; raises what `Brokers.ask` does."""
+"""Requests keys from a broker; raises as `BrokerPool.ask`."""
 
 Route = Callable[[FanOut[K, V], tuple[K, ...]], Awaitable[None]]
-"""Looks up whom to ask about keys, and tells the errand."""
+"""Looks up the brokers for keys, and sets them as the routes of the fan-out."""
 
 _FINAL_ERRORS: Final = (AuthenticationError, UnsupportedVersionError)
 
 
 class AdminExecutor:
-    """The errands of one call, all within its deadline.
+    """Runs the requests of one administrative call within its deadline.
 
-    `doing` is what is tried, for messages ("describe"). Whatever is raised is raised
-    because nothing could be asked at all; see `Brokers`.
+    Errors that concern one key are in the results. Methods raise only if no request
+    could be sent at all; see `BrokerPool`. `action` is the verb for messages, for
+    example "describe".
     """
 
     def __init__(self, brokers: BrokerPool, deadline: Deadline) -> None:
@@ -47,17 +48,17 @@ class AdminExecutor:
         self.deadline = deadline
 
     async def ask(self, node_id: int, request: Any) -> Any:
-        """Ask one broker, once; raises what `Brokers.ask` does."""
+        """Send a request to one broker, once; raises as `BrokerPool.ask`."""
         return await self.brokers.ask(node_id, request, self.deadline)
 
     async def ask_any(self, request: Any) -> Any:
-        """Ask whichever broker answers; raises what `Brokers.ask_any` does."""
+        """Send a request to any broker; raises as `BrokerPool.ask_any`."""
         return await self.brokers.ask_any(request, self.deadline)
 
     async def of_groups(
         self, group_ids: Iterable[str], action: str, ask: Ask[str, V]
     ) -> Results[str, V]:
-        """Ask groups' coordinators."""
+        """Request groups from their coordinators."""
         fan_out: FanOut[str, V] = FanOut(
             group_ids, action, lambda key: f"group {key!r}"
         )
@@ -76,7 +77,7 @@ class AdminExecutor:
         action: str,
         ask: Ask[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
-        """Ask the share coordinators of a group's partitions."""
+        """Request partitions of a share group from their share coordinators."""
         fan_out: FanOut[TopicPartition, V] = FanOut(
             share_partitions,
             action,
@@ -99,7 +100,7 @@ class AdminExecutor:
         action: str,
         ask: Ask[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
-        """Ask partitions' leaders."""
+        """Request partitions from their leaders."""
         fan_out: FanOut[TopicPartition, V] = FanOut(
             partitions, action, lambda key: f"{key.topic}-{key.partition}"
         )
@@ -111,9 +112,11 @@ class AdminExecutor:
         action: str,
         ask: Callable[[int], Awaitable[Reply[V]]],
     ) -> Results[int, V]:
-        """Ask brokers, each for itself; None are all that the cluster has.
+        """Request from each broker its own data.
 
-        One that is gone from the cluster meanwhile is left out.
+        Args:
+            node_ids: the brokers; None for all of the cluster. Brokers that have left
+                the cluster are omitted from the results.
         """
         if node_ids is None:
             metadata = await self.brokers.ask_topics((), self.deadline)
@@ -125,7 +128,7 @@ class AdminExecutor:
 
         return await self._run(fan_out, self._route_to_itself, ask_one)
 
-    # Whom to ask.
+    # Routing.
 
     async def _route_by_coordinator(
         self,
@@ -166,7 +169,7 @@ class AdminExecutor:
             else:
                 fan_out.drop(key)
 
-    # Asking.
+    # Requests.
 
     async def _run(
         self, fan_out: FanOut[K, V], route: Route[K, V], ask: Ask[K, V]
@@ -179,7 +182,7 @@ class AdminExecutor:
                 if not fan_out.finished:
                     await anyio.sleep(backoff.next_delay())
         if not fan_out.finished and not self.brokers.reached:
-            # It may not even be the cluster's fault: say so at once.
+            # No broker was reached, so the keys have no errors of their own.
             raise self.brokers.no_response_error(self.deadline)
         fan_out.expire(self.deadline.timeout)
         return fan_out.results

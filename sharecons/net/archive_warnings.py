@@ -18,7 +18,7 @@ TEXT: Final = (
 
 @final
 class ArchiveWarnings:
-    """Counts archived records, and warns of the first of a partition, then rarely.
+    """Counts archived records, and warns at most once a minute per partition.
 
     Args:
         log: a logger of `sharecons.log`.
@@ -33,7 +33,7 @@ class ArchiveWarnings:
     def on_archived(
         self, ranges: list[ArchivedRange], delivery_limit: int, now: float
     ) -> None:
-        """Note what was archived."""
+        """Count archived records; log a warning if one is due."""
         for topic, partition, first, last in ranges:
             key = topic, partition
             count = last - first + 1

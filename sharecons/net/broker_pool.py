@@ -1,7 +1,7 @@
-"""The brokers of a cluster, asked one by one: any, one by id, or who coordinates.
+"""Connections to the brokers of a cluster: to any broker, or to one by its id.
 
-Each broker has a connection of its own, made when it is first asked, which askers
-take in turn; so many brokers are asked at once, and none about two things at a time.
+Each broker has one connection, opened by its first request. Different brokers serve
+requests concurrently; the requests to one broker take turns.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,11 +35,16 @@ from sharecons.protocol.codes import Code
 __all__ = ["BrokerPool", "Deadline"]
 
 ATTEMPT_TIMEOUT: Final = 10.0
-"""Seconds that one broker gets for one answer, so that a silent one leaves time."""
+"""Seconds to wait for one response, so that time is left to try other brokers."""
 
 
 class Deadline:
-    """When a call is to be over; `timeout` is how long it had, for messages."""
+    """The deadline of a call.
+
+    Attributes:
+        timeout: seconds that the call had, for messages.
+        time: on the clock of `anyio.current_time()`.
+    """
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
@@ -47,25 +52,25 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until then, never negative."""
+        """Seconds until the deadline, never negative."""
         return max(0.0, self.time - anyio.current_time())
 
     @property
     def attempt_timeout(self) -> float:
-        """Seconds that one broker gets out of what is left."""
+        """Seconds to wait for one response."""
         return min(ATTEMPT_TIMEOUT, self.left)
 
 
 class BrokerPool:
-    """Ways to ask the brokers of one cluster.
+    """Sends requests to the brokers of one cluster.
 
     Attributes:
-        reached: some broker has answered.
+        reached: True once any broker has responded.
 
-    All that asks raises, where nothing can be asked:
+    All methods that send requests raise:
         ConnectionFailedError: no broker was reached.
-        AuthenticationError: the brokers do not let us in.
-        UnsupportedVersionError: they do not serve this.
+        AuthenticationError: the brokers rejected the credentials.
+        UnsupportedVersionError: the brokers do not support the request.
     """
 
     def __init__(self, cluster: Cluster, connect_timeout: float = 0.0) -> None:
@@ -89,33 +94,33 @@ class BrokerPool:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections, at once; may be called again."""
+        """Close all connections at once; may be called again."""
         connections = [self._any_connection, *self._connections.values()]
         self._connections.clear()
         for connection in connections:
             await connection.aclose()
 
     def learn(self, brokers: Iterable[Broker]) -> None:
-        """Somebody named brokers: remember where they are."""
+        """Store the addresses of brokers."""
         for broker in brokers:
             if broker.node_id >= 0:
                 self._brokers[broker.node_id] = broker
 
     def broker(self, node_id: int) -> Broker | None:
-        """Give what is known of a broker."""
+        """Return the known address of a broker, or None."""
         return self._brokers.get(node_id)
 
-    # Asking.
+    # Requests.
 
     async def ask_any(self, request: Any, deadline: Deadline) -> Any:
-        """Ask whichever broker answers, again and again until one does.
+        """Send a request to any broker; retry until one responds.
 
-        Before any was ever reached, an unreachable cluster is an error once
-        `connect_timeout` has passed; with 0, once each address was tried.
+        Before any broker was ever reached, this raises once `connect_timeout` has
+        passed; with 0, once each address was tried.
         """
         last_error: Error | None = None
         backoff = Backoff()
-        # Connecting has to end before the call does, for its errors name addresses.
+        # Connecting must end before the call: its error names the addresses.
         connect_timeout = (
             ATTEMPT_TIMEOUT
             if self.reached
@@ -142,26 +147,26 @@ class BrokerPool:
             raise self.no_response_error(deadline)
         text = self._no_response_text(deadline)
         raise RequestTimedOutError(
-            f"{text}; last heard: {last_error}" if last_error else text
+            f"{text}; last error: {last_error}" if last_error else text
         ) from last_error
 
     def no_response_error(self, deadline: Deadline) -> ConnectionFailedError:
-        """Make the error for a deadline that came before any broker's answer.
+        """Return the error for a deadline that passed before any response.
 
-        On a busy machine it may come before the time limit of connecting.
+        On a busy machine it may pass before the connect timeout.
         """
         return ConnectionFailedError(self._no_response_text(deadline))
 
     def _no_response_text(self, deadline: Deadline) -> str:
         addresses = ", ".join(map(str, self._cluster.bootstrap))
-        return f"{addresses}: no answer within {deadline.timeout:g} s"
+        return f"{addresses}: no response within {deadline.timeout:g} s"
 
     async def ask(self, node_id: int, request: Any, deadline: Deadline) -> Any:
-        """Ask one broker, once.
+        """Send a request to one broker, once; return the response.
 
         Raises:
             BrokerError: no broker has that id; BROKER_NOT_AVAILABLE.
-            Error: what `Link.ask` raises.
+            Others as `ReconnectingConnection.ask`.
         """
         broker = self._brokers.get(node_id)
         if broker is None:
@@ -181,7 +186,7 @@ class BrokerPool:
         *,
         authorized_operations: bool = False,
     ) -> TopicMetadata:
-        """Ask any broker for topics (None: all), and learn who the brokers are."""
+        """Request topics (None: all) from any broker, and store the brokers."""
         request = TopicMetadataRequest(
             names=None if names is None else tuple(dict.fromkeys(names)),
             authorized_operations=authorized_operations,
@@ -193,7 +198,7 @@ class BrokerPool:
     async def find_coordinators(
         self, kind: CoordinatorKind, keys: Iterable[str], deadline: Deadline
     ) -> Mapping[str, Reply[Broker]]:
-        """Ask any broker who coordinates; a coordinator is made by the first asking."""
+        """Look up coordinators; the first request creates a coordinator's topic."""
         request = FindCoordinators(kind=kind, keys=tuple(keys))
         found: Mapping[str, Reply[Broker]] = await self.ask_any(request, deadline)
         self.learn(

@@ -1,4 +1,4 @@
-"""Ways to the brokers: addresses, and links that connect when they are used."""
+"""The addresses of a cluster, and connections that are opened when they are used."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import randrange
@@ -22,10 +22,10 @@ CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
 
 
 class ReconnectingConnection:
-    """A connection that is made when it is asked for, and again when it was lost.
+    """A connection that is opened by the first request, and again after a failure.
 
-    Askers take turns. `ask` raises what `Connection.open` and `Connection.ask`
-    raise; after either, the next `ask` connects anew.
+    Concurrent requests take turns. `ask` raises as `Connection.open` and
+    `Connection.ask`; after an error, the next `ask` connects again.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
@@ -38,13 +38,16 @@ class ReconnectingConnection:
         self, request: Any, timeout: float, on_response: OnResponse = ignore
     ) -> Any:
         try:
-            # Most find it free: a check for cancels is as long as a request's bytes.
+            # Usually free: `acquire` takes as long as encoding a request.
             self._lock.acquire_nowait()
         except anyio.WouldBlock:
             await self._lock.acquire()
         try:
             if self._closed:
-                raise ConnectionFailedError("the consumer is closing")
+                raise ConnectionFailedError(
+                    "the request was not sent: its connection is closed, because the "
+                    "consumer or admin client is closing"
+                )
             if self._connection is None or self._connection.closed:
                 self._connection = await self._connect()
             return await self._connection.ask(request, timeout, on_response)
@@ -54,7 +57,7 @@ class ReconnectingConnection:
     async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
         """Await `wait()`; call `lost` if the connection ends meanwhile.
 
-        See `Connection.idle`. Not beside an `ask`.
+        See `Connection.idle`. Do not call this during an `ask`.
         """
         if self._connection is None or self._connection.closed:
             await wait()
@@ -62,11 +65,11 @@ class ReconnectingConnection:
             await self._connection.idle(wait, lost)
 
     def use(self, connection: Connection) -> None:
-        """Start with a connection that is there already."""
+        """Use a connection that is open already."""
         self._connection = connection
 
     async def aclose(self) -> None:
-        """Close for good; whoever asks later gets an error."""
+        """Close for good; later requests raise ConnectionFailedError."""
         self._closed = True
         if self._connection is not None:
             await self._connection.aclose()
@@ -75,10 +78,13 @@ class ReconnectingConnection:
 class Cluster:
     """The addresses of one cluster, and how to connect to them.
 
-    A `network` of one's own sees to TLS by itself; SASL goes on over it. `choose`
-    returns the place, below a number, of the address that is tried first.
+    Args:
+        network: opens transports, with TLS if wanted; SASL is added here. None for
+            TCP with the TLS settings of `security`.
+        choose: returns a random index below a number, of the address to try first.
 
     Attributes:
+        bootstrap: the configured addresses.
         outages: logs failed attempts and the end of outages; None logs nothing.
     """
 
@@ -105,7 +111,7 @@ class Cluster:
     async def connect(
         self, endpoint: Endpoint, timeout: float = CONNECT_TIMEOUT
     ) -> Connection:
-        """Connect to one broker; raises what `Connection.open` does."""
+        """Connect to one broker; raises as `Connection.open`."""
         try:
             connection = await Connection.open(
                 self._network,
@@ -131,9 +137,9 @@ class Cluster:
         *,
         retry: bool = False,
     ) -> Connection:
-        """Connect to the first broker that answers: known ones, then bootstrap.
+        """Connect to the first broker that responds: known ones, then bootstrap.
 
-        Each list begins at a random place, so that clients spread over the brokers.
+        Each list starts at a random index, so that clients spread over the brokers.
         With `retry`, failed addresses are tried again until `timeout` has passed.
 
         Raises: as `ConnectAttempts.run`.

@@ -1,8 +1,8 @@
-"""Reaching one of several brokers: overlapping attempts, and retries.
+"""Connecting to one of several brokers: overlapping attempts, and retries.
 
-The next address is tried as soon as the attempt before it fails, or after STAGGER
-seconds beside it. So a slow broker has the whole time, and a silent one holds up
-nothing. The first connection wins; the other attempts are cancelled.
+The next address is tried as soon as the previous attempt fails, or after STAGGER
+seconds concurrently with it. So a slow broker has the whole time, and an unresponsive
+one delays nothing. The first connection is used; the other attempts are cancelled.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,14 +25,14 @@ from sharecons.protocol.messages import Endpoint
 __all__ = ["ConnectAttempts"]
 
 STAGGER: Final = 1.0
-"""Seconds until the next address is tried beside one that has not answered yet."""
+"""Seconds until the next address is tried concurrently with an unanswered attempt."""
 
 FIRST_TIMEOUT: Final = 10.0
-"""Seconds of the first attempt at an address. Each later attempt has twice as long."""
+"""Timeout in seconds of the first attempt at an address; it doubles at each retry."""
 
 
 class ConnectAttempts:
-    """Attempts to connect to the first of several brokers that answers.
+    """Attempts to connect to the first of several brokers that responds.
 
     Args:
         connect: connects to one endpoint within a number of seconds.
@@ -63,10 +63,10 @@ class ConnectAttempts:
         """Return the first connection; call this once.
 
         Raises:
-            ConnectionFailedError: no broker answered; names each address, its reason
-                and the time spent.
-            AuthenticationError, UnsupportedVersionError: of the first broker that
-                answered so; a retry would not help.
+            ConnectionFailedError: no broker responded; the message has each address,
+                its reason and the time spent.
+            AuthenticationError, UnsupportedVersionError: raised by the first broker
+                that responded so; a retry would not help.
         """
         started = anyio.current_time()
         self._deadline = started + self._timeout
@@ -125,16 +125,16 @@ class ConnectAttempts:
         if self._connection is None and self._error is None:
             self._connection = connection
         else:
-            await connection.aclose()  # another one was first
+            await connection.aclose()  # another attempt was faster
 
     def _record_failure(self, endpoint: Endpoint, error: Exception) -> None:
-        # The end of the time cuts the last attempt short: its reason says least.
+        # The overall timeout cuts the last attempt short; keep the earlier reason.
         if endpoint not in self._reasons or not isinstance(error, RequestTimedOutError):
             self._reasons[endpoint] = str(error)
             self._warn()
 
     def _warn(self) -> None:
-        """Log once, early, why a first round of attempts reached no broker."""
+        """Log once, early, why the first round of attempts reached no broker."""
         if self._retry and self._all_started and self._reasons and not self._warned:
             self._warned = True
             # structlog takes 0.1 s to import; most connections succeed at once.
@@ -148,7 +148,7 @@ class ConnectAttempts:
 
     def _failure_text(self, spent: float) -> str:
         reasons = "; ".join(
-            self._reasons.get(endpoint, f"connecting to {endpoint}: no answer in time")
+            self._reasons.get(endpoint, f"connecting to {endpoint}: no response in time")
             for endpoint in self._endpoints
         )
         return f"no broker answered; tried for {spent:.1f} s: {reasons}"

@@ -1,12 +1,12 @@
-"""One connection to one broker: one question at a time, and what follows its answer.
+"""One connection to one broker: one request at a time, or a pipeline of fetches.
 
-A broker serves one request per connection at a time, so little is gained by sending
-a second one early, but where each round trip counts, or much comes: see `Following`.
-Answers come in the order of the requests. There is no task that reads, no table of
-futures, and nothing to clean up but the wire.
+A broker serves one request per connection at a time, so a second request in flight
+gains little, except where each round trip counts or a response is large: see
+`net.io.pipeline`. Responses come in the order of the requests. There is no reader task
+and no table of futures, and only the transport needs to be closed.
 
-An `ask` that is cancelled or fails leaves an answer on its way that nobody waits
-for: the connection is of no use then, and closes itself.
+A request that is cancelled or fails may leave its response in flight, so the
+connection closes itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,20 +42,20 @@ T = TypeVar("T")
 
 SOFTWARE: Final = "sharecons"
 
-SASL_HINT: Final = "; perhaps this listener wants SASL: see `security`"
-"""What ApiVersions is answered without; Kafka hangs up on whatever comes next."""
+SASL_HINT: Final = "; if this listener requires SASL, pass `security`"
+"""A SASL listener answers ApiVersions, and closes the connection on other requests."""
 
-TLS_HINT: Final = "; perhaps this is a TLS port: see `security`"
-"""A TLS listener closes the connection when the first request reaches it."""
+TLS_HINT: Final = "; if this is a TLS port, pass `security`"
+"""A TLS listener closes the connection when it receives the first request."""
 
 
 class Connection:
-    """An open connection; `open` makes one.
+    """An open connection, created by `open`.
 
     Attributes:
-        broker: who is at the other end, for messages.
-        served: the APIs and versions that the broker named.
-        closed: it cannot be used any more.
+        broker: the broker's address, for messages.
+        served: the version range of each API that the broker supports.
+        closed: True if it cannot be used any more.
     """
 
     def __init__(
@@ -90,14 +90,16 @@ class Connection:
         credentials: Credentials | None = None,
         is_plain: bool = False,
     ) -> "Connection":
-        """Connect, ask which versions are spoken, and say who we are.
+        """Connect, request the supported API versions, and authenticate.
 
-        `is_plain` is True where errors may hint at TLS: it is known not to be used.
+        Args:
+            timeout: seconds for all of it.
+            is_plain: TLS is known not to be used, so errors may suggest it.
 
         Raises:
-            ConnectionFailedError: nobody is there, or it is no Kafka broker.
-            AuthenticationError: the broker does not let us in, or proved not itself.
-            RequestTimedOutError: all that took longer than `timeout` seconds.
+            ConnectionFailedError: no connection, or it is no Kafka broker.
+            AuthenticationError: either side rejected the credentials.
+            RequestTimedOutError: not finished within `timeout` seconds.
         """
         with ErrorMapping(f"connecting to {endpoint}"):
             with anyio.fail_after(timeout):
@@ -115,21 +117,23 @@ class Connection:
     async def ask(
         self, request: Any, timeout: float, on_response: OnResponse = ignore
     ) -> Any:
-        """Send a request and wait for its answer.
+        """Send a request and return its response.
 
-        `hear` is told the answer as soon as it is read, perhaps outside of any task
-        (see `Wire.exchange`): it must not raise. It may give what to ask next, which
-        leaves before whom it woke runs, or a `Later` that finds it when they have run;
-        this then goes on, to the answer that nothing follows and nothing is behind.
+        `on_response` is called with the response as soon as it is read, perhaps outside
+        of any task (see `FrameTransport.exchange`); it must not raise. It may return
+        the next request, which is sent before the tasks that it woke run, or a
+        `Deferred` that finds it after they have run. This returns the first response
+        with no request after it, once nothing is in flight.
 
-        If this is cancelled or raises, the connection is closed and whether the
-        broker acted is unknown.
+        If this is cancelled or raises, the connection is closed, and whether the broker
+        executed the request is unknown.
 
         Raises:
-            UnsupportedVersionError: the broker does not speak it; nothing was sent.
-            RequestTimedOutError: no answer within `timeout` seconds.
-            ConnectionFailedError: the connection broke, or the answer is garbage.
-            AuthenticationError: the broker does not know us any more.
+            UnsupportedVersionError: the broker does not support the request; nothing
+                was sent.
+            RequestTimedOutError: no response within `timeout` seconds.
+            ConnectionFailedError: the connection broke, or the response is invalid.
+            AuthenticationError: the broker rejected the credentials.
         """
         response: Any = NextRequest(request, timeout)
         while isinstance(response, NextRequest):
@@ -141,9 +145,9 @@ class Connection:
     async def _send(
         self, request: Any, timeout: float, on_response: OnResponse = ignore
     ) -> Any:
-        """Give the last answer, or what follows it and could not be sent at once.
+        """Return the last response, or the next request if it was not sent yet.
 
-        What `hear` was told of need not be given: of `Later`, None is.
+        Return None after a `Deferred` that found no request.
         """
         kind = type(request)
         api = registry.api_of(kind)
@@ -159,8 +163,8 @@ class Connection:
     async def idle(self, wait: Wait, on_lost: Callable[[Error], None]) -> None:
         """Await `wait()` while nothing is requested, and watch the connection.
 
-        If it ends meanwhile, or has ended, call `lost` once with the reason, at once,
-        perhaps outside of any task; `lost` makes `wait()` return.
+        If the connection has ended or ends meanwhile, call `on_lost` once with the
+        reason, at once, perhaps outside of any task; `on_lost` makes `wait()` return.
         """
         ended = False
 
@@ -181,17 +185,17 @@ class Connection:
                 raise error
         except Error as reason:
             return reason
-        except Exception as other:  # noqa: BLE001 (whatever an event loop reports)
+        except Exception as other:  # noqa: BLE001 (event loops may report any)
             return ConnectionFailedError(f"{self.broker}: {other!r}")
 
     async def aclose(self) -> None:
-        """Close at once, without waiting for anybody; may be called again."""
+        """Close at once, without waiting for the broker; may be called again."""
         if not self.closed:
             self.closed = True
             await self._transport.aclose()
 
     async def _handshake(self, software_version: str) -> None:
-        # The caller's time limit holds for all of it.
+        # The caller's timeout covers all of it.
         await self._request_versions(software_version)
         if self._sasl is not None:
             await self._authenticate(self._sasl, inf)
@@ -225,7 +229,7 @@ class Connection:
     ) -> Any:
         if self.closed or self._busy:
             raise ConnectionFailedError(
-                f"{name} to {self.broker}: the connection is closed"
+                f"{name} to {self.broker}: the connection is closed; send the request again"
             )
         request = self._correlation_ids.next_frame(key, version, body)
         action = f"{name} to {self.broker}"
@@ -233,7 +237,7 @@ class Connection:
         try:
             with ErrorMapping(action, is_request=True, if_closed=self._if_closed):
                 response = await self._transport.exchange(request, timeout, read)
-                # Of a wire that does not go on by itself.
+                # A transport may leave the next frames to its caller.
                 while isinstance(response, Deferred | NextFrame):
                     if isinstance(response, Deferred):
                         response = response.find()

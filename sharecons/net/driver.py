@@ -1,4 +1,4 @@
-"""The one loop that carries a machine out."""
+"""The loop that runs a state machine: sends its requests, passes it the responses."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -17,7 +17,7 @@ async def wait_only(wait: Wait) -> None:
 
 
 class Machine(Protocol):
-    """See `sharecons.protocol` for what these promise."""
+    """A state machine of `sharecons.protocol`, which describes these methods."""
 
     @property
     def finished(self) -> bool: ...
@@ -38,15 +38,19 @@ async def drive(
     on_change: Callable[[], None],
     idle: Callable[[Wait], Awaitable[None]] = wait_only,
 ) -> None:
-    """Do what a machine says, until it is finished.
+    """Run a machine until it is finished.
 
-    `send` gives the answer, or None if it told the machine already; it may then have
-    gone on with what the machine asked next, and what it raises is of the last of them.
-    `idle` is given what waits for the bell, where no request is due: it may watch a
-    connection meanwhile.
-    `told` runs after each thing that the machine was told: it takes what the machine
-    has for others.
-    Cancelling this leaves a request with unknown outcome.
+    Cancelling this leaves the outcome of a request unknown.
+
+    Args:
+        send: returns the response, or None if it has passed the response to the
+            machine already; it may then have sent further requests of the machine, and
+            its error is that of the last one.
+        wakeup: ends a wait for the machine's next deadline.
+        on_change: called after each response, error and request; takes the events of
+            the machine.
+        idle: awaits its argument while no request is due; it may watch a connection
+            meanwhile.
     """
     clock = running_clock()
     while not machine.finished:

@@ -1,4 +1,4 @@
-"""Passes the errors of topics and partitions on to the application, each once."""
+"""Passing errors of topics and partitions to the application, each once."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -22,17 +22,17 @@ _RAISED = (
     Code.GROUP_AUTHORIZATION_FAILED,
     Code.INVALID_TOPIC_EXCEPTION,
 )
-"""The errors of metadata that are raised; the others may pass and are logged."""
+"""The metadata errors to raise. The others are retriable, and are logged."""
 
 
 class ErrorReports:
     """Decides which errors one member raises.
 
     Args:
-        routing: knows the names of topics.
+        metadata: has the names of topics.
         raise_error: called with each error to raise.
         wake_leaders: called when a pause has ended.
-        log: the member's.
+        log: the member's logger.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class ErrorReports:
         self._errors = ReportedErrors()
 
     def on_subscribed(self) -> None:
-        """Raise everything anew."""
+        """Raise every error again."""
         self._errors.clear()
 
     def on_assigned(self, assignment: Collection[SharePartition]) -> None:
-        """Raise the errors of others anew when they are assigned again."""
+        """Raise errors of other partitions again when those are assigned again."""
         self._errors.keep_only(assignment)
 
     def on_heartbeat_rejected(self, error: Error, now: float) -> None:
@@ -62,7 +62,7 @@ class ErrorReports:
         self._metadata.mark_stale(now)
 
     def on_metadata(self, topic_errors: Iterable[TopicError]) -> None:
-        """Take what a metadata response has changed."""
+        """Handle the topic errors of a metadata response."""
         for topic, code in topic_errors:
             self._errors.end_metadata_errors(topic)
             if code == Code.NONE:

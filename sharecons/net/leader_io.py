@@ -1,6 +1,6 @@
-"""One leader of ours: its machine, told of each answer, and what is asked after it.
+"""Handling the responses of one partition leader, and choosing its next request.
 
-No coroutine is here: this is what each answer passes through, and it is compiled.
+Every response passes through this module. It has no coroutine, so it is compiled.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,11 @@ __all__ = ["LeaderIO", "wake_all"]
 
 @final
 class LeaderIO:
-    """A leader machine with its bell; see `Leaders` for what it calls.
+    """The machine of one leader; see `LeaderTasks` for the callbacks.
 
     Attributes:
-        machine, bell: what its task carries out, and is woken by.
+        machine: decides which requests to send.
+        wakeup: wakes the task that runs the machine.
     """
 
     def __init__(
@@ -46,17 +47,17 @@ class LeaderIO:
         self._in_flight: list[Any] = []
 
     def first_request(self, request: Any) -> NextRequest:
-        """Give the machine's first request on a connection, or after all were heard."""
+        """Return the first request to send while none is in flight."""
         self._in_flight.clear()
         return self._next_request(request)
 
     def on_response(self, response: Any) -> NextRequest | Deferred | None:
-        """Tell the machine, hand over what came, and give what is asked next.
+        """Pass a response to the machine and its leases on; return the next request.
 
-        Where more lies ready the next fetch leaves before what came is worked. Else
-        the application runs first, in this call if it can, and has asked for more when
-        we look what is due. Our task sleeps on, unless there is more to tell than
-        leases.
+        If the broker has more records ready, the next fetch is sent before the
+        application processes these. Otherwise the application runs first, in this call
+        if possible, so that its acknowledgements are in the next request. The leader's
+        task is woken only for events other than leases.
         """
         machine = self.machine
         machine.answered(self._in_flight.pop(0), response, self._clock())
@@ -71,7 +72,7 @@ class LeaderIO:
         can_continue = not others and self._try_dispatch_acks() and bool(machine.wanted)
         fetch_first = machine.backlog and not self._in_flight
         if fetch_first and not can_continue:
-            machine.events = events  # handed over when our task has sent it
+            machine.events = events  # the task passes them on
             return None
         next_fetch = self._find_next() if fetch_first else None
         machine.events += others
@@ -82,15 +83,15 @@ class LeaderIO:
 
     def _find_next(self) -> NextRequest | None:
         if self._in_flight:
-            return None  # its answer says more
+            return None  # its response decides
         request = self.machine.next_request(self._clock())
         return None if request is None else self._next_request(request)
 
     def _on_partial(self) -> NextRequest | None:
-        """Ask for more while much comes: the broker turns to it when it has sent that.
+        """Return the fetch to pipeline behind a large response that is arriving.
 
-        Unless there is something for our task to tell, which is when nothing is under
-        way any more.
+        The broker serves it after sending that response. Return None if events are
+        pending: the task passes them on once nothing is in flight.
         """
         if self.machine.events or not self._try_dispatch_acks():
             return None
@@ -108,6 +109,6 @@ class LeaderIO:
 
 
 def wake_all(leaders: dict[int, LeaderIO]) -> None:
-    """There may be something to fetch."""
+    """Wake all leaders: there may be records to fetch."""
     for leader in leaders.values():
         leader.wakeup.set()

@@ -1,7 +1,7 @@
-"""The leaders of our partitions: a machine, a task and a connection for each.
+"""The partition leaders of a member: a machine, a task and a connection for each.
 
-They come with the first partition that a broker leads for us, and go when it leads
-none and nothing is left to say of what came from it.
+A leader is started with the first assigned partition that its broker leads. It ends
+when the broker leads none and all its records are settled.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,18 +35,20 @@ __all__ = ["LeaderTasks"]
 
 
 class LeaderTasks:
-    """Runs one member's leader machines.
+    """Runs the leader machines of one member.
 
-    `told` is called with what a leader's answers brought, after each of them, and
-    when a leader is gone, in a task. Where nothing came but leases and what became of
-    acknowledgements, `acquired` takes those and `reported` sees to these instead: they
-    may be called outside of any task. `reported` is False if that is for a task;
-    `acquired` is True if whom it let go on at once has run (`Listener` tells more).
-    `locks_lost` is called when a connection ended between two requests, outside of any
-    task as well.
+    Args:
+        on_acquired: called with leases, if a response has no other events, perhaps
+            outside of any task; returns True if a waiting reader ran (`Listener`).
+        try_dispatch_acks: dispatches acknowledgement results outside of any task;
+            returns False if a task has to.
+        on_locks_lost: called when a connection ends between two requests, outside of
+            any task.
+        on_events: called in a task with all other events of each response, and with
+            none when a leader has ended.
 
     Attributes:
-        wake: to be called when the pace changed; there may be something to fetch.
+        wake: call this when the prefetch limit changed: there may be records to fetch.
         pauses: partitions with errors, shared by the leaders.
     """
 
@@ -86,21 +88,21 @@ class LeaderTasks:
 
     @property
     def all_ended(self) -> bool:
-        """True once every one of them has ended."""
+        """True once all leaders have ended."""
         return not self._running
 
     @property
     def has_unsettled_records(self) -> bool:
-        """True while records of any leader are neither settled nor lost."""
+        """True while records are neither settled nor lost."""
         return any(leader_io.machine.batcher.held for leader_io in self._running)
 
     def start(self, tasks: TaskGroup) -> None:
-        """Run in these tasks from now on."""
+        """Run leaders in this task group from now on."""
         self._tasks = tasks
         self._clock = running_clock()
 
     def update(self) -> None:
-        """See that each leader fetches what it leads of the assignment."""
+        """Assign to each leader its partitions; start and end leaders as needed."""
         if self._closing or self._draining or self._tasks is None:
             return
         by_node = self._metadata.leaders()
@@ -114,14 +116,14 @@ class LeaderTasks:
             leader_io.wakeup.set()
 
     def flush(self, waiter: CommitWaiter) -> None:
-        """Send what was marked, soon; the ticket waits for it."""
+        """Send pending acknowledgements; `waiter` receives their results."""
         for leader_io in self._running:
             leader_io.machine.batcher.freeze(waiter)
             leader_io.machine.flush_acks()
             leader_io.wakeup.set()
 
     def drain(self) -> None:
-        """Fetch no more; each goes when nothing is held of what came from it."""
+        """Fetch no more; each leader ends once its records are settled."""
         self._draining = True
         for leader_io in list(self._by_node.values()):
             leader_io.machine.set_partitions(frozenset())
@@ -129,7 +131,7 @@ class LeaderTasks:
             leader_io.wakeup.set()
 
     def close(self) -> None:
-        """Say what is to be said, and close the sessions."""
+        """Send pending acknowledgements and close the share sessions."""
         self._closing = True
         for leader_io in self._running:
             leader_io.machine.close()
@@ -162,7 +164,7 @@ class LeaderTasks:
         async def send(request: Any) -> None:
             first = leader_io.first_request(request)
             await connection.ask(first.request, first.timeout, leader_io.on_response)
-            # The machine knows.
+            # `on_response` has passed the response to the machine; return None.
 
         async def idle(wait: Wait) -> None:
             await connection.idle(wait, partial(self._connection_lost, leader_io))
@@ -185,9 +187,10 @@ class LeaderTasks:
         return await self._cluster.connect(endpoint)
 
     def _connection_lost(self, leader_io: LeaderIO, error: Error) -> None:
-        """It ended between two requests: hand out no more of its records, from now on.
+        """Report lost locks at once, so that no more of the records are delivered.
 
-        The rest is for the leader's task.
+        Called when the connection ends between two requests. The leader's task handles
+        the other events.
         """
         machine = leader_io.machine
         machine.connection_lost(error, self._clock())

@@ -1,4 +1,4 @@
-"""Warnings that explain what a broker does, and what helps."""
+"""Warnings about a broker's behaviour, with advice."""
 
 from typing import Final
 
@@ -11,5 +11,5 @@ THROTTLED: Final = (
 STALLED: Final = (
     "a broker returns empty responses at once instead of waiting for records: leaving "
     "the group to join again; if this repeats, stop all members of the group together, "
-    "so that the broker loads the group's state anew"
+    "so that the broker reloads the group's state"
 )

@@ -1,4 +1,4 @@
-"""Rejects calls from threads and event loops other than the one in use."""
+"""Rejecting calls from threads and event loops other than the one in use."""
 
 import asyncio
 import sys
@@ -11,10 +11,10 @@ __all__ = ["LoopGuard"]
 
 
 class LoopGuard:
-    """Knows the event loop in which it was made.
+    """Checks that calls are made in the event loop that created the guard.
 
     Args:
-        what: what belongs to that event loop, for the message: "consumer".
+        owner: the object to guard, for the message: "consumer".
     """
 
     def __init__(self, owner: str) -> None:
@@ -25,7 +25,7 @@ class LoopGuard:
         """Check that the caller runs in that event loop.
 
         Raises:
-            WrongThreadError: it runs in another one, or in a thread without any.
+            WrongThreadError: it runs in another event loop, or in a thread without one.
         """
         if _running_loop() is not self._loop:
             owner = self._what

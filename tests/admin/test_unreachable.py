@@ -83,7 +83,7 @@ async def test_who_listens_and_is_silent_is_told_in_time(bound, ask):
     address = f"127.0.0.1:{bound.getsockname()[1]}"
     with anyio.fail_after(10):
         async with ShareGroupAdmin(address, timeout=0.3) as admin:
-            with pytest.raises(ConnectionFailedError, match=f"{address}.*no answer"):
+            with pytest.raises(ConnectionFailedError, match=f"{address}.*no response"):
                 await ask(admin)
 
 
@@ -99,7 +99,7 @@ class Busy:
 async def test_on_a_busy_machine_it_is_told_all_the_same(ask):
     with anyio.fail_after(10):
         async with ShareGroupAdmin("a:1", timeout=0.1, network=Busy()) as admin:
-            with pytest.raises(ConnectionFailedError, match="a:1.*no answer") as raised:
+            with pytest.raises(ConnectionFailedError, match="a:1.*no response") as raised:
                 await ask(admin)
 
     assert not isinstance(raised.value, RequestTimedOutError)

@@ -271,7 +271,7 @@ async def test_token_source_raises_connection_failed_error(broker, start, wrap, 
     with anyio.fail_after(20), pytest.raises(ConnectionFailedError) as caught:
         await start(broker, security)
 
-    assert "the source of tokens raised" in str(caught.value)
+    assert "the token function in `security` raised" in str(caught.value)
 
 
 async def test_token_source_that_is_cancelled_ends_its_task(broker):

@@ -89,7 +89,7 @@ async def test_error_names_each_address_and_what_became_of_it():
             ("a:9092", "Connection refused"),
             ("b:9092", "closed the connection"),
             ("c:9092", "not a Kafka listener"),
-            ("d:9092", "no answer in time"),
+            ("d:9092", "no response in time"),
         ]
         assert len(expected) == len(parts)
         for part, (address, reason) in zip(parts, expected, strict=True):
@@ -197,7 +197,7 @@ async def test_retries_end_with_the_timeout_and_name_the_time_and_each_reason():
     assert str(caught.value) == (
         "no broker answered; tried for 3.0 s: "
         "connecting to a:9092: Connection refused; "
-        "connecting to b:9092: no answer in time"
+        "connecting to b:9092: no response in time"
     )
 
 

@@ -196,7 +196,7 @@ async def test_no_answer_in_time_closes_the_connection_and_says_what_and_whom():
         started = anyio.current_time()
 
         with pytest.raises(
-            RequestTimedOutError, match="FindCoordinator to broker:9092: no answer"
+            RequestTimedOutError, match="FindCoordinator to broker:9092: no response"
         ):
             await connection.ask(QUESTION, 2.5)
         assert 2.5 == pytest.approx(anyio.current_time() - started)

@@ -48,7 +48,7 @@ def test_time_that_ran_out():
     got = raised(TimeoutError())
 
     assert type(got) is RequestTimedOutError
-    assert "asking b:1: no answer in time" == str(got)
+    assert "asking b:1: no response in time" == str(got)
 
 
 def test_what_the_system_said_is_dug_out():

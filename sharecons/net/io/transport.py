@@ -1,7 +1,7 @@
-"""Wires to brokers; where other people's exceptions become ours.
+"""Frame transports to brokers, and the mapping of exceptions to the library's errors.
 
-`Network` is the one door to sockets: a test, or a broker in memory, passes its
-own. TLS is in what `connect` gives; SASL is the connection's.
+All sockets are opened by a `Network`; tests and in-memory brokers pass their own. The
+transport it returns includes TLS; `net.connection` adds SASL.
 """
 
 import os
@@ -49,63 +49,72 @@ RESET_ERRORS: Final = (ConnectionResetError, BrokenPipeError, anyio.BrokenResour
 
 
 class FrameTransport(Protocol):
-    """Frames to and from one broker; raises what sockets and anyio's streams raise."""
+    """Frames to and from one broker; raises errors of sockets and anyio streams."""
 
     async def send(self, data: bytes) -> None:
-        """Send all of it. Cancelling this leaves a part sent."""
+        """Send all of `data`; cancelling this may leave it partly sent."""
         ...
 
     async def receive(self) -> Frame:
-        """Receive the next frame, without its length, which is checked.
+        """Receive the next frame, without its length prefix, which is checked.
 
-        Cancelling this, or an error, leaves the wire in the middle of a frame.
+        After an error or a cancel the transport may be in the middle of a frame.
 
         Raises:
-            ProtocolError: these bytes are no frame, or more than one.
-            EndOfStream: the wire was closed at the other end.
+            ProtocolError: the bytes are no frame, or more than one.
+            EndOfStream: the broker closed the connection.
         """
         ...
 
     async def exchange(
         self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
-        """Send, and give what `read` makes of the next frame, within `timeout` seconds.
+        """Send a frame and return `read(frame)` of the response.
 
-        `read` may run in the event loop's own call, outside of any task, before who
-        waits here is woken: what it wakes runs first. Where it gives an `Onward`, a
-        wire may exchange that by itself, at once, while who waits here goes on
-        waiting, and where it gives a `Later`, what that tells; or give them as it gives
-        all else. Only a wire that does so may send what is found when an answer has
-        `begun`; it then goes on until all was answered.
-        Cancelling this may come after `read`. As `send` and `receive`, but that it may
-        raise `TimeoutError` too, and what `read` raises.
+        `read` may run in a callback of the event loop, outside of any task, before the
+        task that awaits this is woken; tasks that `read` wakes run first.
+
+        If `read` returns a `NextFrame`, a transport may exchange that itself, while the
+        caller keeps waiting, and likewise what a `Deferred` finds; or it returns them
+        to the caller as any other result. Only a transport that exchanges them itself
+        calls their `on_partial`; it returns once all responses have arrived.
+
+        Cancelling this may happen after `read` was called.
+
+        Args:
+            timeout: seconds to wait for each response.
+
+        Raises:
+            TimeoutError: no response in time.
+            Others as `send`, `receive` and `read`.
         """
         ...
 
     async def idle(self, wait: Wait, on_lost: OnLost, /) -> None:
         """Await `wait()` while nothing is exchanged, and watch the connection.
 
-        If it has ended, ends meanwhile, or bytes come that were not requested, call
-        `lost` once with the reason, at once, perhaps outside of any task; the wire is
-        of no use then. `lost` makes `wait()` return. Cancelling this loses nothing.
+        If the connection has ended, ends meanwhile, or bytes arrive that were not
+        requested, call `on_lost` once with the reason, at once, perhaps outside of any
+        task. The transport cannot be used after that. `on_lost` makes `wait()` return.
+        Cancelling this loses nothing.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close at once, without waiting for the other end; tells who waits."""
+        """Close at once, without waiting for the broker; ends waiting calls."""
         ...
 
 
 class Network(Protocol):
-    """Whatever can connect to a broker."""
+    """Opens frame transports to brokers."""
 
     async def connect(self, endpoint: Endpoint) -> FrameTransport:
-        """Connect; may raise what sockets raise, `OSError` above all."""
+        """Connect to a broker; raises errors of sockets, mostly `OSError`."""
         ...
 
 
 class TcpNetwork:
-    """TCP, plain or with TLS in it."""
+    """TCP, with or without TLS."""
 
     def __init__(self, ssl_context: SSLContext | None = None) -> None:
         self._ssl_context = ssl_context
@@ -118,7 +127,8 @@ class TcpNetwork:
         except UnicodeError as error:
             # Brokers may advertise any string.
             raise ConnectionFailedError(
-                f"connecting to {endpoint}: this is not a host name"
+                f"connecting to {endpoint}: invalid host name; check bootstrap_servers "
+                "and the broker's advertised.listeners"
             ) from error
 
     async def _connect_tls(
@@ -141,14 +151,14 @@ class TcpNetwork:
             endpoint.port,
             happy_eyeballs_delay=tcp.STAGGER,
             ssl_context=context,
-            # A frame tells its own length, so that nothing is gained by a last word.
+            # Frames have a length, so a missing close_notify cannot truncate one.
             tls_standard_compatible=False,
         )
         return StreamTransport(stream)
 
 
 class StreamTransport:
-    """A byte stream of anyio's, as a `Wire`."""
+    """A frame transport over an anyio byte stream."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -188,17 +198,17 @@ class StreamTransport:
 
 
 class ErrorMapping:
-    """Turns what a stream raises into errors of ours that say what was tried.
+    """Converts errors of streams to the library's errors.
 
     Args:
-        doing: what was tried, and with whom.
-        asking: it was a question, so that garbage is an answer to it.
+        action: what failed and with which broker, for the message.
+        is_request: prefix the text of a ProtocolError with the action.
         if_closed: returns a hint for a connection that the broker closed or reset.
 
     Raises:
         RequestTimedOutError: for `TimeoutError`.
-        AuthenticationError: for certificates that are not believed.
-        ConnectionFailedError: for all that a socket may raise.
+        AuthenticationError: for rejected certificates.
+        ConnectionFailedError: for other errors of sockets.
     """
 
     def __init__(
@@ -226,7 +236,7 @@ class ErrorMapping:
         if isinstance(error, Error) or error is None:
             return
         if isinstance(error, TimeoutError) and not error.args:
-            raise RequestTimedOutError(f"{self._action}: no answer in time") from error
+            raise RequestTimedOutError(f"{self._action}: no response in time") from error
         if isinstance(error, anyio.EndOfStream):
             raise ConnectionFailedError(
                 f"{self._action}: the broker closed the connection{self._if_closed()}"
@@ -244,7 +254,7 @@ class ErrorMapping:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """What the system raised; anyio wraps it, more than once for several addresses."""
+    """Return the system's error; anyio wraps it, repeatedly for several addresses."""
     while True:
         cause = error.__cause__ or error.__context__
         if isinstance(cause, BaseExceptionGroup):
@@ -257,8 +267,8 @@ def _root_cause(error: BaseException) -> BaseException:
 def _reason(error: BaseException) -> str:
     if isinstance(error, gaierror):
         return f"cannot resolve the host: {error.strerror or error}"
-    # TLS has numbers of its own.
+    # The error numbers of TLS are not the system's.
     number = error.errno if isinstance(error, OSError) else None
     if number is not None and number > 0 and not isinstance(error, SSLError):
-        return os.strerror(number)  # asyncio's own words leave this out
+        return os.strerror(number)  # asyncio's message lacks it
     return str(error) or type(error).__name__

@@ -1,8 +1,8 @@
-"""Waiting to be woken, at the price that the event loop asks for it.
+"""Waiting to be woken, with little overhead.
 
-anyio's events and scopes serve both libraries, and find out at each step which one
-runs. Who waits a thousand times a second, for one record each time, has that for most
-of its work: so on asyncio a wait is a future, and a deadline a timer.
+anyio's events and scopes look up the running library at each step. For a task that
+waits a thousand times a second, each time for one record, that would be most of the
+work. So on asyncio a wait is a future, and its deadline a timer.
 """
 
 import asyncio
@@ -18,47 +18,48 @@ FOREVER: Final = math.inf
 
 
 class Waiter(Protocol):
-    """One who waits, again and again, and is woken."""
+    """Repeated waits of one task, each ended by a wakeup or a deadline."""
 
     @property
     def is_waiting(self) -> bool:
-        """True from `wait` to `ended`."""
+        """True from `wait` to `end_wait`."""
         ...
 
     def wake(self) -> None:
-        """End the wait that is under way; nothing if none is."""
+        """End the current wait, if there is one."""
         ...
 
     def resume(self) -> bool:
-        """As `wake`, but who waits may go on before this returns; tells whether it did.
+        """Wake the task and, if possible, run it before returning.
 
-        To be called by the event loop, outside of any task.
+        Call this from the event loop, outside of any task. Return whether the task ran.
         """
         ...
 
     def wait(self, deadline: float) -> Awaitable[bool]:
-        """Wait until woken; False if the deadline came before.
+        """Wait until woken; the result is False if the deadline passed first.
 
-        To be awaited at once, and `ended` called then, whatever it came to.
+        Await the result at once, and call `end_wait` afterwards, even after an error.
+        Other tasks run even if the deadline has passed already. A cancel may discard a
+        wakeup, so check the condition after each wait.
 
-        The deadline is on `anyio.current_time()`'s clock. Lets others run even where
-        it has passed already. A wake may be lost to a cancel: what it was about must
-        be found by looking.
+        Args:
+            deadline: on the clock of `anyio.current_time()`.
         """
         ...
 
     def end_wait(self) -> None:
-        """Nobody awaits any more."""
+        """End the wait; call this after awaiting `wait`."""
         ...
 
 
 class FutureWaiter:
-    """On asyncio's loops, and those like them."""
+    """A `Waiter` for asyncio's event loops, and compatible ones."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # What ends a loop, as `SystemExit`, others would take for a fault of the
-        # connection that it came through.
+        # uvloop would treat a SystemExit as an error of the connection in whose
+        # callback it was raised.
         self._propagate_exits = isinstance(self._loop, asyncio.BaseEventLoop)
         self._future: ResumableFuture | None = None
         self._timer: asyncio.TimerHandle | None = None
