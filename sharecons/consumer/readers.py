@@ -103,9 +103,9 @@ class Readers:
         if self._holder is not None:
             self._holder.interrupt()
 
-    def processing(self, reader: Reader | None) -> tuple[int, int]:
+    def processing(self, requester: Reader | None) -> tuple[int, int]:
         """Return how many other readers process records, and how many records."""
-        if not self._busy or (len(self._busy) == 1 and reader in self._busy):
+        if not self._busy or (len(self._busy) == 1 and requester in self._busy):
             return 0, 0
         # Those that a loop over records has passed are processed.
         counts = [
@@ -113,7 +113,7 @@ class Readers:
             if reader.per_record
             else reader.unacknowledged.count
             for reader in self._busy
-            if reader is not reader
+            if reader is not requester
         ]
         return len(counts), sum(counts)
 
