@@ -1,4 +1,4 @@
-"""From a lease's bytes to its records."""
+"""Decoding the bytes of a lease to records."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,11 @@ _log = get_logger(__name__)
 
 
 def decode_lease(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]:
-    """Decode a lease's records, and tell it; gives them, and what is to be raised.
+    """Decode a lease; return its records and the errors to raise.
 
-    Damaged batches are released: damage may lie in one replica, or one transfer. So
-    is what the answer does not show; gaps are told to the broker.
+    Also sets in the lease which offsets have records. It releases damaged batches,
+    because another replica or transfer may be intact, and acquired offsets that the
+    response does not contain. It acknowledges offsets without a record as gaps.
     """
     topic, partition = lease.topic, lease.share_partition.partition
     decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
@@ -53,5 +54,5 @@ def _offsets(records: Sequence[Record]) -> Sequence[int]:
         return ()
     first, last = records[0].offset, records[-1].offset
     if last - first + 1 == len(records):
-        return range(first, last + 1)  # as most are; it costs nothing
+        return range(first, last + 1)  # the usual case, without a copy
     return [record.offset for record in records]

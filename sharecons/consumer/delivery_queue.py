@@ -40,10 +40,10 @@ class DeliveryQueue:
     """Leases on their way to the application; the member's `Listener`.
 
     Attributes:
-        lease: what readers are being served from; its cursor says where.
-        records: the records of that lease; their types are up to the reader.
-        closed: nothing is handed out any more.
-        subscribed: there are topics to wait for.
+        lease: the lease from which records are delivered, from its cursor on.
+        records: the records of that lease, deserialized up to the cursor.
+        closed: no more records are delivered.
+        subscribed: the consumer has topics.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class DeliveryQueue:
         self._log = get_logger(__name__)
 
     def attach(self, prefetch: Prefetch, wake_leaders: Callable[[], None]) -> None:
-        """Name the pace to keep, and what to call when it changed."""
+        """Set the prefetch control, and the function to call when its limit changed."""
         self._prefetch = prefetch
         self._wake_leaders = wake_leaders
 
-    # What the member tells.
+    # Called by the member (`Listener`).
 
     def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
         if self.closed:
-            # They were under way when we closed; the session's end lets them go.
+            # A fetch was in flight while closing; closing the session releases them.
             self._count_unprocessed(leases)
             return False
         for lease in leases:
@@ -135,7 +135,7 @@ class DeliveryQueue:
         self._fatal_error = self._fatal_error or error
         self._readers.wake_all()
 
-    # What readers do.
+    # Called by readers.
 
     def new_unacknowledged(self) -> Unacknowledged:
         return Unacknowledged(implicit=self._implicit)
@@ -145,50 +145,50 @@ class DeliveryQueue:
 
         Raises:
             ClosedError, NotSubscribedError, ConsumerStateError, WrongThreadError.
-            Error: what ended the consumer.
+            Error: the error that ended the consumer.
         """
         self._check_caller()
         if self.closed:
-            raise ClosedError("the consumer is closed")
+            raise ClosedError("the consumer is closed; create another ShareConsumer")
         self.raise_fatal_error()
         if reader.waiter.is_waiting:
             raise ConsumerStateError(
-                "another task already waits for this loop's next record: start a loop "
-                "of its own in each task"
+                "another task is already waiting for this loop's next record; start a "
+                "separate `async for` loop in each task"
             )
         if not (self.subscribed or self.lease or self._ready or self._errors):
-            raise NotSubscribedError("no topic to consume: subscribe() first")
+            raise NotSubscribedError(
+                "the consumer has no topics; pass topics to ShareConsumer(), or call "
+                "subscribe() before reading"
+            )
 
     def raise_fatal_error(self) -> None:
-        """Raise what ended the consumer, if anything did."""
+        """Raise the error that ended the consumer, if any."""
         if self._fatal_error is not None:
             self._fatal_error.throw()
 
     def settle_previous(self, reader: Reader) -> None:
-        """Settle what the reader was given before; `asking.ask` goes on from here.
-
-        Raises: as `check`.
-        """
+        """Settle the records delivered to the reader before; raises as `check`."""
         self.check(reader)
         reader.woken = False
         self._readers.settle(reader, accept=True)
 
     @property
     def is_pause_due(self) -> bool:
-        """True if other tasks are to run before the reader that asks is served.
+        """True if other tasks must run before this reader is served.
 
-        Loops may run for SLICE, but a reader that was woken runs before them.
+        A loop may run for SLICE seconds, but woken readers run first.
         """
         return self._readers.any_woken or self.clock() >= self._pause_at
 
     def end_pause(self) -> None:
-        """Note that other tasks have run."""
+        """Start another SLICE after other tasks have run."""
         self._pause_at = self.clock() + SLICE
 
     def wait(self, reader: Reader, deadline: float) -> Awaitable[bool]:
-        """Wait for a change, as `Waiter.wait`; call `waited` afterwards.
+        """Wait for records or errors, as `Waiter.wait`; call `end_wait` afterwards.
 
-        The wait may end before the deadline.
+        The wait may end before the deadline without either.
         """
         self._count_processed(reader)
         self._prefetch.waiting += 1
@@ -196,19 +196,19 @@ class DeliveryQueue:
         return self._readers.wait(reader, deadline)
 
     def end_wait(self, reader: Reader) -> None:
-        """Note that the wait has ended, in whatever way."""
+        """Note that the wait has ended, for any reason."""
         self._prefetch.waiting -= 1
         self._readers.end_wait(reader)
 
     def wake_next(self) -> None:
-        """Wake the next reader if there is more than the one before it has taken."""
+        """Wake the next waiting reader if records or errors are left."""
         if self._readers.any_waiting and (
             self._ready or self._errors or self.remaining()
         ):
             self._readers.wake()
 
     def find_next(self, reader: Reader) -> bool:
-        """Find the next records; raises errors once those before were handed out."""
+        """Set `lease` to one with records, or return False; raises queued errors."""
         self._readers.release_removed(self.clock())
         while not self._has_live_records():
             self._finish_lease(reader)
@@ -222,18 +222,18 @@ class DeliveryQueue:
         return True
 
     def hold(self, reader: Reader) -> None:
-        """Put what is handed out of `lease` from its cursor on in the reader's hand."""
+        """Deliver records of `lease`, from its cursor on, to this reader."""
         assert self.lease is not None, "served"
         self._readers.hold(reader, self.lease)
 
     def take(
         self, reader: Reader, max_records: int | None, *, first: bool = True
     ) -> tuple[int, list[Any]]:
-        """Hand out records of `lease` together; gives the first's index, and them.
+        """Deliver records of `lease`; return the index of the first, and the records.
 
         Raises:
-            DeserializationError: for the first of them; it is in hand then. Unless
-                `first`, no records are returned, and the next call raises.
+            DeserializationError: for the first record. If the caller has records
+                already (`first` is False), the next call raises it.
         """
         assert self.lease is not None, "served"
         lease, start = self.lease, self.lease.cursor
@@ -251,13 +251,13 @@ class DeliveryQueue:
         return start, self.records[start:stop]
 
     def take_more(self, reader: Reader) -> bool:
-        """Turn to the next lease if it is here, and no error is to be raised before."""
+        """Continue with the next lease; return False if there is none, or an error."""
         if self._errors and not self._has_live_records():
             return False
         return self.find_next(reader)
 
     def deserialize(self, reader: Reader, lease: Lease, record: Record) -> Any:
-        """Deserialize one record that is in hand; raises DeserializationError."""
+        """Deserialize one delivered record; raises DeserializationError."""
         try:
             return self.deserializers.apply(record)
         except BaseException:
@@ -265,35 +265,35 @@ class DeliveryQueue:
             raise
 
     def release_unacknowledged(self, reader: Reader) -> None:
-        """Release what is in hand: the application did not get it."""
+        """Release the reader's records: the application has not received them."""
         if not self.closed:
             self._readers.settle(reader, accept=False)
 
     def settle(self, reader: Reader) -> None:
-        """Accept what is in hand, unless the consumer is closed."""
+        """Accept the reader's records, unless the consumer is closed."""
         if not self.closed:
             self._readers.settle(reader, accept=True)
 
     def remove_reader(self, reader: Reader) -> None:
-        """Note that a reader will not ask again; may be called in any thread."""
+        """Remove a reader that will not read again; may be called in any thread."""
         if not self.closed:
             self._readers.remove(reader)
 
     @property
     def has_unacknowledged(self) -> bool:
-        """True while a reader has records that asking for the next ones settles."""
+        """True while a reader has records that its next read accepts."""
         return self._readers.can_accept_passed
 
     def accept_passed(self) -> bool:
-        """Accept what a loop over records has passed; tells whether there was any."""
+        """Accept the records that a loop has passed; return whether there were any."""
         return not self.closed and self._readers.accept_passed()
 
     def remaining(self) -> int:
-        """Records of the present lease that were not handed out."""
+        """Return how many records of `lease` have not been delivered."""
         return len(self.records) - self.lease.cursor if self.lease else 0
 
     def keep_only(self, topics: Collection[str]) -> None:
-        """Hand out records of these topics only; release the others that are here."""
+        """Deliver records of these topics only; release queued records of others."""
         for lease in [
             lease for lease in self._unprocessed() if lease.topic not in topics
         ]:
@@ -306,9 +306,9 @@ class DeliveryQueue:
         self._readers.interrupt()
 
     def close(self) -> None:
-        """Hand out nothing more; the session's end lets go what is open.
+        """Deliver no more records; closing the share session releases unsettled ones.
 
-        In implicit mode a record in hand is not accepted by this.
+        In implicit mode this does not accept delivered records.
         """
         self.closed = True
         for error in self._errors:
@@ -319,8 +319,6 @@ class DeliveryQueue:
         self._drop_lease()
         self._readers.interrupt()
         self._readers.wake_all()
-
-    # Small things.
 
     def _note_undeserializable(
         self, reader: Reader, lease: Lease, record: Record
@@ -340,7 +338,7 @@ class DeliveryQueue:
             return True
         self._counters.add("locks-expired-total", self.remaining())
         self._log.warning(
-            "acquisition locks ended before the records were handed out",
+            "acquisition locks ended before the records were delivered",
             topic=lease.topic,
             partition=lease.share_partition.partition,
             records=self.remaining(),
@@ -354,7 +352,7 @@ class DeliveryQueue:
             self._drop_lease()
 
     def _count_processed(self, reader: Reader) -> None:
-        """Tell the pace that what was handed out was processed, but for the rest."""
+        """Report to the prefetch control which delivered records were processed."""
         readers, records = self._readers.processing(reader)
         self._prefetch.asked(
             self.clock(), unworked=self.remaining(), processing=records, busy=readers
@@ -391,7 +389,7 @@ class DeliveryQueue:
         self._counters.add("last-deliveries-unworked-total", last)
         if last:
             self._log.warning(
-                "records let go unworked on what may be their last delivery",
+                "records released unprocessed on what may be their last delivery",
                 records=last,
                 delivery_limit=self._delivery_limit,
             )

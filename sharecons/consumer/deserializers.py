@@ -1,4 +1,4 @@
-"""What the application makes of keys and values."""
+"""Applying the application's deserializers to keys and values."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -15,7 +15,7 @@ Deserializer = Callable[[bytes], Any]
 
 
 class Deserializers:
-    """Applies the application's functions; None stays None."""
+    """The application's deserializers; None is not deserialized."""
 
     def __init__(self, key: Deserializer | None, value: Deserializer | None) -> None:
         check_callable("key_deserializer", key)
@@ -27,10 +27,10 @@ class Deserializers:
         return self._key is not None or self._value is not None
 
     def apply(self, record: Record) -> Record:
-        """Give the record with the application's objects in place of the bytes.
+        """Return the record with a deserialized key and value.
 
         Raises:
-            DeserializationError: one of them raised.
+            DeserializationError: a deserializer raised.
         """
         key = _apply(record, "key", self._key, record.key)
         value = _apply(record, "value", self._value, record.value)
@@ -41,7 +41,8 @@ class Deserializers:
     ) -> tuple[int, DeserializationError | None]:
         """Replace records in a list, up to the first that cannot be deserialized.
 
-        Returns its index, or `stop`, and its error. Any other exception replaces none.
+        Return its index, or `stop`, and its error. After any other exception the list
+        is unchanged.
         """
         done: list[Any] = []
         failure: DeserializationError | None = None

@@ -1,4 +1,4 @@
-"""What a consumer asks before it joins: versions, and the group's configs."""
+"""Checks and group configs before a consumer joins its group."""
 
 from functools import partial
 from typing import Final
@@ -41,9 +41,9 @@ async def check_and_configure(
     offset_reset: str | None,
     timeout: float,
 ) -> int:
-    """See that the broker serves what is wanted, and set the group's offset reset.
+    """Check the broker's API versions, and set the group's offset reset.
 
-    Gives how often a record is delivered before it is archived.
+    Return the delivery limit: how often a record is delivered before it is archived.
 
     Raises:
         UnsupportedVersionError: the broker has no share groups, or no record limit.
@@ -60,15 +60,15 @@ async def check_and_configure(
 async def set_offset_reset(
     connection: Connection, group_id: str, offset_reset: str, timeout: float
 ) -> None:
-    """Set the group's `share.auto.offset.reset`, and see it applied.
+    """Set the group's `share.auto.offset.reset`, and wait until it is applied.
 
-    A group keeps its configs; one that has this value already is left alone. The
-    broker applies them a moment after it answers, and joining before would start
-    at the old value: so this waits until the broker says the new one.
+    Sends nothing if the group has this value already. The broker applies configs a
+    moment after it responds. A member that joins before that starts at the old value,
+    so this waits until the broker returns the new one.
 
     Raises:
         AuthorizationError: this principal may not set it.
-        BrokerError: the broker refuses it, or does not apply it.
+        BrokerError: the broker rejects it, or does not apply it.
     """
     read = partial(_read_config, connection, group_id, OFFSET_RESET, timeout)
     if await read() == offset_reset:
@@ -79,13 +79,14 @@ async def set_offset_reset(
     )
     with anyio.move_on_after(APPLY_TIMEOUT):
         while await read() != offset_reset:  # noqa: ASYNC110
-            # The broker offers nothing to wait for but asking again.
+            # Polling is the only way to find out.
             await anyio.sleep(APPLY_INTERVAL)
         return
     code = Code.REQUEST_TIMED_OUT
     raise BrokerError(
-        f"group {group_id!r}: {OFFSET_RESET}={offset_reset!r} was set, but the broker "
-        f"does not show it after {APPLY_TIMEOUT:g} s",
+        f"group {group_id!r}: {OFFSET_RESET}={offset_reset!r} was set, but broker "
+        f"{connection.broker} does not return it after {APPLY_TIMEOUT:g} s; start the "
+        "consumer again",
         code=code,
         name=code.name,
     )
@@ -94,10 +95,10 @@ async def set_offset_reset(
 async def read_delivery_limit(
     connection: Connection, group_id: str, timeout: float
 ) -> int:
-    """Read how often a record is delivered before it is archived.
+    """Return the group's delivery limit.
 
-    Only for warnings: where it may not be read, or is not there (Kafka 4.1), it is
-    taken to be Kafka's default.
+    It is used for warnings only, so Kafka's default is returned if the config may not
+    be read or does not exist (Kafka 4.1).
     """
     try:
         value = await _read_config(connection, group_id, DELIVERY_LIMIT, timeout)
@@ -127,8 +128,8 @@ def _check_response(
         text += f" ({response.message})"
     if response.error in _FORBIDDEN:
         hint = (
-            "; this needs DESCRIBE_CONFIGS and ALTER_CONFIGS on the group; or leave "
-            "auto_offset_reset out and have an operator set it"
+            "; grant DESCRIBE_CONFIGS and ALTER_CONFIGS on the group, or omit "
+            "auto_offset_reset and let an operator set the config"
         )
         raise AuthorizationError(text + hint, code=response.error, name=name)
     raise BrokerError(text, code=response.error, name=name)

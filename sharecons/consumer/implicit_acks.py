@@ -1,12 +1,13 @@
-"""What a reader was given last, and what becomes of it at its next asking.
+"""Implicit acknowledgement: the records of one reader that it has not settled.
 
-A hand is a number of parts of leases. The last part may be open: it ends at the cursor
-of its lease, which moves as records are handed out. In implicit mode a hand is accepted
-when its reader asks again, and released when the reader has left (by break, a cancel or
-an exception) and another one asks. In explicit mode neither happens.
+`Unacknowledged` has ranges of leases. The last range may be open: it ends at the cursor
+of its lease, which moves as records are delivered. In implicit mode the records are
+accepted by the reader's next read. They are released when the reader has left (by
+break, a cancel or an exception) and another one reads. In explicit mode neither
+happens.
 
-A record that could not be deserialized is in no hand. It is released in both modes,
-unless the application has acknowledged it.
+Records that could not be deserialized are kept apart (`Undeserializable`). They are
+released in both modes, unless the application has acknowledged them.
 """
 
 from weakref import ref
@@ -22,7 +23,7 @@ class Undeserializable:
     """A record that could not be deserialized, which its task may be about to reject.
 
     Attributes:
-        until: when others need no longer wait for that, on the consumer's clock.
+        deadline: when other readers stop waiting for that, on the consumer's clock.
     """
 
     def __init__(self, lease: Lease, record: Record, until: float) -> None:
@@ -32,7 +33,7 @@ class Undeserializable:
         self._task = ref(current_task())
 
     def is_abandoned(self, now: float) -> bool:
-        """Return whether its task asks for more, has ended, or has had its time."""
+        """Return whether its task reads again, has ended, or the deadline passed."""
         task = self._task()
         if now >= self.deadline or task is None:
             return True
@@ -46,7 +47,7 @@ class Undeserializable:
 
 
 class Unacknowledged:
-    """What one reader has in hand."""
+    """The delivered records of one reader that it has not settled."""
 
     def __init__(self, *, implicit: bool) -> None:
         self._implicit = implicit
@@ -56,36 +57,36 @@ class Unacknowledged:
 
     @property
     def has_records(self) -> bool:
-        """True while putting it down, or passing by, settles something."""
+        """True while `settle` or `accept_passed` may acknowledge a record."""
         return self._implicit and bool(self._lease is not None or self._parts)
 
     @property
     def count(self) -> int:
-        """How many records are in hand."""
+        """The number of records."""
         count = sum(stop - start for _, start, stop in self._parts)
         return (
             count if self._lease is None else count + self._lease.cursor - self._start
         )
 
     def start_taking(self, lease: Lease) -> None:
-        """Take what is handed out of a lease from its cursor on."""
+        """Add the records that are delivered of a lease from its cursor on."""
         self.stop_taking()
         self._lease, self._start = lease, lease.cursor
 
     def stop_taking(self) -> None:
-        """Leave what is handed out from now on to another reader."""
+        """Add no more records; another reader takes the next ones."""
         lease, self._lease = self._lease, None
         if lease is not None and lease.cursor > self._start:
             self._parts.append((lease, self._start, lease.cursor))
 
     def remove_last(self) -> None:
-        """Take the record that was handed out last out of the hand."""
+        """Remove the record that was delivered last."""
         self.stop_taking()
         lease, start, stop = self._parts.pop()
         self._parts.append((lease, start, stop - 1))
 
     def settle(self, *, accept: bool) -> None:
-        """Empty the hand: its records were processed (`accept`), or were left."""
+        """Remove all records; in implicit mode accept or release them."""
         self.stop_taking()
         parts, self._parts = self._parts, []
         if self._implicit:
@@ -94,9 +95,9 @@ class Unacknowledged:
                 lease.acknowledge_implicitly(start, stop, kind)
 
     def accept_passed(self) -> bool:
-        """Accept all but the last record, for a reader that goes record by record.
+        """Accept all but the last record, for a reader that takes them one by one.
 
-        Return whether there was anything to accept.
+        Return whether any record was accepted.
         """
         lease = self._lease
         if not self._implicit or lease is None:

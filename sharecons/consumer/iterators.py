@@ -1,13 +1,13 @@
-"""The loop over records: what happens for each of them.
+"""The loop over records; this code runs once per record.
 
-`async for` calls `__anext__` and awaits what it returns. That is a `NextRecord`: if the
-loop has records at hand, awaiting it takes an index and a look at the clock. Whatever
-else there is to do (accept what was passed, let other tasks run, find the next records,
-notice that a lock has ended) is done by the coroutine `asking.next_record`, between
-leases and every SLICE seconds.
+`async for` calls `__anext__` and awaits the `NextRecord` that it returns. If the loop
+has records, awaiting it takes an index and a look at the clock. The coroutine
+`receive.next_record` does everything else, between leases and every SLICE seconds: it
+accepts passed records, lets other tasks run, finds the next records and checks locks.
 
-A loop that is left is deleted, which releases the record in hand. So nothing else may
-refer to it: its state is in a `RecordReader`, and tracebacks do not hold the loop.
+Leaving a loop deletes its iterator, which releases the current record. So nothing else
+may refer to the iterator: its state is in a `RecordReader`, and tracebacks do not
+reference it.
 """
 
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -27,7 +27,7 @@ AT_ONCE: Final = float("-inf")
 
 
 class RecordReader(Reader):
-    """Takes records from the lease of the deliveries until it is to ask."""
+    """Takes records from the queue's lease, until it must call the queue again."""
 
     def __init__(self, queue: DeliveryQueue, on_progress: Callable[[], None]) -> None:
         super().__init__(
@@ -45,7 +45,7 @@ class RecordReader(Reader):
         self._pause_at = AT_ONCE
 
     def steps(self, iterator: object) -> Generator[Any, Any, Any]:
-        """Return the iterator that ends with the next record of the loop."""
+        """Return a generator that returns the next record."""
         lease = self._lease
         if (
             lease is None
@@ -61,7 +61,7 @@ class RecordReader(Reader):
         return _return(self._records[index])
 
     def serve(self, lease: Lease) -> Any:
-        """Return the first of the lease's records, and hand out the others after it."""
+        """Return the lease's next record, and the others at the next calls."""
         queue = self._queue
         self._lease = lease
         self._records = queue.records
@@ -76,7 +76,7 @@ class RecordReader(Reader):
             queue.wake_next()
 
     def take(self, lease: Lease) -> Any:
-        """Hand out the record at the lease's cursor."""
+        """Return the record at the lease's cursor, and advance the cursor."""
         index = lease.cursor
         lease.cursor = index + 1
         record = self._records[index]
@@ -88,8 +88,8 @@ class RecordReader(Reader):
 class RecordIterator(Generic[KeyT, ValueT]):
     """`async for record in consumer`.
 
-    Ends when the consumer is closed. Cancelling it while it waits loses nothing. Each
-    task has a loop of its own.
+    Ends when the consumer is closed. Cancelling it while it waits loses nothing. Use
+    one loop per task.
     """
 
     def __init__(self, queue: DeliveryQueue, on_progress: Callable[[], None]) -> None:
@@ -106,7 +106,7 @@ class RecordIterator(Generic[KeyT, ValueT]):
         self._queue.remove_reader(self.reader)
 
 
-# Generators, not coroutines: a generator that never yields is never thrown into.
+# Generators, not coroutines: nothing is thrown into a generator that never yields.
 
 
 def _return(record: Any) -> Generator[Any, Any, Any]:
@@ -122,10 +122,10 @@ def _deserialize(reader: RecordReader, lease: Lease) -> Generator[Any, Any, Any]
 @final
 @mypyc_attr(free_list_len=1)
 class NextRecord:
-    """What `anext(loop)` returns; nothing happens before it is awaited.
+    """The awaitable that `anext(iterator)` returns; it does nothing until awaited.
 
-    `async for` asks it for `steps` only. As a coroutine it can be a task of its own,
-    too: `asyncio.create_task(anext(loop))`.
+    `async for` only calls `__await__`. The coroutine methods make
+    `asyncio.create_task(anext(iterator))` possible.
     """
 
     __slots__ = ("_iterator", "_steps")

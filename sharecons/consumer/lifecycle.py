@@ -1,7 +1,7 @@
-"""Starting and stopping a consumer, in whatever tasks the application does it.
+"""Starting and stopping a consumer, from any task of the application.
 
-The states follow each other in one direction: new, starting, open, closing, closed; a
-start that fails goes back to new.
+The states are, in this order: new, starting, open, closing, closed. A start that fails
+returns to new.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Lifecycle(ABC):
         self._entered_by: object = None
         self._loop_guard: LoopGuard | None = None
 
-    # What the consumer does.
+    # Implemented by the consumer.
 
     @abstractmethod
     async def _open(self) -> Background:
@@ -58,7 +58,7 @@ class Lifecycle(ABC):
 
     @abstractmethod
     def _stop_consuming(self) -> None:
-        """Hand out nothing more; the first step of closing."""
+        """Deliver no more records; the first step of closing."""
 
     @abstractmethod
     async def _leave(self) -> None:
@@ -74,7 +74,7 @@ class Lifecycle(ABC):
 
     @abstractmethod
     def _on_tasks_ended(self) -> None:
-        """End whatever waits for the background tasks: they have ended."""
+        """End calls that wait for the background tasks: they have ended."""
 
     @abstractmethod
     async def _release(self) -> None:
@@ -89,7 +89,7 @@ class Lifecycle(ABC):
 
         Raises:
             ConnectionFailedError: no broker answered within `connect_timeout`.
-            AuthenticationError: one did, and it or we could not prove who that is.
+            AuthenticationError: either side rejected the credentials.
             UnsupportedVersionError: the broker has no share groups.
             AuthorizationError: `auto_offset_reset` may not be set.
             ConsumerStateError: it was started before; make another consumer.
@@ -119,8 +119,8 @@ class Lifecycle(ABC):
     async def _start(self) -> None:
         if self._state != "new":
             raise ConsumerStateError(
-                f"the consumer is {self._state}: a consumer can be started once; make "
-                "another one"
+                f"the consumer is {self._state}, and a consumer can be started only "
+                "once; create another ShareConsumer"
             )
         self._state, self._loop_guard = "starting", LoopGuard("consumer")
         try:
@@ -135,7 +135,10 @@ class Lifecycle(ABC):
 
     def _check_starting(self) -> None:
         if self._state != "starting":
-            raise ClosedError("the consumer was closed while it started")
+            raise ClosedError(
+                "the consumer was closed by another task while it started; create "
+                "another ShareConsumer"
+            )
 
     # Stopping.
 
@@ -160,13 +163,15 @@ class Lifecycle(ABC):
         await self.aclose(timeout=timeout)
 
     async def aclose(self, *, timeout: float = 10.0) -> None:
-        """Send what was acknowledged, let go the rest, and leave the group.
+        """Send pending acknowledgements, release the other records, leave the group.
 
-        Loops end; in implicit mode the record in hand is not accepted. Any task may
+        Loops end; in implicit mode the current record is not accepted. Any task may
         call this. A second call waits for the first, and does nothing once the
-        consumer is closed. Bounded: after `timeout` seconds the connections are cut,
-        which lets go the records all the same, and the broker forgets the member by
-        its session timeout. Cancelling waits for that.
+        consumer is closed.
+
+        After `timeout` seconds, or if this is cancelled, the connections are closed.
+        Then the broker releases the records, and removes the member after its session
+        timeout.
 
         Raises:
             BackgroundTaskError: a background task failed, and no call raised it yet.
@@ -208,7 +213,7 @@ class Lifecycle(ABC):
                 await self._release()
 
     def _abort(self) -> None:
-        """End the background tasks at once, and the connections with them."""
+        """End the background tasks and their connections at once."""
         assert self._background is not None, "was open"
         self._state = "closed"
         self._abandon()
@@ -217,7 +222,7 @@ class Lifecycle(ABC):
     # Background tasks that fail.
 
     def _handle_tasks_end(self, error: BaseException | None) -> None:
-        """Note the end of the background tasks, and what ended them."""
+        """Note the end of the background tasks, and the exception that ended them."""
         if isinstance(error, Exception):
             _log.error("a background task of the consumer failed", exc_info=error)
             self._record_crash("a background task of the consumer failed", error)
@@ -240,7 +245,7 @@ class Lifecycle(ABC):
             self._crash.throw()
 
     def _check_open(self) -> None:
-        """See that the consumer can be used.
+        """Check that the consumer can be used.
 
         Raises:
             ConsumerStateError, ClosedError: it is not open.
@@ -248,9 +253,12 @@ class Lifecycle(ABC):
             BackgroundTaskError: a background task failed.
         """
         if self._state in ("new", "starting"):
-            raise ConsumerStateError("enter the consumer first: `async with consumer:`")
+            raise ConsumerStateError(
+                "the consumer is not started; use `async with consumer:` or "
+                "`await consumer.start()`"
+            )
         if self._state != "open":
-            raise ClosedError("the consumer is closed")
+            raise ClosedError("the consumer is closed; create another ShareConsumer")
         self._check_caller()
         if self._crash is not None:
             self._crash.throw()

@@ -21,14 +21,14 @@ __all__ = ["Poller"]
 class Poller:
     """The readers of poll().
 
-    A task that polls again accepts, in implicit mode, what it got before. What a task
-    has in hand when it ends is released.
+    In implicit mode a poll accepts the records of the task's previous poll. Records
+    that a task has not settled when it ends are released.
 
     On Python 3.11, asyncio.wait_for() runs `consumer.poll()` as a task of its own. All
     polls that are tasks of their own count as one reader.
 
     Args:
-        deliveries: where records come from.
+        queue: returns the records.
         coroutine: the code of the public coroutine that calls `poll`.
     """
 
@@ -99,12 +99,12 @@ class Poller:
         return getattr(task.get_coro(), "cr_code", None) is self._coroutine
 
     def remove_task(self, task: Any) -> None:
-        """Release what a task has in hand that has ended."""
+        """Release the records of a task that has ended."""
         self._polls.pop(task, None)
 
 
 class _Poll:
-    """The reader of one task; it leaves when this is deleted."""
+    """The reader of one task; deleting this removes the reader."""
 
     def __init__(self, queue: DeliveryQueue) -> None:
         self.reader = _new_reader(queue)
@@ -119,9 +119,9 @@ def _new_reader(queue: DeliveryQueue) -> Reader:
 
 
 def _on_end(task: "asyncio.Future[Any]", poller: "ref[Poller]") -> None:
-    """Have the poller forget the task when it ends.
+    """Remove the task from the poller when it ends.
 
-    Trio deletes ended tasks; on asyncio the application may still refer to one.
+    Needed on asyncio only, where the application may still refer to an ended task.
     """
 
     def on_done(task: "asyncio.Future[Any]") -> None:

@@ -1,12 +1,13 @@
 """The readers of one consumer: which one takes records, and which ones wait.
 
 Several tasks may read one consumer. One reader at a time, the holder, takes records
-from the present lease: its loop advances the cursor of the lease without asking. When
-another reader asks, it becomes the holder, and the one before asks for its next record.
-So a lease is shared record by record among slow readers, while a fast one takes many.
+from the current lease: its loop advances the cursor of the lease without calling the
+queue. When another reader calls the queue, it becomes the holder, and the previous one
+calls the queue for its next record. So slow readers share a lease record by record,
+while a fast one takes many.
 
-Readers that find nothing wait in a queue. What arrives wakes the first of them; a
-reader that was served, or stopped waiting, wakes the next one if there is more.
+Readers that find no records wait in a queue. Arriving records wake the first of them; a
+reader that was served, or stopped waiting, wakes the next one if records are left.
 """
 
 from collections import deque
@@ -25,10 +26,10 @@ class Reader:
     """One loop over records or batches, or the calls of poll() in one task.
 
     Attributes:
-        hand: what it was given and has not settled.
-        waiter: what it waits on.
-        passes: it goes record by record: asking for a record settles those before.
-        woken: its wait has ended, and it has not run since.
+        unacknowledged: the records delivered to it that it has not settled.
+        waiter: wakes it.
+        per_record: it takes records one by one; each read settles those before.
+        woken: it was woken and has not run since.
     """
 
     def __init__(
@@ -44,11 +45,11 @@ class Reader:
         self.woken = False
 
     def interrupt(self) -> None:
-        """Ask for the next record instead of taking it."""
+        """Call the queue for the next record instead of taking it from the lease."""
 
 
 class Readers:
-    """All readers that have records in hand or wait for some.
+    """All readers that have records or wait for some.
 
     Args:
         check_caller: raises WrongThreadError outside of the consumer's event loop.
@@ -63,10 +64,10 @@ class Readers:
         self._removed: deque[Reader] = deque()
         self._undeserializable: list[Undeserializable] = []
 
-    # Records in hand.
+    # Delivered records.
 
     def hold(self, reader: Reader, lease: Lease) -> None:
-        """Have the reader take what is handed out of the lease from now on."""
+        """Make the reader the holder: it takes the next records of the lease."""
         holder = self._holder
         if holder is not reader:
             if holder is not None:
@@ -79,13 +80,13 @@ class Readers:
         self._busy[reader] = None
 
     def settle(self, reader: Reader, *, accept: bool) -> None:
-        """Settle what the reader has in hand."""
+        """Settle the reader's records."""
         self._busy.pop(reader, None)
         reader.unacknowledged.settle(accept=accept)
 
     def accept_passed(self) -> bool:
-        """Accept what the holder has passed; return whether there was anything."""
-        # The others passed theirs when they ceased to hold.
+        """Accept the records that the holder has passed; return whether any was."""
+        # Other readers' passed records were accepted when they stopped being holder.
         holder = self._holder
         return (
             holder is not None
@@ -95,11 +96,11 @@ class Readers:
 
     @property
     def can_accept_passed(self) -> bool:
-        """True while the holder has something in hand that it may pass."""
+        """True while the holder has records that it may pass."""
         return self._holder is not None and self._holder.unacknowledged.has_records
 
     def interrupt(self) -> None:
-        """Have the holder ask for its next record."""
+        """Make the holder call the queue for its next record."""
         if self._holder is not None:
             self._holder.interrupt()
 
@@ -107,7 +108,7 @@ class Readers:
         """Return how many other readers process records, and how many records."""
         if not self._busy or (len(self._busy) == 1 and requester in self._busy):
             return 0, 0
-        # Those that a loop over records has passed are processed.
+        # A loop over records has processed all but its current record.
         counts = [
             min(reader.unacknowledged.count, 1)
             if reader.per_record
@@ -120,9 +121,9 @@ class Readers:
     # Readers that leave.
 
     def remove(self, reader: Reader) -> None:
-        """Release what a reader has in hand that will not ask again.
+        """Release the records of a reader that will not read again.
 
-        Releases at once if another reader waits, else when one asks. So after a break
+        Releases at once if another reader waits, else when one reads. So after a break
         the application can acknowledge the record first. May be called in any thread,
         as the garbage collector does.
         """
@@ -145,7 +146,7 @@ class Readers:
         self._undeserializable.append(Undeserializable(lease, record, until))
 
     def release_removed(self, now: float) -> None:
-        """Release what readers that have left had in hand; another one asks."""
+        """Release the records of removed readers, because another one reads."""
         if self._removed:
             self._release_removed()
         if self._undeserializable:
@@ -161,7 +162,7 @@ class Readers:
                 self._holder = None
 
     def _release_undeserializable(self, now: float) -> None:
-        """Release records that could not be deserialized, when their tasks ask again.
+        """Release records that could not be deserialized, when their tasks read again.
 
         Until then the task may reject its record, though its loop has ended.
         """
@@ -186,14 +187,14 @@ class Readers:
         return self._woken > 0
 
     def wait(self, reader: Reader, deadline: float) -> Awaitable[bool]:
-        """Wait to be woken, as `Waiter.wait`; call `waited` afterwards.
+        """Wait to be woken, as `Waiter.wait`; call `end_wait` afterwards.
 
-        The wait may end before the deadline, to call `release_left` again.
+        The wait may end before the deadline, so that `release_removed` is called again.
         """
         for failed in self._undeserializable:
             deadline = min(deadline, failed.deadline)
         if reader.woken:
-            # Another reader took what it was woken for: it keeps its place.
+            # Another reader took the records: this one keeps its place in the queue.
             reader.woken = False
             self._waiting.appendleft(reader)
         else:
@@ -201,7 +202,7 @@ class Readers:
         return reader.waiter.wait(deadline)
 
     def end_wait(self, reader: Reader) -> None:
-        """Note that the wait has ended, in whatever way."""
+        """Note that the wait has ended, for any reason."""
         if reader.woken:
             self._woken -= 1
         else:

@@ -1,4 +1,4 @@
-"""The queue of leases that are ready to be handed out."""
+"""The queue of leases that are ready to be delivered."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ __all__ = ["count_last_deliveries", "insert"]
 def insert(ready: deque[Lease], lease: Lease) -> None:
     """Insert a lease behind those with as many deliveries.
 
-    Records on their last delivery are handed out first: if they are released unworked,
-    they are archived. Most leases are on their first delivery, so the scan is short.
+    Records on their last delivery are delivered first: releasing them unprocessed
+    archives them. Most leases are on their first delivery, so the scan is short.
     """
     place = len(ready)
     while (
@@ -29,7 +29,7 @@ def count_last_deliveries(
     """Count the offsets on their last delivery.
 
     Args:
-        records: those that were not handed out; None before the lease is unpacked.
+        records: those not delivered; None before the lease is decoded.
         limit: the delivery limit of the group.
     """
     if records is not None:

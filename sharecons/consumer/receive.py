@@ -1,8 +1,8 @@
 """Waiting for records: the coroutines of loops.
 
 This module is not compiled, because cancelling a compiled coroutine raises a
-DeprecationWarning from Python 3.12 on. What happens per record is in `loops`, and
-compiled.
+DeprecationWarning from Python 3.12 on. The code that runs per record is in `iterators`,
+which is compiled.
 """
 
 from typing import Any, Generic, Protocol, Self
@@ -23,12 +23,12 @@ __all__ = ["BatchIterator", "next_record", "wait_for_lease"]
 async def wait_for_lease(
     queue: DeliveryQueue, reader: Reader, deadline: float
 ) -> Lease | None:
-    """Return the lease to hand out from, its cursor on; None past the deadline.
+    """Return the lease with the next records, at its cursor; None after the deadline.
 
-    What the reader was given before is settled by asking. Cancelling this loses
-    nothing.
+    This settles the reader's previous records. Cancelling it loses nothing.
 
-    Raises: as `DeliveryQueue.check`, and what went wrong with records.
+    Raises:
+        Error: as `DeliveryQueue.check`, or an error from the queue.
     """
     queue.settle_previous(reader)
     if queue.is_pause_due:
@@ -42,7 +42,7 @@ async def wait_for_lease(
         finally:
             queue.end_wait(reader)
             if not woken:
-                queue.wake_next()  # in case it was woken in the same moment
+                queue.wake_next()  # if this wait was cancelled just as it was woken
         if not woken and queue.clock() >= deadline:
             return None
         queue.end_pause()
@@ -51,16 +51,16 @@ async def wait_for_lease(
 
 
 class LeaseReader(Protocol):
-    """A reader that hands out the records of a lease one by one."""
+    """A reader that returns the records of a lease one by one."""
 
     def serve(self, lease: Lease) -> Any:
-        """Return the first of the records, and hand out the others from now on."""
+        """Return the lease's next record, and the others at the next calls."""
 
 
 async def next_record(queue: DeliveryQueue, reader: Any, iterator: object) -> Any:
-    """Return the next record of a loop whose reader has none at hand.
+    """Return the next record of a loop whose reader has no more records.
 
-    Keeps the loop alive while waiting: deleting a loop releases its record.
+    Keeps the iterator alive while waiting: deleting it would release its record.
     """
     try:
         lease = await wait_for_lease(queue, reader, FOREVER)
@@ -76,8 +76,8 @@ async def next_record(queue: DeliveryQueue, reader: Any, iterator: object) -> An
 class BatchIterator(Generic[KeyT, ValueT]):
     """`async for batch in consumer.batches()`.
 
-    Ends when the consumer is closed. Cancelling it while it waits loses nothing. Each
-    task has a loop of its own.
+    Ends when the consumer is closed. Cancelling it while it waits loses nothing. Use
+    one loop per task.
     """
 
     def __init__(self, queue: DeliveryQueue) -> None:

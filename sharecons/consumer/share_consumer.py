@@ -1,12 +1,13 @@
 """`ShareConsumer`: a Kafka topic as a queue, one record or batch at a time.
 
-The path of a record, for who reads on from here: `net.driver` asks
-`protocol.leader` for the next request; `wire.share_fetch` makes its bytes,
-`net.connection` sends them and receives the answer's; `wire.share_fetch` reads
-them into values, of which `protocol.leader` makes leases; `net.member` passes
-these to `deliveries`, which has `records.batch` decode them when `loops` asks for
-records; the record's verbs mark the lease; `protocol.acknowledgements` gathers
-the marks, and the next request of `protocol.leader` carries them.
+The path of a record:
+
+1. `net.driver` gets a request from `protocol.fetch.leader`; `wire.share_fetch` encodes
+   it, `net.connection` sends it, `wire.share_fetch` decodes the response.
+2. `protocol.fetch.leader` makes leases of it; they go to `delivery_queue`.
+3. `records.batch` decodes a lease when `iterators` needs records.
+4. The record's methods acknowledge it in its lease; `protocol.acknowledge.batcher`
+   collects acknowledgements, and the leader's next request carries them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,21 +49,21 @@ HOUR: Final = 3600.0
 class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     """A member of a share group (KIP-932).
 
-    Used as an asynchronous context manager: entering it connects and joins the
-    group, leaving it sends what was acknowledged, lets go the rest and leaves.
+    Use it as an asynchronous context manager: entering it connects and joins the group.
+    Leaving it sends the acknowledgements, releases other records and leaves the group.
 
         async with ShareConsumer("orders", group_id="billing") as consumer:
             async for record in consumer:
                 await charge(record.value)
 
-    Delivery is at least once. With `acknowledgement="implicit"` asking for the next
-    record accepts the last, unless a verb of the record said otherwise; leaving the
-    loop by break, a cancel or an exception does not accept the record in hand, and
-    it is released when another loop asks or the consumer closes. With "explicit"
-    nothing is acknowledged unless you say so.
+    Delivery is at least once. With `acknowledgement="implicit"` requesting the next
+    record accepts the previous one, unless a method of the record acknowledged it
+    otherwise. Leaving the loop by break, a cancel or an exception does not accept the
+    current record; it is released when another loop reads or the consumer closes. With
+    "explicit" you acknowledge every record yourself.
 
-    Several tasks may read one consumer, each with a loop of its own: every record goes
-    to one of them.
+    Several tasks may read one consumer, each with its own loop: every record goes to
+    one of them.
 
     Args:
         topics: names of topics to consume, or lists of names; `subscribe` replaces
@@ -81,30 +82,30 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             use up a delivery if the process dies.
         acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
         max_wait: seconds that a fetch waits at the broker for records.
-        min_bytes, max_bytes: of one answer; the latter softly. Of small records in many
-            partitions, for which a broker splits it, up to four times it is asked for.
-            Where records come in crowds, min_bytes is what comes in two milliseconds.
+        min_bytes, max_bytes: of one fetch response; max_bytes is a soft limit. For
+            small records in many partitions up to four times as much is requested. At
+            high rates min_bytes is raised to what arrives in two milliseconds.
         client_id: for brokers' logs and quotas.
-        member_id: who this member is. One that a process keeps over its restarts (a
-            pod's name, say) finds its partitions again at once, where a new one waits
-            for the session timeout of its former self (45 s). Never use one twice at
-            the same time. Any name: it is made into the UUID that Kafka wants.
+        member_id: identifies this member. A process that keeps its id when it restarts
+            (a pod's name, for example) gets its partitions again at once; with a new id
+            it waits for the old member's session timeout (45 s). Never use an id twice
+            at the same time. Any name; it is converted to a UUID, as Kafka requires.
         client_rack: for brokers that assign by rack.
-        on_acknowledged: called with results (`AcknowledgeResult`) of what was
-            acknowledged, also by itself. A plain function, not a coroutine function;
-            if it raises, the next read raises `CallbackError`.
+        on_acknowledged: called with the results (`AcknowledgeResult`) of explicit and
+            implicit acknowledgements. A plain function, not a coroutine function; if it
+            raises, the next read raises `CallbackError`.
         key_deserializer, value_deserializer: plain functions, bytes to objects; None
             stays None. A record that cannot be deserialized raises
             `DeserializationError` and is released unless you reject it. Any callback's
-            KeyboardInterrupt and SystemExit are raised as they are.
-        security: TLS and SASL, as one value; plain TCP by default.
-        connect_timeout: seconds in which to reach a first broker, when entering.
-            Addresses that fail are tried again until then.
-        request_timeout: seconds to wait for one answer.
-        network: how to connect, for tests.
+            KeyboardInterrupt and SystemExit are raised unchanged.
+        security: TLS and SASL; plain TCP by default.
+        connect_timeout: seconds to connect to a first broker, when entering. Addresses
+            that fail are tried again until then.
+        request_timeout: seconds to wait for one response.
+        network: opens connections, for tests.
 
     Raises:
-        ConfigurationError: an argument makes no sense.
+        ConfigurationError: an argument is invalid.
     """
 
     def __init__(
@@ -172,14 +173,14 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     def __aiter__(self) -> RecordIterator[KeyT, ValueT]:
         """Loop over records.
 
-        In implicit mode each asking accepts the record before. Cancelling while it
-        waits loses nothing. Each task that reads the consumer starts its own loop.
+        In implicit mode each record is accepted when the next one is requested.
+        Cancelling the loop while it waits loses nothing. Use one loop per task.
 
         Raises:
-            ClosedError, NotSubscribedError, ConsumerStateError: not now.
-            DeserializationError, CorruptRecordsError, CallbackError: the loop may be
-                entered again.
-            Error: what ended the consumer; it is raised again and again.
+            ClosedError, NotSubscribedError, ConsumerStateError: it cannot be read now.
+            DeserializationError, CorruptRecordsError, CallbackError: another loop can
+                continue after it.
+            Error: the error that ended the consumer; every later call raises it again.
         """
         self._check_open()
         return RecordIterator(self._queue, self._progress.set)
@@ -187,8 +188,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     def batches(self) -> BatchIterator[KeyT, ValueT]:
         """Loop over batches: records of one partition, acknowledged together.
 
-        In implicit mode each asking accepts the batch before, but for records of
-        which something else was said. Raises as the loop over records does.
+        In implicit mode each batch is accepted when the next one is requested, except
+        records that were acknowledged otherwise. Raises as the loop over records.
         """
         self._check_open()
         return BatchIterator(self._queue)
@@ -196,11 +197,11 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     async def poll(
         self, *, timeout: float = 0.0, max_records: int | None = None
     ) -> list[Record[KeyT, ValueT]]:
-        """Give the records that are there, after waiting at most `timeout` seconds.
+        """Return available records; wait for the first at most `timeout` seconds.
 
-        In implicit mode it accepts what the poll before in the same task gave; what a
-        task has not settled when it ends is released. Cancelling it loses nothing.
-        Raises as the loop over records does.
+        In implicit mode this accepts the records of the previous poll in the same task;
+        records that a task has not settled when it ends are released. Cancelling this
+        loses nothing. Raises as the loop over records.
         """
         validation.check_timeout(timeout)
         if max_records is not None:
@@ -210,14 +211,14 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         return await self._poller.poll(deadline, max_records)
 
     async def commit(self, *, timeout: float = 30.0) -> list[AcknowledgeResult]:
-        """Send what is acknowledged now, and give what became of each range.
+        """Send pending acknowledgements and return one result per offset range.
 
-        Those under way already are waited for too. In implicit mode the record in
-        hand is not acknowledged yet, unless by a verb of its own. Cancelling this, or
-        its timeout, cancels nothing that was sent: results reach `on_acknowledged`.
+        This also waits for acknowledgements in flight. In implicit mode the current
+        record is not included, unless you acknowledged it. After a cancel or a timeout
+        the acknowledgements are still sent; `on_acknowledged` receives their results.
 
         Raises:
-            CommitTimeoutError: some results are still to come.
+            CommitTimeoutError: some results have not arrived in time.
             ClosedError: the consumer is closed.
         """
         validation.check_timeout(timeout)
@@ -238,14 +239,14 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     # The subscription.
 
     def subscribe(self, *topics: str | Iterable[str]) -> None:
-        """Consume these topics from now on, in place of those before.
+        """Replace the subscription by these topics.
 
-        Records of other topics that are here already are released; what was
-        acknowledged is sent. Names may be given one by one or as a list. No topics, or
-        an empty list: as `unsubscribe()`. A topic that does not exist is waited for.
+        Prefetched records of other topics are released; pending acknowledgements are
+        sent. Pass names one by one or as a list; without any, this is `unsubscribe()`.
+        A topic may be created after this call.
 
         Raises:
-            ConfigurationError: Kafka does not allow a name, or it is given twice.
+            ConfigurationError: a topic name is invalid or repeated.
             ClosedError: the consumer is closed.
         """
         self._check_open()
@@ -258,17 +259,17 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._member.subscribe(self._topics)
 
     def unsubscribe(self) -> None:
-        """Consume nothing, and leave the group, until `subscribe` is called again."""
+        """Stop consuming and leave the group, until `subscribe` is called again."""
         self.subscribe()
 
     @property
     def subscription(self) -> tuple[str, ...]:
-        """The topics asked for."""
+        """The topics of the subscription."""
         return self._topics
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that the coordinator assigned; others may share them."""
+        """The assigned partitions; other members may have them too."""
         if self._background is None:
             return frozenset()
         return self._member.assignment
@@ -300,14 +301,14 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
     @property
     def member_id(self) -> str:
-        """This member's id, as the coordinator knows it."""
+        """The member id, as sent to the group coordinator."""
         return self._settings.member_id
 
     def metrics(self) -> Mapping[str, int]:
-        """Count what happened so far, under KIP-932's names ("Client metrics")."""
+        """Return the counters, under KIP-932's names ("Client metrics")."""
         return self._counters.snapshot()
 
-    # What `Lifecycle` asks for.
+    # Implementation of `Lifecycle`.
 
     async def _open(self) -> Background:
         connection = await self._cluster.connect_any(
@@ -352,7 +353,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         await self._member.release()
 
     def _create_parts(self, connection: Connection, delivery_limit: int) -> None:
-        """Make the parts that need to know the running event loop."""
+        """Create the objects that depend on the running event loop."""
         self._queue = DeliveryQueue(
             clock=running_clock(),
             new_waiter=new_waiter,
@@ -377,11 +378,11 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
 
     async def _accept_passed_records(self) -> None:
-        """Accept what a loop has passed, though it is long in asking for the next.
+        """Accept passed records while the application processes the current one.
 
-        A loop rings at least every SLICE seconds in which it asks; so after a look
-        that found nothing new, the next asking will ring. One that has worked off all
-        it had when we hear it needs none of this.
+        A loop sets `_progress` at least every SLICE seconds while it takes records, so
+        this can stop once `accept_passed` has found nothing. A loop that has taken all
+        its records calls the queue, which accepts them.
         """
         while True:
             await self._progress.wait_until(FOREVER)

@@ -148,7 +148,9 @@ class ConnectAttempts:
 
     def _failure_text(self, spent: float) -> str:
         reasons = "; ".join(
-            self._reasons.get(endpoint, f"connecting to {endpoint}: no response in time")
+            self._reasons.get(
+                endpoint, f"connecting to {endpoint}: no response in time"
+            )
             for endpoint in self._endpoints
         )
         return f"no broker answered; tried for {spent:.1f} s: {reasons}"

@@ -119,7 +119,7 @@ class Connection:
     ) -> Any:
         """Send a request and return its response.
 
-        `on_response` is called with the response as soon as it is read, perhaps outside
+        `on_response` receives the response as soon as it was read, perhaps outside
         of any task (see `FrameTransport.exchange`); it must not raise. It may return
         the next request, which is sent before the tasks that it woke run, or a
         `Deferred` that finds it after they have run. This returns the first response
@@ -229,7 +229,7 @@ class Connection:
     ) -> Any:
         if self.closed or self._busy:
             raise ConnectionFailedError(
-                f"{name} to {self.broker}: the connection is closed; send the request again"
+                f"{name} to {self.broker}: the connection is closed; try again"
             )
         request = self._correlation_ids.next_frame(key, version, body)
         action = f"{name} to {self.broker}"

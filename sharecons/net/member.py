@@ -1,9 +1,9 @@
-"""One member of a share group, alive: the machines' tasks, and what they tell.
+"""One member of a share group: runs its state machines and connects them.
 
-Three kinds of machine run here, each in a task with a connection of its own:
-membership with the coordinator, routing with any broker, and one leader machine
-for each broker that leads partitions of ours. What they tell each other goes
-through this class; what they have for the application goes to its `Listener`.
+Each machine has a task and a connection of its own: the membership (heartbeats to the
+group coordinator), the metadata (from any broker), and one leader machine for each
+broker that leads assigned partitions. `Member` passes their events to each other, and
+those for the application to its `Listener`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -64,32 +64,33 @@ __all__ = ["Listener", "Member"]
 
 
 class Listener(AckListener, Protocol):
-    """Whom a member tells what the application should know; plain calls."""
+    """Receives a member's events for the application, in plain function calls."""
 
     def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
-        """Records came; may be told outside of any task (`Leaders`).
+        """Handle acquired records; may be called outside of any task (`LeaderTasks`).
 
-        Who waits for them may go on `here`, before this returns; tells whether it did.
+        With `resume_now` a waiting reader may run before this returns. Return whether
+        one did.
         """
         ...
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        """The locks of these are gone."""
+        """Handle the loss of all locks of these leases."""
 
     def on_error(self, error: Error) -> None:
-        """An error to raise once."""
+        """Handle an error that the application is to receive once."""
 
     def on_fatal_error(self, error: Error) -> None:
-        """An error that ends it all."""
+        """Handle an error that ends the consumer."""
 
 
 class Member:
-    """Runs a member's machines in a task group of its caller's.
+    """Runs the machines of one member in a task group of the caller.
 
     Attributes:
-        membership, routing, pace: the machines that the consumer may look at.
-        wake_leaders: to be called when the pace changed: they may have something to
-            fetch.
+        membership, metadata, prefetch: the machines; the consumer reads their state.
+        wake_leaders: call this when the prefetch limit changed: there may be records
+            to fetch.
     """
 
     def __init__(
@@ -145,20 +146,20 @@ class Member:
         )
         cluster.outages = Outages(self._log)
 
-    # What the consumer does.
+    # Called by the consumer.
 
     def use_connection(self, connection: Connection) -> None:
-        """Begin with this connection, for whatever any broker can answer."""
+        """Use this connection for requests that any broker can serve."""
         self._any_broker.use(connection)
 
     def start(self, tasks: TaskGroup) -> None:
-        """Run in these tasks."""
+        """Start the machines in this task group."""
         self._leaders.start(tasks)
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_metadata)
 
     async def ask_any(self, request: Any) -> Any:
-        """Ask whichever broker; raises what `Link.ask` does."""
+        """Send a request to any broker; raises as `ReconnectingConnection.ask`."""
         return await self._any_broker.ask(request, self._request_timeout)
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
@@ -171,37 +172,41 @@ class Member:
         self._on_membership_change()
 
     async def commit(self) -> list[AcknowledgeResult]:
-        """Send what was marked, and wait for what becomes of it.
+        """Send pending acknowledgements and return one result per offset range.
 
-        Cancelling this changes nothing but that nobody waits: the requests go on.
+        Cancelling this ends the wait only; the requests continue.
 
         Raises:
-            ClosedError: the tasks ended before all results came.
+            ClosedError: the tasks ended before all results arrived.
         """
         waiter = CommitWaiter()
         self._leaders.flush(waiter)
         while not waiter.done:
             if self._stopped:
-                raise ClosedError("the consumer closed before its results came")
+                raise ClosedError(
+                    f"the consumer of group {self._settings.group_id!r} was closed "
+                    "before the results of commit() arrived; records without a "
+                    "successful acknowledgement are delivered again"
+                )
             await self._wait_for_change()
         return join_results(waiter.results)
 
     async def drain(self) -> None:
-        """Fetch no more, and wait until all that came is settled, and said.
+        """Fetch no more; wait until all records are settled and acknowledged.
 
-        A fetch that waits at a broker may still bring records: they reach the listener,
-        which must go on settling what it is given. Nothing is let go by this, where
-        `close` lets go what comes too late. Cancelling it is no harm; `close` is next.
+        A fetch in flight may still return records: the listener receives them and must
+        settle them. This releases no records; `close` releases those that arrive too
+        late. Call `close` next, also after cancelling this.
         """
         self._leaders.drain()
         while not (self._leaders.all_ended or self._stopped):
             await self._wait_for_change()
 
     async def close(self) -> None:
-        """Say what is to be said, close the sessions, leave the group.
+        """Send pending acknowledgements, close the share sessions, leave the group.
 
-        Cancelling this leaves the rest to the broker: the connections' end closes
-        the sessions, the session timeout ends the membership.
+        If this is cancelled, the broker closes the sessions when the connections end,
+        and ends the membership by the session timeout.
         """
         self.metadata.close()
         self._metadata_wakeup.set()
@@ -216,21 +221,21 @@ class Member:
             await self._wait_for_change()
 
     def on_tasks_ended(self) -> None:
-        """Note that the tasks have ended: whoever waits for them stops waiting."""
+        """Note that the tasks have ended; end calls that wait for them."""
         self._stopped = True
         self._notify()
 
     async def release(self) -> None:
-        """Close what the tasks leave open."""
+        """Close the connection that outlives the tasks."""
         await self._any_broker.aclose()
 
     def abandon(self) -> None:
-        """Nothing may be said of records any more; what was left unsaid failed."""
+        """Reject acknowledgements from now on; those not sent have failed."""
         self._result_log.closed = True
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions, as far as their topics' names are known."""
+        """The assigned partitions whose topic names are known."""
         names = self.metadata.names
         return frozenset(
             TopicPartition(names[topic_id], partition)
@@ -278,7 +283,7 @@ class Member:
     async def _connect_any(self) -> Connection:
         return await self._cluster.connect_any(self.metadata.brokers.values())
 
-    # What the machines tell.
+    # Events of the machines.
 
     def _on_membership_change(self) -> None:
         membership = self.membership
@@ -357,7 +362,7 @@ class Member:
             case Stalled(node_id):
                 self._rejoin(node_id)
             case UnexpectedResponse(what):
-                self._log.warning("strange answer", what=what)
+                self._log.warning("unexpected response", what=what)
             case Throttled(node_id):
                 self._log.warning(THROTTLED, node_id=node_id)
 
@@ -369,7 +374,7 @@ class Member:
             self._on_membership_change()
 
     def _fail(self, error: Error) -> None:
-        """Nothing can be consumed any more: say so, and ask for nothing."""
+        """Report a fatal error, and stop fetching and heartbeats."""
         if self._failed:
             return
         self._failed = True
@@ -381,7 +386,7 @@ class Member:
         self._membership_wakeup.set()
 
     async def _wait_for_change(self) -> None:
-        """Wait until something was told; it may be anything."""
+        """Wait for any event of a machine."""
         if self._changed is None:
             self._changed = anyio.Event()
             self._ack_dispatcher.is_awaited = True

@@ -852,7 +852,7 @@ async def test_offset_reset_that_is_not_applied_is_said():
     broker.answers[ALTER_CONFIGS] = saying(ErrorCode.none)
     started = anyio.current_time()
 
-    with pytest.raises(BrokerError, match="does not show it after 5 s"):
+    with pytest.raises(BrokerError, match="does not return it after 5 s"):
         async with consuming(broker, auto_offset_reset="earliest"):
             pass
 

@@ -29,9 +29,9 @@ MUCH_MISSING: Final = 256 << 10
 have sent the last byte already, and a pipelined request would gain nothing."""
 
 MAX_LOW_WATER_MARK: Final = 64 << 10
-"""If at most this many bytes are missing, one wakeup for all of them is better. A broker
-sends each partition's fields and records separately: a response with six partitions of
-a few records each arrives in a dozen parts."""
+"""If at most this many bytes are missing, one wakeup for all of them is better. A
+broker sends each partition's fields and records separately: a response with six
+partitions of a few records each arrives in a dozen parts."""
 
 MAX_FREED: Final = 31 << 20
 

@@ -41,7 +41,9 @@ def map_tls_error(error: SSLError, action: str) -> Error:
             "(ssl.truststore.location, ssl.ca.location) or check_hostname "
             "(ssl.endpoint.identification.algorithm)"
         )
-    reason = getattr(error, "reason", None) or ""  # errors raised in Python have no reason
+    reason = (
+        getattr(error, "reason", None) or ""
+    )  # errors raised in Python have no reason
     if reason in NOT_TLS:
         return ConnectionFailedError(
             f"{action}: the port does not use TLS; set security.protocol to "
@@ -50,7 +52,8 @@ def map_tls_error(error: SSLError, action: str) -> Error:
     if "ALERT" in reason and reason.endswith(CERTIFICATE_ALERTS):
         return AuthenticationError(
             f"{action}: the broker rejected the client's certificate "
-            f"({_readable(reason)}); check cert_file and key_file (ssl.keystore.location)"
+            f"({_readable(reason)}); check cert_file and key_file "
+            "(ssl.keystore.location)"
         )
     return ConnectionFailedError(f"{action}: TLS: {_readable(reason) or error}")
 

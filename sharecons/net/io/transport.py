@@ -236,7 +236,9 @@ class ErrorMapping:
         if isinstance(error, Error) or error is None:
             return
         if isinstance(error, TimeoutError) and not error.args:
-            raise RequestTimedOutError(f"{self._action}: no response in time") from error
+            raise RequestTimedOutError(
+                f"{self._action}: no response in time"
+            ) from error
         if isinstance(error, anyio.EndOfStream):
             raise ConnectionFailedError(
                 f"{self._action}: the broker closed the connection{self._if_closed()}"
