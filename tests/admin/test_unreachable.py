@@ -99,7 +99,9 @@ class Busy:
 async def test_on_a_busy_machine_it_is_told_all_the_same(ask):
     with anyio.fail_after(10):
         async with ShareGroupAdmin("a:1", timeout=0.1, network=Busy()) as admin:
-            with pytest.raises(ConnectionFailedError, match="a:1.*no response") as raised:
+            with pytest.raises(
+                ConnectionFailedError, match="a:1.*no response"
+            ) as raised:
                 await ask(admin)
 
     assert not isinstance(raised.value, RequestTimedOutError)

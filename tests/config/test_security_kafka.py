@@ -164,16 +164,16 @@ async def test_tls_where_there_is_none(secure_kafka, authority):
 async def test_broker_of_another_authority(secure_kafka, stranger):
     security = Security.tls(ca_file=stranger.ca_file)
 
-    with pytest.raises(
-        AuthenticationError, match="certificate was rejected.*ca_fi"
-    ):
+    with pytest.raises(AuthenticationError, match="certificate was rejected.*ca_fi"):
         await asked(secure_kafka.at("TLS"), security)
 
 
 async def test_own_certificate_is_missing(secure_kafka, authority):
     security = Security.tls(ca_file=authority.ca_file)
 
-    with pytest.raises(AuthenticationError, match="rejected the client.s certificate.*cert_file"):
+    with pytest.raises(
+        AuthenticationError, match="the client.s certificate.*cert_file"
+    ):
         await asked(secure_kafka.at("MUTUAL"), security)
 
 
