@@ -402,7 +402,9 @@ async def test_two_tasks_in_one_loop_are_told_to_take_a_loop_each(broker):
             async with anyio.create_task_group() as group:
                 group.start_soon(wait)
                 await anyio.wait_all_tasks_blocked()
-                with pytest.raises(ConsumerStateError, match="a separate `async for` loop in each"):
+                with pytest.raises(
+                    ConsumerStateError, match="a separate `async for` loop in each"
+                ):
                     await anext(loop)
                 group.cancel_scope.cancel()
 
