@@ -34,7 +34,7 @@ from tests.broker.share_groups import (
 from tests.broker.share_members import TOPIC, acquired, codes, group_of
 from tests.kafka_plugin import VERSION
 from tests.records.reading import read, told
-from tests.scenarios.raw import RawMember, counts, said
+from tests.scenarios.raw import RawMember, acks, delivery_counts
 
 ARCHIVING = 3
 LETTERS = "dlq.orders"
@@ -631,17 +631,17 @@ async def dead_letter_pending(kafka, topic, group):
         partition = (await member.join(topic))[2]
         held = {}
         while len(held) < 5:
-            held |= counts(await member.fetch_one(partition))
-        await acknowledge(member, said(partition, (0, 0, b"\3")))
+            held |= delivery_counts(await member.fetch_one(partition))
+        await acknowledge(member, acks(partition, (0, 0, b"\3")))
         await anyio.sleep(1.0)
         kafka.admin.set_group_config(group, {COPY: "true"})
-        let_go = said(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
+        let_go = acks(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
         await acknowledge(member, let_go)
         again = {}
         while len(again) < 2:
-            again |= counts(await member.fetch_one(partition))
+            again |= delivery_counts(await member.fetch_one(partition))
         assert {2: 2, 3: 2} == again
-        await acknowledge(member, said(partition, (2, 3, b"\2")))
+        await acknowledge(member, acks(partition, (2, 3, b"\2")))
 
 
 async def acknowledge(member, what):

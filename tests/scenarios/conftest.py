@@ -1,4 +1,4 @@
-"""Short names for what the scenarios use most; each of them runs on both Kafkas."""
+"""Fixtures of the scenarios, which run on a real Kafka and on the embedded broker."""
 
 from itertools import zip_longest
 
@@ -9,25 +9,25 @@ from tests.kafka_plugin import Admin, Kafka
 
 @pytest.fixture(scope="session")
 def kafka(any_kafka: Kafka) -> Kafka:
-    """One broker, shared by all tests: take topics and groups of your own."""
+    """One broker, shared by all tests: each test creates its own topics and groups."""
     return any_kafka
 
 
 @pytest.fixture(scope="session")
 def kafka3(any_kafka3: Kafka) -> Kafka:
-    """Three brokers, to be killed: whatever a test leaves down is started again."""
+    """Three brokers that tests may kill; stopped brokers are restarted afterwards."""
     return any_kafka3
 
 
 @pytest.fixture
 def admin(kafka: Kafka) -> Admin:
-    """One broker."""
+    """The admin client of the single broker."""
     return kafka.admin
 
 
 @pytest.fixture
 def admin3(kafka3: Kafka) -> Admin:
-    """Three brokers."""
+    """The admin client of the three brokers."""
     return kafka3.admin
 
 
@@ -35,22 +35,22 @@ def admin3(kafka3: Kafka) -> Admin:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Side by side, the longest come first: the others fill the time beside them.
+    """Order parallel tests: slow ones first, and tests of durations last.
 
-    Each worker is given two at a time, so every other place is for a quick one. Those
-    that look at how long something takes come when the others are done.
+    Slow and quick tests alternate, because a worker receives two tests at a time. Tests
+    of durations run when the others are done.
     """
     if hasattr(config, "workerinput") and not config.getoption("loadgroup", False):
         last = [item for item in items if item.get_closest_marker("punctual")]
         others = [item for item in items if item not in last]
         slow = [item for item in others if item.get_closest_marker("slow")]
-        slow.sort(key=_patience, reverse=True)
+        slow.sort(key=_time_limit, reverse=True)
         quick = [item for item in others if item not in slow]
         pairs = zip_longest(slow, quick)
         items[:] = [item for pair in pairs for item in pair if item is not None] + last
 
 
-def _patience(item: pytest.Item) -> float:
-    """How long a test may take: what it says itself, if anything."""
+def _time_limit(item: pytest.Item) -> float:
+    """Return the timeout of a test in seconds; 0 if it has none."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 0.0

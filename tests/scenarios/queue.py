@@ -1,4 +1,4 @@
-"""A topic with a share group of its own, and what is often asked of them."""
+"""A topic with its own share group, and helpers to consume it."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -8,11 +8,11 @@ import anyio
 from sharecons import Record, ShareConsumer
 from tests.kafka_plugin import Admin
 
-__all__ = ["Queue", "left_over", "offsets", "take"]
+__all__ = ["Queue", "offsets", "remaining_records", "take"]
 
 
 class Queue:
-    """A topic, and consumers of one group on it."""
+    """A topic with one share group."""
 
     def __init__(
         self, admin: Admin, partitions: int = 1, replication: int = 1, **config: str
@@ -39,28 +39,32 @@ class Queue:
 async def take(
     records: AsyncIterator[Record[Any, Any]], count: int, *, within: float = 20
 ) -> list[Record[Any, Any]]:
-    """The next records; fewer if they do not come in time."""
-    taken: list[Record[Any, Any]] = []
+    """Return the next records; fewer if they do not arrive in time (seconds)."""
+    records_taken: list[Record[Any, Any]] = []
     with anyio.move_on_after(within):
-        while len(taken) < count:
-            taken.append(await anext(records))
-    return taken
+        while len(records_taken) < count:
+            records_taken.append(await anext(records))
+    return records_taken
 
 
-async def left_over(queue: Queue, *, calm: float = 1.0) -> list[Record[Any, Any]]:
-    """What the group would deliver to somebody new.
+async def remaining_records(
+    queue: Queue, *, idle_seconds: float = 1.0
+) -> list[Record[Any, Any]]:
+    """Return the records that the group delivers to a new member.
 
-    Ends when nothing has come for so many seconds to a member that has partitions, and
-    has had an answer.
+    Stop when a member with partitions has received a fetch response, but no record for
+    `idle_seconds`.
     """
     found: list[Record[Any, Any]] = []
     async with queue.consumer(acknowledgement="explicit") as consumer:
         records = aiter(consumer)
         with anyio.fail_after(60):
             while True:
-                looks = consumer.assignment and consumer.metrics()["fetch-total"] > 1
-                more = await take(records, 1_000, within=calm)
-                if looks and not more:
+                has_fetched = (
+                    consumer.assignment and consumer.metrics()["fetch-total"] > 1
+                )
+                more = await take(records, 1_000, within=idle_seconds)
+                if has_fetched and not more:
                     return found
                 found += more
 

@@ -1,4 +1,4 @@
-"""A share consumer with no mind of its own: each test says what it sends and when."""
+"""A group member that sends only the requests that a test calls for."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,24 +25,24 @@ from sharecons.protocol.messages import (
 
 ACCEPT, RELEASE, REJECT = b"\1", b"\2", b"\3"
 
-_NOT_YET = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NOT_COORDINATOR)
+_LOADING = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NOT_COORDINATOR)
 
-Said = dict[SharePartition, tuple[Range, ...]]
+Acks = dict[SharePartition, tuple[Range, ...]]
 
 
-def said(partition: SharePartition, *ranges: tuple[int, int, bytes]) -> Said:
+def acks(partition: SharePartition, *ranges: tuple[int, int, bytes]) -> Acks:
     return {partition: tuple(Range(*each) for each in ranges)}
 
 
 def offsets(partition: FetchedPartition | None) -> list[int]:
-    """The acquired offsets of a partition's answer."""
+    """Return the acquired offsets of a partition in a response."""
     if partition is None:
         return []
     return [o for first, last, _ in partition.acquired for o in range(first, last + 1)]
 
 
-def counts(partition: FetchedPartition | None) -> dict[int, int]:
-    """The delivery count of each acquired offset."""
+def delivery_counts(partition: FetchedPartition | None) -> dict[int, int]:
+    """Return the delivery count of each acquired offset."""
     if partition is None:
         return {}
     return {
@@ -53,7 +53,7 @@ def counts(partition: FetchedPartition | None) -> dict[int, int]:
 
 
 class RawMember:
-    """Heartbeats on one connection, a share session on another."""
+    """A member with a connection for heartbeats and one for its share session."""
 
     def __init__(
         self,
@@ -117,10 +117,10 @@ class RawMember:
         return answer
 
     async def join(self, topic: str) -> list[SharePartition]:
-        """Join, and ask until there is an assignment."""
+        """Join, and send heartbeats until there is an assignment."""
         await self.find_coordinator()
-        # A coordinator that was just found may still be loading its group.
-        while (await self.heartbeat(0, topic)).error in _NOT_YET:
+        # A new coordinator may still be loading the group.
+        while (await self.heartbeat(0, topic)).error in _LOADING:
             await anyio.sleep(0.05)
         while not self.assignment:
             await anyio.sleep(0.05)
@@ -138,7 +138,7 @@ class RawMember:
         wait: float = 1.0,
         records: int = 500,
         limit: bool = False,
-        acknowledge: Said | None = None,
+        acknowledge: Acks | None = None,
         forget: Iterable[SharePartition] = (),
         max_bytes: int = 50 << 20,
     ) -> ShareFetch:
@@ -166,7 +166,7 @@ class RawMember:
     async def fetch_one(
         self, partition: SharePartition, **options: Any
     ) -> FetchedPartition | None:
-        """Fetch once; gives the partition's part of the answer, if there is any."""
+        """Fetch once; return the partition's part of the response, or None."""
         added = () if self.session_epoch else (partition,)
         answer = await self.fetch(*added, **options)
         assert Code.NONE == answer.error
@@ -175,7 +175,7 @@ class RawMember:
         )
 
     async def acknowledge(
-        self, what: Said, *, epoch: int | None = None, on: Connection | None = None
+        self, what: Acks, *, epoch: int | None = None, on: Connection | None = None
     ) -> ShareAcknowledged:
         number = self.session_epoch if epoch is None else epoch
         request = ShareAcknowledge(

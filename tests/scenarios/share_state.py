@@ -1,4 +1,4 @@
-"""What the share coordinator keeps of a share partition, asked as a leader would."""
+"""The state of a share partition, read from the share coordinator."""
 
 import base64
 from uuid import UUID
@@ -12,7 +12,7 @@ from tests.kafka_plugin import _ask as ask
 
 SHARE = i8(2)
 LEADER_EPOCH = i32(0)
-"""That of a topic just made. A higher one than the leader's would fence the leader."""
+"""The epoch of a new topic. A higher one than the leader's would fence the leader."""
 
 State = tuple[int, int, int, int]
 
@@ -20,10 +20,10 @@ State = tuple[int, int, int, int]
 def share_group_state(
     bootstrap: str, group: str, topic_id: bytes, partition: int
 ) -> list[State]:
-    """Ranges of first offset, last offset, delivery state and delivery count."""
+    """Return first and last offset, delivery state and delivery count of each range."""
     host, port = bootstrap.split(",")[0].rsplit(":", 1)
-    spelt = base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
-    key = f"{group}:{spelt}:{partition}"
+    topic_text = base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+    key = f"{group}:{topic_text}:{partition}"
     found = ask(
         (host, int(port)),
         find_coordinator.FindCoordinatorRequest(

@@ -1,4 +1,4 @@
-"""A consumer cancelled wherever its application can wait, on a real broker."""
+"""Consumers that are cancelled at each await, on a real broker."""
 
 import itertools
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from sharecons.net.io.transport import FrameTransport, TcpNetwork
 from sharecons.protocol.messages import Endpoint
 from tests.kafka_plugin import Admin
 from tests.net.interrupts import interruptions
-from tests.scenarios.queue import Queue, left_over, take
+from tests.scenarios.queue import Queue, remaining_records, take
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
 
 ATTEMPTS = 3
-"""Of one group: each may cost those in hand a delivery, and five are allowed."""
+"""Attempts per group: each may use one of the five deliveries of a record."""
 
 
-class CountedNetwork(TcpNetwork):
-    """Plain TCP that knows which of its wires nobody closed."""
+class LeakCheckingNetwork(TcpNetwork):
+    """A TCP network that records which connections are still open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class CountedNetwork(TcpNetwork):
 @pytest.mark.parametrize(
     ("by", "acknowledgement"), [("loop", "implicit"), ("poll", "explicit")]
 )
-async def test_cancelled_at_each_await_from_entering_to_closing(
+async def test_consumer_cancelled_at_any_await_leaks_and_loses_nothing(
     admin: Admin, acknowledgement: Literal["implicit", "explicit"], by: str
 ) -> None:
     queues: list[Queue] = []
-    network = CountedNetwork()
+    network = LeakCheckingNetwork()
     handled: list[bytes] = []
     produced: list[bytes] = []
     rest: list[bytes] = []
@@ -78,19 +78,19 @@ async def test_cancelled_at_each_await_from_entering_to_closing(
         assert not network.open, "a connection was left behind"
 
     async def see(queue: Queue) -> None:
-        rest.extend([record.value for record in await left_over(queue)])
+        rest.extend([record.value for record in await remaining_records(queue)])
 
     steps = [step async for step in interruptions(attempt)]
     async with anyio.create_task_group() as tasks:
         for queue in queues:
             tasks.start_soon(see, queue)
 
-    assert len(steps) >= 8, "entering alone waits that often"
-    assert set(produced) - set(handled) <= set(rest), "accepted, but nobody saw it"
+    assert len(steps) >= 8, "joining alone has that many awaits"
+    assert set(produced) - set(handled) <= set(rest), "accepted without being delivered"
     assert set(produced) == {*handled, *rest}
 
 
-async def test_cancelled_consumer_still_says_what_was_accepted_and_leaves(
+async def test_cancelled_consumer_sends_acknowledgements_and_leaves_group(
     admin: Admin,
 ) -> None:
     queue = Queue(admin)
@@ -106,4 +106,4 @@ async def test_cancelled_consumer_still_says_what_was_accepted_and_leaves(
         rest = await take(aiter(consumer), 2)
 
     assert [record.value for record in rest] == [b"1", b"2"]
-    assert anyio.current_time() - began < 5, "no lock had to end first"
+    assert anyio.current_time() - began < 5, "no wait for a lock to expire"

@@ -1,4 +1,4 @@
-"""Three brokers: leaders that move, brokers that die and come back."""
+"""Three brokers: leaders that move, and brokers that are killed and restarted."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def anyio_backend() -> str:
 
 
 class Stream:
-    """Values produced, and values consumed by two consumers of a group."""
+    """A topic whose produced and consumed values are recorded."""
 
     def __init__(self, admin: Admin) -> None:
         self.admin = admin
@@ -61,7 +61,7 @@ class Stream:
             )
         )
 
-    async def all_seen(self, seconds: float) -> None:
+    async def wait_for_all(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while len(self.seen) < self.produced:
             missing = self.produced - len(self.seen)
@@ -69,28 +69,28 @@ class Stream:
             await anyio.sleep(0.05)
 
 
-async def consuming_through(stream: Stream, *events: Callable[[], Any]) -> None:
-    """Two consumers work while records come and the events happen one by one."""
+async def consume_during(stream: Stream, *events: Callable[[], Any]) -> None:
+    """Run events one by one while records are produced and two consumers run."""
     async with stream.consumer() as one, stream.consumer() as other:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stream.consume, one)
             tasks.start_soon(stream.consume, other)
             await stream.produce()
-            await stream.all_seen(30)
+            await stream.wait_for_all(30)
             for event in events:
                 async with anyio.create_task_group() as meanwhile:
                     meanwhile.start_soon(stream.produce)
                     meanwhile.start_soon(anyio.to_thread.run_sync, event)
                 await stream.produce()
-                # A leader that died holds its locks' records until the state is
-                # loaded elsewhere; a coordinator likewise.
-                await stream.all_seen(60)
+                # After a kill, locked records wait until the next leader or
+                # coordinator has loaded the state.
+                await stream.wait_for_all(60)
             tasks.cancel_scope.cancel()
 
     assert stream.seen == set(range(stream.produced))
 
 
-async def test_consumption_follows_leaders_that_move(
+async def test_consumption_continues_when_leaders_move(
     admin3: Admin, kafka3: Kafka
 ) -> None:
     stream = Stream(admin3)
@@ -100,30 +100,32 @@ async def test_consumption_follows_leaders_that_move(
             admin3.move_leader(stream.topic, partition, to)
 
     nodes = sorted(kafka3.cluster.brokers)
-    await consuming_through(stream, *[lambda to=to: move_all(to) for to in nodes])
+    await consume_during(stream, *[lambda to=to: move_all(to) for to in nodes])
 
 
-async def test_consumption_outlives_a_broker(admin3: Admin, kafka3: Kafka) -> None:
+async def test_consumption_continues_after_broker_is_killed(
+    admin3: Admin, kafka3: Kafka
+) -> None:
     stream = Stream(admin3)
     coordinator = admin3.group_coordinator(stream.group)
-    victim = next(
+    killed = next(
         node for node in sorted(kafka3.cluster.brokers) if node != coordinator
     )
 
-    await consuming_through(
+    await consume_during(
         stream,
-        lambda: kafka3.cluster.kill(victim),
-        lambda: kafka3.cluster.start_broker(victim),
+        lambda: kafka3.cluster.kill(killed),
+        lambda: kafka3.cluster.start_broker(killed),
     )
 
 
-async def test_consumption_outlives_the_coordinators_broker(
+async def test_consumption_continues_after_coordinator_is_killed(
     admin3: Admin, kafka3: Kafka
 ) -> None:
     stream = Stream(admin3)
     coordinator = admin3.group_coordinator(stream.group)
 
-    await consuming_through(
+    await consume_during(
         stream,
         lambda: kafka3.cluster.kill(coordinator),
         lambda: kafka3.cluster.start_broker(coordinator),

@@ -1,4 +1,4 @@
-"""What an application sees of a share group, on a real broker."""
+"""Consuming with a share group, on a real broker."""
 
 import pickle
 from typing import Any
@@ -9,13 +9,13 @@ import pytest
 from sharecons import AcknowledgeType, ShareConsumer, TimestampType
 from sharecons.errors import ClosedError, DeserializationError, RecordStateError
 from tests.kafka_plugin import Admin
-from tests.scenarios.queue import Queue, left_over, offsets, take
-from tests.scenarios.versions import LET_GO, since_4_2
+from tests.scenarios.queue import Queue, offsets, remaining_records, take
+from tests.scenarios.versions import COUNT_AFTER_CLOSE, since_4_2
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_records_come_with_all_that_was_produced(admin: Admin) -> None:
+async def test_records_have_all_produced_fields(admin: Admin) -> None:
     queue = Queue(admin)
     headers = [("a", b"1"), ("a", None), ("ä", b"")]
     queue.produce([b"value"], keys=[b"key"], headers=headers)
@@ -33,7 +33,9 @@ async def test_records_come_with_all_that_was_produced(admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-async def test_every_codec(admin: Admin, codec: str) -> None:
+async def test_records_of_every_compression_type_are_decoded(
+    admin: Admin, codec: str
+) -> None:
     queue = Queue(admin)
     values = [b"value %d of a batch that is worth compressing" % i for i in range(500)]
     queue.produce(values, compression=codec)
@@ -43,7 +45,7 @@ async def test_every_codec(admin: Admin, codec: str) -> None:
     assert [record.value for record in records] == values
 
 
-async def test_first_record_comes_a_second_after_entering(admin: Admin) -> None:
+async def test_first_record_arrives_within_seconds_of_joining(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
     began = anyio.current_time()
@@ -51,22 +53,22 @@ async def test_first_record_comes_a_second_after_entering(admin: Admin) -> None:
         await take(aiter(consumer), 1)
         seconds = anyio.current_time() - began
 
-    assert seconds < 2.5, "where peers wait for a heartbeat interval of 5 s"
+    assert seconds < 2.5, "less than the heartbeat interval of 5 s"
 
 
-async def test_asking_for_the_next_accepts_the_last(admin: Admin) -> None:
+async def test_requesting_next_record_accepts_previous(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(10)])
     async with queue.consumer() as consumer:
         await take(aiter(consumer), 10)
-    again = await left_over(queue)
+    again = await remaining_records(queue)
 
-    assert offsets(again) == [9], "the last was in hand, nobody asked for the next"
-    assert again[0].delivery_count == LET_GO
+    assert offsets(again) == [9], "the last record was not followed by another request"
+    assert again[0].delivery_count == COUNT_AFTER_CLOSE
 
 
 @pytest.mark.parametrize("way", ["break", "exception", "cancel"])
-async def test_leaving_a_loop_does_not_accept_the_record_in_hand(
+async def test_leaving_loop_does_not_accept_current_record(
     admin: Admin, way: str
 ) -> None:
     queue = Queue(admin)
@@ -93,7 +95,7 @@ async def test_leaving_a_loop_does_not_accept_the_record_in_hand(
     ]
 
 
-async def test_closing_releases_what_a_handler_was_working_on(admin: Admin) -> None:
+async def test_close_after_handler_error_releases_current_record(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
     with pytest.raises(LookupError):  # noqa: PT012
@@ -101,12 +103,12 @@ async def test_closing_releases_what_a_handler_was_working_on(admin: Admin) -> N
             async for _ in consumer:
                 raise LookupError("the handler failed")
 
-    assert [(r.offset, r.delivery_count) for r in await left_over(queue)] == [
-        (0, LET_GO)
+    assert [(r.offset, r.delivery_count) for r in await remaining_records(queue)] == [
+        (0, COUNT_AFTER_CLOSE)
     ]
 
 
-async def test_explicit_verbs_are_what_the_group_hears(admin: Admin) -> None:
+async def test_explicit_acknowledgements_are_applied(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(4)])
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -122,11 +124,15 @@ async def test_explicit_verbs_are_what_the_group_hears(admin: Admin) -> None:
         assert all(result.error is None for result in results)
         again.accept()
 
-    over = await left_over(queue)
-    assert [(r.offset, r.delivery_count) for r in over] == [(nothing.offset, LET_GO)]
+    over = await remaining_records(queue)
+    assert [(r.offset, r.delivery_count) for r in over] == [
+        (nothing.offset, COUNT_AFTER_CLOSE)
+    ]
 
 
-async def test_explicit_goes_on_fetching_while_records_are_open(admin: Admin) -> None:
+async def test_explicit_mode_fetches_while_records_are_unacknowledged(
+    admin: Admin,
+) -> None:
     queue = Queue(admin)
     async with queue.consumer(acknowledgement="explicit") as consumer:
         records = aiter(consumer)
@@ -135,7 +141,7 @@ async def test_explicit_goes_on_fetching_while_records_are_open(admin: Admin) ->
             assert offsets(await take(records, 1)) == [i]
 
 
-async def test_commit_tells_what_became_of_each_range(admin: Admin) -> None:
+async def test_commit_returns_result_of_each_range(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(6)])
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -154,37 +160,39 @@ async def test_commit_tells_what_became_of_each_range(admin: Admin) -> None:
     assert nothing == []
 
 
-async def test_acknowledgements_leave_by_themselves(admin: Admin) -> None:
+async def test_acknowledgements_are_sent_without_commit(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
-    told: list[Any] = []
-    consumer = queue.consumer(acknowledgement="explicit", on_acknowledged=told.extend)
+    results: list[Any] = []
+    consumer = queue.consumer(
+        acknowledgement="explicit", on_acknowledged=results.extend
+    )
     async with consumer:
         (record,) = await take(aiter(consumer), 1)
         record.accept()
         with anyio.fail_after(2):
-            while not told:
+            while not results:
                 await anyio.sleep(0.01)
 
-        assert [(r.first_offset, r.error) for r in told] == [(0, None)]
+        assert [(r.first_offset, r.error) for r in results] == [(0, None)]
 
 
-async def test_a_slow_handler_does_not_hold_up_what_was_worked_before_it(
+async def test_slow_handler_does_not_delay_earlier_acknowledgements(
     admin: Admin,
 ) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(50)])
-    told: list[Any] = []
-    async with queue.consumer(on_acknowledged=told.extend) as consumer:
+    results: list[Any] = []
+    async with queue.consumer(on_acknowledged=results.extend) as consumer:
         async for record in consumer:
             if record.offset == 40:
                 await anyio.sleep(0.5)
                 break
 
-        assert max(r.last_offset for r in told) == 39
+        assert max(r.last_offset for r in results) == 39
 
 
-async def test_saying_the_same_twice_is_nothing_and_another_thing_too_late(
+async def test_repeated_acknowledgement_is_ignored_and_different_one_raises(
     admin: Admin,
 ) -> None:
     queue = Queue(admin)
@@ -203,10 +211,10 @@ async def test_saying_the_same_twice_is_nothing_and_another_thing_too_late(
 
     with pytest.raises(ClosedError):
         other.accept()
-    assert await left_over(queue) == []
+    assert await remaining_records(queue) == []
 
 
-async def test_record_answers_to_the_consumer_that_it_came_from(admin: Admin) -> None:
+async def test_record_is_acknowledged_by_its_own_consumer_only(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -220,8 +228,10 @@ async def test_record_answers_to_the_consumer_that_it_came_from(admin: Admin) ->
             assert [r.error for r in await consumer.commit()] == [None]
 
 
-async def test_late_acknowledgement_fails_and_disturbs_nobody(admin: Admin) -> None:
-    # Longer than a busy machine halts: the other's locks are not to end here.
+async def test_late_acknowledgement_fails_without_affecting_new_owner(
+    admin: Admin,
+) -> None:
+    # Long enough that the other consumer's locks do not expire on a busy machine.
     queue = Queue(admin, **{"share.record.lock.duration.ms": "3000"})
     queue.produce([b"x", b"y"])
     async with queue.consumer(acknowledgement="explicit") as slow:
@@ -238,11 +248,11 @@ async def test_late_acknowledgement_fails_and_disturbs_nobody(admin: Admin) -> N
     assert [r.delivery_count for r in taken_over] == [2, 2]
     assert {r.error.name for r in results if r.error} == {"INVALID_RECORD_STATE"}
     assert [r.error for r in good] == [None]
-    assert await left_over(queue) == []
+    assert await remaining_records(queue) == []
 
 
 @since_4_2
-async def test_renewing_outlasts_the_lock(admin: Admin) -> None:
+async def test_renew_extends_lock_beyond_its_duration(admin: Admin) -> None:
     queue = Queue(admin, **{"share.record.lock.duration.ms": "1500"})
     queue.produce([b"x"])
     async with (
@@ -263,7 +273,7 @@ async def test_renewing_outlasts_the_lock(admin: Admin) -> None:
         assert await take(aiter(other), 1, within=2) == []
 
 
-async def test_batches_are_acknowledged_by_one_call(admin: Admin) -> None:
+async def test_batch_is_acknowledged_with_one_call(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(300)])
     seen = 0
@@ -278,10 +288,10 @@ async def test_batches_are_acknowledged_by_one_call(admin: Admin) -> None:
         results = await consumer.commit()
 
     assert all(result.error is None for result in results)
-    assert await left_over(queue) == []
+    assert await remaining_records(queue) == []
 
 
-async def test_implicit_batches_are_accepted_by_asking_for_the_next(
+async def test_requesting_next_batch_accepts_previous(
     admin: Admin,
 ) -> None:
     queue = Queue(admin)
@@ -293,10 +303,10 @@ async def test_implicit_batches_are_accepted_by_asking_for_the_next(
             if sum(sizes) == 20:
                 break
 
-    assert len(await left_over(queue)) == sizes[-1]
+    assert len(await remaining_records(queue)) == sizes[-1]
 
 
-async def test_poll_gives_what_is_there(admin: Admin) -> None:
+async def test_poll_returns_available_records(admin: Admin) -> None:
     queue = Queue(admin, partitions=2)
     async with queue.consumer() as consumer:
         assert await consumer.poll() == []
@@ -312,10 +322,10 @@ async def test_poll_gives_what_is_there(admin: Admin) -> None:
         assert all(r.error is None for r in await consumer.commit())
 
     assert sorted(int(r.value) for r in seen) == list(range(100))
-    assert await left_over(queue) == []
+    assert await remaining_records(queue) == []
 
 
-async def test_cancelled_asking_loses_nothing(admin: Admin) -> None:
+async def test_cancelled_poll_loses_no_record(admin: Admin) -> None:
     queue = Queue(admin)
     seen = []
     async with queue.consumer() as consumer:
@@ -330,7 +340,7 @@ async def test_cancelled_asking_loses_nothing(admin: Admin) -> None:
     assert {record.delivery_count for record in seen} == {1}
 
 
-async def test_deserializer_that_fails_is_raised_for_its_record_alone(
+async def test_deserializer_error_affects_only_its_record(
     admin: Admin,
 ) -> None:
     queue = Queue(admin)
@@ -353,10 +363,10 @@ async def test_deserializer_that_fails_is_raised_for_its_record_alone(
     assert sorted(values) == [1, 2, 4]
     assert {record.value for record in failed} == {b"three"}
     assert [record.delivery_count for record in failed] == [1, 2], "released first"
-    assert b"three" not in [r.value for r in await left_over(queue)]
+    assert b"three" not in [r.value for r in await remaining_records(queue)]
 
 
-async def test_markers_of_transactions_hold_nothing_up(admin: Admin) -> None:
+async def test_transaction_markers_do_not_block_consumption(admin: Admin) -> None:
     queue = Queue(admin, **{"share.isolation.level": "read_committed"})
     for value, commits in ((b"a", True), (b"b", False), (b"c", True)):
         producer = admin.producer(transactional_id=f"{queue.topic}-{value!r}")
@@ -372,7 +382,7 @@ async def test_markers_of_transactions_hold_nothing_up(admin: Admin) -> None:
     assert {record.value for record in seen} == {b"a", b"c", b"plain"}
 
 
-async def test_subscription_moves_to_other_topics_and_back(admin: Admin) -> None:
+async def test_subscription_can_change_to_other_topics_and_back(admin: Admin) -> None:
     queue = Queue(admin)
     other = admin.create_topic(partitions=1)
     queue.produce([b"first"])
@@ -416,10 +426,10 @@ async def test_two_consumers_share_one_partition(admin: Admin) -> None:
             tasks.cancel_scope.cancel()
 
     assert sorted(seen["a"] + seen["b"]) == list(range(600))
-    assert min(len(seen["a"]), len(seen["b"])) > 50, "both had their share"
+    assert min(len(seen["a"]), len(seen["b"])) > 50, "both received records"
 
 
-async def test_groups_are_apart(admin: Admin) -> None:
+async def test_groups_consume_independently(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
     admin.set_group_config(
@@ -436,7 +446,7 @@ async def test_groups_are_apart(admin: Admin) -> None:
             assert len(await take(aiter(another), 1)) == 1
 
 
-async def test_offset_reset_is_set_before_joining(admin: Admin) -> None:
+async def test_auto_offset_reset_is_set_before_joining(admin: Admin) -> None:
     topic = admin.create_topic(partitions=1)
     admin.produce(topic, [b"before"])
     consumer: ShareConsumer = ShareConsumer(
@@ -450,7 +460,7 @@ async def test_offset_reset_is_set_before_joining(admin: Admin) -> None:
 
 
 @since_4_2
-async def test_record_limit_is_exact(admin: Admin) -> None:
+async def test_record_limit_mode_never_exceeds_max_records(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(200)])
     consumer = queue.consumer(
@@ -465,25 +475,27 @@ async def test_record_limit_is_exact(admin: Admin) -> None:
 
 
 @since_4_2
-async def test_consumers_opened_and_closed_over_waiting_records_archive_none(
+async def test_reopened_consumers_use_deliveries_of_processed_record_only(
     admin: Admin,
 ) -> None:
-    """The handler sees one record each time; no more than that one is fetched."""
+    """The handler receives one record each time; only that record is fetched."""
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(2000)])
-    in_hand = []
+    delivered = []
     for turn in range(10):
         async with queue.consumer() as consumer:
             if turn % 2:
-                continue  # opened and closed: nothing is fetched
+                continue  # no fetch
             async for record in consumer:
-                in_hand.append((record.offset, record.delivery_count))
+                delivered.append((record.offset, record.delivery_count))
                 break
-        assert consumer.metrics()["records-consumed-total"] <= 1, "fetched ahead: none"
+        assert consumer.metrics()["records-consumed-total"] <= 1, (
+            "no record was prefetched"
+        )
 
-    # The first record was in hand five times, and that was its last delivery. No
-    # other was let go, not even once.
-    assert in_hand == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
-    rest = await left_over(queue)
+    # The first record was delivered five times, which is the limit. No other record
+    # was ever released.
+    assert delivered == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
+    rest = await remaining_records(queue)
     assert {record.delivery_count for record in rest} == {1}
     assert offsets(rest) == list(range(1, 2000))

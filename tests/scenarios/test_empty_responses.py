@@ -1,4 +1,4 @@
-"""Empty fetch responses that a real broker returns at once, again and again."""
+"""Empty fetch responses that a real broker returns immediately and repeatedly."""
 
 import anyio
 import pytest
@@ -17,15 +17,15 @@ def delete_records(admin: Admin, topic: str, before: int) -> None:
 
 
 @pytest.mark.kafka
-async def test_records_after_a_deleted_range_arrive_with_few_fetches(
+async def test_records_after_deleted_range_arrive_with_few_fetches(
     real_kafka: Kafka,
 ) -> None:
-    """The log start offset, 55, passes records that are held.
+    """The log start offset, 55, moves beyond locked records.
 
-    The broker (4.3.0, 4.4.0) then lets a small fetch acquire only 50 and 51, of a batch
-    of ten, and reads at 52 forever, although the log begins at 55. Each fetch is an
-    ERROR in its log. Another session, or another member, is answered in the same way;
-    only a group that loses its last member is loaded anew.
+    A small fetch then acquires only 50 and 51, of a batch of ten, and the broker
+    (4.3.0, 4.4.0) reads at 52 forever, although the log starts at 55. Each fetch logs
+    an ERROR at the broker. Other sessions and members get the same response; the
+    broker reloads the group's state only after its last member has left.
     """
     queue = Queue(real_kafka.admin)
     for _ in range(10):
@@ -52,10 +52,10 @@ async def test_records_after_a_deleted_range_arrive_with_few_fetches(
 
 
 @pytest.mark.slow
-async def test_long_aborted_transactions_are_passed_over_with_few_fetches(
+async def test_aborted_transactions_are_skipped_with_few_fetches(
     admin: Admin,
 ) -> None:
-    """A broker passes over as many aborted records per fetch as that requests."""
+    """A broker skips as many aborted records per fetch as the fetch requests."""
     queue = Queue(admin, **{"share.isolation.level": "read_committed"})
     await anyio.to_thread.run_sync(abort_transactions, queue, 10, 500)
     async with queue.consumer() as consumer:
@@ -80,7 +80,7 @@ def abort_transactions(queue: Queue, transactions: int, records: int) -> None:
     producer.commit_transaction(10)
 
 
-async def test_idle_consumers_get_a_record_at_once(admin: Admin) -> None:
+async def test_idle_consumers_receive_record_immediately(admin: Admin) -> None:
     queue = Queue(admin)
     async with queue.consumer() as one, queue.consumer() as other:
         async with anyio.create_task_group() as tasks:

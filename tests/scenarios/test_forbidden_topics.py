@@ -1,6 +1,6 @@
-"""A topic that may not be read: raised once, and read when it may be.
+"""A forbidden topic raises one error and is consumed once it is allowed.
 
-The topic beside it is consumed all the time.
+The other topic of the subscription is consumed all the time.
 """
 
 import re
@@ -18,21 +18,21 @@ from tests.kafka_plugin import HALVES, Admin
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PARTITIONS = 5
-CALM = 4.0
-"""Seconds in which an error was raised a dozen times."""
-HINT = (
+OBSERVED_SECONDS = 4.0
+"""Seconds in which a repeated error would be raised a dozen times."""
+MESSAGE = (
     r"topic '(\S+)' may not be read: (fetching \1-\d: )?TOPIC_AUTHORIZATION_FAILED; "
     "this needs READ on it"
 )
 
 
 class Reader:
-    """A consumer of two topics, and what it gets of them."""
+    """A consumer that records the values and errors it receives."""
 
     def __init__(self, admin: Admin, *topics: str) -> None:
         self.admin = admin
         self.values: list[bytes] = []
-        self.errors: list[str] = []  # the topics of them
+        self.errors: list[str] = []  # the topic of each error
         group = f"group-{topics[0]}"
         admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
         self.consumer: ShareConsumer[Any, Any] = ShareConsumer(
@@ -45,28 +45,30 @@ class Reader:
                 async for record in self.consumer:
                     self.values.append(record.value)
             except AuthorizationError as error:
-                match = re.fullmatch(HINT, str(error))
+                match = re.fullmatch(MESSAGE, str(error))
                 self.errors.append(match[1] if match else str(error))
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         with anyio.fail_after(20):
             while not condition():
                 await anyio.sleep(0.05)
 
-    async def gets(self, topic: str, *values: bytes, partition: int = 0) -> None:
-        """Produce values, and wait until they were consumed."""
-        await in_thread(self.admin.produce, topic, values, partition)
-        await self.until(lambda: set(values) <= set(self.values))
+    async def consume_values(
+        self, topic: str, *values: bytes, partition: int = 0
+    ) -> None:
+        """Produce values, and wait until they are consumed."""
+        await run_in_thread(self.admin.produce, topic, values, partition)
+        await self.wait_until(lambda: set(values) <= set(self.values))
 
-    async def gets_all(self, topic: str, word: bytes) -> None:
-        """Produce a value to each partition, and wait until all were consumed."""
+    async def consume_from_all_partitions(self, topic: str, word: bytes) -> None:
+        """Produce a value to each partition, and wait until all are consumed."""
         values = [b"%b-%d" % (word, partition) for partition in range(PARTITIONS)]
         for partition, value in enumerate(values):
-            await in_thread(self.admin.produce, topic, [value], partition)
-        await self.until(lambda: set(values) <= set(self.values))
+            await run_in_thread(self.admin.produce, topic, [value], partition)
+        await self.wait_until(lambda: set(values) <= set(self.values))
 
 
-async def in_thread(call: Callable[..., Any], *arguments: Any) -> None:
+async def run_in_thread(call: Callable[..., Any], *arguments: Any) -> None:
     await anyio.to_thread.run_sync(lambda: call(*arguments))
 
 
@@ -83,92 +85,99 @@ def brokers(half: str, request: pytest.FixtureRequest) -> Admin:
     return found
 
 
-FORBIDDING = {
+ACL_CHANGES = {
     "describe only": (Admin.hide_records, Admin.show_records),
     "nothing": (Admin.deny_topic, Admin.allow_topic),
 }
 
 
-@pytest.fixture(params=FORBIDDING.values(), ids=FORBIDDING.keys())
-def ways(request: pytest.FixtureRequest) -> Any:
-    """How a topic is forbidden, and allowed."""
+@pytest.fixture(params=ACL_CHANGES.values(), ids=ACL_CHANGES.keys())
+def acl_changes(request: pytest.FixtureRequest) -> Any:
+    """Return two functions, which forbid and allow a topic."""
     return request.param
 
 
-async def test_topic_that_is_forbidden_from_the_start(
-    brokers: Admin, ways: Any
+async def test_topic_forbidden_from_start_raises_once_and_is_consumed_when_allowed(
+    brokers: Admin, acl_changes: Any
 ) -> None:
-    forbid, allow = ways
+    forbid, allow = acl_changes
     secret = brokers.create_topic(partitions=PARTITIONS)
     public = brokers.create_topic(partitions=PARTITIONS)
     forbid(brokers, secret)
     reader = Reader(brokers, secret, public)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
-        await reader.until(lambda: bool(reader.errors))
+        await reader.wait_until(lambda: bool(reader.errors))
         for number in range(4):
-            await reader.gets_all(public, b"public-%d" % number)
-            await anyio.sleep(CALM / 4)
+            await reader.consume_from_all_partitions(public, b"public-%d" % number)
+            await anyio.sleep(OBSERVED_SECONDS / 4)
         assert reader.errors == [secret]
 
-        await in_thread(allow, brokers, secret)
-        await reader.gets_all(secret, b"secret")
+        await run_in_thread(allow, brokers, secret)
+        await reader.consume_from_all_partitions(secret, b"secret")
         assert len(reader.errors) == 1
         tasks.cancel_scope.cancel()
 
 
-async def test_topic_that_is_forbidden_and_allowed_again_and_again(
-    brokers: Admin, ways: Any
+async def test_topic_forbidden_repeatedly_raises_once_each_time(
+    brokers: Admin, acl_changes: Any
 ) -> None:
-    forbid, allow = ways
+    forbid, allow = acl_changes
     secret = brokers.create_topic(partitions=PARTITIONS)
     public = brokers.create_topic(partitions=PARTITIONS)
     reader = Reader(brokers, public, secret)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
-        await reader.gets_all(secret, b"before")
+        await reader.consume_from_all_partitions(secret, b"before")
         for turn in range(1, 3):
-            await in_thread(forbid, brokers, secret)
-            await reader.until(lambda turn=turn: len(reader.errors) == turn)
+            await run_in_thread(forbid, brokers, secret)
+            await reader.wait_until(lambda turn=turn: len(reader.errors) == turn)
             fetches = reader.consumer.metrics()["fetch-total"]
-            await reader.gets(public, b"public-%d" % turn)
-            await anyio.sleep(CALM)
+            await reader.consume_values(public, b"public-%d" % turn)
+            await anyio.sleep(OBSERVED_SECONDS)
             assert reader.errors == [secret] * turn
-            assert reader.consumer.metrics()["fetch-total"] - fetches < 40 * CALM
+            assert (
+                reader.consumer.metrics()["fetch-total"] - fetches
+                < 40 * OBSERVED_SECONDS
+            )
 
-            await in_thread(allow, brokers, secret)
-            await reader.gets_all(secret, b"secret-%d" % turn)
+            await run_in_thread(allow, brokers, secret)
+            await reader.consume_from_all_partitions(secret, b"secret-%d" % turn)
         tasks.cancel_scope.cancel()
 
 
-async def test_two_forbidden_topics_are_two_errors(admin: Admin, ways: Any) -> None:
-    forbid, allow = ways
+async def test_two_forbidden_topics_raise_two_errors(
+    admin: Admin, acl_changes: Any
+) -> None:
+    forbid, allow = acl_changes
     secrets = [admin.create_topic(partitions=PARTITIONS) for _ in range(2)]
     for secret in secrets:
         forbid(admin, secret)
     reader = Reader(admin, *secrets)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
-        await anyio.sleep(CALM)
+        await anyio.sleep(OBSERVED_SECONDS)
         assert sorted(reader.errors) == sorted(secrets)
 
-        await in_thread(allow, admin, secrets[0])
-        await reader.gets_all(secrets[0], b"first")
+        await run_in_thread(allow, admin, secrets[0])
+        await reader.consume_from_all_partitions(secrets[0], b"first")
         assert len(reader.errors) == 2
         tasks.cancel_scope.cancel()
 
 
-async def test_new_subscription_raises_the_error_again(admin: Admin, ways: Any) -> None:
+async def test_new_subscription_raises_error_again(
+    admin: Admin, acl_changes: Any
+) -> None:
     secret = admin.create_topic(partitions=PARTITIONS)
     public = admin.create_topic(partitions=PARTITIONS)
-    ways[0](admin, secret)
+    acl_changes[0](admin, secret)
     reader = Reader(admin, secret)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
-        await reader.until(lambda: len(reader.errors) == 1)
+        await reader.wait_until(lambda: len(reader.errors) == 1)
         reader.consumer.subscribe(secret, public)
-        await reader.until(lambda: len(reader.errors) == 2)
-        await reader.gets_all(public, b"public")
-        await anyio.sleep(CALM / 2)
+        await reader.wait_until(lambda: len(reader.errors) == 2)
+        await reader.consume_from_all_partitions(public, b"public")
+        await anyio.sleep(OBSERVED_SECONDS / 2)
         assert len(reader.errors) == 2
         tasks.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""What holds on a cluster that nobody has asked anything yet."""
+"""Joining a group on a cluster that has received no requests yet."""
 
 import anyio
 import pytest
@@ -17,7 +17,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def test_nobody_coordinates_until_somebody_asks_who_does() -> None:
+async def test_group_has_no_coordinator_until_find_coordinator_request() -> None:
     with KafkaCluster(VERSION) as cluster:
         admin = Admin(cluster.bootstrap_servers)
         topic = admin.create_topic(partitions=1)
@@ -33,7 +33,7 @@ async def test_nobody_coordinates_until_somebody_asks_who_does() -> None:
                 while (await member.heartbeat(0, topic)).error != Code.NONE:
                     await anyio.sleep(0.05)
 
-        # And a consumer, whose coordinators' topics exist only now, finds its way.
+        # A consumer can join, although the internal topics were only just created.
         consumer: ShareConsumer = ShareConsumer(
             topic,
             group_id="newcomer",

@@ -1,4 +1,4 @@
-"""Handlers that release what they are given: few deliveries are used up."""
+"""Handlers that release all records for a while use few deliveries."""
 
 import logging
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Handlers:
-    """Handlers of one queue, which release every record while they are `down`."""
+    """Handlers of one queue that release every record while they are `down`."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -22,7 +22,7 @@ class Handlers:
         self.archived = 0
 
     async def run(self, consumers: int, records: int, outage: float) -> None:
-        """Process so many records, after an outage of so many seconds."""
+        """Process records after an outage (seconds)."""
         async with anyio.create_task_group() as tasks:
             for _ in range(consumers):
                 tasks.start_soon(self._consume)
@@ -53,7 +53,7 @@ class Handlers:
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(("consumers", "lost"), [(1, 0), (3, 5)])
-async def test_outage_of_four_seconds_archives_next_to_nothing(
+async def test_outage_of_four_seconds_archives_almost_no_record(
     admin: Admin, consumers: int, lost: int
 ) -> None:
     queue = Queue(admin)
@@ -67,7 +67,7 @@ async def test_outage_of_four_seconds_archives_next_to_nothing(
     assert handlers.deliveries < 1200
 
 
-async def test_single_release_is_delivered_again_at_once(admin: Admin) -> None:
+async def test_released_record_is_redelivered_immediately(admin: Admin) -> None:
     queue = Queue(admin)
     async with queue.consumer(acknowledgement="explicit") as consumer:
         records = aiter(consumer)
@@ -83,7 +83,7 @@ async def test_single_release_is_delivered_again_at_once(admin: Admin) -> None:
     assert elapsed < 0.3
 
 
-async def test_partition_that_is_paused_delays_no_other_and_no_close(
+async def test_paused_partition_delays_neither_others_nor_close(
     admin: Admin,
 ) -> None:
     queue = Queue(admin, partitions=2)
@@ -91,7 +91,7 @@ async def test_partition_that_is_paused_delays_no_other_and_no_close(
     consumer = queue.consumer(acknowledgement="explicit")
     async with consumer:
         records = aiter(consumer)
-        for _ in range(3):  # the next one comes after 3 s
+        for _ in range(3):  # the next delivery takes 3 s
             (record,) = await take(records, 1)
             record.release()
         delays = []
@@ -109,7 +109,7 @@ async def test_partition_that_is_paused_delays_no_other_and_no_close(
     assert closing < 1.0
 
 
-async def test_release_on_the_last_delivery_is_logged_and_counted(
+async def test_release_on_last_delivery_is_logged_and_counted(
     admin: Admin, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = Queue(admin, **{"share.delivery.count.limit": "2"})

@@ -17,20 +17,20 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def queue3(kafka3: Kafka) -> Queue:
-    """A topic that another broker takes over, with 100 records."""
+    """A replicated topic with 100 records."""
     queue = Queue(kafka3.admin, replication=3)
     queue.produce([b"%d" % number for number in range(100)])
     return queue
 
 
-async def test_records_of_a_killed_broker_are_lost_though_no_request_is_in_flight(
+async def test_locks_of_killed_broker_are_lost_without_request_in_flight(
     kafka3: Kafka, queue3: Queue
 ) -> None:
     network = WatchedNetwork()
-    async with explicit(queue3, network) as consumer:
+    async with explicit_consumer(queue3, network) as consumer:
         records = aiter(consumer)
         held = await take(records, 30)
-        await until(lambda: network.under_way == 0)
+        await until(lambda: network.in_flight == 0)
         assert all(record.held for record in held)
 
         leader = queue3.admin.leader(queue3.topic, 0)
@@ -48,7 +48,7 @@ async def test_records_of_a_killed_broker_are_lost_though_no_request_is_in_fligh
     assert {record.offset for record in again} == set(range(100))
 
 
-async def test_implicitly_accepted_records_of_a_killed_broker_fail_and_raise_nothing(
+async def test_implicit_acceptance_at_killed_broker_fails_without_raising(
     kafka3: Kafka, queue3: Queue
 ) -> None:
     network, results = WatchedNetwork(), []
@@ -58,9 +58,9 @@ async def test_implicitly_accepted_records_of_a_killed_broker_fail_and_raise_not
     async with consumer:
         records = aiter(consumer)
         await take(records, 5)
-        await until(lambda: network.under_way == 0)
+        await until(lambda: network.in_flight == 0)
         lost = await take(records, 1)
-        await until(lambda: network.under_way == 0)
+        await until(lambda: network.in_flight == 0)
 
         leader = queue3.admin.leader(queue3.topic, 0)
         await anyio.to_thread.run_sync(kafka3.cluster.kill, leader)
@@ -74,12 +74,12 @@ async def test_implicitly_accepted_records_of_a_killed_broker_fail_and_raise_not
     assert failed[0].error is not None
 
 
-def explicit(queue: Queue, network: WatchedNetwork) -> ShareConsumer[Any, Any]:
+def explicit_consumer(queue: Queue, network: WatchedNetwork) -> ShareConsumer[Any, Any]:
     return queue.consumer(acknowledgement="explicit", network=network)
 
 
 async def accept_all(records: Any, count: int) -> list[Record[Any, Any]]:
-    """Take and accept so many; each is held when it is handed out."""
+    """Take and accept records; check that each is locked when delivered."""
     taken = []
     with anyio.fail_after(40):
         while len(taken) < count:

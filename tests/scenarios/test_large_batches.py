@@ -1,4 +1,4 @@
-"""Bytes fetched per record, and limits on them, where producer batches are large."""
+"""Fetch sizes with large producer batches."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,13 +28,13 @@ class CountingNetwork:
         self._network = TcpNetwork()
 
     async def connect(self, endpoint: Endpoint) -> FrameTransport:
-        return CountingWire(await self._network.connect(endpoint), self)
+        return CountingTransport(await self._network.connect(endpoint), self)
 
 
-class CountingWire:
+class CountingTransport:
     def __init__(self, wire: FrameTransport, network: CountingNetwork) -> None:
         self._network = network
-        self._wire = wire
+        self._transport = wire
         self.send = wire.send
         self.receive = wire.receive
         self.idle = wire.idle
@@ -43,7 +43,7 @@ class CountingWire:
     async def exchange(
         self, data: bytes, timeout: float, read: Callable[[Frame], Any]
     ) -> Any:
-        return await self._wire.exchange(data, timeout, self._counting(read))
+        return await self._transport.exchange(data, timeout, self._counting(read))
 
     def _counting(self, read: Callable[[Frame], Any]) -> Callable[[Frame], Any]:
         def counted(frame: Frame) -> Any:
@@ -56,7 +56,7 @@ class CountingWire:
 async def process(
     consumer: ShareConsumer[Any, Any], records: int, seconds: float
 ) -> int:
-    """Process records one by one, each for so long; return how many were new."""
+    """Process records one by one, with a delay each; return how many were new."""
     seen: set[int] = set()
     async for record in consumer:
         if seconds:
@@ -68,7 +68,7 @@ async def process(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "lock", "records", "most"),
+    ("seconds", "lock", "records", "max_bytes"),
     [
         # Half of the lock, 1.5 s, holds 150 records of 10 ms: the ratio of a 0.1 s
         # handler to the default lock of 30 s. Two small fetches come first.
@@ -76,8 +76,8 @@ async def process(
         pytest.param(0.1, 3, 105, 100_000, id="15 records in half of the lock"),
     ],
 )
-async def test_fetch_of_large_batches_requests_what_half_of_the_lock_allows(
-    admin: Admin, seconds: float, lock: int, records: int, most: int
+async def test_fetch_size_is_limited_by_half_of_lock_duration(
+    admin: Admin, seconds: float, lock: int, records: int, max_bytes: int
 ) -> None:
     queue = Queue(admin, **{"share.record.lock.duration.ms": f"{lock}000"})
     queue.produce([VALUE] * 4000, **LARGE)
@@ -89,11 +89,11 @@ async def test_fetch_of_large_batches_requests_what_half_of_the_lock_allows(
             per_record = network.received / records
             expired = consumer.metrics()["locks-expired-total"]
 
-    assert per_record < most
+    assert per_record < max_bytes
     assert 0 == expired
 
 
-async def test_fast_handler_receives_each_large_batch_about_once(admin: Admin) -> None:
+async def test_fast_handler_receives_large_batches_about_once(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([VALUE] * 20_000, **LARGE)
     network = CountingNetwork()
@@ -107,12 +107,12 @@ async def test_fast_handler_receives_each_large_batch_about_once(admin: Admin) -
 
 @pytest.mark.kafka
 @pytest.mark.slow
-async def test_consumer_under_a_quota_loses_one_response_and_uses_the_quota(
+async def test_consumer_with_quota_loses_one_response_and_uses_the_quota(
     real_kafka: Kafka,
 ) -> None:
-    """200 kB/s allow two batches in eleven seconds, and lose the response to a third.
+    """A quota of 200 kB/s allows two batches in eleven seconds; a third is lost.
 
-    4,000 records take 34 s; without what is learned of the quota 449 came in 60 s.
+    4,000 records take 34 s. A consumer that ignores the quota received 449 in 60 s.
     """
     queue = Queue(real_kafka.admin)
     queue.produce([VALUE] * 4000, **LARGE)

@@ -1,4 +1,4 @@
-"""A topic of many partitions, of which fetches ask for some at a time."""
+"""A topic with many partitions, of which each fetch requests some."""
 
 from collections import Counter
 from typing import Any, Final
@@ -9,17 +9,17 @@ import pytest
 from sharecons.protocol.fetch.turns import PART
 from sharecons.testing.broker.codec import decode_request
 from tests.kafka_plugin import Admin
-from tests.scenarios.queue import Queue, left_over
+from tests.scenarios.queue import Queue, remaining_records
 from tests.scenarios.watched import WatchedNetwork
 
 pytestmark = pytest.mark.anyio
 
-PARTITIONS: Final = 120  # a third of them each member's, or all are one's
-RECORDS: Final = 200  # of each
+PARTITIONS: Final = 120  # one member has a third of them, or all
+RECORDS: Final = 200  # per partition
 
 
-def narrowed(network: WatchedNetwork) -> int:
-    """How often many partitions were taken out of a session with one fetch."""
+def count_partition_removals(network: WatchedNetwork) -> int:
+    """Return how many fetches removed many partitions from the session."""
     requests = [decode_request(data[4:])[1] for data in network.sent]
     forgotten = [getattr(request, "forgotten_topics_data", ()) for request in requests]
     return sum(
@@ -27,7 +27,7 @@ def narrowed(network: WatchedNetwork) -> int:
     )
 
 
-async def test_each_record_of_many_partitions_comes_once_to_one_of_three(
+async def test_three_consumers_receive_each_record_of_many_partitions_once(
     admin: Admin,
 ) -> None:
     queue = Queue(admin, PARTITIONS)
@@ -51,7 +51,7 @@ async def test_each_record_of_many_partitions_comes_once_to_one_of_three(
                 offsets.update((r.partition, r.offset) for r in batch)
                 deliveries.update(r.delivery_count for r in batch)
                 if len(offsets) == PARTITIONS * RECORDS:
-                    all_came.set()  # and ask again, which accepts the last ones
+                    all_came.set()  # the next request accepts the last records
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -64,5 +64,5 @@ async def test_each_record_of_many_partitions_comes_once_to_one_of_three(
     assert {1} == set(offsets.values())
     assert {1} == set(deliveries)
     assert [] == failed
-    assert narrowed(network)
-    assert [] == await left_over(queue)
+    assert count_partition_removals(network)
+    assert [] == await remaining_records(queue)

@@ -1,4 +1,4 @@
-"""Fetching and work at once: what is under way when the application is served."""
+"""Fetches in flight while the application processes records."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ from tests.scenarios.watched import WatchedNetwork
 pytestmark = pytest.mark.anyio
 
 
-TRIES = 3
-"""A machine that is busy elsewhere lets whom it likes run first."""
+MAX_ATTEMPTS = 3
+"""A busy machine may run the tasks in an unfavourable order."""
 
 
-async def test_next_fetch_is_on_its_way_before_what_came_is_worked(
+async def test_next_fetch_is_sent_before_batch_is_delivered(
     admin: Admin,
 ) -> None:
     share = 0.0
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         share = max(share, await share_of_fetches_ahead(admin))
         if share > 0.8:
             break
@@ -37,23 +37,26 @@ async def share_of_fetches_ahead(admin: Admin) -> float:
         ) as consumer:
             left = 20_000
             async for batch in consumer.batches():
-                # Or what it brought is here, where it was quicker than the machine.
-                ahead.append(network.under_way > 0 or network.brought > len(ahead) + 1)
+                # A fast fetch may already have returned its records.
+                ahead.append(
+                    network.in_flight > 0
+                    or network.fetches_with_records > len(ahead) + 1
+                )
                 left -= len(batch)
                 if not left:
                     break
 
-    # The first ones find out how fast this consumer is; after the last there is none.
+    # The first fetches measure the consumer's speed; the last have no successor.
     judged = ahead[15:-3]
-    assert network.brought == len(ahead)
+    assert network.fetches_with_records == len(ahead)
     assert len(judged) > 15
     return judged.count(True) / len(judged)
 
 
-async def test_while_much_comes_the_next_fetch_is_sent(
+async def test_next_fetch_is_sent_while_response_arrives(
     admin: Admin, anyio_backend_name: str
 ) -> None:
-    """Where a wire goes on by itself; each record comes once, and in order."""
+    """Only where the transport sends the next request; records stay in order."""
     queue = Queue(admin, partitions=6)
     network = WatchedNetwork()
     wanted = 1 if anyio_backend_name == "trio" else 2
@@ -63,7 +66,9 @@ async def test_while_much_comes_the_next_fetch_is_sent(
     with anyio.fail_after(60):
         async with queue.consumer(network=network, max_records=500) as consumer:
             batches = aiter(consumer.batches())
-            while produced < 12_000 or (network.most < wanted and produced < 60_000):
+            while produced < 12_000 or (
+                network.max_in_flight < wanted and produced < 60_000
+            ):
                 queue.produce([value] * 12_000)
                 produced += 12_000
                 while got < produced:
@@ -73,11 +78,11 @@ async def test_while_much_comes_the_next_fetch_is_sent(
                         assert record.offset == next_offset[record.partition]
                         next_offset[record.partition] += 1
 
-    assert network.most == wanted
+    assert network.max_in_flight == wanted
 
 
-async def test_callbacks_run_in_a_task(admin: Admin) -> None:
-    """Where all of anyio can be used, though answers are read outside of any task."""
+async def test_callbacks_run_in_task(admin: Admin) -> None:
+    """Callbacks may use anyio, although responses are read outside of any task."""
     queue = Queue(admin)
     tasks = set()
 

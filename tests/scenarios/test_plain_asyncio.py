@@ -1,4 +1,4 @@
-"""In programs that know asyncio only: its own cancellation, time limits and tasks."""
+"""Programs that use asyncio only: its cancellation, timeouts and tasks."""
 
 import asyncio
 
@@ -6,13 +6,13 @@ import pytest
 
 from sharecons.net.io.tcp import ProtocolTransport
 from tests.kafka_plugin import Admin
-from tests.scenarios.queue import Queue, left_over, offsets
-from tests.scenarios.versions import LET_GO
+from tests.scenarios.queue import Queue, offsets, remaining_records
+from tests.scenarios.versions import COUNT_AFTER_CLOSE
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_time_limit_of_asyncio_loses_nothing(admin: Admin) -> None:
+async def test_asyncio_timeouts_lose_no_record(admin: Admin) -> None:
     queue = Queue(admin)
     async with queue.consumer() as consumer:
         for _ in range(3):
@@ -23,10 +23,10 @@ async def test_time_limit_of_asyncio_loses_nothing(admin: Admin) -> None:
             record = await anext(aiter(consumer))
         record.accept()
 
-    assert await left_over(queue) == []
+    assert await remaining_records(queue) == []
 
 
-async def test_cancelled_task_closes_and_releases_what_it_worked_on(
+async def test_cancelled_task_releases_current_record(
     admin: Admin,
 ) -> None:
     queue = Queue(admin)
@@ -46,10 +46,12 @@ async def test_cancelled_task_closes_and_releases_what_it_worked_on(
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert [r.delivery_count for r in await left_over(queue)] == [LET_GO]
+    assert [r.delivery_count for r in await remaining_records(queue)] == [
+        COUNT_AFTER_CLOSE
+    ]
 
 
-async def test_closing_from_another_task_ends_the_loop(admin: Admin) -> None:
+async def test_close_in_other_task_ends_loop(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(5)])
     seen = []
@@ -65,12 +67,12 @@ async def test_closing_from_another_task_ends_the_loop(admin: Admin) -> None:
             async for record in consumer:
                 seen.append(record)  # noqa: PERF401 (the other task looks at it)
 
-    # The last was passed: asking for the next accepted it.
+    # Requesting the next record accepted the last one.
     assert offsets(seen) == [0, 1, 2, 3, 4]
-    assert await left_over(queue) == []
+    assert await remaining_records(queue) == []
 
 
-async def test_a_record_that_comes_alone_is_here_in_the_call_that_brought_it(
+async def test_single_record_is_delivered_within_buffer_updated(
     admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = Queue(admin)
@@ -92,5 +94,5 @@ async def test_a_record_that_comes_alone_is_here_in_the_call_that_brought_it(
             await anext(records)
             here.append(in_call)
 
-    # The first ones find out that nothing lies ready; and a fetch may begin anew.
+    # The first fetches measure the rate; later ones may still start a new fetch.
     assert here[10:].count(True) > 10

@@ -1,4 +1,4 @@
-"""Consumers in processes of their own, one of them killed without a word."""
+"""Consumers in separate processes, one of which is killed."""
 
 import signal
 import subprocess
@@ -16,12 +16,12 @@ from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
 RECORDS = 200_000
 PARTITIONS = 6
 WINDOW = 2000
-"""share.partition.max.record.locks: what can be held of a partition at a time."""
+"""share.partition.max.record.locks: the maximum of locked records per partition."""
 
 
 class Entry(NamedTuple):
-    at: int
-    what: str
+    time: int
+    kind: str
     partition: int
     first: int
     last: int
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 class Workers:
-    """Worker processes of one group, and their journals."""
+    """Worker processes of one group, and their logs."""
 
     def __init__(self, admin: Admin, topic: str, group: str, directory: Path) -> None:
         self._arguments = [admin.bootstrap_servers, topic, group]
@@ -37,61 +37,61 @@ class Workers:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, mode: str, member: str = "") -> subprocess.Popen[bytes]:
-        journal = self._directory / f"{len(self.processes)}"
-        journal.touch()
+        log = self._directory / f"{len(self.processes)}"
+        log.touch()
         module = [sys.executable, "-m", "tests.scenarios.worker"]
         arguments = [
             *self._arguments,
             mode,
-            str(journal),
+            str(log),
             *([member] if member else []),
         ]
         process = subprocess.Popen([*module, *arguments])
         self.processes.append(process)
         return process
 
-    def entries(self) -> list[Entry]:
-        """All that was written down, in order of time."""
+    def enattempts(self) -> list[Entry]:
+        """Return all log enattempts, sorted by time."""
         found = []
-        for journal in self._directory.iterdir():
-            for line in journal.read_text().splitlines():
+        for log in self._directory.iterdir():
+            for line in log.read_text().splitlines():
                 what, *numbers = line.split()
                 found.append(Entry(int(numbers[0]), what, *map(int, numbers[1:])))
         return sorted(found)
 
-    def lines(self) -> int:
+    def processed_count(self) -> int:
         return sum(j.read_bytes().count(b"P") for j in self._directory.iterdir())
 
-    def wait_for(self, processed: int, seconds: float) -> None:
+    def wait_for_count(self, processed: int, seconds: float) -> None:
         end = time.monotonic() + seconds
-        while self.lines() < processed:
-            assert time.monotonic() < end, f"only {self.lines()} processed"
+        while self.processed_count() < processed:
+            assert time.monotonic() < end, f"only {self.processed_count()} processed"
             time.sleep(0.05)
 
     def wait_for_offset(
         self, offset: int, partitions: set[int], seconds: float
     ) -> None:
-        """Wait until this offset of each of these partitions was processed."""
+        """Wait until this offset of each of these partitions is processed."""
         end = time.monotonic() + seconds
         while True:
-            entries = [e for e in self.entries() if e.what == "P"]
-            if partitions <= {e.partition for e in entries if e.first == offset}:
+            enattempts = [e for e in self.enattempts() if e.kind == "P"]
+            if partitions <= {e.partition for e in enattempts if e.first == offset}:
                 return
-            assert time.monotonic() < end, f"offset {offset} not of all: {entries}"
+            assert time.monotonic() < end, f"offset {offset} not of all: {enattempts}"
             time.sleep(0.05)
 
-    def wait_for_quiet(self, calm: float = 12.0) -> None:
-        """Wait until nothing was written down for so long.
+    def wait_until_idle(self, idle_seconds: float = 12.0) -> None:
+        """Wait until no record was processed for some seconds.
 
-        By default longer than it takes until partitions that only a killed member
-        had are assigned anew: its session timeout, and a heartbeat of the others.
+        The default is longer than it takes to reassign the partitions of a killed
+        member: its session timeout plus a heartbeat of the others.
         """
-        before, since = -1, time.monotonic()
+        count, since = -1, time.monotonic()
         end = since + 100
-        while time.monotonic() - since < calm:
-            assert time.monotonic() < end, f"still at it after {before} processed"
-            if (now := self.lines()) != before:
-                before, since = now, time.monotonic()
+        while time.monotonic() - since < idle_seconds:
+            assert time.monotonic() < end, f"still at it after {count} processed"
+            if (now := self.processed_count()) != count:
+                count, since = now, time.monotonic()
             time.sleep(0.2)
 
     def stop(self) -> None:
@@ -111,7 +111,7 @@ def workers(admin: Admin, tmp_path: Path) -> Iterator[Workers]:
     group = f"group-{topic}"
     config = {
         "share.auto.offset.reset": "earliest",
-        # What a killed member had is assigned anew after this; 45 s otherwise.
+        # Partitions of a killed member are reassigned after this; default 45 s.
         "share.session.timeout.ms": "6000",
         "share.heartbeat.interval.ms": "2000",
     }
@@ -126,41 +126,41 @@ def workers(admin: Admin, tmp_path: Path) -> Iterator[Workers]:
         process.wait()
 
 
-def number_of(entry: Entry, offset: int) -> int:
+def record_number(entry: Entry, offset: int) -> int:
     return offset * PARTITIONS + entry.partition
 
 
-def run_with_a_kill(workers: Workers, mode: str) -> int:
-    """Three workers; one is killed in the middle. Gives when, in nanoseconds."""
-    victim = workers.start(mode)
+def run_and_kill_one(workers: Workers, mode: str) -> int:
+    """Run three workers and kill one; return the time of the kill in nanoseconds."""
+    killed = workers.start(mode)
     workers.start(mode)
     workers.start(mode)
-    workers.wait_for(RECORDS // 3, 60)
+    workers.wait_for_count(RECORDS // 3, 60)
     killed_at = time.monotonic_ns()
-    victim.kill()
-    victim.wait()
-    workers.wait_for(RECORDS, 100)
-    workers.wait_for_quiet()  # whatever should not come again has time to
+    killed.kill()
+    killed.wait()
+    workers.wait_for_count(RECORDS, 100)
+    workers.wait_until_idle()  # time for wrong redeliveries
     workers.stop()
     return killed_at
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_killed_implicit_consumer_loses_nothing_and_repeats_nothing_accepted(
+def test_killed_implicit_consumer_loses_no_record_and_repeats_none_accepted(
     workers: Workers,
 ) -> None:
-    run_with_a_kill(workers, "implicit")
+    run_and_kill_one(workers, "implicit")
     processed: set[int] = set()
     accepted: set[int] = set()
-    for entry in workers.entries():
-        if entry.what == "P":
-            number = number_of(entry, entry.first)
+    for entry in workers.enattempts():
+        if entry.kind == "P":
+            number = record_number(entry, entry.first)
             assert number not in accepted, f"{entry} was accepted before"
             processed.add(number)
-        elif entry.what == "1":
+        elif entry.kind == "1":
             for offset in range(entry.first, entry.last + 1):
-                accepted.add(number_of(entry, offset))
+                accepted.add(record_number(entry, offset))
 
     assert processed == set(range(RECORDS))
     assert len(accepted) > RECORDS * 0.9
@@ -168,23 +168,25 @@ def test_killed_implicit_consumer_loses_nothing_and_repeats_nothing_accepted(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_killed_explicit_consumer_keeps_to_what_was_said(workers: Workers) -> None:
-    killed_at = run_with_a_kill(workers, "explicit")
+def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
+    workers: Workers,
+) -> None:
+    killed_at = run_and_kill_one(workers, "explicit")
     deliveries: dict[int, list[int]] = defaultdict(list)
     released: dict[int, int] = {}
     over: set[int] = set()
     lost_attempts = 0
-    for entry in workers.entries():
-        numbers = [number_of(entry, o) for o in range(entry.first, entry.last + 1)]
-        if entry.what == "P":
+    for entry in workers.enattempts():
+        numbers = [record_number(entry, o) for o in range(entry.first, entry.last + 1)]
+        if entry.kind == "P":
             assert numbers[0] not in over, f"{entry} was accepted or rejected before"
             if numbers[0] in released and entry.count != 2:
-                # It was held by the victim when it was killed, and seen by nobody.
-                assert entry.at > killed_at
+                # The killed worker had locked it, but not processed it.
+                assert entry.time > killed_at
                 lost_attempts += 1
             deliveries[numbers[0]].append(entry.count)
-        elif entry.what == "2":
-            released.update(dict.fromkeys(numbers, entry.at))
+        elif entry.kind == "2":
+            released.update(dict.fromkeys(numbers, entry.time))
         else:
             over.update(numbers)
 
@@ -198,7 +200,7 @@ def test_killed_explicit_consumer_keeps_to_what_was_said(workers: Workers) -> No
 @pytest.mark.slow
 @pytest.mark.punctual
 @pytest.mark.timeout(200)
-def test_killed_consumer_of_a_kept_member_id_is_back_at_once(
+def test_restarted_consumer_with_same_member_id_resumes_immediately(
     kafka: Kafka, tmp_path: Path
 ) -> None:
     admin = kafka.admin
@@ -214,26 +216,26 @@ def test_killed_consumer_of_a_kept_member_id_is_back_at_once(
         admin.produce(topic, [b"0"], partition=partition)
     workers = Workers(admin, topic, group, tmp_path)
 
-    def restarted(member: str, patience: float) -> float:
-        """Kill, produce and start: seconds until the new one has had what came."""
+    def restarted(member: str, timeout: float) -> float:
+        """Kill, produce and start; return the seconds until records are processed."""
         number = len(workers.processes)
         workers.processes[-1].kill()
         for partition in (0, 1):
             admin.produce(topic, [b"%d" % number], partition=partition)
         began = time.monotonic()
         workers.start("single", member)
-        workers.wait_for_offset(number, {0, 1}, patience)
+        workers.wait_for_offset(number, {0, 1}, timeout)
         return time.monotonic() - began
 
     try:
         workers.start("single", "pod-1")
         workers.wait_for_offset(0, {0, 1}, 30)
-        # The start of a Python process is in it, which a busy machine may draw out: so
-        # there are three tries.
-        tries: list[float] = []
-        while not tries or (min(tries) >= 3 and len(tries) < 3):
-            tries.append(restarted("pod-1", 20))
-        assert min(tries) < 3, tries
+        # The time includes the start of Python, which is slow on a busy machine, so
+        # there are three attempts.
+        attempts: list[float] = []
+        while not attempts or (min(attempts) >= 3 and len(attempts) < 3):
+            attempts.append(restarted("pod-1", 20))
+        assert min(attempts) < 3, attempts
 
         assert restarted("pod-2", 80) > session * 2 / 3, "by the session timeout"
     finally:

@@ -1,7 +1,7 @@
-"""The ground rules of the protocol that docs/design.md relies on, on a real broker.
+"""The broker behaviour that docs/design.md relies on, checked on a real broker.
 
-They speak raw requests: a broker of another version that behaves otherwise fails
-here first, and by name.
+The tests send raw requests. If another broker version behaves differently, the test of
+that rule fails.
 """
 
 import time
@@ -17,15 +17,15 @@ from tests.scenarios.raw import (
     REJECT,
     RELEASE,
     RawMember,
-    counts,
+    acks,
+    delivery_counts,
     offsets,
-    said,
 )
 from tests.scenarios.share_state import share_group_state
 from tests.scenarios.versions import (
+    COUNT_AFTER_CLOSE,
     HAS_VERSION_2,
-    LET_GO,
-    PAST_THE_WINDOW,
+    LAST_OFFSET_OF_WINDOW,
     since_4_2,
 )
 
@@ -34,12 +34,12 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The rules are the broker's: one event loop is as good as another."""
+    """One event loop is enough to test a broker."""
     return "asyncio"
 
 
 def queue(admin: Admin, records: int, **config: str) -> tuple[str, str]:
-    """A topic of one partition with records, and a group that begins at the first."""
+    """Create a topic with one partition and a group that starts at its first record."""
     topic = admin.create_topic(partitions=1)
     group = f"group-{topic}"
     admin.set_group_config(group, {"share.auto.offset.reset": "earliest", **config})
@@ -49,21 +49,21 @@ def queue(admin: Admin, records: int, **config: str) -> tuple[str, str]:
 
 
 async def next_counts(member: RawMember, partition, *, tries: int = 20) -> dict:
-    """Fetch until something comes."""
+    """Fetch until records arrive; return their delivery counts."""
     for _ in range(tries):
-        found = counts(await member.fetch_one(partition, wait=0.5))
+        found = delivery_counts(await member.fetch_one(partition, wait=0.5))
         if found:
             return found
     return {}
 
 
-async def test_assignment_comes_a_second_after_joining_to_who_asks(
+async def test_heartbeat_returns_assignment_a_second_after_joining(
     admin: Admin,
 ) -> None:
     topic, group = queue(admin, 1)
     async with RawMember(admin.bootstrap_servers, group) as member:
         await member.find_coordinator()
-        # A coordinator that is new at it loads first.
+        # A new coordinator loads the group first.
         while (first := await member.heartbeat(0, topic)).error != Code.NONE:
             await anyio.sleep(0.05)
         began = time.monotonic()
@@ -75,7 +75,7 @@ async def test_assignment_comes_a_second_after_joining_to_who_asks(
     assert seconds < 2.5, "where a heartbeat interval is 5 s"
 
 
-async def test_acknowledging_beside_a_parked_fetch_ends_it_and_costs_a_delivery(
+async def test_acknowledge_during_waiting_fetch_ends_session_and_uses_delivery(
     admin: Admin,
 ) -> None:
     topic, group = queue(admin, 1)
@@ -93,7 +93,7 @@ async def test_acknowledging_beside_a_parked_fetch_ends_it_and_costs_a_delivery(
             tasks.start_soon(park)
             await anyio.sleep(0.3)
             accepted = await member.acknowledge(
-                said(partition, (0, 0, ACCEPT)), epoch=2, on=beside
+                acks(partition, (0, 0, ACCEPT)), epoch=2, on=beside
             )
             admin.produce(topic, [b"late"], partition=0)
         await beside.aclose()
@@ -103,24 +103,28 @@ async def test_acknowledging_beside_a_parked_fetch_ends_it_and_costs_a_delivery(
 
         member.session_epoch = 0
         await member.reconnect()
-        assert await next_counts(member, partition) == {1: LET_GO}
+        assert await next_counts(member, partition) == {1: COUNT_AFTER_CLOSE}
 
 
-async def test_end_of_the_connection_releases_at_once(admin: Admin) -> None:
+async def test_closed_connection_releases_records_immediately(admin: Admin) -> None:
     topic, group = queue(admin, 3)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
-        assert counts(await member.fetch_one(partition)) == {0: 1, 1: 1, 2: 1}
+        assert delivery_counts(await member.fetch_one(partition)) == {0: 1, 1: 1, 2: 1}
         await member.reconnect()
-        late = await member.acknowledge(said(partition, (0, 2, ACCEPT)))
+        late = await member.acknowledge(acks(partition, (0, 2, ACCEPT)))
         member.session_epoch = 0
 
         assert late.error == Code.SHARE_SESSION_NOT_FOUND
         again = await next_counts(member, partition, tries=4)
-        assert again == {0: LET_GO, 1: LET_GO, 2: LET_GO}
+        assert again == {
+            0: COUNT_AFTER_CLOSE,
+            1: COUNT_AFTER_CLOSE,
+            2: COUNT_AFTER_CLOSE,
+        }
 
 
-async def test_opening_again_on_a_live_connection_releases_nothing(
+async def test_new_session_on_same_connection_releases_no_record(
     admin: Admin,
 ) -> None:
     topic, group = queue(admin, 2)
@@ -130,12 +134,12 @@ async def test_opening_again_on_a_live_connection_releases_nothing(
         member.session_epoch = 0
         assert offsets(await member.fetch_one(partition, wait=0.5)) == []
 
-        answer = await member.acknowledge(said(partition, (0, 1, ACCEPT)))
+        answer = await member.acknowledge(acks(partition, (0, 1, ACCEPT)))
 
         assert [p.acknowledge_error for p in answer.partitions] == [Code.NONE]
 
 
-async def test_forgetting_a_partition_releases_nothing(admin: Admin) -> None:
+async def test_forgotten_partition_releases_no_record(admin: Admin) -> None:
     topic, group = queue(admin, 2)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
@@ -145,16 +149,16 @@ async def test_forgetting_a_partition_releases_nothing(admin: Admin) -> None:
         assert (await member.fetch(wait=0.5)).partitions == ()
 
         answer = await member.fetch(
-            acknowledge=said(partition, (0, 1, ACCEPT)), forget=[partition], wait=0.0
+            acknowledge=acks(partition, (0, 1, ACCEPT)), forget=[partition], wait=0.0
         )
 
-        (told,) = answer.partitions
-        assert (told.acknowledge_error, told.acquired) == (Code.NONE, ())
+        (returned,) = answer.partitions
+        assert (returned.acknowledge_error, returned.acquired) == (Code.NONE, ())
         (again,) = (await member.fetch(partition)).partitions
-        assert counts(again) == {2: 1}
+        assert delivery_counts(again) == {2: 1}
 
 
-async def test_opening_with_no_bytes_to_give_acquires_nothing(admin: Admin) -> None:
+async def test_first_fetch_with_zero_max_bytes_acquires_no_record(admin: Admin) -> None:
     topic, group = queue(admin, 2)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
@@ -164,15 +168,15 @@ async def test_opening_with_no_bytes_to_give_acquires_nothing(admin: Admin) -> N
 
 
 @pytest.mark.parametrize("way", ["release", "close", "close by fetch", "connection"])
-async def test_whatever_lets_a_record_go_costs_a_delivery(
+async def test_every_way_to_release_record_uses_delivery(
     admin: Admin, way: str
 ) -> None:
     topic, group = queue(admin, 1)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
-        assert counts(await member.fetch_one(partition)) == {0: 1}
+        assert delivery_counts(await member.fetch_one(partition)) == {0: 1}
         if way == "release":
-            await member.acknowledge(said(partition, (0, 0, RELEASE)))
+            await member.acknowledge(acks(partition, (0, 0, RELEASE)))
         elif way == "close":
             await member.acknowledge({}, epoch=-1)
             member.session_epoch = 0
@@ -183,92 +187,94 @@ async def test_whatever_lets_a_record_go_costs_a_delivery(
             await member.reconnect()
             member.session_epoch = 0
 
-        count = 2 if way == "release" else LET_GO
+        count = 2 if way == "release" else COUNT_AFTER_CLOSE
         assert await next_counts(member, partition) == {0: count}
 
 
-async def test_end_of_the_lock_costs_a_delivery(admin: Admin) -> None:
+async def test_expired_lock_uses_delivery(admin: Admin) -> None:
     topic, group = queue(admin, 1, **{"share.record.lock.duration.ms": "1000"})
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
-        assert counts(await member.fetch_one(partition)) == {0: 1}
+        assert delivery_counts(await member.fetch_one(partition)) == {0: 1}
 
         assert await next_counts(member, partition) == {0: 2}
 
 
-async def test_letting_go_at_the_delivery_limit_archives(admin: Admin) -> None:
+async def test_release_at_delivery_limit_archives_record(admin: Admin) -> None:
     topic, group = queue(admin, 1)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
         seen = []
         for _ in range(6):
-            found = counts(await member.fetch_one(partition, wait=0.7))
+            found = delivery_counts(await member.fetch_one(partition, wait=0.7))
             seen += found.values()
             if found:
-                await member.acknowledge(said(partition, (0, 0, RELEASE)))
+                await member.acknowledge(acks(partition, (0, 0, RELEASE)))
 
     assert seen == [1, 2, 3, 4, 5]
 
 
 @since_4_2
-async def test_near_the_delivery_limit_records_come_alone(admin: Admin) -> None:
+async def test_records_near_delivery_limit_arrive_in_smaller_batches(
+    admin: Admin,
+) -> None:
     topic, group = queue(admin, 30)
     sizes: dict[int, list[int]] = {}
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
         for _ in range(60):
-            found = counts(await member.fetch_one(partition, wait=0.5))
+            found = delivery_counts(await member.fetch_one(partition, wait=0.5))
             if not found:
                 break
             sizes.setdefault(max(found.values()), []).append(len(found))
             first, last = min(found), max(found)
-            # Released, until their last delivery.
+            # Release the records until their last delivery.
             kind = ACCEPT if max(found.values()) == 5 else RELEASE
-            await member.acknowledge(said(partition, (first, last, kind)))
+            await member.acknowledge(acks(partition, (first, last, kind)))
 
     assert sizes[1] == [30]
-    assert max(sizes[5]) < 30, "fewer at a time on their last delivery"
+    assert max(sizes[5]) < 30, "smaller fetches on the last delivery"
     assert sum(sizes[5]) == 30
 
 
-async def test_one_offset_not_held_spoils_the_acknowledgement_of_all(
+async def test_acknowledgement_with_one_unlocked_offset_fails_completely(
     admin: Admin,
 ) -> None:
     topic, group = queue(admin, 4)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
         assert offsets(await member.fetch_one(partition)) == [0, 1, 2, 3]
-        # 2 is let go, and so not held when all four are accepted.
-        await member.acknowledge(said(partition, (2, 2, RELEASE)))
-        refused = await member.acknowledge(said(partition, (0, 3, ACCEPT)))
+        # Offset 2 is released, so it is not locked when all four are accepted.
+        await member.acknowledge(acks(partition, (2, 2, RELEASE)))
+        refused = await member.acknowledge(acks(partition, (0, 3, ACCEPT)))
         assert [p.acknowledge_error for p in refused.partitions] == [
             Code.INVALID_RECORD_STATE
         ]
-        # Nothing of it was applied: what is held can be accepted yet.
-        good = await member.acknowledge(said(partition, (0, 1, ACCEPT), (3, 3, ACCEPT)))
+        # Nothing was applied: the locked offsets can still be accepted.
+        good = await member.acknowledge(acks(partition, (0, 1, ACCEPT), (3, 3, ACCEPT)))
 
         assert [p.acknowledge_error for p in good.partitions] == [Code.NONE]
         assert await next_counts(member, partition) == {2: 2}
 
 
-async def test_offsets_below_the_start_offset_are_passed_over(admin: Admin) -> None:
+async def test_acknowledgement_below_start_offset_is_ignored(admin: Admin) -> None:
     topic, group = queue(admin, 2)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
         assert offsets(await member.fetch_one(partition)) == [0, 1]
-        await member.acknowledge(said(partition, (0, 0, ACCEPT)))
-        again = await member.acknowledge(said(partition, (0, 0, RELEASE)))
+        await member.acknowledge(acks(partition, (0, 0, ACCEPT)))
+        again = await member.acknowledge(acks(partition, (0, 0, RELEASE)))
 
         assert [p.acknowledge_error for p in again.partitions] == [Code.NONE]
 
 
-@pytest.mark.parametrize(("batch", "end"), [(100, 1999), (70, PAST_THE_WINDOW)])
-async def test_a_record_held_at_the_start_stops_the_partition_at_the_window(
+@pytest.mark.parametrize(("batch", "end"), [(100, 1999), (70, LAST_OFFSET_OF_WINDOW)])
+async def test_locked_first_record_stops_partition_at_window(
     admin: Admin, batch: int, end: int
 ) -> None:
     topic, group = queue(admin, 0)
-    # In batches of just this size, since the window does not cut one in two. One at a
-    # time: what is sent again may be cut otherwise where more is under way.
+    # The window does not split batches, so they need this exact size. Each is flushed
+    # alone: a retry with others in flight could change the sizes.
     producer = admin.producer(batch_num_messages=batch, linger_ms=10_000)
     for first in range(0, 3500, batch):
         for i in range(first, first + batch):
@@ -283,12 +289,12 @@ async def test_a_record_held_at_the_start_stops_the_partition_at_the_window(
                 break
             last = max(last, *got)
             kept = [o for o in got if o != 0]
-            await member.acknowledge(said(partition, (kept[0], kept[-1], ACCEPT)))
+            await member.acknowledge(acks(partition, (kept[0], kept[-1], ACCEPT)))
 
     assert last == end
 
 
-async def test_leaving_the_group_frees_nothing(admin: Admin) -> None:
+async def test_leaving_group_releases_no_record(admin: Admin) -> None:
     topic, group = queue(admin, 1, **{"share.record.lock.duration.ms": "3000"})
     async with (
         RawMember(admin.bootstrap_servers, group) as leaving,
@@ -301,10 +307,12 @@ async def test_leaving_the_group_frees_nothing(admin: Admin) -> None:
         await leaving.heartbeat(-1)
         assert await next_counts(staying, partition) == {0: 2}
 
-        assert time.monotonic() - began > 2.0, "by the lock's end, not before"
+        assert time.monotonic() - began > 2.0, (
+            "released by the lock's expiry, not before"
+        )
 
 
-async def test_a_member_of_the_same_id_has_its_assignment_again_at_once(
+async def test_member_with_same_id_gets_assignment_immediately(
     admin: Admin,
 ) -> None:
     topic, group = queue(admin, 1)
@@ -314,7 +322,7 @@ async def test_a_member_of_the_same_id_has_its_assignment_again_at_once(
         await member.find_coordinator()
         answer = await member.heartbeat(0, topic)
         if not HAS_VERSION_2:
-            # It is fenced for its epoch, and has to leave before it may join again.
+            # Its member epoch is fenced: it must leave before it joins again.
             assert answer.error == Code.FENCED_MEMBER_EPOCH
             await member.heartbeat(-1)
             answer = await member.heartbeat(0, topic)
@@ -323,7 +331,7 @@ async def test_a_member_of_the_same_id_has_its_assignment_again_at_once(
         assert answer.assignment
 
 
-async def test_default_fetch_brings_whole_batches(admin: Admin) -> None:
+async def test_default_fetch_returns_whole_batches(admin: Admin) -> None:
     topic, group = queue(admin, 1000)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
@@ -333,7 +341,7 @@ async def test_default_fetch_brings_whole_batches(admin: Admin) -> None:
 
 
 @since_4_2
-async def test_record_limit_brings_no_more(admin: Admin) -> None:
+async def test_record_limit_fetch_returns_exact_count(admin: Admin) -> None:
     topic, group = queue(admin, 1000)
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
@@ -360,7 +368,7 @@ async def test_group_config_defaults(admin: Admin, name: str, value: str) -> Non
     assert answer.value == value
 
 
-async def test_share_coordinator_tells_what_was_said_but_not_what_is_locked(
+async def test_share_coordinator_returns_acknowledgements_but_no_locks(
     admin: Admin,
 ) -> None:
     topic, group = queue(admin, 100)
@@ -368,7 +376,7 @@ async def test_share_coordinator_tells_what_was_said_but_not_what_is_locked(
         (partition,) = await member.join(topic)
         assert len(offsets(await member.fetch_one(partition))) == 100
         await member.acknowledge(
-            said(
+            acks(
                 partition,
                 (10, 19, ACCEPT),
                 (20, 24, RELEASE),
@@ -388,10 +396,10 @@ async def test_share_coordinator_tells_what_was_said_but_not_what_is_locked(
 
 @since_4_2
 @pytest.mark.kafka
-async def test_throttled_response_is_empty_and_uses_up_a_delivery(
+async def test_throttled_response_is_empty_and_uses_delivery(
     real_kafka: Kafka,
 ) -> None:
-    """The records are acquired, stay locked, and are not in the response."""
+    """The records are acquired and stay locked, but are not in the response."""
     admin = real_kafka.admin
     topic, group = queue(admin, 0, **{"share.record.lock.duration.ms": "3000"})
     admin.produce(topic, [b"x" * 1000] * 1000, batch_size=1_000_000, linger_ms=500)

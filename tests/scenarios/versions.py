@@ -1,4 +1,4 @@
-"""Where Kafka's versions differ, as measured on each of them."""
+"""Differences between Kafka versions, as measured on each of them."""
 
 import os
 
@@ -11,13 +11,13 @@ KAFKA = tuple(
 
 HAS_VERSION_2 = KAFKA >= (4, 2)
 """ShareFetch and ShareAcknowledge version 2: renewals, exact record limits. Without
-them a fetch brings whole batches, and letting the session go costs no delivery."""
+it, a fetch returns whole batches, and closing the session uses no delivery."""
 
-since_4_2 = pytest.mark.skipif(not HAS_VERSION_2, reason="Kafka 4.2 brought it")
+since_4_2 = pytest.mark.skipif(not HAS_VERSION_2, reason="requires Kafka 4.2")
 
-LET_GO = 2 if HAS_VERSION_2 else 1
-"""The delivery count of a record that a closed session or connection let go."""
+COUNT_AFTER_CLOSE = 2 if HAS_VERSION_2 else 1
+"""The delivery count of a record after its session or connection was closed."""
 
-PAST_THE_WINDOW = 2029 if HAS_VERSION_2 else 2239
-"""The last offset of a full window when batches are of 70 records and each fetch may
-bring 500: up to the batch that reaches record 2,000, or all of a last fetch."""
+LAST_OFFSET_OF_WINDOW = 2029 if HAS_VERSION_2 else 2239
+"""The last offset of a full window with batches of 70 records and fetches of up to 500
+records: up to the batch that reaches record 2,000, or the whole last fetch."""

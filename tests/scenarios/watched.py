@@ -1,4 +1,4 @@
-"""A network that knows what is under way on it."""
+"""A network that counts requests in flight."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,31 +13,33 @@ __all__ = ["WatchedNetwork"]
 T = TypeVar("T")
 
 SHARE_FETCH = (78).to_bytes(2, "big")
-WITHOUT_RECORDS = 140  # bytes: the answer to a fetch of one partition is shorter
+MAX_SIZE_WITHOUT_RECORDS = 140  # bytes of a response for one partition
 
 
 class WatchedNetwork:
-    """Knows how many requests are under way, and the most there were on one wire.
+    """A TCP network that counts requests in flight and fetches.
 
     Attributes:
-        sent: the requests, as they were sent.
-        brought: how many fetches of one partition brought records.
+        sent: the frames of all requests.
+        in_flight: how many requests are in flight.
+        max_in_flight: the highest number of requests in flight on one connection.
+        fetches_with_records: how many fetches of one partition returned records.
     """
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
-        self.under_way = self.most = self.brought = 0
+        self.in_flight = self.max_in_flight = self.fetches_with_records = 0
         self._network = TcpNetwork()
 
     async def connect(self, endpoint: Endpoint) -> FrameTransport:
-        return WatchedWire(await self._network.connect(endpoint), self)
+        return WatchedTransport(await self._network.connect(endpoint), self)
 
 
-class WatchedWire:
+class WatchedTransport:
     def __init__(self, wire: FrameTransport, network: WatchedNetwork) -> None:
         self._network = network
-        self._wire = wire
-        self._under_way: list[bytes] = []  # what kinds of requests
+        self._transport = wire
+        self._in_flight: list[bytes] = []  # API keys
         self.send = wire.send
         self.receive = wire.receive
         self.idle = wire.idle
@@ -47,8 +49,10 @@ class WatchedWire:
         self, data: bytes, timeout: float, read: Callable[[Frame], T]
     ) -> T:
         def answered(frame: Frame) -> Any:
-            fetched = self._over() == SHARE_FETCH
-            self._network.brought += fetched and len(frame) > WITHOUT_RECORDS
+            fetched = self._end_request() == SHARE_FETCH
+            self._network.fetches_with_records += (
+                fetched and len(frame) > MAX_SIZE_WITHOUT_RECORDS
+            )
             answer = read(frame)
             if isinstance(answer, Deferred):
                 look = answer.find
@@ -58,30 +62,32 @@ class WatchedWire:
         def followed(answer: Any) -> Any:
             if not isinstance(answer, NextFrame):
                 return answer
-            self._sent(answer.data)
+            self._start_request(answer.data)
             begun = answer.on_partial
             found = begun and (lambda: followed(begun()))
             return NextFrame(answer.data, answer.timeout, found)
 
         def uncounted(answer: Any) -> Any:
-            """Of a wire that does not go on by itself: the exchange is another one."""
+            """Undo the count of a request that the transport does not send itself."""
             if isinstance(answer, Deferred):
                 look = answer.find
                 return Deferred(lambda: uncounted(look()))
             if isinstance(answer, NextFrame):
-                self._over()
+                self._end_request()
                 self._network.sent.pop()
             return answer
 
-        self._sent(data)
-        return uncounted(await self._wire.exchange(data, timeout, answered))
+        self._start_request(data)
+        return uncounted(await self._transport.exchange(data, timeout, answered))
 
-    def _sent(self, data: bytes) -> None:
+    def _start_request(self, data: bytes) -> None:
         self._network.sent.append(bytes(data))
-        self._under_way.append(bytes(data[4:6]))
-        self._network.under_way += 1
-        self._network.most = max(self._network.most, len(self._under_way))
+        self._in_flight.append(bytes(data[4:6]))
+        self._network.in_flight += 1
+        self._network.max_in_flight = max(
+            self._network.max_in_flight, len(self._in_flight)
+        )
 
-    def _over(self) -> bytes:
-        self._network.under_way -= 1
-        return self._under_way.pop(0)
+    def _end_request(self) -> bytes:
+        self._network.in_flight -= 1
+        return self._in_flight.pop(0)

@@ -1,11 +1,11 @@
-"""A consumer in a process of its own, that writes down what it does and hears.
+"""A consumer in its own process that logs records and acknowledgement results.
 
-    python -m tests.scenarios.worker BOOTSTRAP TOPIC GROUP MODE JOURNAL [MEMBER_ID]
+    python -m tests.scenarios.worker BOOTSTRAP TOPIC GROUP MODE LOG [MEMBER_ID]
 
-Each line of the journal: what, monotonic nanoseconds, partition, first offset, last
-offset, delivery count. `P` is a record processed (before it is acknowledged); `1`,
-`2`, `3` are confirmed accepts, releases, rejects. Lines are written when they
-happen, so that a kill loses none.
+Each line of the log: kind, monotonic nanoseconds, partition, first offset, last offset,
+delivery count. The kind `P` is a processed record (before its acknowledgement); `1`,
+`2` and `3` are confirmed accepts, releases and rejects. Lines are written immediately,
+so that a killed process loses none.
 """
 
 import faulthandler
@@ -19,20 +19,20 @@ import anyio
 
 from sharecons import AcknowledgeResult, Record, ShareConsumer
 
-PACE = 500
-"""Records between two short pauses: the process must live long enough to be killed."""
+PAUSE_AFTER = 500
+"""Records between two pauses, so that the process runs long enough to be killed."""
 
 
-class Journal:
+class WorkerLog:
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def processed(self, record: Record) -> None:
+    def log_processed(self, record: Record) -> None:
         where = f"{record.partition} {record.offset} {record.offset}"
         line = f"P {time.monotonic_ns()} {where} {record.delivery_count}\n"
         os.write(self._file, line.encode())
 
-    def confirmed(self, results: Sequence[AcknowledgeResult]) -> None:
+    def log_confirmed(self, results: Sequence[AcknowledgeResult]) -> None:
         now = time.monotonic_ns()
         good = [result for result in results if result.error is None]
         lines = [
@@ -42,8 +42,8 @@ class Journal:
         os.write(self._file, "".join(lines).encode())
 
 
-def judge(record: Record) -> None:
-    """A third is released once, a tenth is rejected, the rest is accepted."""
+def acknowledge(record: Record) -> None:
+    """Release a third of the records once, reject a tenth, accept the rest."""
     number = int(record.value or b"0")
     if number % 3 == 0 and record.delivery_count == 1:
         record.release()
@@ -56,24 +56,24 @@ def judge(record: Record) -> None:
 async def main(
     bootstrap: str, topic: str, group: str, mode: str, path: str, member: str = ""
 ) -> None:
-    journal = Journal(path)
+    log = WorkerLog(path)
     consumer = ShareConsumer(
         topic,
         group_id=group,
         bootstrap_servers=bootstrap,
         acknowledgement="explicit" if mode == "explicit" else "implicit",
         member_id=member or None,
-        on_acknowledged=journal.confirmed,
+        on_acknowledged=log.log_confirmed,
     )
     async with consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(close_on_sigterm, consumer)
         seen = 0
         async for record in consumer:
-            journal.processed(record)
+            log.log_processed(record)
             if mode == "explicit":
-                judge(record)
+                acknowledge(record)
             seen += 1
-            if seen % PACE == 0 or mode == "single":
+            if seen % PAUSE_AFTER == 0 or mode == "single":
                 await anyio.sleep(0.005)
 
 
@@ -85,5 +85,5 @@ async def close_on_sigterm(consumer: ShareConsumer) -> None:
 
 
 if __name__ == "__main__":
-    faulthandler.register(signal.SIGUSR1)  # where does it hang?
+    faulthandler.register(signal.SIGUSR1)  # dumps the stacks of a hanging process
     anyio.run(main, *sys.argv[1:])

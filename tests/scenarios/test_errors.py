@@ -1,4 +1,4 @@
-"""Bad input and bad days, on a real broker."""
+"""Invalid input and failures, on a real broker."""
 
 import logging
 import socket
@@ -28,7 +28,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-async def test_no_broker_at_the_address() -> None:
+async def test_unreachable_brokers_raise_after_connect_timeout() -> None:
     ports = free_port(), free_port()
     servers = [f"127.0.0.1:{port}" for port in ports]
     consumer: ShareConsumer = ShareConsumer(
@@ -45,7 +45,7 @@ async def test_no_broker_at_the_address() -> None:
     assert 1 <= anyio.current_time() - began < 3
 
 
-async def test_program_that_starts_before_its_broker_waits_for_it() -> None:
+async def test_consumer_waits_for_broker_that_starts_later() -> None:
     port = free_port()
     consumer: ShareConsumer = ShareConsumer(
         "t", group_id="g", bootstrap_servers=f"127.0.0.1:{port}"
@@ -65,7 +65,7 @@ async def test_program_that_starts_before_its_broker_waits_for_it() -> None:
                 await entered.wait()
 
 
-async def test_host_that_nobody_knows_is_named_after_the_timeout() -> None:
+async def test_unknown_host_is_named_after_connect_timeout() -> None:
     consumer: ShareConsumer = ShareConsumer(
         "t",
         group_id="g",
@@ -78,7 +78,7 @@ async def test_host_that_nobody_knows_is_named_after_the_timeout() -> None:
             pass
 
 
-async def test_group_id_of_a_consumer_group_is_refused(admin: Admin) -> None:
+async def test_group_id_of_consumer_group_raises(admin: Admin) -> None:
     topic = admin.create_topic(partitions=1)
     group = f"classic-{topic}"
     classic = Consumer(
@@ -103,7 +103,7 @@ async def test_group_id_of_a_consumer_group_is_refused(admin: Admin) -> None:
         classic.close()
 
 
-async def test_topic_that_does_not_exist_yet_is_waited_for(
+async def test_consumer_waits_for_missing_topic(
     admin: Admin, caplog: pytest.LogCaptureFixture
 ) -> None:
     missing = f"later-{admin.create_topic(partitions=1)}"
@@ -124,7 +124,7 @@ async def test_topic_that_does_not_exist_yet_is_waited_for(
     assert len(warnings) == 1
 
 
-async def test_forbidden_topic_is_raised(admin: Admin) -> None:
+async def test_forbidden_topic_raises(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
     admin.deny_topic(queue.topic)
@@ -134,7 +134,7 @@ async def test_forbidden_topic_is_raised(admin: Admin) -> None:
                 await anext(aiter(consumer))
 
 
-async def test_asking_without_a_topic(admin: Admin) -> None:
+async def test_poll_without_subscription_raises(admin: Admin) -> None:
     consumer: ShareConsumer = ShareConsumer(
         group_id="g-none", bootstrap_servers=admin.bootstrap_servers
     )
@@ -143,13 +143,13 @@ async def test_asking_without_a_topic(admin: Admin) -> None:
             await consumer.poll(timeout=1)
 
 
-async def test_damaged_batch_is_raised_and_the_next_one_comes(
+async def test_corrupt_batch_raises_and_consumption_continues(
     admin: Admin, kafka: Kafka
 ) -> None:
     queue = Queue(admin)
     for value in (b"good-1", b"bad-bad-bad", b"good-2"):
         queue.produce([value])
-    damage(kafka, queue.topic, 1, b"bad-bad-bad", b"bad-bXd-bad")
+    corrupt_batch(kafka, queue.topic, 1, b"bad-bad-bad", b"bad-bXd-bad")
     values, errors = [], []
     async with queue.consumer() as consumer:
         with anyio.fail_after(20):
@@ -168,8 +168,10 @@ async def test_damaged_batch_is_raised_and_the_next_one_comes(
     }
 
 
-def damage(kafka: Kafka, topic: str, offset: int, old: bytes, new: bytes) -> None:
-    """Change bytes of a partition's log, on the broker's disk if it has one."""
+def corrupt_batch(
+    kafka: Kafka, topic: str, offset: int, old: bytes, new: bytes
+) -> None:
+    """Corrupt a batch in a partition's log, on the broker's disk if it has one."""
     if isinstance(kafka.cluster, EmbeddedCluster):
         kafka.cluster.broker.corrupt_batch(topic, 0, offset)
         return
@@ -182,7 +184,7 @@ def damage(kafka: Kafka, topic: str, offset: int, old: bytes, new: bytes) -> Non
         file.write(new)
 
 
-async def test_commit_after_the_topic_is_gone_reports_it(admin: Admin) -> None:
+async def test_commit_after_topic_deletion_returns_error(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"x"])
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -195,7 +197,7 @@ async def test_commit_after_the_topic_is_gone_reports_it(admin: Admin) -> None:
     assert [r.error is not None for r in results] == [True]
 
 
-async def test_topic_made_anew_starts_afresh(admin: Admin) -> None:
+async def test_recreated_topic_is_consumed_from_start(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"old"])
     async with queue.consumer() as consumer:
