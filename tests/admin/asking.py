@@ -1,4 +1,4 @@
-"""What the tests of administration do to a group."""
+"""Helpers for tests of the admin client: groups with acquired or settled records."""
 
 from contextlib import asynccontextmanager
 
@@ -15,7 +15,7 @@ def code_of(outcome):
 
 @asynccontextmanager
 async def held(kafka, group, topic, count):
-    """A consumer that has acquired the first `count` records, and says nothing."""
+    """A consumer that has acquired the first `count` records, without acknowledging."""
     async with ShareConsumer(
         topic,
         group_id=group,
@@ -30,7 +30,7 @@ async def held(kafka, group, topic, count):
 
 
 async def settled(kafka, group, topic, count, say):
-    """Have a group settle records as `say(record)` does, and leave."""
+    """Settle records of a group by `say(record)`, and leave the group."""
     async with held(kafka, group, topic, count) as (consumer, records):
         for record in records:
             say(record)

@@ -1,4 +1,4 @@
-"""Both Kafkas, a topic and a group of one's own, and an admin."""
+"""Fixtures: both Kafkas, a group of its own for each test, and an admin client."""
 
 import uuid
 

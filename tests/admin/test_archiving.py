@@ -1,4 +1,4 @@
-"""State is read while Kafka 4.4 writes dead letters (KIP-1191): it is ARCHIVING."""
+"""Reading state while Kafka 4.4 writes dead letters (KIP-1191): ARCHIVING."""
 
 from collections import Counter
 
@@ -47,7 +47,7 @@ def topic(kafka, group):
 
 
 async def reject_all(kafka, group, topic):
-    """Reject each record as soon as it is there."""
+    """Reject each record on arrival."""
     async with ShareConsumer(
         topic,
         group_id=group,

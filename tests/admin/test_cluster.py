@@ -27,7 +27,7 @@ async def test_features_say_that_share_groups_are_on(admin):
     assert 78 in features.apis
 
 
-async def test_topics_are_described_and_the_misspelt_one_named(admin, kafka):
+async def test_describe_topics_with_an_unknown_topic_returns_its_error(admin, kafka):
     topic = kafka.admin.create_topic(3)
 
     described = await admin.describe_topics(
@@ -44,7 +44,9 @@ async def test_topics_are_described_and_the_misspelt_one_named(admin, kafka):
     assert topic in everything
 
 
-async def test_what_is_committed_is_fetched(admin, kafka, group):
+async def test_list_consumer_group_offsets_returns_committed_offsets(
+    admin, kafka, group
+):
     topic = kafka.admin.create_topic(2)
     first, second, none = (TopicPartition(topic, n) for n in (0, 1, 9))
 
@@ -60,7 +62,9 @@ async def test_what_is_committed_is_fetched(admin, kafka, group):
     assert {first: CommittedOffset(offset=5), second: None} == named[group].value.found
 
 
-async def test_nothing_is_committed_for_a_share_group(admin, kafka, group):
+async def test_alter_consumer_group_offsets_of_a_share_group_is_rejected(
+    admin, kafka, group
+):
     here = TopicPartition(kafka.admin.create_topic(), 0)
     (await admin.alter_share_group_offsets(group, {here: 0})).check()
 

@@ -1,4 +1,4 @@
-"""Group configs read, checked and set, on both Kafkas."""
+"""Reading, validating and setting group configs, on both Kafkas."""
 
 import pytest
 
@@ -10,7 +10,7 @@ LOCK = "share.record.lock.duration.ms"
 RESET = "share.auto.offset.reset"
 
 
-async def test_configs_are_set_and_set_back(admin, group):
+async def test_configs_are_set_and_reset_to_default(admin, group):
     done = await admin.incremental_alter_configs(
         group, {RESET: "earliest", LOCK: 20000}
     )
@@ -26,7 +26,7 @@ async def test_configs_are_set_and_set_back(admin, group):
     assert then[RESET].is_default
 
 
-async def test_what_is_only_validated_is_not_set(admin, group):
+async def test_validate_only_sets_nothing(admin, group):
     done = await admin.incremental_alter_configs(
         group, {RESET: "earliest"}, validate_only=True
     )
@@ -46,14 +46,12 @@ async def test_what_is_only_validated_is_not_set(admin, group):
         ("share.heartbeat.interval.ms", "soon", "must be a whole number"),
     ],
 )
-async def test_what_brokers_would_refuse_is_not_sent(
-    admin, group, name, value, complaint
-):
+async def test_invalid_configs_are_not_sent(admin, group, name, value, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
         await admin.incremental_alter_configs(group, {name: value})
 
 
-async def test_brokers_tell_their_bounds(admin):
+async def test_broker_configs_contain_bounds(admin):
     configs = await admin.describe_broker_configs("group.share.max.session.timeout.ms")
 
     assert ["60000"] == [entry.value for entry in configs.values()]

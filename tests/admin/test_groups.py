@@ -1,4 +1,4 @@
-"""Groups listed, described and deleted, on both Kafkas."""
+"""Listing, describing and deleting groups, on both Kafkas."""
 
 import pytest
 
@@ -26,7 +26,7 @@ async def test_a_group_with_a_member_is_described(admin, kafka, group):
     assert described.coordinator.port == int(kafka.bootstrap_servers.split(":")[1])
 
 
-async def test_operations_are_told_only_if_asked_for(admin, kafka, group):
+async def test_authorized_operations_are_none_unless_requested(admin, kafka, group):
     topic = kafka.admin.create_topic()
     (
         await admin.alter_share_group_offsets(group, {TopicPartition(topic, 0): 0})
@@ -37,7 +37,7 @@ async def test_operations_are_told_only_if_asked_for(admin, kafka, group):
     assert described[group].value.authorized_operations is None
 
 
-async def test_unknown_groups_and_those_of_another_type_hide_nothing(
+async def test_unknown_groups_and_other_types_have_their_own_errors(
     admin, kafka, group
 ):
     topic = kafka.admin.create_topic()
@@ -45,10 +45,10 @@ async def test_unknown_groups_and_those_of_another_type_hide_nothing(
     (await admin.alter_share_group_offsets(group, {here: 0})).check()
     (await admin.alter_consumer_group_offsets(classic, {here: 0})).check()
 
-    described = await admin.describe_share_groups("nobody", group, classic)
+    described = await admin.describe_share_groups("unknown", group, classic)
 
     assert "Empty" == described[group].value.state
-    assert "GROUP_ID_NOT_FOUND" == code_of(described["nobody"])
+    assert "GROUP_ID_NOT_FOUND" == code_of(described["unknown"])
     assert "GROUP_ID_NOT_FOUND" == code_of(described[classic])
     assert f"Group {classic} is not a share group" in str(described[classic].error)
     assert [group] == list(described.found)
@@ -83,14 +83,14 @@ async def test_only_empty_share_groups_are_deleted(admin, kafka, group):
     (await admin.alter_share_group_offsets(group, {here: 0})).check()
     (await admin.alter_consumer_group_offsets(classic, {here: 0})).check()
     async with held(kafka, busy, topic, 3):
-        deleted = await admin.delete_share_groups(group, busy, classic, "nobody")
+        deleted = await admin.delete_share_groups(group, busy, classic, "unknown")
         left = await admin.list_groups(types=())
 
     assert deleted[group].ok
     assert "NON_EMPTY_GROUP" == code_of(deleted[busy])
     assert "stop its consumers first" in str(deleted[busy].error)
     assert "GROUP_ID_NOT_FOUND" == code_of(deleted[classic])
-    assert "GROUP_ID_NOT_FOUND" == code_of(deleted["nobody"])
+    assert "GROUP_ID_NOT_FOUND" == code_of(deleted["unknown"])
     assert group not in left.groups
     assert {busy, classic} <= left.groups.keys()
 
@@ -100,13 +100,13 @@ async def test_a_classic_group_is_described_with_its_kind(admin, kafka, group):
     offset = CommittedOffset(offset=3, metadata="noted")
     await admin.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): offset})
 
-    described = await admin.describe_consumer_groups(group, "nobody")
+    described = await admin.describe_consumer_groups(group, "unknown")
 
     assert ("classic", "Empty") == (
         described[group].value.group_type,
         described[group].value.state,
     )
-    assert "GROUP_ID_NOT_FOUND" == code_of(described["nobody"])
+    assert "GROUP_ID_NOT_FOUND" == code_of(described["unknown"])
 
 
 async def test_a_group_that_a_consumer_left_is_empty(admin, kafka, group):

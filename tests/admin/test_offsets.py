@@ -1,4 +1,4 @@
-"""Where groups stand: read, set, forgotten and looked into, on both Kafkas."""
+"""Offsets and states of share groups: reading, setting, deleting; on both Kafkas."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def settle(records):
             record.reject()
 
 
-async def test_start_offset_and_lag_are_what_was_settled(admin, kafka, group):
+async def test_start_offset_and_lag_follow_settled_records(admin, kafka, group):
     topic = kafka.admin.create_topic(2)
     kafka.admin.produce(topic, ["a"] * 100, partition=0)
     here = TopicPartition(topic, 0)
@@ -38,9 +38,7 @@ async def test_start_offset_and_lag_are_what_was_settled(admin, kafka, group):
     assert listed[TopicPartition(topic, 1)].value.start_offset is None
 
 
-async def test_state_is_told_to_the_offset_and_reading_fences_nobody(
-    admin, kafka, group
-):
+async def test_read_state_returns_batches_and_fences_no_leader(admin, kafka, group):
     topic = kafka.admin.create_topic(2)
     kafka.admin.produce(topic, ["a"] * 100, partition=0)
     here, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -77,14 +75,16 @@ async def test_state_is_told_to_the_offset_and_reading_fences_nobody(
     assert summary[here].value.leader_epoch == after[here].value.leader_epoch
 
 
-async def test_state_of_what_is_not_there_has_errors_of_its_own(admin, kafka, group):
+async def test_read_state_of_unknown_partitions_returns_their_errors(
+    admin, kafka, group
+):
     topic = kafka.admin.create_topic()
     here = TopicPartition(topic, 0)
     (await admin.alter_share_group_offsets(group, {here: 4})).check()
     there, nowhere = TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)
 
     state = await admin.read_state(group, [here, there, nowhere])
-    stranger = await admin.read_state("nobody", [here])
+    stranger = await admin.read_state("unknown", [here])
 
     assert 4 == state[here].value.start_offset
     assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(state[there])
@@ -141,7 +141,7 @@ async def test_a_group_with_members_keeps_its_offsets(admin, kafka, group):
     assert "NON_EMPTY_GROUP" == code_of(deleted[topic])
 
 
-async def test_offsets_are_forgotten_topic_by_topic(admin, kafka, group):
+async def test_delete_offsets_deletes_whole_topics(admin, kafka, group):
     one, other = kafka.admin.create_topic(), kafka.admin.create_topic()
     await admin.alter_share_group_offsets(
         group, {TopicPartition(one, 0): 0, TopicPartition(other, 0): 0}
@@ -155,16 +155,14 @@ async def test_offsets_are_forgotten_topic_by_topic(admin, kafka, group):
     assert [TopicPartition(other, 0)] == list(left)
 
 
-async def test_offsets_of_named_partitions_also_those_that_are_not_there(
-    admin, kafka, group
-):
+async def test_list_offsets_of_named_and_unknown_partitions(admin, kafka, group):
     topic = kafka.admin.create_topic()
     here, there = TopicPartition(topic, 0), TopicPartition(topic, 7)
     nowhere = TopicPartition("no-such-topic", 0)
     (await admin.alter_share_group_offsets(group, {here: 3})).check()
 
     listed = await admin.list_share_group_offsets(
-        group, "nobody", partitions=[there, here, nowhere]
+        group, "unknown", partitions=[there, here, nowhere]
     )
 
     found = listed[group].value
@@ -172,11 +170,11 @@ async def test_offsets_of_named_partitions_also_those_that_are_not_there(
     assert 3 == found[here].value.start_offset
     assert "partitions 0 to 0" in str(found[there].error)
     assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(found[nowhere])
-    assert "GROUP_ID_NOT_FOUND" == code_of(listed["nobody"])
+    assert "GROUP_ID_NOT_FOUND" == code_of(listed["unknown"])
 
 
 @pytest.mark.parametrize("offset", [-1, 1.5, True, "earliest"])
-async def test_what_is_no_offset_is_refused_before_asking(admin, group, offset):
+async def test_invalid_offset_is_rejected_before_sending(admin, group, offset):
     with pytest.raises(ConfigurationError, match="t-0: an offset is an integer"):
         await admin.alter_share_group_offsets(group, {TopicPartition("t", 0): offset})
 

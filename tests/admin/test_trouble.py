@@ -1,6 +1,6 @@
-"""What goes wrong between an admin and brokers: asked again, or told clearly.
+"""Errors between the admin client and brokers: retried, or reported clearly.
 
-On the embedded broker and virtual time: what would take half a minute takes none.
+On the embedded broker, in virtual time.
 """
 
 import anyio
@@ -105,7 +105,7 @@ def is_well(answer):
 
 @every_question
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_a_connection_that_breaks_is_made_again(broker, admin, api, ask, after):
+async def test_broken_connection_is_reopened(broker, admin, api, ask, after):
     fault = broker.faults.on(api, times=2).cut(after=after)
 
     assert is_well(await ask(admin))
@@ -113,7 +113,7 @@ async def test_a_connection_that_breaks_is_made_again(broker, admin, api, ask, a
 
 
 @every_question
-async def test_an_answer_that_is_lost_is_asked_for_again(broker, admin, api, ask):
+async def test_lost_response_is_requested_again(broker, admin, api, ask):
     fault = broker.faults.on(api, times=1).lose()
 
     assert is_well(await ask(admin))
@@ -121,7 +121,7 @@ async def test_an_answer_that_is_lost_is_asked_for_again(broker, admin, api, ask
 
 
 @every_question
-async def test_cancelling_ends_it_and_the_admin_goes_on(broker, admin, api, ask):
+async def test_cancelled_call_leaves_the_admin_usable(broker, admin, api, ask):
     with broker.faults.on(api).stall():
         with anyio.move_on_after(1) as scope:
             await ask(admin)
@@ -142,7 +142,7 @@ async def test_cancelling_ends_it_and_the_admin_goes_on(broker, admin, api, ask)
     ("api", "ask"),
     [pytest.param(*each, id=each[0]) for each in (*READS[1:5], *CHANGES[:4])],
 )
-async def test_a_coordinator_that_is_not_ready_is_asked_again(
+async def test_request_to_an_unready_coordinator_is_retried(
     broker, admin, api, ask, code
 ):
     fault = broker.faults.on(api, times=3).refuse(code)
@@ -210,7 +210,7 @@ async def test_a_leader_that_moved_is_found(broker, admin):
     assert 10 == (await admin.list_offsets([HERE]))[HERE].value.offset
 
 
-async def test_one_partition_without_an_answer_hides_no_other(broker, admin):
+async def test_partition_without_a_response_does_not_affect_others(broker, admin):
     partitions = [TopicPartition("orders", number) for number in range(3)]
     silent = broker.leader("orders", 0)
     others = [p for p in partitions if broker.leader("orders", p.partition) != silent]
@@ -222,7 +222,9 @@ async def test_one_partition_without_an_answer_hides_no_other(broker, admin):
     assert all(found[each].ok for each in others)
 
 
-async def test_what_never_passes_ends_with_the_time_and_what_was_last_heard(broker):
+async def test_permanent_retriable_error_ends_at_the_timeout_with_the_last_error(
+    broker,
+):
     async with admin_of(broker, timeout=7) as admin:
         broker.faults.on("ShareGroupDescribe", times=None).refuse("NOT_COORDINATOR")
         began = anyio.current_time()
@@ -237,7 +239,7 @@ async def test_what_never_passes_ends_with_the_time_and_what_was_last_heard(brok
 
 
 @every_question
-async def test_nothing_outlasts_its_time(broker, admin, api, ask):
+async def test_no_call_exceeds_its_timeout(broker, admin, api, ask):
     broker.faults.on(api, times=None).lose()
     began = anyio.current_time()
     try:
@@ -250,7 +252,7 @@ async def test_nothing_outlasts_its_time(broker, admin, api, ask):
     assert anyio.current_time() - began <= 30.1
 
 
-async def test_a_broker_that_does_not_list_is_named(broker, admin):
+async def test_list_groups_names_brokers_that_failed(broker, admin):
     with broker.faults.on("ListGroups", times=None, node=2).stall():
         listed = await admin.list_groups(types=())
 
@@ -258,14 +260,14 @@ async def test_a_broker_that_does_not_list_is_named(broker, admin):
     assert "broker 2" in str(listed.errors[2])
 
 
-async def test_a_group_deleted_by_a_try_whose_answer_was_lost_is_deleted(broker, admin):
+async def test_delete_after_a_lost_response_succeeds(broker, admin):
     broker.faults.on("DeleteGroups").cut(after=True)
 
     assert (await admin.delete_share_groups("g"))["g"].ok
     assert 2 == len(asked(broker, "DeleteGroups"))
 
 
-async def test_a_cluster_that_died_is_waited_for_as_long_as_there_is_time(broker):
+async def test_stopped_cluster_is_retried_until_the_timeout(broker):
     async with admin_of(broker, timeout=5) as admin:
         await admin.describe_cluster()
         for node_id in (1, 2, 3):
@@ -317,7 +319,7 @@ QUESTIONS = dict(READS + CHANGES)
         (CLUSTER, "ReadShareGroupStateSummary"),
     ],
 )
-async def test_who_has_no_right_is_told_at_once(broker, admin, kind, api):
+async def test_missing_permission_raises_at_once(broker, admin, kind, api):
     deny(broker, kind, NAMES[kind])
     began = anyio.current_time()
     answer = await QUESTIONS[api](admin)
@@ -329,7 +331,7 @@ async def test_who_has_no_right_is_told_at_once(broker, admin, kind, api):
     assert 1 > anyio.current_time() - began
 
 
-async def test_who_may_not_read_the_brokers_bounds_may_set_configs(broker, admin):
+async def test_configs_can_be_set_without_reading_broker_bounds(broker, admin):
     deny(broker, CLUSTER, NAMES[CLUSTER])
 
     assert (
@@ -337,7 +339,7 @@ async def test_who_may_not_read_the_brokers_bounds_may_set_configs(broker, admin
     ).ok
 
 
-async def test_an_older_kafka_says_what_would_serve(broker, admin):
+async def test_older_kafka_error_names_the_needed_version(broker, admin):
     def without_share_groups(request, context):
         apis = [{"api_key": 10, "min_version": 0, "max_version": 6}]
         apis += [{"api_key": 3, "min_version": 0, "max_version": 13}]
@@ -351,7 +353,7 @@ async def test_an_older_kafka_says_what_would_serve(broker, admin):
     assert "Kafka 4.1 or newer" in str(described["g"].error)
 
 
-async def test_a_broker_that_tells_no_lag_has_it_reckoned(broker, admin):
+async def test_missing_lag_is_computed(broker, admin):
     def as_kafka_4_1(request, context):
         highest = {90: 0, 87: 0}
         return {
@@ -374,7 +376,7 @@ async def test_a_broker_that_tells_no_lag_has_it_reckoned(broker, admin):
     assert summary[HERE].value.delivery_complete_count is None
 
 
-async def test_a_closed_admin_says_so(broker):
+async def test_closed_admin_raises_closed_error(broker):
     async with admin_of(broker) as admin:
         await admin.describe_cluster()
     await admin.aclose()
@@ -383,7 +385,7 @@ async def test_a_closed_admin_says_so(broker):
         await admin.describe_cluster()
 
 
-async def test_many_questions_side_by_side(broker, admin):
+async def test_concurrent_calls_all_succeed(broker, admin):
     answers = []
 
     async def ask(question):
@@ -408,12 +410,12 @@ async def test_many_questions_side_by_side(broker, admin):
         lambda admin: admin.list_offsets([("orders", -1)]),
     ],
 )
-async def test_arguments_that_make_no_sense_are_refused(admin, ask):
+async def test_invalid_arguments_are_rejected(admin, ask):
     with pytest.raises(ConfigurationError):
         await ask(admin)
 
 
-async def test_asking_about_nothing_asks_nothing_that_matters(broker, admin):
+async def test_calls_without_keys_send_no_requests(broker, admin):
     assert 0 == len(await admin.describe_share_groups())
     assert 0 == len(await admin.list_share_group_offsets())
     assert 0 == len(await admin.list_offsets([]))

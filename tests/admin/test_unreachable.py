@@ -1,4 +1,4 @@
-"""Nobody there, on real sockets and real time: told at once, or in time."""
+"""Unreachable brokers, on real sockets and in real time."""
 
 import socket
 import time
@@ -36,7 +36,7 @@ def bound():
 
 
 @pytest.mark.parametrize("ask", QUESTIONS)
-async def test_a_port_where_nobody_listens_is_told_at_once(bound, ask):
+async def test_refused_connection_fails_at_once(bound, ask):
     address = f"127.0.0.1:{bound.getsockname()[1]}"
     with anyio.fail_after(10):
         async with ShareGroupAdmin(address, connect_timeout=0) as admin:
@@ -78,7 +78,7 @@ async def test_broker_that_starts_later_is_reached(bound):
 
 
 @pytest.mark.parametrize("ask", QUESTIONS)
-async def test_who_listens_and_is_silent_is_told_in_time(bound, ask):
+async def test_silent_listener_fails_at_the_timeout(bound, ask):
     bound.listen()
     address = f"127.0.0.1:{bound.getsockname()[1]}"
     with anyio.fail_after(10):
@@ -96,7 +96,7 @@ class Busy:
 
 
 @pytest.mark.parametrize("ask", QUESTIONS)
-async def test_on_a_busy_machine_it_is_told_all_the_same(ask):
+async def test_blocked_event_loop_still_reports_the_address(ask):
     with anyio.fail_after(10):
         async with ShareGroupAdmin("a:1", timeout=0.1, network=Busy()) as admin:
             with pytest.raises(

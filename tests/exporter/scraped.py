@@ -1,4 +1,4 @@
-"""What a scrape shows, by name and labels."""
+"""A scrape, parsed into values by name and labels."""
 
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families

@@ -1,4 +1,4 @@
-"""Archived offsets counted from one collection to the next."""
+"""Counts of archived offsets over several collections."""
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
@@ -48,12 +48,12 @@ def test_offsets_that_the_start_passed_stay_counted():
     assert {PLACE: 3} == counted(snapshot((1, 3)), snapshot())
 
 
-def test_failed_readings_change_no_count():
+def test_failed_snapshot_changes_no_count():
     one = snapshot((1, 3))
 
     assert {PLACE: 3} == counted(one, snapshot(reached=False), one)
     assert {PLACE: 3} == counted(one, snapshot(known=False), one)
 
 
-def test_other_standings_are_not_counted():
+def test_other_statuses_are_not_counted():
     assert {PLACE: 0} == counted(snapshot((1, 3), status=OffsetStatus.UNKNOWN))

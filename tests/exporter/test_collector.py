@@ -1,4 +1,4 @@
-"""The numbers of groups, against what their consumers did; on both Kafkas."""
+"""Metrics of groups, compared with what their consumers did; on both Kafkas."""
 
 import time
 
@@ -51,7 +51,7 @@ async def collected(admin, *groups):
 
 
 async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group):
-    # The first is held, twenty are accepted, five rejected and five let go.
+    # The first is held, twenty are accepted, five rejected and five released.
     def settle(record):
         if 1 <= record.offset <= 20:
             record.accept()
@@ -77,7 +77,7 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
     assert 0 == shown.value(f"{GROUP}start_offset", **here)
     assert RECORDS == shown.value(f"{GROUP}log_end_offset", **here)
     assert RECORDS - 25 == shown.value(f"{GROUP}lag_records", **here)
-    # The held one and those let go; the others above were never settled.
+    # The held one and those released; the others above were never settled.
     assert 6 == shown.value(f"{GROUP}available_or_locked_records", **here)
     assert 5 == shown.value(f"{GROUP}archived_records", **here)
     assert 5 == shown.value(f"{GROUP}archived_seen_total", **here)
@@ -151,7 +151,7 @@ async def test_patterns_choose_groups(admin, kafka, topic, group):
     assert not both.error_counts
 
 
-async def test_brokers_that_are_away_are_told_and_not_raised():
+async def test_unreachable_brokers_are_reported_and_not_raised():
     async with ShareGroupAdmin("localhost:1", timeout=0.5) as admin:
         metrics = Metrics()
         metrics.update(await Collector(admin).collect())
@@ -163,7 +163,7 @@ async def test_brokers_that_are_away_are_told_and_not_raised():
 
 
 @pytest.mark.skipif(BROKERS == "kafka", reason="faults are the embedded broker's")
-class TestInTrouble:
+class TestErrors:
     @pytest.fixture
     def kafka(self, embedded_kafka):
         yield embedded_kafka
@@ -184,7 +184,7 @@ class TestInTrouble:
             ).check()
         return names
 
-    async def test_without_the_right_to_states_the_rest_is_told(
+    async def test_without_permission_for_states_the_rest_is_exported(
         self, admin, faults, groups, group
     ):
         fault = faults.on("ReadShareGroupStateSummary", times=None)
@@ -266,7 +266,7 @@ class TestInTrouble:
         assert [1, 1, 1] == shown.values(f"{GROUP}stalled", reason="no_members")
         assert 3 == shown.value("sharecons_exporter_errors_total", what="configs")
 
-    async def test_offsets_that_are_not_told_hide_nothing_else(
+    async def test_failed_offsets_do_not_affect_other_values(
         self, admin, faults, groups, group
     ):
         fault = faults.on("DescribeShareGroupOffsets", times=None)

@@ -1,4 +1,4 @@
-"""The exporter as a process: scraped, left alone by brokers, and told to stop."""
+"""The exporter process: scrapes, unreachable brokers, SIGTERM."""
 
 import os
 import signal
@@ -73,7 +73,7 @@ def is_down(shown):
 
 
 @pytest.mark.slow
-def test_it_goes_on_while_brokers_are_away_and_stops_when_told():
+def test_exporter_runs_without_brokers_until_sigterm():
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         servers = ("--bootstrap-server", broker.bootstrap_servers, "--timeout", "500")
         with exporter("--port", "0", *servers) as process:
@@ -95,7 +95,7 @@ def test_it_goes_on_while_brokers_are_away_and_stops_when_told():
 
 
 @pytest.mark.slow
-def test_a_port_that_is_taken_is_said_in_one_line():
+def test_port_in_use_is_reported_in_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         with exporter("--port", port, "--bootstrap-server", "localhost:1") as process:
@@ -106,7 +106,7 @@ def test_a_port_that_is_taken_is_said_in_one_line():
     assert f"cannot listen on 127.0.0.1:{port}: " in line
 
 
-def test_an_interval_that_is_no_time_is_refused():
+def test_invalid_interval_is_rejected():
     with exporter("--interval", "soon") as process:
         _, said = process.communicate(timeout=PATIENCE)
 
@@ -145,7 +145,7 @@ def test_values_disappear_within_seconds_when_kafka_stops(how):
 
 
 @pytest.mark.slow
-def test_a_scrape_may_name_the_metrics_that_it_wants():
+def test_scrape_may_select_metrics():
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         servers = ("--bootstrap-server", broker.bootstrap_servers)
         give_a_start(broker, "workers")

@@ -1,4 +1,4 @@
-"""Groups on both Kafkas, and who looks into them."""
+"""Fixtures: groups on both Kafkas, and an admin client."""
 
 import pytest
 

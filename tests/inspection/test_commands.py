@@ -1,4 +1,4 @@
-"""`sharecons groups inspect`, `peek` and `preflight`, as people type them."""
+"""`sharecons groups inspect`, `peek` and `preflight` on the command line."""
 
 import json
 import re
@@ -41,13 +41,13 @@ def queue(broker):
 def run(broker, capsys):
     def run(*arguments, at=broker.bootstrap_servers):
         code = main([*arguments, "--bootstrap-server", at])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
 
-def test_inspect_shows_counts_a_strip_and_what_is_the_matter(run, queue):
+def test_inspect_shows_counts_bar_and_finding(run, queue):
     code, out, err = run("groups", "inspect", queue.group)
 
     assert (0, "") == (code, err)
@@ -91,7 +91,7 @@ def test_inspect_gives_json(run, queue):
     )
 
 
-def test_a_check_exits_with_1_if_something_stands_still(run, queue):
+def test_check_exits_with_1_if_a_partition_is_stalled(run, queue):
     code, _, _ = run("groups", "inspect", queue.group, "--check")
 
     assert 1 == code
@@ -132,32 +132,32 @@ def test_peek_shows_lines(run, queue):
         ("1999-01-01", [0, 1]),
     ],
 )
-def test_peek_begins_where_it_is_told(run, queue, where, offsets):
+def test_peek_starts_at_the_given_position(run, queue, where, offsets):
     code, out, _ = run("peek", queue.topic, "--from", where, "--max", "2", "--json")
 
     assert 0 == code
     assert offsets == [each["offset"] for each in json.loads(out)]
 
 
-def test_peek_takes_json_apart(run, queue):
+def test_peek_parses_json(run, queue):
     _, out, _ = run("peek", queue.topic, "--max", "1", "--json", "--format", "json")
 
     assert {"n": 0} == json.loads(out)[0]["value"]
 
 
-def test_peek_makes_bytes_harmless(run, broker):
+def test_peek_escapes_bytes(run, broker):
     broker.create_topic("wild")
     broker.produce("wild", [b"\xff\x1b[31m\n"], headers=[("h", None)])
     _, out, _ = run("peek", "wild")
     _, made, _ = run("peek", "wild", "--json")
-    _, told, _ = run("peek", "wild", "--format", "hex")
+    _, printed, _ = run("peek", "wild", "--format", "hex")
 
     assert out.endswith("headers={h=null}  value=\\xff\\x1b[31m\\n\n")
     assert {"hex": "ff1b5b33316d0a"} == json.loads(made)[0]["value"]
-    assert "value=ff1b5b33316d0a" in told
+    assert "value=ff1b5b33316d0a" in printed
 
 
-def test_preflight_has_a_line_for_each_thing(run, queue):
+def test_preflight_prints_a_line_per_check(run, queue):
     code, out, _ = run("preflight", "--topic", queue.topic, "--group", queue.group)
 
     assert 0 == code
@@ -176,7 +176,7 @@ def test_preflight_fails_for_a_topic_that_is_not_there(run, queue):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("groups", "inspect", "nobody"), 1, "GROUP_ID_NOT_FOUND"),
+        (("groups", "inspect", "unknown"), 1, "GROUP_ID_NOT_FOUND"),
         (("peek", "nix"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
         (("peek", "nix", "--from", "soon"), 2, "neither earliest, latest, an offset"),
         (("groups", "inspect", "g", "--topic", "t:x"), 2, "neither TOPIC nor"),
@@ -187,7 +187,7 @@ def test_preflight_fails_for_a_topic_that_is_not_there(run, queue):
         ),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_an_exit_code(run, arguments, code, words):
+def test_errors_are_one_line_and_an_exit_code(run, arguments, code, words):
     found, out, err = run(*arguments)
 
     assert (code, "") == (found, out)

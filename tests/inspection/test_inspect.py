@@ -1,4 +1,4 @@
-"""What a look into a group tells, held against what its consumer did."""
+"""Inspections, compared with what the consumer acknowledged."""
 
 import time
 
@@ -20,7 +20,7 @@ from tests.scenarios.queue import Queue, take
 pytestmark = pytest.mark.anyio
 
 
-def standings(inside):
+def statuses(inside):
     return {
         offset: each.status
         for each in inside.ranges
@@ -28,13 +28,13 @@ def standings(inside):
     }
 
 
-def having(inside, standing):
-    found = standings(inside)
-    return {offset for offset, one in found.items() if one is standing}
+def having(inside, status):
+    found = statuses(inside)
+    return {offset for offset, one in found.items() if one is status}
 
 
 async def settled(consumer):
-    """What was said of records has reached the broker."""
+    """Wait until the broker has the acknowledgements."""
     for result in await consumer.commit(timeout=20):
         assert result.error is None
 
@@ -46,7 +46,7 @@ def only(seen):
 
 
 @pytest.mark.parametrize("source", [Source.COORDINATOR, Source.RECORDS])
-async def test_a_look_agrees_to_the_offset_with_what_the_consumer_said(
+async def test_inspection_matches_what_the_consumer_acknowledged(
     kafka, admin, source, request
 ):
     if source is Source.RECORDS and "embedded" in request.node.callspec.id:
@@ -70,7 +70,7 @@ async def test_a_look_agrees_to_the_offset_with_what_the_consumer_said(
     assert set(range(3, 100, 10)) == having(inside, OffsetStatus.ACKNOWLEDGED)
     assert set(range(6, 100, 10)) == having(inside, OffsetStatus.ARCHIVED)
     left = {offset for offset in range(100) if offset % 10 not in (3, 6)}
-    found = standings(inside)
+    found = statuses(inside)
     assert left == {offset for offset, one in found.items() if one in UNSETTLED}
     counts = {e.first_offset: e.delivery_count for e in inside.ranges}
     assert 1 == counts[90]
@@ -126,7 +126,7 @@ async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, adm
     assert abs(inside.oldest.timestamp / 1000 - produced) < 30
 
 
-async def test_looking_a_hundred_times_disturbs_nobody(kafka, admin):
+async def test_hundred_inspections_do_not_disturb_the_group(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 500)
     looks = 0
@@ -147,7 +147,7 @@ async def test_looking_a_hundred_times_disturbs_nobody(kafka, admin):
             tasks.start_soon(look)
             while len(taken) < 500:
                 record = await anext(records)
-                # Something has to go on for as long as it is looked at.
+                # Keep some activity going during the inspections.
                 if looks < 100:
                     await anyio.sleep(0.001)
                 record.accept()
@@ -189,7 +189,7 @@ async def test_the_oldest_record_is_found_behind_those_that_are_settled(kafka, a
     )
 
 
-async def test_a_look_after_a_look_tells_since_when_nothing_changed(kafka, admin):
+async def test_repeated_inspection_returns_since_when_nothing_changed(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 20)
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -207,7 +207,7 @@ async def test_a_look_after_a_look_tells_since_when_nothing_changed(kafka, admin
 
 async def test_a_group_that_is_not_there_is_an_error(kafka, admin):
     with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
-        await inspect_group(admin, "nobody-ever-had-this")
+        await inspect_group(admin, "unknown-group")
 
 
 async def test_a_topic_that_the_group_does_not_read_has_its_own_error(kafka, admin):

@@ -1,4 +1,4 @@
-"""Records looked at, and still there afterwards."""
+"""Reading records without consuming them."""
 
 import pytest
 
@@ -29,7 +29,7 @@ async def test_the_first_records_come_first(kafka, admin):
     assert {} == peeked.errors
 
 
-async def test_the_newest_are_asked_for_by_number(kafka, admin):
+async def test_last_returns_the_newest_records(kafka, admin):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, numbered(30))
 
@@ -37,7 +37,7 @@ async def test_the_newest_are_asked_for_by_number(kafka, admin):
     assert numbered(30) == values(await peek(admin, topic, last=99, max_records=99))
 
 
-async def test_an_offset_and_a_time_say_where_to_begin(kafka, admin):
+async def test_peek_starts_at_an_offset_or_time(kafka, admin):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, numbered(30))
     at = (await peek(admin, topic, max_records=1)).records[0].timestamp
@@ -82,7 +82,7 @@ async def test_compressed_records_are_read(kafka, admin, codec):
     assert [b"a" * 1000] * 5 == values(await peek(admin, topic))
 
 
-async def test_a_group_says_where_it_stands_and_loses_no_delivery(kafka, admin):
+async def test_peek_from_a_group_uses_no_delivery(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce(numbered(10))
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -101,7 +101,7 @@ async def test_a_group_says_where_it_stands_and_loses_no_delivery(kafka, admin):
     assert max(record.delivery_count for record in records) <= 2
 
 
-async def test_an_offset_beyond_the_log_is_told_with_what_there_is(kafka, admin):
+async def test_offset_beyond_the_log_error_has_the_existing_range(kafka, admin):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, numbered(5))
     peeked = await peek(admin, topic, start=6)
@@ -111,7 +111,7 @@ async def test_an_offset_beyond_the_log_is_told_with_what_there_is(kafka, admin)
     assert () == peeked.records
 
 
-async def test_a_partition_that_is_not_there_is_told_beside_the_others(kafka, admin):
+async def test_unknown_partition_error_does_not_affect_others(kafka, admin):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, numbered(2))
     peeked = await peek(admin, topic, partitions=[0, 7])

@@ -1,4 +1,4 @@
-"""Strips, pages and pictures: what they show, and that one record is never lost."""
+"""Bars, pages and pictures; a single record is always visible."""
 
 import re
 from html.parser import HTMLParser
@@ -81,7 +81,7 @@ FRESH = inside(None, end=10)
 LONG = inside(7, end=1_000_000)
 
 
-def test_one_record_among_thousands_is_seen_in_the_narrowest_strip():
+def test_one_record_among_thousands_is_visible_in_the_narrowest_bar():
     (strip,) = offset_bars_of(group(STALLED))
 
     for width in (1, 7, 40, 300):
@@ -90,7 +90,7 @@ def test_one_record_among_thousands_is_seen_in_the_narrowest_strip():
         assert width == 1 or OffsetStatus.OPEN not in standings[1:]
 
 
-def test_all_strips_have_one_scale_that_covers_the_longest_partition():
+def test_all_bars_have_one_scale_for_the_longest_partition():
     strips = offset_bars_of(group(STALLED, LONG, FRESH))
 
     assert {1_000_000 - 7} == {strip.span for strip in strips}
@@ -109,7 +109,7 @@ def test_one_settled_offset_of_750_fills_one_cell(width):
 
 
 @pytest.mark.parametrize("seen", [STALLED, LONG, inside(0, end=1), inside(3, end=3)])
-def test_pieces_stay_within_the_strip_and_follow_each_other(seen):
+def test_segments_are_consecutive_and_within_the_bar(seen):
     (strip,) = offset_bars_of(group(seen))
 
     at = 0.0
@@ -119,7 +119,7 @@ def test_pieces_stay_within_the_strip_and_follow_each_other(seen):
         at = piece.right
 
 
-def test_what_is_nearer_its_limit_is_darker():
+def test_colour_darkens_towards_the_delivery_limit():
     def brightness(count):
         colour = colour_of(
             OffsetRange(
@@ -137,7 +137,7 @@ def test_what_is_nearer_its_limit_is_darker():
 
 
 class Tags(HTMLParser):
-    """Sees that what is opened is closed again."""
+    """Checks that opened elements are closed."""
 
     VOID = ("meta", "rect", "circle", "line", "br")
 
@@ -157,7 +157,7 @@ class Tags(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_a_page_needs_nothing_beside_it_and_is_whole():
+def test_page_is_well_formed_without_external_files():
     error = BrokerError("no <leader>", code=5, name="LEADER_NOT_AVAILABLE")
     text = page(group(STALLED, LONG, FRESH, errors=[error]))
     tags = Tags()
@@ -173,7 +173,7 @@ def test_a_page_needs_nothing_beside_it_and_is_whole():
         assert f'<td class="name">{name}</td>' in text
 
 
-def test_a_page_says_of_each_stretch_what_it_is():
+def test_page_has_a_tooltip_for_each_range():
     text = page(group(STALLED))
 
     assert "offsets 1,200 to 1,200: available or locked" in text

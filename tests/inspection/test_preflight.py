@@ -1,4 +1,4 @@
-"""Is this cluster ready: what is said of one that is, and of those that are not."""
+"""Checks of whether a cluster is ready."""
 
 import pytest
 
@@ -50,25 +50,25 @@ def verdicts(checks):
     return [each.verdict for each in checks]
 
 
-def test_a_cluster_of_today_is_ready():
+def test_current_cluster_is_ready():
     assert [OK, OK] == verdicts(check_features({1: features(1), 2: features(1)}))
 
 
-def test_a_preview_is_worth_a_warning():
+def test_kafka_4_1_is_a_warning():
     version, feature = check_features({1: features(1, (1, 1))})
 
     assert (WARN, OK) == (version.verdict, feature.verdict)
     assert "preview" in version.found
 
 
-def test_a_feature_that_is_off_says_how_it_is_switched_on():
+def test_disabled_feature_advice_says_how_to_enable_it():
     _, feature = check_features({1: features(0)})
 
     assert FAIL is feature.verdict
     assert "upgrade --feature share.version=1" in feature.advice
 
 
-def test_an_old_cluster_says_what_to_upgrade_to():
+def test_old_cluster_advice_names_the_version():
     version, feature = check_features({1: features(0, (), supported=False)})
 
     assert (FAIL, FAIL) == (version.verdict, feature.verdict)
@@ -99,7 +99,7 @@ def a_topic(replicas=(1, 2, 3), in_sync=(1, 2, 3), leader=1):
     )
 
 
-def test_the_state_topic_needs_copies_and_leaders():
+def test_state_topic_needs_replicas_and_leaders():
     assert OK is check_state_topic(a_topic(), 3).verdict
     assert WARN is check_state_topic(a_topic(in_sync=(1,)), 3).verdict
     assert WARN is check_state_topic(a_topic(replicas=(1,), in_sync=(1,)), 3).verdict
@@ -116,7 +116,7 @@ def test_a_topic_needs_a_leader_for_each_partition():
     assert FAIL is check_topic("orders", gone()).verdict
 
 
-def test_a_group_of_another_type_is_in_the_way():
+def test_group_of_another_type_fails():
     check = check_group("billing", gone(69), "classic")
 
     assert (FAIL, "there is a classic group with this id") == (
@@ -135,14 +135,14 @@ def test_a_group_of_another_type_is_in_the_way():
         ("share.record.lock.duration.ms", "1000", WARN),
     ],
 )
-def test_defaults_that_surprise_are_named(name, value, wanted):
+def test_unsuitable_defaults_are_warnings(name, value, wanted):
     entry = ConfigEntry(name=name, value=value, source="DEFAULT_CONFIG")
     (check,) = check_configs("billing", Outcome({name: entry}))
 
     assert wanted is check.verdict
 
 
-def test_rights_that_lack_are_named_with_what_they_are_for():
+def test_missing_rights_are_named_with_their_purpose():
     needed = {"READ": "to consume it", "DESCRIBE": "to find its leaders"}
     check = check_rights("topic orders", frozenset(("DESCRIBE",)), needed)
 
@@ -182,7 +182,7 @@ async def test_each_thing_of_a_ready_cluster_has_its_line(kafka, admin):
 
 
 @anyio_tests
-async def test_a_kafka_of_yore_gets_lines_instead_of_an_error():
+async def test_old_kafka_returns_checks_and_no_error():
     def old(request, context):
         apis = {1: (4, 17), 3: (0, 12), 18: (0, 3), 60: (0, 0), 32: (1, 4), 16: (0, 4)}
         return {

@@ -1,4 +1,4 @@
-"""Who may not ask the coordinator reads what it wrote, or is told what he needs."""
+"""Inspection without CLUSTER_ACTION: from records, or with a clear error."""
 
 import struct
 
@@ -91,7 +91,7 @@ async def test_without_cluster_action_the_records_are_read(broker, admin):
     assert inside.last_written is not None
 
 
-async def test_without_either_right_it_is_said_which_would_do(broker, admin):
+async def test_without_either_permission_the_error_names_both(broker, admin):
     await a_group(broker, admin)
     broker.create_topic(STATES)
     forbid(broker, CLUSTER_ACTION, ("READ", STATES), ("DESCRIBE", STATES))
@@ -101,7 +101,7 @@ async def test_without_either_right_it_is_said_which_would_do(broker, admin):
     assert "CLUSTER_ACTION on the cluster, or READ on that topic" in str(caught.value)
 
 
-async def test_the_coordinator_alone_is_asked_if_that_is_wanted(broker, admin):
+async def test_source_coordinator_reads_no_records(broker, admin):
     await a_group(broker, admin)
     forbid(broker, CLUSTER_ACTION)
     seen = await inspect_group(admin, "billing", source=Source.COORDINATOR)

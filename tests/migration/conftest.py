@@ -1,4 +1,4 @@
-"""Both Kafkas, and an admin of ours on them."""
+"""Fixtures: both Kafkas, and an admin client."""
 
 import pytest
 

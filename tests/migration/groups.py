@@ -1,4 +1,4 @@
-"""Consumers of both kinds of groups, which tell what they were given."""
+"""Consumers of both types of groups, which record what they receive."""
 
 from collections import Counter
 

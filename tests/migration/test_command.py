@@ -1,4 +1,4 @@
-"""`sharecons migrate`, as people and scripts run it."""
+"""`sharecons migrate` on the command line."""
 
 import json
 import uuid
@@ -44,7 +44,7 @@ def migrate(kafka):
     return migrate
 
 
-def test_nothing_is_done_without_being_told(kafka, migrate, groups):
+def test_without_execute_nothing_is_changed(kafka, migrate, groups):
     old, new = groups
     answer = migrate(old, new)
     again = migrate(old, new, "--dry-run")
@@ -59,7 +59,7 @@ def test_nothing_is_done_without_being_told(kafka, migrate, groups):
     assert new not in anyio.run(list_groups).groups
 
 
-def test_it_is_done_and_told_for_programs(kafka, migrate, groups, topic):
+def test_execute_with_json_returns_results(kafka, migrate, groups, topic):
     old, new = groups
     rows = json.loads(migrate(old, new, "--execute", "--json").out)
     again = json.loads(migrate(old, new, "--execute", "--json").out)
@@ -85,7 +85,7 @@ def test_it_is_done_and_told_for_programs(kafka, migrate, groups, topic):
     assert "moved" == back[0]["result"]
 
 
-def test_the_account_is_for_people(migrate, groups, topic):
+def test_report_is_a_table_with_notes(migrate, groups, topic):
     old, new = groups
     lines = migrate(old, new).out.splitlines()
 
@@ -111,7 +111,7 @@ def test_the_account_is_for_people(migrate, groups, topic):
         (["--to-consumer-group"], "it is a consumer group"),
     ],
 )
-def test_what_is_refused_is_one_line(migrate, groups, more, words):
+def test_errors_are_one_line(migrate, groups, more, words):
     answer = migrate(*groups, *more)
 
     assert ExitCode.FAILED == answer.code
@@ -130,7 +130,7 @@ def test_a_partition_that_is_not_there_is_a_line_beside_the_rest(
     assert "Moved: 1 of 1 partition." in answer.out
 
 
-def test_options_that_make_no_sense_are_refused(migrate, groups):
+def test_invalid_options_are_rejected(migrate, groups):
     for more in (["--execute", "--dry-run"], ["--topic", "t:x"], ["--unplaced", "?"]):
         assert ExitCode.USAGE == migrate(*groups, *more).code
 

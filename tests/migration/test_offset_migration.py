@@ -1,4 +1,4 @@
-"""Where a place is moved to, and what comes twice or not at all."""
+"""Conversion of positions, and which records are delivered twice or never."""
 
 import pytest
 
@@ -55,13 +55,13 @@ class TestToAShareGroup:
         )
         assert not moved.notes
 
-    def test_what_the_log_dropped_before_it_was_read_is_missed(self):
+    def test_records_removed_before_they_were_read_are_missed(self):
         moved = to_share(GroupPosition(offset=10), log=LogBounds(start=25, end=100))
 
         assert (25, 15, 0) == (moved.offset, moved.missed, moved.twice)
         assert "15 of the 15 offsets between were removed undelivered" in said(moved)
 
-    def test_a_place_beyond_the_end_becomes_the_end_and_nobody_knows_what_is_missed(
+    def test_position_beyond_the_end_becomes_the_end_with_unknown_missed(
         self,
     ):
         moved = to_share(GroupPosition(offset=120))
@@ -69,7 +69,7 @@ class TestToAShareGroup:
         assert (100, None) == (moved.offset, moved.missed)
         assert "beyond the log's end 100" in said(moved)
 
-    def test_a_target_that_was_further_gets_records_again(self):
+    def test_target_that_was_further_is_rewound(self):
         moved = to_share(GroupPosition(offset=40), share_place(70))
 
         assert (40, 30, 0) == (moved.offset, moved.rewound, moved.twice)
@@ -78,14 +78,14 @@ class TestToAShareGroup:
             in said(moved)
         )
 
-    def test_a_target_that_is_set_anew_forgets_what_it_settled_out_of_order(self):
+    def test_moved_target_delivers_settled_records_above_again(self):
         target = share_place(30, batch(35, 44, ACKNOWLEDGED), batch(45, 49, ARCHIVED))
 
         assert 10 == to_share(GroupPosition(offset=40), target).rewound
         assert 10 + 15 == to_share(GroupPosition(offset=20), target).rewound
         assert 0 == to_share(GroupPosition(offset=30), target).rewound
 
-    def test_what_a_target_settled_out_of_order_may_be_a_mere_number(self):
+    def test_rewound_is_computed_from_a_count_without_batches(self):
         target = GroupPosition(offset=30, above=SettledAbove(batches=None, count=15))
         moved = to_share(GroupPosition(offset=40), target)
 
@@ -93,27 +93,27 @@ class TestToAShareGroup:
         assert "offsets that it settled above are delivered again" in said(moved)
         assert 25 == to_share(GroupPosition(offset=20), target).rewound
 
-    def test_a_target_that_stands_there_needs_nothing(self):
+    def test_target_at_the_position_needs_no_move(self):
         assert not to_share(GroupPosition(offset=40), share_place(40)).is_needed
         assert to_share(GroupPosition(offset=40), share_place(39)).is_needed
         assert to_share(GroupPosition(offset=0)).is_needed
 
 
 class TestWithoutAPlace:
-    def test_a_share_group_that_begins_at_the_end_misses_all_that_is_there(self):
+    def test_reset_latest_misses_all_existing_records(self):
         moved = to_share(None, log=LogBounds(start=20, end=100), reset="latest")
 
         assert (None, 80) == (moved.offset, moved.missed)
         assert "share.auto.offset.reset=latest" in said(moved)
 
-    def test_a_share_group_that_begins_at_the_start_misses_nothing(self):
+    def test_reset_earliest_misses_nothing(self):
         assert 0 == to_share(None, reset="earliest").missed
 
     @pytest.mark.parametrize("reset", [None, "by_duration:PT1H"])
-    def test_what_other_resets_miss_is_unknown(self, reset):
+    def test_missed_is_unknown_for_other_resets(self, reset):
         assert to_share(None, reset=reset).missed is None
 
-    def test_a_target_with_a_place_keeps_it(self):
+    def test_target_with_a_position_keeps_it(self):
         moved = to_share(None, share_place(30), reset="latest")
 
         assert (None, None, 0) == (moved.offset, moved.missed, moved.twice)
@@ -134,13 +134,13 @@ class TestWithoutAPlace:
         assert (100, 80) == (moved.offset, moved.missed)
         assert "the target was at 90" in said(moved)
 
-    def test_consumers_begin_as_they_were_told(self):
+    def test_consumer_group_starts_by_its_own_reset(self):
         moved = to_consumer(None)
 
         assert (None, None) == (moved.offset, moved.missed)
         assert "auto.offset.reset" in said(moved)
 
-    def test_of_an_empty_partition_nothing_is_missed(self):
+    def test_empty_partition_misses_nothing(self):
         empty = LogBounds(start=7, end=7)
 
         assert 0 == to_consumer(None, log=empty).missed
@@ -148,7 +148,7 @@ class TestWithoutAPlace:
 
 
 class TestToAConsumerGroup:
-    def test_what_is_settled_above_the_start_offset_comes_twice(self):
+    def test_records_settled_above_the_start_offset_are_delivered_twice(self):
         moved = to_consumer(
             share_place(
                 40,
@@ -173,10 +173,10 @@ class TestToAConsumerGroup:
             in said(moved)
         )
 
-    def test_what_was_never_delivered_is_not_said_to_come_again(self):
+    def test_undelivered_records_are_not_in_the_notes(self):
         assert () == to_consumer(share_place(40, batch(40, 49, AVAILABLE, 0))).notes
 
-    def test_settled_records_that_the_log_dropped_do_not_come_at_all(self):
+    def test_removed_settled_records_are_not_delivered_twice(self):
         moved = to_consumer(
             share_place(10, batch(12, 29, ACKNOWLEDGED), batch(30, 30, ARCHIVED)),
             log=LogBounds(start=25, end=100),
@@ -186,20 +186,20 @@ class TestToAConsumerGroup:
         # 10 and 11 were never settled; 12 to 24 were.
         assert 2 == moved.missed
 
-    def test_the_lag_tells_how_many_where_the_state_may_not_be_read(self):
+    def test_twice_is_computed_from_the_lag_without_state(self):
         place = GroupPosition(offset=40, above=SettledAbove(batches=None, count=13))
         moved = to_consumer(place)
 
         assert (13, None, None) == (moved.twice, moved.acknowledged, moved.archived)
 
-    def test_how_many_the_log_dropped_of_them_the_lag_does_not_tell(self):
+    def test_twice_is_unknown_from_the_lag_if_records_were_removed(self):
         place = GroupPosition(offset=10, above=SettledAbove(batches=None, count=13))
         moved = to_consumer(place, log=LogBounds(start=25, end=100))
 
         assert (None, None) == (moved.twice, moved.missed)
         assert "an unknown number of the 15 offsets" in said(moved)
 
-    def test_where_nobody_tells_it_is_unknown(self):
+    def test_twice_is_unknown_without_state_and_lag(self):
         place = GroupPosition(offset=40, above=SettledAbove(batches=None))
         moved = to_consumer(place)
 
@@ -230,7 +230,7 @@ class TestAPlan:
 
         assert planned(to_consumer(share_place(1)), unknown).twice is None
 
-    def test_only_what_has_somewhere_to_go_is_moved(self):
+    def test_only_partitions_with_a_new_offset_are_moved(self):
         plan = planned(
             to_share(GroupPosition(offset=5)),
             to_share(GroupPosition(offset=6), share_place(6)),
@@ -239,7 +239,7 @@ class TestAPlan:
 
         assert {ORDERS: 5} == plan.offsets
 
-    def test_a_source_that_moved_on_is_noticed(self):
+    def test_changed_source_is_an_error(self):
         old, new = (
             planned(to_share(GroupPosition(offset=5))),
             planned(to_share(GroupPosition(offset=6))),
@@ -250,7 +250,7 @@ class TestAPlan:
             error
         )
 
-    def test_a_target_that_moved_on_is_noticed(self):
+    def test_changed_target_is_an_error(self):
         old = planned(to_share(GroupPosition(offset=5)))
         new = planned(to_share(GroupPosition(offset=5), share_place(9)))
         (error,) = changed_since(old, new).values()
@@ -260,13 +260,13 @@ class TestAPlan:
             in str(error)
         )
 
-    def test_a_target_that_stands_where_it_should_is_no_change(self):
+    def test_target_at_the_new_offset_is_no_change(self):
         old = planned(to_share(GroupPosition(offset=5)))
         new = planned(to_share(GroupPosition(offset=5), share_place(5)))
 
         assert {} == changed_since(old, new)
 
-    def test_what_cannot_be_looked_at_any_more_is_a_change(self):
+    def test_partition_that_became_unreadable_is_an_error(self):
         old = planned(to_share(GroupPosition(offset=5)))
         new = planned(errors={ORDERS: ValueError("gone")})
 

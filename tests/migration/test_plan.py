@@ -1,4 +1,4 @@
-"""Plans and what becomes of them, on both Kafkas."""
+"""Plans and their execution, on both Kafkas."""
 
 import uuid
 from contextlib import asynccontextmanager
@@ -138,7 +138,7 @@ class TestThereAndBack:
 
         assert {one: 100} == await started(admin, new)
 
-    async def test_partitions_without_a_commit_are_told_and_may_be_placed(
+    async def test_partitions_without_a_commit_are_noted_and_can_be_set(
         self, admin, topic, old, new
     ):
         await commit(admin, old, places(topic, 40))
@@ -149,7 +149,7 @@ class TestThereAndBack:
         assert (100, places(topic, 40)) == (left.missed, left.offsets)
         assert (0, places(topic, 40, 0, 0)) == (placed.missed, placed.offsets)
 
-    async def test_what_the_log_dropped_is_counted(self, admin, kafka, topic, old, new):
+    async def test_removed_records_are_counted(self, admin, kafka, topic, old, new):
         await commit(admin, old, places(topic, 10, 100))
         there = ConfluentPartition(topic, 0, 25)
         deleted = kafka.admin._client.delete_records([there])
@@ -200,12 +200,12 @@ class TestRefused:
         with pytest.raises(BrokerError, match=words):
             await plan(admin, old, new, direction=direction)
 
-    async def test_a_misspelt_topic(self, admin, topic, old, new):
+    async def test_unknown_topic_is_an_error(self, admin, topic, old, new):
         await commit(admin, old, places(topic, 40))
         with pytest.raises(BrokerError, match="'no-such-topic'"):
             await plan(admin, old, new, topics=["no-such-topic"])
 
-    async def test_a_partition_out_of_range_hides_nothing_else(
+    async def test_unknown_partition_does_not_affect_others(
         self, admin, topic, old, new
     ):
         await commit(admin, old, places(topic, 40))
@@ -280,9 +280,7 @@ class TestGroupsAtWork:
             )
 
 
-async def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
-    kafka, topic, old, new
-):
+async def test_offsets_in_open_transactions_are_awaited(kafka, topic, old, new):
     reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": old})
     producer = kafka.admin.producer(transactional_id=f"t-{old}")
     producer.init_transactions(PATIENCE)
@@ -304,7 +302,7 @@ async def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
 
 
 @pytest.mark.skipif(BROKERS == "kafka", reason="faults are the embedded broker's")
-class TestInTrouble:
+class TestErrors:
     @pytest.fixture
     def kafka(self, embedded_kafka):
         yield embedded_kafka
@@ -329,7 +327,7 @@ class TestInTrouble:
             await consumer.commit()
         return len(records[5:])
 
-    async def test_without_the_right_to_states_the_lag_tells_how_many(
+    async def test_without_permission_for_states_twice_comes_from_the_lag(
         self, admin, kafka, faults, topic, old, new
     ):
         await start(admin, new, places(topic, 0))
@@ -341,7 +339,7 @@ class TestInTrouble:
         (move,) = planned.moves.values()
         assert (above, None, None) == (move.twice, move.acknowledged, move.archived)
 
-    async def test_a_lost_answer_is_no_failure(self, admin, faults, topic, old, new):
+    async def test_lost_response_is_not_a_failure(self, admin, faults, topic, old, new):
         await commit(admin, old, places(topic, 40, 100))
         planned = await plan(admin, old, new)
         with faults.on("AlterShareGroupOffsets").cut(after=True):
@@ -349,7 +347,7 @@ class TestInTrouble:
 
         assert places(topic, 40, 100) == results.found
 
-    async def test_part_of_it_may_fail_and_be_done_later(
+    async def test_partial_failure_can_be_completed_later(
         self, admin, faults, topic, old, new
     ):
         await start(admin, new, places(topic, 40, 100))
@@ -405,7 +403,7 @@ class TestInTrouble:
         assert words in str(error)
         assert "\n" not in str(error)
 
-    async def test_a_topic_that_goes_meanwhile_is_told_when_time_is_up(
+    async def test_topic_deleted_meanwhile_is_reported_at_the_timeout(
         self, admin, kafka, faults, topic, old, new
     ):
         await start(admin, new, places(topic, 40))
@@ -427,7 +425,7 @@ class TestInTrouble:
         ],
     )
     @pytest.mark.parametrize("api", ["OffsetFetch", "OffsetCommit"])
-    async def test_what_passes_is_asked_again(
+    async def test_retriable_errors_are_retried(
         self, admin, faults, topic, old, new, code, api
     ):
         await start(admin, new, places(topic, 40))
@@ -438,7 +436,7 @@ class TestInTrouble:
         assert 1 == fault.hits
         assert places(topic, 40) == await committed(admin, old)
 
-    async def test_a_group_that_may_not_be_read_is_refused_as_such(
+    async def test_unreadable_group_raises_authorization_error(
         self, admin, faults, topic, old, new
     ):
         await commit(admin, old, places(topic, 40))

@@ -1,4 +1,4 @@
-"""A classic group's place becomes a share group's, and comes back."""
+"""Migration of a classic group to a share group, and back."""
 
 import pytest
 
@@ -48,7 +48,7 @@ async def moved(admin, source, target):
     return planned
 
 
-async def test_nothing_comes_twice_but_what_was_announced_and_nothing_is_lost(
+async def test_only_announced_records_are_delivered_twice_and_none_is_lost(
     kafka, topic
 ):
     classic, shared = f"classic-{topic}", f"shared-{topic}"
@@ -80,7 +80,7 @@ async def test_nothing_comes_twice_but_what_was_announced_and_nothing_is_lost(
     assert {1} == set(before.values()) | set(after.values())
 
 
-async def test_the_account_names_partitions(kafka, topic):
+async def test_report_names_partitions(kafka, topic):
     shared, classic = f"shared-{topic}", f"classic-{topic}"
     async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
         starts = {TopicPartition(topic, n): 0 for n in range(PARTITIONS)}

@@ -1,4 +1,4 @@
-"""Outcomes and refusals: the thing or its error, and what an error says."""
+"""Outcomes, results and broker errors."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_an_outcome_gives_its_value_or_raises_its_error():
         _ = Outcome(error=ERROR).value
 
 
-def test_results_take_values_and_errors_apart():
+def test_results_separate_values_and_errors():
     results = Results({"a": Outcome(1), "b": Outcome(error=ERROR)})
 
     assert {"a": 1} == results.found
@@ -29,14 +29,14 @@ def test_results_take_values_and_errors_apart():
         results.check()
 
 
-def test_results_without_an_error_check_well():
+def test_check_returns_results_without_errors():
     results = Results({"a": Outcome(1)})
 
     assert results is results.check()
     assert results == Results({"a": Outcome(1)})
 
 
-def test_one_error_of_all_is_common():
+def test_common_error_is_the_error_of_all_keys():
     assert ERROR is Results({"a": Outcome(error=ERROR)}).common_error
     assert Results({}).common_error is None
 
@@ -71,7 +71,7 @@ def test_one_error_of_all_is_common():
         (9999, None, "cannot delete group 'g': error code 9999"),
     ],
 )
-def test_a_refusal_says_what_where_and_what_to_do(code, message, expected):
+def test_broker_error_names_action_target_and_advice(code, message, expected):
     error = broker_error("delete", "group 'g'", code, message)
 
     assert expected == str(error)
@@ -88,5 +88,5 @@ def test_a_refusal_says_what_where_and_what_to_do(code, message, expected):
         Code.CLUSTER_AUTHORIZATION_FAILED,
     ],
 )
-def test_a_missing_right_is_an_error_of_its_own(code):
+def test_missing_permission_is_an_authorization_error(code):
     assert isinstance(broker_error("delete", "it", code, None), AuthorizationError)

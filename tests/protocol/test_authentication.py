@@ -1,4 +1,4 @@
-"""One dialogue of SASL: what follows what, and what the broker's words mean."""
+"""The SASL exchange on one connection."""
 
 import pytest
 from scramp import ScramMechanism
@@ -47,7 +47,7 @@ def shaken(credentials, token=""):
     return machine, machine.next_request(1.0)
 
 
-def test_plain_is_one_message_and_its_end():
+def test_plain_sends_one_message():
     machine, request = shaken(PLAIN)
 
     assert SaslAuthenticate(payload=b"\0alice\0secret") == request
@@ -90,7 +90,7 @@ def test_scram_with_a_server_that_knows_the_password(mechanism):
     assert machine.error is None
 
 
-def test_scram_proves_the_server_too():
+def test_scram_verifies_the_server():
     """One that does not know the password cannot say the last word."""
     server = scram_server("SCRAM-SHA-256", "secret")
     machine, request = shaken(of("SCRAM-SHA-256", "secret"))
@@ -139,7 +139,7 @@ def test_token_and_extensions():
     assert machine.finished
 
 
-def test_refused_token_is_confirmed_and_then_told():
+def test_rejected_token_is_confirmed_and_then_reported():
     machine, request = shaken(BEARER, token="abc")
 
     machine.answered(request, authenticated(b'{"status":"invalid_token"}'))
@@ -172,7 +172,7 @@ def test_extensions_that_cannot_be_sent(extensions):
     assert isinstance(machine.error, AuthenticationError)
 
 
-def test_wrong_password_is_told_in_the_brokers_words():
+def test_wrong_password_error_has_the_brokers_message():
     machine, request = shaken(PLAIN)
 
     machine.answered(
@@ -191,7 +191,7 @@ def test_wrong_password_is_told_in_the_brokers_words():
     )
 
 
-def test_mechanism_that_is_not_offered():
+def test_unsupported_mechanism_error_lists_supported_ones():
     machine = dialogue(PLAIN)
     request = machine.next_request(0.0)
 
@@ -203,7 +203,7 @@ def test_mechanism_that_is_not_offered():
     assert "does not support it; it supports: SCRAM-SHA-512, X" in str(machine.error)
 
 
-def test_listener_that_asks_nobody():
+def test_listener_without_sasl_is_an_error():
     machine = dialogue(PLAIN)
     request = machine.next_request(0.0)
 
@@ -214,7 +214,7 @@ def test_listener_that_asks_nobody():
 
 
 @pytest.mark.parametrize("while_shaking", [True, False])
-def test_trouble_of_the_brokers_own_is_no_matter_of_passwords(while_shaking):
+def test_broker_failure_is_a_retriable_error(while_shaking):
     if while_shaking:
         machine = dialogue(PLAIN)
         machine.answered(machine.next_request(0.0), handshaken(Code.NETWORK_EXCEPTION))
@@ -230,7 +230,7 @@ def test_trouble_of_the_brokers_own_is_no_matter_of_passwords(while_shaking):
 
 
 @pytest.mark.parametrize("name", ["username", "password"])
-def test_nul_would_be_taken_for_the_end(name):
+def test_nul_characters_are_rejected(name):
     credentials = Credentials(
         mechanism="PLAIN", **{"username": "a", "password": "b", name: "x\0y"}
     )

@@ -1,4 +1,4 @@
-"""Errands: whom is asked, what is asked again, and what is said when time is up."""
+"""Fan-outs: routes, retries and timeouts."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from sharecons.protocol.admin.results import Outcome
 from sharecons.protocol.codes import Code
 
 
-def errand_of(*keys):
+def fan_out_of(*keys):
     return FanOut(keys, "describe", lambda key: f"group {key!r}")
 
 
@@ -32,70 +32,72 @@ def refused(code, message=None):
 
 
 def routed(*keys, node=1):
-    errand = errand_of(*keys)
+    fan_out = fan_out_of(*keys)
     for key in keys:
-        errand.set_route(key, node)
-    return errand
+        fan_out.set_route(key, node)
+    return fan_out
 
 
-def test_keys_are_looked_up_then_asked_of_their_nodes():
-    errand = errand_of("a", "b", "c", "a")
-    before = errand.without_route
-    errand.set_route("a", 1)
-    errand.set_route("b", 2)
-    errand.set_route("c", 1)
+def test_keys_are_looked_up_and_grouped_by_node():
+    fan_out = fan_out_of("a", "b", "c", "a")
+    before = fan_out.without_route
+    fan_out.set_route("a", 1)
+    fan_out.set_route("b", 2)
+    fan_out.set_route("c", 1)
 
     assert ("a", "b", "c") == before
-    assert () == errand.without_route
-    assert {1: ("a", "c"), 2: ("b",)} == errand.keys_by_node()
+    assert () == fan_out.without_route
+    assert {1: ("a", "c"), 2: ("b",)} == fan_out.keys_by_node()
 
 
 def test_results_come_in_the_order_of_asking():
-    errand = routed("b", "a")
-    errand.on_reply("a", well(1))
-    errand.on_reply("b", well(2))
+    fan_out = routed("b", "a")
+    fan_out.on_reply("a", well(1))
+    fan_out.on_reply("b", well(2))
 
-    assert errand.finished
-    assert [("b", 2), ("a", 1)] == [(k, one.value) for k, one in errand.results.items()]
+    assert fan_out.finished
+    assert [("b", 2), ("a", 1)] == [
+        (k, one.value) for k, one in fan_out.results.items()
+    ]
 
 
-def test_an_error_is_one_keys_alone():
-    errand = routed("a", "b")
-    errand.on_reply("a", refused(Code.GROUP_ID_NOT_FOUND))
-    errand.on_reply("b", well(2))
+def test_error_affects_its_key_only():
+    fan_out = routed("a", "b")
+    fan_out.on_reply("a", refused(Code.GROUP_ID_NOT_FOUND))
+    fan_out.on_reply("b", well(2))
 
-    assert {"b": 2} == errand.results.found
-    assert "cannot describe group 'a'" in str(errand.results["a"].error)
+    assert {"b": 2} == fan_out.results.found
+    assert "cannot describe group 'a'" in str(fan_out.results["a"].error)
 
 
 @pytest.mark.parametrize("code", RETRIABLE)
-def test_a_code_that_passes_is_asked_again(code):
-    errand = routed("a", "b")
-    errand.on_reply("a", refused(code))
+def test_retriable_code_keeps_the_key_pending(code):
+    fan_out = routed("a", "b")
+    fan_out.on_reply("a", refused(code))
 
-    assert not errand.finished
+    assert not fan_out.finished
     elsewhere = RETRIABLE[code] is RetryRoute.LOOK_UP
-    assert (("a",) if elsewhere else ()) == errand.without_route
-    assert elsewhere is ("a" not in errand.keys_by_node()[1])
+    assert (("a",) if elsewhere else ()) == fan_out.without_route
+    assert elsewhere is ("a" not in fan_out.keys_by_node()[1])
 
 
-def test_a_broker_that_is_lost_is_looked_up_again():
-    errand = routed("a", "b")
-    errand.on_connection_error(("a",), ConnectionFailedError("gone"))
+def test_connection_error_drops_the_route():
+    fan_out = routed("a", "b")
+    fan_out.on_connection_error(("a",), ConnectionFailedError("gone"))
 
-    assert ("a",) == errand.without_route
-    assert {1: ("b",)} == errand.keys_by_node()
+    assert ("a",) == fan_out.without_route
+    assert {1: ("b",)} == fan_out.keys_by_node()
 
 
-def test_time_that_is_up_says_what_was_last_heard():
-    errand = routed("a", "b", "c")
+def test_timeout_error_has_the_last_error():
+    fan_out = routed("a", "b", "c")
     lost = ConnectionFailedError("connection refused")
-    errand.on_reply("a", refused(Code.NOT_COORDINATOR, "not here"))
-    errand.on_connection_error(("b",), lost)
-    errand.expire(7)
+    fan_out.on_reply("a", refused(Code.NOT_COORDINATOR, "not here"))
+    fan_out.on_connection_error(("b",), lost)
+    fan_out.expire(7)
 
-    errors = errand.results.errors
-    assert errand.finished
+    errors = fan_out.results.errors
+    assert fan_out.finished
     assert all(isinstance(error, RequestTimedOutError) for error in errors.values())
     assert str(errors["a"]).endswith("7 s; last error: NOT_COORDINATOR (not here)")
     assert str(errors["b"]).endswith("last error: connection refused")
@@ -103,31 +105,31 @@ def test_time_that_is_up_says_what_was_last_heard():
     assert str(errors["c"]).endswith("no response")
 
 
-def test_parts_that_came_count_when_time_is_up():
-    errand = routed("a", "b")
-    errand.on_reply("a", PartialReply(Code.NOT_LEADER_OR_FOLLOWER, None, {"x": 1}))
-    errand.on_reply("b", Reply(Code.NOT_LEADER_OR_FOLLOWER, None, {"empty": 1}))
-    errand.expire(7)
+def test_partial_values_are_returned_at_the_timeout():
+    fan_out = routed("a", "b")
+    fan_out.on_reply("a", PartialReply(Code.NOT_LEADER_OR_FOLLOWER, None, {"x": 1}))
+    fan_out.on_reply("b", Reply(Code.NOT_LEADER_OR_FOLLOWER, None, {"empty": 1}))
+    fan_out.expire(7)
 
-    assert {"a": {"x": 1}} == errand.results.found
-
-
-def test_what_is_settled_stays_so():
-    errand = routed("a")
-    errand.on_reply("a", well(1))
-    errand.on_reply("a", refused(Code.GROUP_ID_NOT_FOUND))
-    errand.expire(7)
-
-    assert 1 == errand.results["a"].value
+    assert {"a": {"x": 1}} == fan_out.results.found
 
 
-def test_what_is_dropped_is_left_out():
-    errand = routed("a", "b")
-    errand.drop("a")
-    errand.on_reply("b", well(2))
+def test_outcomes_are_final():
+    fan_out = routed("a")
+    fan_out.on_reply("a", well(1))
+    fan_out.on_reply("a", refused(Code.GROUP_ID_NOT_FOUND))
+    fan_out.expire(7)
 
-    assert errand.finished
-    assert ["b"] == list(errand.results)
+    assert 1 == fan_out.results["a"].value
+
+
+def test_dropped_keys_are_left_out():
+    fan_out = routed("a", "b")
+    fan_out.drop("a")
+    fan_out.on_reply("b", well(2))
+
+    assert fan_out.finished
+    assert ["b"] == list(fan_out.results)
 
 
 @given(
@@ -138,22 +140,22 @@ def test_what_is_dropped_is_left_out():
         )
     )
 )
-def test_every_key_is_settled_once_whatever_is_heard(heard):
-    errand = routed("a", "b", "c")
-    for key, code in heard:
-        errand.on_reply(key, Reply(code, None, None))
+def test_every_key_has_one_outcome_after_any_replies(replies):
+    fan_out = routed("a", "b", "c")
+    for key, code in replies:
+        fan_out.on_reply(key, Reply(code, None, None))
         pending = {
-            *errand.without_route,
-            *(k for keys in errand.keys_by_node().values() for k in keys),
+            *fan_out.without_route,
+            *(k for keys in fan_out.keys_by_node().values() for k in keys),
         }
-        assert pending | set(errand.results) == set("abc")
-        assert not pending & set(errand.results)
-    errand.expire(1)
+        assert pending | set(fan_out.results) == set("abc")
+        assert not pending & set(fan_out.results)
+    fan_out.expire(1)
 
-    assert ["a", "b", "c"] == list(errand.results)
+    assert ["a", "b", "c"] == list(fan_out.results)
 
 
-def test_a_whole_passes_if_a_part_does():
+def test_merged_reply_is_retriable_if_a_part_is():
     good = {"x": well(1)}
     moving = {**good, "y": refused(Code.NOT_LEADER_OR_FOLLOWER)}
     unknown = {**good, "y": refused(Code.UNKNOWN_TOPIC_OR_PARTITION)}
@@ -166,11 +168,11 @@ def test_a_whole_passes_if_a_part_does():
     assert isinstance(merge_replies(moving), PartialReply)
 
 
-def test_parts_have_the_wholes_error_or_their_own():
+def test_parts_have_the_error_of_the_whole_or_their_own():
     error = BrokerError("no", code=68, name="NON_EMPTY_GROUP")
     refused_whole = part_results(Outcome(error=error), ["x", "y"], "set", str)
-    told = {"x": well(), "y": refused(Code.UNKNOWN_TOPIC_OR_PARTITION)}
-    apart = part_results(Outcome(told), ["x", "y", "z"], "set", str)
+    replied = {"x": well(), "y": refused(Code.UNKNOWN_TOPIC_OR_PARTITION)}
+    apart = part_results(Outcome(replied), ["x", "y", "z"], "set", str)
 
     assert error is refused_whole.common_error
     assert apart["x"].ok
@@ -179,7 +181,7 @@ def test_parts_have_the_wholes_error_or_their_own():
     assert "the response is incomplete" in str(apart["z"].error)
 
 
-def test_a_topic_that_nobody_described_is_not_there():
+def test_undescribed_topic_is_unknown():
     assert (
         Code.UNKNOWN_TOPIC_OR_PARTITION
         == find_partition({}, TopicPartition("t", 0)).code

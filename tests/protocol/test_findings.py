@@ -1,4 +1,4 @@
-"""Why a partition stands still: the verdicts, from values alone."""
+"""Findings about partitions, from values alone."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_a_window_full_behind_many_says_how_many():
     assert "full behind 500 records" in found(partition)[0].text
 
 
-def test_a_full_window_of_settled_offsets_alone_stalls_nobody():
+def test_full_window_of_settled_offsets_is_not_stalled():
     partition = inside(0, (0, 2000, ACKNOWLEDGED, 1), end=2001)
 
     assert [Reason.SETTLED] == reasons(partition)
@@ -100,10 +100,12 @@ def test_one_record_that_others_wait_for_is_a_note_in_a_window_with_room():
 
 
 def test_a_group_without_members_stalls_where_records_wait():
-    nobody = GroupFacts(members=0, record_locks=2000)
+    without_members = GroupFacts(members=0, record_locks=2000)
 
-    assert [Reason.NO_MEMBERS] == reasons(inside(0, end=10, members=()), nobody)
-    assert [Reason.SETTLED] == reasons(inside(10, end=10, members=()), nobody)
+    assert [Reason.NO_MEMBERS] == reasons(
+        inside(0, end=10, members=()), without_members
+    )
+    assert [Reason.SETTLED] == reasons(inside(10, end=10, members=()), without_members)
 
 
 def test_a_partition_that_no_member_has_stalls():
@@ -156,7 +158,7 @@ def test_archived_records_are_reported_without_a_known_limit():
     )
 
 
-def test_nobody_is_said_to_hold_locks():
+def test_locks_are_only_reported_as_possible():
     (finding,) = found(inside(0, end=9000))
 
     assert (Reason.MAY_BE_LOCKED, Severity.NOTE) == (finding.reason, finding.severity)
@@ -172,11 +174,11 @@ def test_a_state_that_outlasts_its_locks_unchanged_is_a_warning():
     assert [Reason.NO_PROGRESS] == reasons(partition, unchanged_for=31.0)
 
 
-def test_nothing_to_do_is_no_lack_of_progress():
+def test_settled_partition_does_not_lack_progress():
     assert [Reason.SETTLED] == reasons(inside(10, end=10), unchanged_for=1e6)
 
 
-def test_records_removed_before_they_were_settled_are_told():
+def test_records_removed_before_they_were_settled_are_reported():
     partition = inside(0, (0, 9, AVAILABLE, 1), end=20, log_start=5)
 
     assert Reason.REMOVED in reasons(partition)
@@ -187,7 +189,7 @@ def test_a_group_that_has_not_begun_is_a_note():
     assert [Reason.NOT_BEGUN] == reasons(PartitionInspection(start_offset=None))
 
 
-def test_a_log_that_could_not_be_looked_at_is_told():
+def test_unknown_log_end_is_reported():
     assert Reason.UNSEEN_LOG in reasons(PartitionInspection(start_offset=3))
 
 
@@ -205,7 +207,7 @@ def test_the_worst_comes_first():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "spelt"),
+    ("seconds", "text"),
     [
         (0, "0 s"),
         (59.6, "1 min"),
@@ -217,5 +219,5 @@ def test_the_worst_comes_first():
         (-3, "0 s"),
     ],
 )
-def test_times_are_spelt_in_two_units_at_most(seconds, spelt):
-    assert spelt == format_duration(seconds)
+def test_durations_have_at_most_two_units(seconds, text):
+    assert text == format_duration(seconds)

@@ -1,4 +1,4 @@
-"""What group configs may be set to, and what is said of what they may not."""
+"""Validation of group configs."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def check(wanted, brokers=None, present=None):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "spelt"),
+    ("name", "value", "text"),
     [
         (LOCK, 15000, "15000"),
         (LOCK, " 60000 ", "60000"),
@@ -44,8 +44,8 @@ def check(wanted, brokers=None, present=None):
         ("streams.num.standby.replicas", "whatever", "whatever"),
     ],
 )
-def test_what_may_be_set_is_spelt_as_brokers_read_it(name, value, spelt):
-    assert {name: spelt} == check({name: value})
+def test_valid_configs_are_returned_as_text(name, value, text):
+    assert {name: text} == check({name: value})
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_what_may_be_set_is_spelt_as_brokers_read_it(name, value, spelt):
         (SESSION, 5000, "must be less than share.session.timeout.ms .5000"),
     ],
 )
-def test_what_may_not_be_set_is_named_with_the_reason(name, value, complaint):
+def test_invalid_config_error_has_the_reason(name, value, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
         check({name: value})
 
 
-def test_every_complaint_is_made_at_once():
+def test_error_lists_all_problems():
     with pytest.raises(ConfigurationError) as caught:
         check({LOCK: 1, RESET: "x", LIMIT: 3})
 
@@ -81,18 +81,18 @@ def test_every_complaint_is_made_at_once():
     assert LIMIT not in str(caught.value)
 
 
-def test_where_brokers_do_not_tell_the_kips_bounds_hold():
+def test_bounds_of_the_kip_apply_without_broker_bounds():
     assert {LOCK: "1000"} == check({LOCK: 1000}, brokers={})
     with pytest.raises(ConfigurationError, match="from 1000 to 3600000 .by Kafka"):
         check({LOCK: 999}, brokers={})
 
 
-def test_where_configs_may_not_be_read_those_of_the_kip_are_known():
+def test_configs_of_the_kip_are_known_without_current_configs():
     assert {LIMIT: "3"} == check({LIMIT: 3}, present={})
     with pytest.raises(ConfigurationError, match="no group config"):
         check({"share.colour": "red"}, present={})
 
 
-def test_nothing_to_set_is_a_mistake():
+def test_empty_changes_are_rejected():
     with pytest.raises(ConfigurationError, match="no config"):
         check({})

@@ -1,4 +1,4 @@
-"""How far a partition is read, and how much is asked for."""
+"""The cursor: progress in one partition, and bytes per request."""
 
 from typing import NamedTuple
 
@@ -47,13 +47,13 @@ def test_ranges_are_sorted_by_partition_and_offset():
     )
 
 
-def test_an_offset_in_two_ranges_is_refused():
+def test_offset_in_two_ranges_is_rejected():
     with pytest.raises(ValueError, match="offset 4 is in two"):
         spans_by_partition([Range(PLACE, 4, 9), Range(PLACE, 1, 4)])
 
 
 @given(wanted=spans(), steps=st.lists(st.integers(1, 40)))
-def test_what_is_given_step_by_step_is_all_that_is_wanted_and_each_once(wanted, steps):
+def test_all_requested_offsets_are_returned_once(wanted, steps):
     reader = cursor(*wanted)
     given_ = []
     for step in [*steps, *([10] * 30)]:
@@ -67,7 +67,7 @@ def test_what_is_given_step_by_step_is_all_that_is_wanted_and_each_once(wanted, 
 
 
 @given(wanted=spans(), lost_before=st.integers(0, 250), step=st.integers(1, 50))
-def test_what_is_lost_is_not_given_and_the_rest_is(wanted, lost_before, step):
+def test_skipped_offsets_are_not_returned_and_the_rest_is(wanted, lost_before, step):
     reader = cursor(*wanted)
     after = reader.offset + step
     given_ = [n for n in offsets(reader.advance(after, 100)) if n < after]
@@ -84,7 +84,7 @@ def test_what_is_lost_is_not_given_and_the_rest_is(wanted, lost_before, step):
     assert all(n < lost_before for n in lost)
 
 
-def test_all_that_is_left_can_be_lost():
+def test_all_remaining_offsets_can_be_skipped():
     reader = cursor((3, 5), (9, 12))
     reader.advance(5, 10)
 
@@ -92,7 +92,7 @@ def test_all_that_is_left_can_be_lost():
     assert reader.finished
 
 
-def test_what_a_batch_has_below_is_not_given_again():
+def test_offsets_below_the_position_are_not_returned_again():
     reader = cursor((3, 12))
     reader.skip(7)
 
@@ -100,22 +100,22 @@ def test_what_a_batch_has_below_is_not_given_again():
     assert [(10, 12, 1)] == reader.advance(13, 10)
 
 
-def test_little_is_asked_for_a_little():
+def test_small_range_requests_few_bytes():
     assert MIN_BYTES == cursor((0, 3)).max_bytes()
 
 
-def test_never_more_than_fits():
+def test_large_range_requests_at_most_the_maximum():
     assert MAX_BYTES == cursor((0, 10_000_000)).max_bytes()
 
 
-def test_asks_for_what_is_left_by_what_an_offset_took():
+def test_bytes_are_estimated_from_earlier_responses():
     reader = cursor((0, 1999))
     reader.advance(1000, 1000 * 500)
 
     assert 500_000 <= reader.max_bytes() <= 600_000
 
 
-def test_a_small_hole_is_read_through_and_a_large_one_is_not():
+def test_small_gap_is_read_through_and_large_gap_is_not():
     near, far = cursor((0, 999), (1050, 1999)), cursor((0, 999), (9000, 9999))
     for reader in (near, far):
         reader.advance(500, 500 * 1000)
@@ -124,7 +124,7 @@ def test_a_small_hole_is_read_through_and_a_large_one_is_not():
     assert far.max_bytes() < 600_000
 
 
-def test_trouble_lasts_until_something_comes():
+def test_failures_are_counted_until_progress():
     reader = cursor((0, 99))
 
     first = reader.on_failure("down", 10.0)
@@ -138,7 +138,7 @@ def test_trouble_lasts_until_something_comes():
     assert reader.not_before == 0.0
 
 
-def test_pauses_grow_while_nothing_comes():
+def test_pauses_grow_without_progress():
     reader = cursor((0, 99))
     pauses = []
     for _ in range(8):

@@ -1,4 +1,4 @@
-"""Reading logs again: whom to ask for what, against logs of nothing but offsets."""
+"""The log reader, with simulated logs."""
 
 from typing import NamedTuple
 
@@ -130,7 +130,7 @@ def test_it_is_finished_when_all_came():
     assert [] == machine.next_requests(0.0)
 
 
-def test_who_got_nothing_goes_first_the_next_time():
+def test_partitions_without_records_go_first_next_time():
     machine = led((FIRST, 0, 99), (SECOND, 0, 99))
     ask = only(machine.next_requests(0.0))
 
@@ -150,7 +150,7 @@ def test_a_request_asks_for_no_more_than_an_answer_holds():
     assert MAX_BYTES == ask.request.max_bytes
 
 
-def test_an_answer_of_nothing_is_followed_after_a_pause():
+def test_empty_response_is_followed_by_a_pause():
     machine = led((FIRST, 0, 99))
     ask = only(machine.next_requests(0.0))
 
@@ -172,7 +172,7 @@ def test_an_answer_of_nothing_is_followed_after_a_pause():
         fetched(error=Code.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_an_error_has_the_leader_asked_for_anew(answer):
+def test_error_looks_up_the_leader_again(answer):
     machine = led((FIRST, 0, 99))
     ask = only(machine.next_requests(0.0))
 
@@ -185,7 +185,7 @@ def test_an_error_has_the_leader_asked_for_anew(answer):
     assert 2 == only(machine.next_requests(due)).node_id
 
 
-def test_a_broken_connection_has_the_leader_asked_for_anew():
+def test_broken_connection_looks_up_the_leader_again():
     machine = led((FIRST, 0, 99))
     ask = only(machine.next_requests(0.0))
 
@@ -195,7 +195,7 @@ def test_a_broken_connection_has_the_leader_asked_for_anew():
     assert only(machine.next_requests(2.0)).node_id is None
 
 
-def test_partitions_without_trouble_do_not_wait_for_those_in_trouble():
+def test_partitions_do_not_wait_for_failing_ones():
     machine = led((FIRST, 0, 99), (SECOND, 0, 99))
     ask = only(machine.next_requests(0.0))
     refused = part(SECOND, error=Code.NOT_LEADER_OR_FOLLOWER)
@@ -247,14 +247,14 @@ def listed(*offsets, error=0):
     }
 
 
-def test_an_offset_out_of_range_has_the_leader_asked_where_the_log_begins():
+def test_offset_out_of_range_looks_up_the_log_start():
     _, ask = astray((FIRST, 5, 29), (SECOND, 5, 29))
 
     specs = dict.fromkeys((HERE, THERE), OffsetSpec.EARLIEST)
     assert NodeRequest(1, ListOffsets(specs=specs, read_committed=False)) == ask
 
 
-def test_what_lies_before_the_log_is_lost_and_the_rest_is_read():
+def test_offsets_before_the_log_are_lost_and_the_rest_is_read():
     machine, ask = astray((FIRST, 5, 29))
 
     (lost,) = machine.answered(ask, listed((0, 20)), 0.0)
@@ -263,7 +263,7 @@ def test_what_lies_before_the_log_is_lost_and_the_rest_is_read():
     assert 20 == only(machine.next_requests(0.0)).request.partitions[FIRST].offset
 
 
-def test_what_lies_beyond_the_log_is_lost_when_that_was_found_three_times():
+def test_offsets_beyond_the_log_are_lost_after_three_tries():
     machine, ask = astray((FIRST, 5, 29))
     now = 0.0
     for _ in range(2):
@@ -283,7 +283,7 @@ def test_what_lies_beyond_the_log_is_lost_when_that_was_found_three_times():
 @pytest.mark.parametrize(
     "answer", [listed((0, None), error=Code.NOT_LEADER_OR_FOLLOWER), listed()]
 )
-def test_a_log_whose_beginning_is_not_told_is_fetched_again(answer):
+def test_unknown_log_start_is_retried(answer):
     machine, ask = astray((FIRST, 5, 29))
 
     assert [] == machine.answered(ask, answer, 0.0)
@@ -319,7 +319,7 @@ def test_a_topic_that_becomes_known_again_is_read():
 # The end.
 
 
-def test_trouble_that_lasts_ends_it_with_a_word_on_what_and_where():
+def test_lasting_failures_end_with_an_error_that_names_partition_and_offset():
     machine = reading((FIRST, 7, 9), timeout=20.0)
     now = 0.0
     while not machine.finished:
@@ -335,7 +335,7 @@ def test_trouble_that_lasts_ends_it_with_a_word_on_what_and_where():
     assert 20.0 <= now < 22.0
 
 
-def test_who_takes_long_between_two_tries_gets_a_third():
+def test_slow_caller_gets_the_minimum_number_of_tries():
     machine = led((FIRST, 0, 9), timeout=20.0)
     for now in (0.0, 500.0):
         machine.answered(only(machine.next_requests(now)), fetched(part(FIRST)), now)
@@ -345,7 +345,7 @@ def test_who_takes_long_between_two_tries_gets_a_third():
     assert isinstance(machine.error, RequestTimedOutError)
 
 
-def test_time_that_others_take_is_no_trouble():
+def test_time_of_other_partitions_is_no_failure():
     machine = led((FIRST, 0, 9999), (SECOND, 0, 9), timeout=20.0)
     for at in range(10):
         now = 100.0 * at
@@ -407,53 +407,51 @@ def wants(draw):
     return [(a, b, 1) for a, b in zip(bounds[::2], bounds[1::2], strict=False)]
 
 
-TROUBLE = st.sampled_from(
+ERROR = st.sampled_from(
     ["none"] * 6 + ["cut", "moved", "nothing", "half", "unknown", "silent"]
 )
 
 
-def answer_of(ask, of, trouble, room):
-    """What a broker says."""
+def answer_of(ask, of, error, room):
+    """The responses of a broker."""
     match ask.request:
         case DescribeTopics():
-            if trouble == "unknown":
+            if error == "unknown":
                 return described({}, error=Code.UNKNOWN_TOPIC_ID)
             return described(dict.fromkeys((p.partition for p in of), 1))
         case ListOffsets():
-            error = Code.NOT_LEADER_OR_FOLLOWER if trouble == "moved" else 0
+            error = Code.NOT_LEADER_OR_FOLLOWER if error == "moved" else 0
             begins = [(place.partition, log.start) for place, log in of.items()]
             return listed(*begins, error=error)
         case Fetch():
-            wanted = {} if trouble == "silent" else ask.request.partitions
+            wanted = {} if error == "silent" else ask.request.partitions
             return fetched(
                 *(
-                    part_of(p, of[p], each.offset, trouble, room)
+                    part_of(p, of[p], each.offset, error, room)
                     for p, each in wanted.items()
                 )
             )
 
 
-def part_of(place, log, offset, trouble, room):
+def part_of(place, log, offset, error, room):
     if offset < log.start:
         return part(place, error=Code.OFFSET_OUT_OF_RANGE)
-    if trouble == "moved":
+    if error == "moved":
         return part(place, error=Code.NOT_LEADER_OR_FOLLOWER)
     ends = zip(log.bounds, log.bounds[1:], strict=False)
     batches = [batch(first, after - first) for first, after in ends if after > offset]
-    records = b"".join(batches[: 0 if trouble == "nothing" else room])
-    return part(place, records[: len(records) // 2] if trouble == "half" else records)
+    records = b"".join(batches[: 0 if error == "nothing" else room])
+    return part(place, records[: len(records) // 2] if error == "half" else records)
 
 
 @settings(deadline=None)
 @given(
     of=st.tuples(logs(), logs()),
     wanted=st.tuples(wants(), wants()),
-    troubles=st.lists(TROUBLE, max_size=25),
+    errors=st.lists(ERROR, max_size=25),
     room=st.integers(1, 6),
 )
-def test_every_wanted_offset_is_given_once_or_told_to_be_lost(
-    of, wanted, troubles, room
-):
+def test_every_requested_offset_is_returned_once_or_lost(of, wanted, errors, room):
     places = dict(zip((FIRST, SECOND), of, strict=True))
     spans = dict(zip((FIRST, SECOND), wanted, strict=True))
     machine = LogReader(spans, NAMES, committed=False, timeout=1e9)
@@ -466,11 +464,11 @@ def test_every_wanted_offset_is_given_once_or_told_to_be_lost(
             break
         now = max(now, machine.next_deadline(now))
         for ask in machine.next_requests(now):
-            trouble = troubles.pop() if troubles else "none"
-            if trouble == "cut":
+            error = errors.pop() if errors else "none"
+            if error == "cut":
                 machine.failed(ask, ConnectionFailedError("cut"), now)
                 continue
-            answer = answer_of(ask, places, trouble, room)
+            answer = answer_of(ask, places, error, room)
             for happened in machine.answered(ask, answer, now):
                 place = happened.share_partition
                 if isinstance(happened, LostRange):

@@ -1,4 +1,4 @@
-"""What is named of each offset, and what is not."""
+"""The status of each offset, from stored states."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,52 +35,52 @@ def named(*arguments):
     ]
 
 
-def test_each_offset_from_the_start_to_the_end_has_a_name():
-    told = state(10, (10, 11, AVAILABLE, 2), (14, 15, ACKNOWLEDGED, 1))
+def test_each_offset_from_start_to_end_has_a_status():
+    stored = state(10, (10, 11, AVAILABLE, 2), (14, 15, ACKNOWLEDGED, 1))
 
     assert [
         (10, 11, OffsetStatus.OPEN, 2),
         (12, 13, OffsetStatus.OPEN, None),
         (14, 15, OffsetStatus.ACKNOWLEDGED, 1),
         (16, 19, OffsetStatus.ABOVE, None),
-    ] == named(told, 0, 20)
+    ] == named(stored, 0, 20)
 
 
 def test_a_group_that_has_not_begun_has_no_offsets():
     assert [] == named(state(None), 0, 20)
 
 
-def test_without_an_end_it_ends_with_what_was_written():
+def test_without_a_log_end_ranges_end_with_the_state():
     assert [(0, 4, OffsetStatus.ARCHIVED, 5)] == named(
         state(0, (0, 4, ARCHIVED, 5)), None, None
     )
 
 
 def test_archiving_is_settled_and_an_unknown_state_has_a_name():
-    told = state(0, (0, 4, ARCHIVING, 5), (5, 6, DeliveryState(99), 1))
+    stored = state(0, (0, 4, ARCHIVING, 5), (5, 6, DeliveryState(99), 1))
 
     assert [
         (0, 4, OffsetStatus.ARCHIVING, 5),
         (5, 6, OffsetStatus.UNKNOWN, 1),
         (7, 9, OffsetStatus.ABOVE, None),
-    ] == named(told, 0, 10)
+    ] == named(stored, 0, 10)
 
 
-def test_what_retention_removed_is_not_waited_for():
-    told = state(0, (0, 1, ACKNOWLEDGED, 1), (2, 5, AVAILABLE, 1))
+def test_removed_offsets_are_not_unsettled():
+    stored = state(0, (0, 1, ACKNOWLEDGED, 1), (2, 5, AVAILABLE, 1))
 
     assert [
         (0, 1, OffsetStatus.ACKNOWLEDGED, 1),
         (2, 3, OffsetStatus.REMOVED, None),
         (4, 5, OffsetStatus.OPEN, 1),
         (6, 7, OffsetStatus.ABOVE, None),
-    ] == named(told, 4, 8)
+    ] == named(stored, 4, 8)
 
 
 def test_the_window_reaches_from_the_start_to_the_last_that_was_written():
-    told = state(100, (101, 109, ACKNOWLEDGED, 1))
+    stored = state(100, (101, 109, ACKNOWLEDGED, 1))
     inside = PartitionInspection(
-        start_offset=100, end_offset=200, ranges=offset_ranges_of(told, 0, 200)
+        start_offset=100, end_offset=200, ranges=offset_ranges_of(stored, 0, 200)
     )
 
     assert 10 == inside.window
@@ -90,9 +90,9 @@ def test_the_window_reaches_from_the_start_to_the_last_that_was_written():
 
 
 def test_delivery_counts_are_those_of_what_is_not_settled():
-    told = state(0, (0, 1, AVAILABLE, 2), (2, 2, ARCHIVED, 5), (4, 6, AVAILABLE, 1))
+    stored = state(0, (0, 1, AVAILABLE, 2), (2, 2, ARCHIVED, 5), (4, 6, AVAILABLE, 1))
     inside = PartitionInspection(
-        start_offset=0, end_offset=9, ranges=offset_ranges_of(told, 0, 9)
+        start_offset=0, end_offset=9, ranges=offset_ranges_of(stored, 0, 9)
     )
 
     assert {1: 3, 2: 2} == inside.delivery_counts
@@ -103,7 +103,7 @@ def test_delivery_counts_are_those_of_what_is_not_settled():
     st.integers(0, 40),
     st.integers(0, 80),
 )
-def test_stretches_leave_no_hole_and_never_overlap(pieces, log_start, end):
+def test_ranges_have_no_gaps_and_no_overlaps(pieces, log_start, end):
     batches, at = [], 5
     for gap, length in pieces:
         batches.append((at + gap, at + gap + length - 1, AVAILABLE, 1))

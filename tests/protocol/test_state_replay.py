@@ -1,4 +1,4 @@
-"""What share coordinators keep, put together from their records."""
+"""Replay of the records of share coordinators."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,15 +35,15 @@ def update(*batches, start=None):
     return Update(leader_epoch=None, start_offset=start, batches=batches)
 
 
-def told(*records):
+def replay(*records):
     states = StateReplay()
     for timestamp, record in enumerate(records):
         states.apply(KEY, record, timestamp)
     return states
 
 
-def test_updates_are_laid_over_the_snapshot_before_them():
-    found = told(
+def test_updates_are_applied_to_the_snapshot():
+    found = replay(
         snapshot(10, batch(10, 19)),
         update(batch(12, 13, ACKNOWLEDGED)),
         update(batch(15, 15, AVAILABLE, 2), start=11),
@@ -60,8 +60,8 @@ def test_updates_are_laid_over_the_snapshot_before_them():
     ) == found.state.batches
 
 
-def test_a_snapshot_makes_void_what_came_before_it():
-    found = told(
+def test_snapshot_replaces_earlier_records():
+    found = replay(
         snapshot(0, batch(0, 9)), update(batch(20, 29)), snapshot(7, epoch=5)
     ).state(KEY)
 
@@ -72,19 +72,19 @@ def test_a_snapshot_makes_void_what_came_before_it():
     )
 
 
-def test_a_tombstone_leaves_nothing():
-    assert told(snapshot(0, batch(0, 9)), None).state(KEY) is None
+def test_tombstone_deletes_the_state():
+    assert replay(snapshot(0, batch(0, 9)), None).state(KEY) is None
 
 
-def test_an_update_without_its_snapshot_is_taken_as_it_is():
-    found = told(update(batch(5, 9, ACKNOWLEDGED), start=5)).state(KEY)
+def test_update_without_a_snapshot_is_applied():
+    found = replay(update(batch(5, 9, ACKNOWLEDGED), start=5)).state(KEY)
 
     assert 5 == found.state.start_offset
     assert (batch(5, 9, ACKNOWLEDGED),) == found.state.batches
 
 
 def test_another_groups_state_is_another_one():
-    assert told(snapshot()).state(StateKey("shipping", ORDERS)) is None
+    assert replay(snapshot()).state(StateKey("shipping", ORDERS)) is None
 
 
 STATES = st.sampled_from(DeliveryState)
@@ -101,7 +101,7 @@ BATCHES = st.lists(
 
 
 @given(BATCHES, st.integers(0, 20))
-def test_of_each_offset_the_heaviest_batch_holds(batches, start):
+def test_batch_with_the_highest_precedence_applies(batches, start):
     laid = combine_batches(batches, start)
 
     wanted = {}
@@ -118,7 +118,7 @@ def test_of_each_offset_the_heaviest_batch_holds(batches, start):
 
 
 @given(BATCHES)
-def test_batches_come_in_order_and_no_two_neighbours_are_alike(batches):
+def test_batches_are_ordered_and_merged(batches):
     laid = combine_batches(batches, 0)
 
     for one, other in zip(laid, laid[1:], strict=False):
@@ -140,6 +140,6 @@ def test_keys_go_where_kafka_4_3_0_wrote_them():
     ]
 
 
-def test_javas_lowest_number_goes_to_the_first_partition():
+def test_java_minimum_hash_maps_to_the_first_partition():
     # Its hash is -2147483648, which has no positive counterpart.
     assert 0 == state_partition_of("polygenelubricants", 7)
