@@ -39,11 +39,9 @@ class BatchLimits:
         """
         if ledger_end - start < (self.min_offsets or 0) and not overdue:
             return start
-        return (
-            ledger_end
-            if self.max_offsets is None
-            else min(ledger_end, start + self.max_offsets)
-        )
+        if self.max_offsets is None:
+            return ledger_end
+        return min(ledger_end, start + self.max_offsets)
 
 
 GROWTH_PAUSE: Final = 0.5

@@ -70,13 +70,10 @@ class StreamQuery:
             ledger_end = self._driver.wait_beyond(position, POLL_TIMEOUT)
             overdue = self._clock() - self._last_trigger >= self._max_delay
         else:
-            ledger_end, overdue = (
-                self._wait_for_batch(position, max_offsets, self._target),
-                True,
-            )
-        end = BatchLimits(max_offsets=max_offsets, min_offsets=min_offsets).batch_end(
-            position, ledger_end, overdue=overdue
-        )
+            ledger_end = self._wait_for_batch(position, max_offsets, self._target)
+            overdue = True
+        limits = BatchLimits(max_offsets=max_offsets, min_offsets=min_offsets)
+        end = limits.batch_end(position, ledger_end, overdue=overdue)
         if end > position:
             self._last_trigger = self._clock()
         self._driver.mark_planned(end)
@@ -139,25 +136,20 @@ class StreamQuery:
         self, position: int, max_offsets: int | None, target: AvailableNowTarget
     ) -> int:
         """Wait until a batch is complete, and return the ledger's end for this run."""
-        max_ahead = self._options.max_offsets_ahead
-        growth = BatchGrowth(
-            position, max_ahead if max_offsets is None else min(max_offsets, max_ahead)
-        )
+        driver, timeout = self._driver, self._idle_timeout
+        size = self._options.max_offsets_ahead
+        if max_offsets is not None:
+            size = min(max_offsets, size)
+        growth = BatchGrowth(position, size)
         while self._final_position is None:
-            ledger_end = self._driver.wait_for_offsets(
-                position, growth.size, CHECK_INTERVAL
-            )
-            now, idle_since = self._clock(), self._driver.idle_since()
-            self._idle_timeout.expected_end = target.expected_end
-            if target.is_reached or self._idle_timeout.is_expired(
-                ledger_end, idle_since, now
-            ):
-                self._try_to_finish(ledger_end)
+            end = driver.wait_for_offsets(position, size, CHECK_INTERVAL)
+            now, idle_since = self._clock(), driver.idle_since()
+            timeout.expected_end = target.expected_end
+            if target.is_reached or timeout.is_expired(end, idle_since, now):
+                self._try_to_finish(end)
             # If the member has ended, the next call raises its error.
-            elif self._driver.has_ended or growth.is_complete(
-                ledger_end, idle_since, now
-            ):
-                return ledger_end
+            elif driver.has_ended or growth.is_complete(end, idle_since, now):
+                return end
         if self._final_error is not None and position >= self._final_position:
             raise fresh(self._final_error)
         return max(self._final_position, position)
